@@ -35,8 +35,9 @@ from threadmark.replica_store import Copied, Replica
 from threadmark.saver.context import context_of
 from threadmark.store import Added, Change
 from threadmark_conformance.recording import Recording
-from threadmark_postgres import PostgresSaver, replica_sql, sql
+from threadmark_postgres import PostgresSaver
 from threadmark_postgres.driver.batching import split_rows, together
+from threadmark_postgres.sql import adding, adding_alone, judging, replication
 from threadmark_postgres.steps import Query
 from threadmark_postgres.store import PostgresStore
 
@@ -78,11 +79,16 @@ def test_a_put_that_is_recorded_takes_one_round_trip(
 
 
 def test_a_put_that_is_not_recorded_knows_nothing_of_it() -> None:
-    statements = (sql.ADD_CHECKPOINT_ALONE, sql.ADD_WRITES_ALONE, sql.ADD_CHECKPOINTS, sql.ADD_WRITES)
+    statements = (
+        adding_alone.ADD_CHECKPOINT_ALONE,
+        adding_alone.ADD_WRITES_ALONE,
+        adding.ADD_CHECKPOINTS,
+        adding.ADD_WRITES,
+    )
     bare = Change("1", 1, 1, {}, [checkpoint(1, 1)], [], "1")
     made = STORE._alone(bare)
     assert made is not None
-    for text in (*statements, sql.JUDGE, made.sql):
+    for text in (*statements, judging.JUDGE, made.sql):
         assert not [word for word in ("position", "outbox", "replica", "'term'") if word in text]
     assert len(made.params) == 14
 
@@ -316,7 +322,7 @@ def test_whoever_raises_a_term_gives_up_where_somebody_does_not_end(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Or all who add would queue behind it for as long."""
-    monkeypatch.setattr(replica_sql, "LIMIT_WAIT", replica_sql.LIMIT_WAIT.replace("5s", "100ms"))
+    monkeypatch.setattr(replication, "LIMIT_WAIT", replication.LIMIT_WAIT.replace("5s", "100ms"))
     with scene.session() as paused, scene.session() as promoter, scene.session() as adder:
         run(paused, STORE.add(recorded_write(5, 0)._replace(term=1)))
         with pytest.raises(psycopg.errors.LockNotAvailable):

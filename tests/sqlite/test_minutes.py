@@ -16,11 +16,12 @@ from threadmark.program import play
 from threadmark.store import Change, CheckpointRow, Outline
 from threadmark.thread_store import ThreadPlace, ThreadRow, ThreadScope, thread_row
 from threadmark_conformance.engine import at, checkpoint, early_id
-from threadmark_sqlite import SqliteSaver, migrations, sql
+from threadmark_sqlite import SqliteSaver, migrations
+from threadmark_sqlite.sql import connections, expressions, reports
 from threadmark_sqlite.store import SqliteStore
 
 STORE = SqliteStore()
-MINUTE = sql.MINUTE
+MINUTE = expressions.MINUTE
 THREADS = 120
 Updates = dict[str, tuple[int, str | None]]
 """When each thread was last updated, and whose it is."""
@@ -44,9 +45,9 @@ def _fill_format_4(database: sqlite3.Connection, updates: Updates) -> None:
     for migration in migrations.MIGRATIONS[:4]:
         for statement in migration.statements:
             database.execute(statement)
-        database.execute(sql.RECORD_MIGRATION, (migration.number, migration.name, ""))
-    database.execute(sql.SET_APPLICATION_ID)
-    database.execute(sql.SET_FORMAT.format(number=4))
+        database.execute(connections.RECORD_MIGRATION, (migration.number, migration.name, ""))
+    database.execute(connections.SET_APPLICATION_ID)
+    database.execute(connections.SET_FORMAT.format(number=4))
     for thread_id, (updated, owner) in updates.items():
         database.execute(
             "INSERT INTO threadmark_thread (thread_id, epoch, live, created_at, owner, checksum)"
@@ -107,7 +108,7 @@ def test_pages_are_exact_within_minutes_and_across_their_borders(
 
 
 def _is_right(database: sqlite3.Connection) -> bool:
-    return database.execute(sql.UNLISTED).fetchall() == [(0, 0)]
+    return database.execute(reports.UNLISTED).fetchall() == [(0, 0)]
 
 
 def _change(number: int, minutes: float, *, ns: str = "", **fields: Any) -> Change:
@@ -179,7 +180,7 @@ OF_FORMAT_4 = (
 @pytest.mark.parametrize("statement", OF_FORMAT_4)
 def test_a_process_of_an_earlier_release_neither_reads_nor_writes(statement: str, tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "threads.db", isolation_level=None)) as earlier:
-        earlier.execute(sql.WRITE_AHEAD_LOG)
+        earlier.execute(connections.WRITE_AHEAD_LOG)
         _fill_format_4(earlier, _updates())
         earlier.execute(statement)
         with SqliteSaver(tmp_path / "threads.db") as saver:

@@ -11,8 +11,9 @@ from threadmark.program import Program, Step, play
 from threadmark.replica_store import Copied, Replica
 from threadmark.store import ANYONE, TOMBSTONE_MICROSECONDS, Change, CheckpointRow, Follows, Outline, WriteRow, now
 from threadmark_conformance.engine import early_id
-from threadmark_sqlite import SqliteSaver, replica_sql, sql
+from threadmark_sqlite import SqliteSaver
 from threadmark_sqlite.placeholders import with_rows
+from threadmark_sqlite.sql import adding, replication
 from threadmark_sqlite.steps import Query
 from threadmark_sqlite.store import SqliteStore
 
@@ -53,11 +54,11 @@ def _statements(connection: sqlite3.Connection, program: Program[Any]) -> list[s
 
 
 def test_a_bare_change_executes_what_it_did_before_there_was_replication(database: sqlite3.Connection) -> None:
-    segments = with_rows(sql.ADD_SEGMENTS, sql.ROW_OF_SEGMENT, 1)
+    segments = with_rows(adding.ADD_SEGMENTS, adding.ROW_OF_SEGMENT, 1)
     write = WriteRow("", early_id(1), "task", 0, "", "channel", b"value", b"check")
-    put = [sql.THREAD_AND_CHECKPOINT, segments, sql.ADD_CHECKPOINT, sql.ADD_TO_HEAD]
-    written = [sql.THREAD, segments, with_rows(sql.ADD_WRITES, sql.ROW_OF_WRITE, 1)]
-    begin = [sql.ADD_ROOT_HEAD, sql.BEGIN_THREAD, sql.THREAD]
+    put = [adding.THREAD_AND_CHECKPOINT, segments, adding.ADD_CHECKPOINT, adding.ADD_TO_HEAD]
+    written = [adding.THREAD, segments, with_rows(adding.ADD_WRITES, adding.ROW_OF_WRITE, 1)]
+    begin = [adding.ADD_ROOT_HEAD, adding.BEGIN_THREAD, adding.THREAD]
     assert _statements(database, STORE.add(_change(1))) == [*put[:1], *begin, *put[1:]]
     assert _statements(database, STORE.add(_change(2))) == put
     assert _statements(database, STORE.add(_change(3, writes=[write]))) == written
@@ -68,14 +69,14 @@ def test_a_bare_change_executes_what_it_did_before_there_was_replication(databas
 def test_an_entry_takes_three_statements_and_a_term_one(database: sqlite3.Connection) -> None:
     play(STORE.add(_change(1)), on_connection(database))
     bare = _statements(database, STORE.add(_change(2)))
-    recorded = [replica_sql.POSITION, replica_sql.SET_POSITION, replica_sql.ADD_ENTRY]
+    recorded = [replication.POSITION, replication.SET_POSITION, replication.ADD_ENTRY]
     change = _change(3, term=0, entry=b"entry")
-    assert _statements(database, STORE.add(change)) == [replica_sql.REPLICA, *bare, *recorded]
+    assert _statements(database, STORE.add(change)) == [replication.REPLICA, *bare, *recorded]
     play(STORE.set_replica(Replica(2, "{}")), on_connection(database))
-    assert _statements(database, STORE.add(_change(4, term=1, entry=b"entry"))) == [replica_sql.REPLICA]
+    assert _statements(database, STORE.add(_change(4, term=1, entry=b"entry"))) == [replication.REPLICA]
     play(STORE.settle("t", now() + 1), on_connection(database))
     followed = _statements(database, STORE.add(_change(5, copied=Follows(-1, 10, 1))))
-    assert followed == [replica_sql.PROGRESS, *bare, replica_sql.SET_COPIED]
+    assert followed == [replication.PROGRESS, *bare, replication.SET_COPIED]
 
 
 def test_what_replication_asks_is_found_along_an_index(database: sqlite3.Connection) -> None:

@@ -16,8 +16,9 @@ from threadmark.program import Program, play
 from threadmark.store import ANYONE, Change, CheckpointRow, Outline, WriteRow
 from threadmark.thread_store import SortKey, ThreadPlace, ThreadScope
 from threadmark_conformance.engine import at, checkpoint, early_id
-from threadmark_sqlite import SqliteSaver, sql
+from threadmark_sqlite import SqliteSaver
 from threadmark_sqlite.adding import thread_of
+from threadmark_sqlite.sql import adding, connections
 from threadmark_sqlite.store import SqliteStore
 
 THREADS = 2000
@@ -138,9 +139,9 @@ def test_what_is_counted_of_a_thread_is_found_by_its_keys(database: sqlite3.Conn
 def test_figures_of_many_threads_are_small_enough_to_add_up(database: sqlite3.Connection) -> None:
     database.execute("BEGIN")
     database.execute("UPDATE threadmark_thread SET epoch = ?, token = ?", (2**62, 2**62))
-    figures = database.execute(sql.SUMMARY).fetchall()
+    figures = database.execute(connections.SUMMARY).fetchall()
     database.execute("UPDATE threadmark_thread SET token = token + 1 WHERE thread_id = 't1'")
-    assert database.execute(sql.SUMMARY).fetchall() != figures
+    assert database.execute(connections.SUMMARY).fetchall() != figures
     database.execute("ROLLBACK")
 
 
@@ -217,7 +218,7 @@ def test_no_statement_of_a_run_is_prepared_twice() -> None:
 
 def test_the_clock_is_asked_only_where_there_is_a_lease(database: sqlite3.Connection) -> None:
     """The clock is behind a jump for rows whose lease has no end, in SQLite's own program for the statement."""
-    steps = database.execute(f"EXPLAIN {sql.THREAD}", ("t1",)).fetchall()
+    steps = database.execute(f"EXPLAIN {adding.THREAD}", ("t1",)).fetchall()
     clock = next(step[0] for step in steps if step[1] == "Function" and "julianday" in str(step[5]))
     jumps = [step for step in steps if step[1] in ("IsNull", "IfNot") and step[0] < clock < step[3]]
     found = next(step[0] for step in steps if step[1].startswith("Seek"))

@@ -8,7 +8,6 @@ from threadmark.errors import TransientStoreError
 from threadmark.program import Program
 from threadmark.store import ANYONE, Added, Change, Key, Refusal, Store, was_added
 from threadmark.text import from_column, to_column
-from threadmark_postgres import replica_sql, sql
 from threadmark_postgres.arrays import BatchParams, Texts
 from threadmark_postgres.columns import (
     change_columns,
@@ -21,6 +20,7 @@ from threadmark_postgres.columns import (
     writes_alone,
 )
 from threadmark_postgres.schema import in_schema
+from threadmark_postgres.sql import adding, adding_alone, fencing, judging, removing, replication
 from threadmark_postgres.steps import Query, Rows
 from threadmark_postgres.thread_store import ATTEMPTS, PostgresThreadStore
 
@@ -42,7 +42,7 @@ class AddingStore(PostgresThreadStore, Store):
             rows: Rows = yield alone
             if rows and (added := (yield from self._outcome_alone(change, rows))) is not None:
                 return added
-        waits = chain([sql.AWAIT_REMOVAL], repeat(sql.AWAIT_REVIVAL))
+        waits = chain([judging.AWAIT_REMOVAL], repeat(judging.AWAIT_REVIVAL))
         for _ in range(ATTEMPTS):
             added = yield from self._add_once(change, waits)
             if added is not None:
@@ -67,10 +67,10 @@ class AddingStore(PostgresThreadStore, Store):
         replaced = any(row.header != fresh[row.outline.key].header for row in stored)
         if stored:
             keys = [(row.outline.ns, row.outline.rank) for row in stored]
-            yield from self._execute(sql.REMOVE_REPLACED, thread, *keys_as_arrays(keys))
-            yield from self._execute(sql.SETTLE_HEADS, thread)
+            yield from self._execute(removing.REMOVE_REPLACED, thread, *keys_as_arrays(keys))
+            yield from self._execute(removing.SETTLE_HEADS, thread)
         if replaced:
-            yield from self._execute(sql.NEXT_EPOCH, thread)
+            yield from self._execute(removing.NEXT_EPOCH, thread)
         # It was judged; that the checkpoint it continues is one of those that were removed now does not matter.
         judged = change._replace(epoch=None, continues=None, expects=None, sorts_last=False)
         added = yield from self.add(judged)
@@ -78,7 +78,7 @@ class AddingStore(PostgresThreadStore, Store):
 
     def _lock_and_judge(self, change: Change) -> Program[Added | None]:
         """Lock a thread, also one without a row, and return why nothing is to be added, None where it is."""
-        if not (yield from self._execute(sql.LOCK, to_column(change.thread_id))):
+        if not (yield from self._execute(judging.LOCK, to_column(change.thread_id))):
             refusal = yield from self._refusal_without_row(change)
             if refusal is not None:
                 return refusal
@@ -94,9 +94,9 @@ class AddingStore(PostgresThreadStore, Store):
         ids = Texts(to_column(row.outline.id) for row in change.checkpoints)
         params = (*change_columns(change), to_column(ns), ids)
         if _is_fenced(change):
-            rows = yield from self._execute(replica_sql.judging(sql.JUDGE), *params, *entry_columns(change))
+            rows = yield from self._execute(fencing.judging(judging.JUDGE), *params, *entry_columns(change))
         else:
-            rows = yield from self._execute(sql.JUDGE, *params)
+            rows = yield from self._execute(judging.JUDGE, *params)
         ((epoch, refused, too_late, newest, is_there),) = rows
         refusal = _refusal(change, epoch, refused, too_late)
         if refusal is not None:
@@ -121,7 +121,7 @@ class AddingStore(PostgresThreadStore, Store):
                 outcome = outcome._replace(position=added.position, previous=added.previous)
             added = outcome
         if change.touches and not change.checkpoints:
-            yield from self._execute(sql.TOUCH, thread, change.now)
+            yield from self._execute(adding.TOUCH, thread, change.now)
         return added
 
     def _outcome(self, change: Change, rows: Rows) -> Program[Added | None]:
@@ -168,14 +168,14 @@ class AddingStore(PostgresThreadStore, Store):
         """Whether the database has a greater term than the change. If not, it stays so until the transaction ends."""
         if change.term is None:
             return False
-        yield from self._execute(replica_sql.HOLD_TERM)
-        ((is_outdated,),) = yield from self._execute(replica_sql.IS_OUTDATED, change.term)
+        yield from self._execute(replication.HOLD_TERM)
+        ((is_outdated,),) = yield from self._execute(replication.IS_OUTDATED, change.term)
         return bool(is_outdated)
 
     def _revive(self, change: Change) -> Program[None]:
         owner, expires_at, check = change.beginning
         row = (to_column(change.thread_id), change.token, change.now, optional(owner), expires_at, check or None)
-        yield from self._execute(sql.REVIVE_THREAD, *row)
+        yield from self._execute(judging.REVIVE_THREAD, *row)
 
     def _alone(self, change: Change) -> Query | None:
         """Return the shorter statement for a change that has no place, None where only the others can add it."""
@@ -189,7 +189,7 @@ class AddingStore(PostgresThreadStore, Store):
             return None
         kind = "writes" if change.writes else "checkpoint"
         if recorded:
-            statement, params = replica_sql.alone(statement), (*params, change.term, change.entry)
+            statement, params = fencing.alone(statement), (*params, change.term, change.entry)
             kind = f"{kind}, recorded"
         query = in_schema(statement, self._schema)
         return Query(query, params, likely_last=True, shared=lambda: next(self._adding(change)), kind=kind)
@@ -204,20 +204,20 @@ class AddingStore(PostgresThreadStore, Store):
             # One statement that added a checkpoint under two ranks would see no row to replace, and add both.
             ranked_by_id = all(row.outline.rank == row.outline.id for row in change.checkpoints)
             params = (*start, *columns, *end)
-            statement = sql.ADD_TOUCHING_CHECKPOINTS if change.touches else sql.ADD_CHECKPOINTS
+            statement = adding.ADD_TOUCHING_CHECKPOINTS if change.touches else adding.ADD_CHECKPOINTS
             query = self._adding_statement(statement, change)
             yield Query(query, BatchParams(params) if ranked_by_id else params, likely_last)
             end = end and entry_columns(change._replace(entry=None))  # one entry is enough for both
         if change.writes or not change.checkpoints:
             columns = write_columns(change.writes)
             special = any(row.idx < 0 for row in change.writes)
-            statement = sql.ADD_SPECIAL_WRITES if special else sql.ADD_WRITES
+            statement = adding.ADD_SPECIAL_WRITES if special else adding.ADD_WRITES
             query = self._adding_statement(statement, change)
             yield Query(query, BatchParams((*start, *columns, *end)), likely_last)
 
     def _adding_statement(self, statement: str, change: Change) -> str:
-        statement = statement if change.epoch is None else sql.for_begun(statement)
-        return in_schema(replica_sql.recording(statement) if _is_fenced(change) else statement, self._schema)
+        statement = statement if change.epoch is None else judging.for_begun(statement)
+        return in_schema(fencing.recording(statement) if _is_fenced(change) else statement, self._schema)
 
 
 def keys_as_arrays(keys: Sequence[Key]) -> tuple[Texts, Texts]:
@@ -231,13 +231,13 @@ def shorter(change: Change, *, recorded: bool) -> tuple[str, tuple[Any, ...] | N
     What follows another database, or is recorded for others, takes more rows than these, and all of them in one order.
     """
     if change.writes:
-        statement, params = sql.ADD_WRITES_ALONE, writes_alone(change)
+        statement, params = adding_alone.ADD_WRITES_ALONE, writes_alone(change)
     else:
-        statement = sql.ADD_CHECKPOINT_IN_ORDER if recorded else sql.ADD_CHECKPOINT_ALONE
+        statement = adding_alone.ADD_CHECKPOINT_IN_ORDER if recorded else adding_alone.ADD_CHECKPOINT_ALONE
         params = checkpoint_alone(change)
     if not change.segments:
-        statement = sql.without_segments(statement)
-    return (sql.without_token(statement) if change.token is None else statement), params
+        statement = adding_alone.without_segments(statement)
+    return (adding_alone.without_token(statement) if change.token is None else statement), params
 
 
 def _is_fenced(change: Change) -> bool:

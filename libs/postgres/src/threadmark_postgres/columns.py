@@ -78,16 +78,16 @@ def any_checkpoint_row(thread_id: str, columns: Sequence[Any]) -> CheckpointRow:
 
 
 outline: Callable[[str, Any], Outline] = partial(compiled.outline, reference=any_outline) if IN_USE else any_outline
-"""Returns a checkpoint's outline from the columns of `sql._OUTLINE`."""
+"""Returns a checkpoint's outline from the columns of `sql.expressions.OUTLINE`."""
 
 checkpoint_row: Callable[[str, Any], CheckpointRow] = (
     partial(compiled.checkpoint_row, reference=any_outline) if IN_USE else any_checkpoint_row
 )
-"""Returns a checkpoint from the columns of `sql._ROW`."""
+"""Returns a checkpoint from the columns of `sql.expressions.ROW`."""
 
 
 def checkpoint_columns(rows: Sequence[CheckpointRow], needs: Sequence[bytes]) -> Columns:
-    """Return one array for each column of `sql.ADD_CHECKPOINTS`. `needs` are the segments of a single row."""
+    """Return one array for each column of `sql.adding.ADD_CHECKPOINTS`. `needs` are the segments of a single row."""
     outlines = [row.outline for row in rows]
     return (
         ChangeNumbers([1] * len(rows)),
@@ -105,7 +105,7 @@ def checkpoint_columns(rows: Sequence[CheckpointRow], needs: Sequence[bytes]) ->
 
 
 def write_rows(rows: list[tuple[Any, ...]]) -> list[WriteRow]:
-    """Pending writes from the columns of `sql._WRITE`."""
+    """Pending writes from the columns of `sql.listing._WRITE`."""
     return compiled.write_rows(rows, any_write) if IN_USE else [any_write(columns) for columns in rows]
 
 
@@ -125,7 +125,7 @@ def any_write(columns: Sequence[Any]) -> WriteRow:
 
 
 def write_columns(rows: Sequence[WriteRow]) -> Columns:
-    """Return one array for each column of `sql.ADD_WRITES`."""
+    """Return one array for each column of `sql.adding.ADD_WRITES`."""
     return (
         ChangeNumbers([1] * len(rows)),
         Texts(to_column(row.ns) for row in rows),
@@ -169,8 +169,8 @@ def entry_columns(change: Change) -> Columns:
 
 
 def checkpoint_alone(change: Change) -> tuple[Any, ...] | None:
-    """Return the parameters of `sql.ADD_CHECKPOINT_ALONE`, None where the change is not one checkpoint, ranked by its
-    id. Those of its segments are the last two, where it has some.
+    """Return the parameters of `sql.adding_alone.ADD_CHECKPOINT_ALONE`, None where the change is not one checkpoint,
+    ranked by its id. Those of its segments are the last two, where it has some.
     """
     if IN_USE:
         return params.checkpoint_alone(change, Blobs, run_number)
@@ -195,7 +195,8 @@ def checkpoint_alone(change: Change) -> tuple[Any, ...] | None:
 
 
 def writes_alone(change: Change) -> tuple[Any, ...] | None:
-    """Return the parameters of `sql.ADD_WRITES_ALONE`, None where the change is not one task's pack with its record.
+    """Return the parameters of `sql.adding_alone.ADD_WRITES_ALONE`, None where the change is not one task's pack with
+    its record.
 
     They must be of the checkpoint that the change continues.
     """

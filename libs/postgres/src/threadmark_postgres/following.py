@@ -3,9 +3,9 @@
 from threadmark.program import Program
 from threadmark.store import Added, Change, Follows, was_added
 from threadmark.text import to_column
-from threadmark_postgres import replica_sql
 from threadmark_postgres.adding import AddingStore, shorter
 from threadmark_postgres.schema import in_schema
+from threadmark_postgres.sql import fencing, replication
 from threadmark_postgres.steps import Query, Rows
 
 
@@ -36,7 +36,7 @@ class FollowingStore(AddingStore):
         statement, params = shorter(change._replace(continues=first), recorded=True)
         if params is None:
             return None
-        query = in_schema(replica_sql.following(statement), self._schema)
+        query = in_schema(fencing.following(statement), self._schema)
         return Query(query, (*params, change.term, *follows), likely_last=True)
 
     def _lock_and_follow(self, change: Change, follows: Follows) -> Program[Added]:
@@ -45,10 +45,10 @@ class FollowingStore(AddingStore):
             return Added(0, "term")
         yield from self.lock_lease(change.thread_id)
         thread = to_column(change.thread_id)
-        ((is_behind,),) = yield from self._execute(replica_sql.IS_BEHIND, thread, follows.previous, follows.epoch)
+        ((is_behind,),) = yield from self._execute(replication.IS_BEHIND, thread, follows.previous, follows.epoch)
         if is_behind:
             return Added(0, "behind")
         added = yield from super().add(change._replace(copied=None))
         if was_added(change, added):
-            yield from self._execute(replica_sql.SET_COPIED, thread, follows.position, follows.epoch)
+            yield from self._execute(replication.SET_COPIED, thread, follows.position, follows.epoch)
         return added

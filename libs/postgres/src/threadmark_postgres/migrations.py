@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from threadmark.errors import ConfigError, SchemaError
 from threadmark.program import Program
-from threadmark_postgres import sql
 from threadmark_postgres.schema import in_schema, quoted
+from threadmark_postgres.sql import connections
 from threadmark_postgres.steps import execute
 
 _MOST_PARTITIONS = 4096
@@ -296,7 +296,7 @@ def ddl(schema: str | None = None, *, partitions: int | None = None, since: int 
         statements.append(_MIGRATION_TABLE)
     for migration in MIGRATIONS[since:]:
         statements += _statements(migration, checked_partitions(partitions))
-        record = sql.RECORD_MIGRATION.replace("$1", str(migration.number))
+        record = connections.RECORD_MIGRATION.replace("$1", str(migration.number))
         statements.append(record.replace("$2", f"'{migration.name}'"))
     script = ";\n\n".join(_dedented(in_schema(statement, schema)) for statement in ("BEGIN", *statements, "COMMIT"))
     return f"{script};\n"
@@ -317,7 +317,7 @@ def migrate(schema: str | None, partitions: int | None) -> Program[int]:
 
     Returns the format that it had before, 0 if it had no tables.
     """
-    yield from execute(sql.LOCK_SETUP)
+    yield from execute(connections.LOCK_SETUP)
     last = yield from format_of(schema)
     if last == 0:
         yield from _begin(schema)
@@ -325,7 +325,7 @@ def migrate(schema: str | None, partitions: int | None) -> Program[int]:
         if migration.number > last:
             for statement in _statements(migration, partitions):
                 yield from execute(in_schema(statement, schema))
-            record = in_schema(sql.RECORD_MIGRATION, schema)
+            record = in_schema(connections.RECORD_MIGRATION, schema)
             yield from execute(record, (migration.number, migration.name))
     return last
 
@@ -339,17 +339,17 @@ def checked_partitions(partitions: int | None) -> int | None:
 
 def _begin(schema: str | None) -> Program[None]:
     if schema is not None:
-        ((exists,),) = yield from execute(sql.HAS_SCHEMA, (schema,))
+        ((exists,),) = yield from execute(connections.HAS_SCHEMA, (schema,))
         if not exists:
             yield from execute(f"CREATE SCHEMA {quoted(schema)}")
     yield from execute(in_schema(_MIGRATION_TABLE, schema))
 
 
 def _last(schema: str | None) -> Program[int]:
-    ((exists,),) = yield from execute(sql.HAS_MIGRATIONS, (schema,))
+    ((exists,),) = yield from execute(connections.HAS_MIGRATIONS, (schema,))
     if not exists:
         return 0
-    ((last,),) = yield from execute(in_schema(sql.LAST_MIGRATION, schema))
+    ((last,),) = yield from execute(in_schema(connections.LAST_MIGRATION, schema))
     return int(last)
 
 

@@ -7,68 +7,68 @@ from threadmark.program import Program
 from threadmark.replica_store import Copied, Entry, Replica, RowMarks, Summary, Waiting, WriteKey
 from threadmark.store import Key
 from threadmark.text import from_column, to_column
-from threadmark_postgres import replica_sql
 from threadmark_postgres.arrays import Texts
 from threadmark_postgres.columns import from_id_column
+from threadmark_postgres.sql import replication
 from threadmark_postgres.thread_store import PostgresThreadStore
 
 _WRITE, _SEGMENT = 1, 2
-"""The kinds of rows that `replica_sql.MARKS` gives beside checkpoints."""
+"""The kinds of rows that `sql.replication.MARKS` gives beside checkpoints."""
 
 
 class PostgresReplicaStore(PostgresThreadStore):
     """What one schema keeps for replication."""
 
     def replica(self) -> Program[Replica]:
-        rows = yield from self._execute(replica_sql.REPLICA, likely_last=True)
+        rows = yield from self._execute(replication.REPLICA, likely_last=True)
         return _replica(rows[0]) if rows else Replica()
 
     def set_replica(self, replica: Replica) -> Program[Replica]:
         """Under the same term it waits for nobody. A greater one waits for what is added under the smaller."""
         term, body = replica.term, to_column(replica.body)
-        if rows := (yield from self._execute(replica_sql.SET_REPLICA_BODY, term, body)):
+        if rows := (yield from self._execute(replication.SET_REPLICA_BODY, term, body)):
             return _replica(rows[0])
         there = yield from self.replica()
         if there.term > term:
             return there
-        yield from self._execute(replica_sql.LIMIT_WAIT)
-        yield from self._execute(replica_sql.LOCK_TERM)
-        yield from self._execute(replica_sql.RAISE_TERM, term, body)
+        yield from self._execute(replication.LIMIT_WAIT)
+        yield from self._execute(replication.LOCK_TERM)
+        yield from self._execute(replication.RAISE_TERM, term, body)
         return (yield from self.replica())
 
     def record(self, thread_id: str, body: bytes, term: int) -> Program[int | None]:
         """One statement."""
-        rows = yield from self._execute(replica_sql.RECORD, to_column(thread_id), body, term)
+        rows = yield from self._execute(replication.RECORD, to_column(thread_id), body, term)
         return next((position for (position,) in rows), None)
 
     def outbox(self, thread_id: str | None, limit: int) -> Program[list[Entry]]:
         if thread_id is None:
-            rows = yield from self._execute(replica_sql.OUTBOX, limit, likely_last=True)
+            rows = yield from self._execute(replication.OUTBOX, limit, likely_last=True)
         else:
-            rows = yield from self._execute(replica_sql.OUTBOX_OF_THREAD, limit, to_column(thread_id))
+            rows = yield from self._execute(replication.OUTBOX_OF_THREAD, limit, to_column(thread_id))
         return [Entry(from_column(name), position, body) for name, position, body in rows]
 
     def waiting(self) -> Program[Waiting]:
-        ((entries, oldest),) = yield from self._execute(replica_sql.WAITING, likely_last=True)
+        ((entries, oldest),) = yield from self._execute(replication.WAITING, likely_last=True)
         return Waiting(entries, oldest)
 
     def settle(self, thread_id: str, position: int) -> Program[None]:
-        yield from self._execute(replica_sql.SETTLE, to_column(thread_id), position)
+        yield from self._execute(replication.SETTLE, to_column(thread_id), position)
 
     def positions(self, thread_ids: Sequence[str]) -> Program[dict[str, int]]:
-        rows = yield from self._execute(replica_sql.POSITIONS, _names(thread_ids))
+        rows = yield from self._execute(replication.POSITIONS, _names(thread_ids))
         return {from_column(name): position for name, position in rows}
 
     def copied(self, thread_ids: Sequence[str]) -> Program[dict[str, Copied]]:
-        rows = yield from self._execute(replica_sql.COPIED, _names(thread_ids))
+        rows = yield from self._execute(replication.COPIED, _names(thread_ids))
         return {from_column(name): Copied(position, epoch) for name, position, epoch in rows}
 
     def set_copied(self, thread_id: str, copied: Copied) -> Program[None]:
-        yield from self._execute(replica_sql.SET_COPIED, to_column(thread_id), *copied)
+        yield from self._execute(replication.SET_COPIED, to_column(thread_id), *copied)
 
     def marks(self, thread_id: str) -> Program[RowMarks]:
         """One statement."""
-        rows = yield from self._execute(replica_sql.MARKS, to_column(thread_id))
+        rows = yield from self._execute(replication.MARKS, to_column(thread_id))
         checkpoints: dict[Key, tuple[str, bytes]] = {}
         writes: dict[WriteKey, bytes] = {}
         segments: dict[bytes, tuple[int, bytes]] = {}
@@ -83,7 +83,7 @@ class PostgresReplicaStore(PostgresThreadStore):
 
     def summaries(self, after: str, limit: int) -> Program[list[Summary]]:
         """One statement, which brings one row for each thread."""
-        rows = yield from self._execute(replica_sql.SUMMARIES, to_column(after), limit, likely_last=True)
+        rows = yield from self._execute(replication.SUMMARIES, to_column(after), limit, likely_last=True)
         return [
             Summary(from_column(name), epoch, position, from_column(newest), *counted)
             for name, epoch, position, newest, *counted in rows

@@ -3,8 +3,8 @@
 from typing import NamedTuple
 
 from threadmark.program import Operation, Program, read_existing
-from threadmark_postgres import sql
 from threadmark_postgres.schema import in_schema
+from threadmark_postgres.sql import reports
 from threadmark_postgres.steps import execute
 
 _SAFE_COMMITS = {"on", "remote_write", "remote_apply", "local"}
@@ -39,7 +39,7 @@ def report(schema: str | None) -> Operation[PostgresReport]:
 
 
 def _report(schema: str | None) -> Program[PostgresReport]:
-    (row,) = yield from execute(in_schema(sql.REPORT, schema))
+    (row,) = yield from execute(in_schema(reports.REPORT, schema))
     server, synchronous_commit, fsync, full_page_writes, in_recovery, database, number, size, tables = row
     found = PostgresReport(
         server,

@@ -18,7 +18,6 @@ from threadmark.store import (
     nothing_held,
 )
 from threadmark.text import from_column, to_column
-from threadmark_postgres import replica_sql, sql
 from threadmark_postgres.adding import keys_as_arrays
 from threadmark_postgres.arrays import Blobs, Texts
 from threadmark_postgres.columns import (
@@ -33,9 +32,10 @@ from threadmark_postgres.columns import (
 )
 from threadmark_postgres.following import FollowingStore
 from threadmark_postgres.replica_store import PostgresReplicaStore
+from threadmark_postgres.sql import adding, finding, judging, listing, removing, replication, reports
 
 _CHECKPOINT, _WRITE, _SEGMENT, _HEAD = range(4)
-"""The kinds of rows that `sql.FIND` gives."""
+"""The kinds of rows that `sql.finding.FIND` gives."""
 
 
 class PostgresStore(FollowingStore, PostgresReplicaStore, ReplicaStore):
@@ -49,9 +49,9 @@ class PostgresStore(FollowingStore, PostgresReplicaStore, ReplicaStore):
         if held is all_held:
             rows = yield from self._find_alone(namespace, checkpoint_id)
         elif checkpoint_id is None:
-            rows = yield from self._execute(sql.FIND_NEWEST, *namespace, optional(held()), likely_last=True)
+            rows = yield from self._execute(finding.FIND_NEWEST, *namespace, optional(held()), likely_last=True)
         else:
-            rows = yield from self._execute(sql.FIND, *namespace, to_column(checkpoint_id))
+            rows = yield from self._execute(finding.FIND, *namespace, to_column(checkpoint_id))
         found = newest = owner = None
         writes: list[WriteRow] = []
         segments: dict[bytes, bytes] = {}
@@ -75,18 +75,18 @@ class PostgresStore(FollowingStore, PostgresReplicaStore, ReplicaStore):
 
     def _find_alone(self, namespace: tuple[str, str], checkpoint_id: str | None) -> Program[Sequence[Sequence[Any]]]:
         if checkpoint_id is None:
-            return self._execute(sql.FIND_NEWEST_ALONE, *namespace, likely_last=True)
-        return self._execute(sql.FIND_ALONE, *namespace, to_column(checkpoint_id), likely_last=True)
+            return self._execute(finding.FIND_NEWEST_ALONE, *namespace, likely_last=True)
+        return self._execute(finding.FIND_ALONE, *namespace, to_column(checkpoint_id), likely_last=True)
 
     def segments(self, thread_id: str, keys: Sequence[bytes]) -> Program[dict[bytes, bytes]]:
         """One statement, whatever their number."""
-        rows = yield from self._execute(sql.SEGMENTS, to_column(thread_id), Blobs(keys), likely_last=True)
+        rows = yield from self._execute(finding.SEGMENTS, to_column(thread_id), Blobs(keys), likely_last=True)
         return dict(rows)
 
     def newest(self, thread_ids: Sequence[str], ns: str) -> Program[dict[str, Found]]:
         """One statement, with the segments of the headers."""
         names, namespace = Texts(sorted(map(to_column, {*thread_ids}))), to_column(ns)
-        rows = yield from self._execute(sql.NEWEST_OF_THREADS, names, namespace)
+        rows = yield from self._execute(finding.NEWEST_OF_THREADS, names, namespace)
         found: dict[str, Found] = {}
         heads: dict[str, tuple[str, str | None]] = {}
         segments: dict[str, dict[bytes, bytes]] = {}
@@ -113,7 +113,7 @@ class PostgresStore(FollowingStore, PostgresReplicaStore, ReplicaStore):
         pairs = [(to_column(thread_id), key) for thread_id, keys in wanted.items() for key in keys]
         found: dict[str, dict[bytes, bytes]] = {thread_id: {} for thread_id in wanted}
         names, held = Texts(name for name, _ in pairs), Blobs(key for _, key in pairs)
-        rows = yield from self._execute(sql.SEGMENTS_OF_THREADS, names, held, likely_last=True)
+        rows = yield from self._execute(finding.SEGMENTS_OF_THREADS, names, held, likely_last=True)
         for name, key, data in rows:
             found[from_column(name)][key] = data
         return found
@@ -121,83 +121,83 @@ class PostgresStore(FollowingStore, PostgresReplicaStore, ReplicaStore):
     def page(self, scope: Scope, after: Outline | None, limit: int) -> Program[list[Outline]]:
         """One statement, made of the clauses that the scope asks for."""
         clauses, params = _numbered(scope, after, limit)
-        rows = yield from self._execute(sql.PAGE.format(clauses=clauses), *params, likely_last=True)
+        rows = yield from self._execute(listing.PAGE.format(clauses=clauses), *params, likely_last=True)
         return [outline(from_column(thread_id), columns) for thread_id, *columns in rows]
 
     def page_of_rows(self, scope: Scope, after: Outline | None, limit: int) -> Program[list[CheckpointRow] | None]:
         """The same statement with more columns. Whoever asks for whole rows asks for their writes, too."""
         clauses, params = _numbered(scope, after, limit)
-        rows = yield from self._execute(sql.PAGE_OF_ROWS.format(clauses=clauses), *params)
+        rows = yield from self._execute(listing.PAGE_OF_ROWS.format(clauses=clauses), *params)
         return [checkpoint_row(from_column(thread_id), columns) for thread_id, *columns in rows]
 
     def rows(self, thread_id: str, keys: Sequence[Key]) -> Program[list[CheckpointRow]]:
         """One statement, whatever their number."""
-        rows = yield from self._execute(sql.ROWS, to_column(thread_id), *keys_as_arrays(keys))
+        rows = yield from self._execute(listing.ROWS, to_column(thread_id), *keys_as_arrays(keys))
         return [checkpoint_row(thread_id, columns) for columns in rows]
 
     def writes(self, thread_id: str, keys: Sequence[Key] | None) -> Program[list[WriteRow]]:
         """One statement, whatever their number."""
         if keys is None:
-            rows = yield from self._execute(sql.WRITES_OF_THREAD, to_column(thread_id))
+            rows = yield from self._execute(listing.WRITES_OF_THREAD, to_column(thread_id))
         else:
-            rows = yield from self._execute(sql.WRITES, to_column(thread_id), *keys_as_arrays(keys))
+            rows = yield from self._execute(listing.WRITES, to_column(thread_id), *keys_as_arrays(keys))
         return write_rows(rows)
 
     def chain(self, thread_id: str, ns: str, checkpoint_id: str | None, limit: int) -> Program[list[CheckpointRow]]:
         """One recursive statement."""
         start = (to_column(thread_id), to_column(ns), limit)
         if checkpoint_id is None:
-            rows = yield from self._execute(sql.CHAIN_FROM_NEWEST, *start)
+            rows = yield from self._execute(listing.CHAIN_FROM_NEWEST, *start)
         else:
-            rows = yield from self._execute(sql.CHAIN, *start, to_column(checkpoint_id))
+            rows = yield from self._execute(listing.CHAIN, *start, to_column(checkpoint_id))
         return [checkpoint_row(thread_id, columns) for columns in rows]
 
     def epoch(self, thread_id: str) -> Program[int | None]:
         """The live thread's epoch."""
-        rows = yield from self._execute(sql.EPOCH, to_column(thread_id))
+        rows = yield from self._execute(judging.EPOCH, to_column(thread_id))
         return next((epoch for (epoch,) in rows), None)
 
     def lock(self, thread_id: str) -> Program[int | None]:
         """Lock the thread's row, also that of a deleted thread."""
-        rows = yield from self._execute(sql.LOCK, to_column(thread_id))
+        rows = yield from self._execute(judging.LOCK, to_column(thread_id))
         return next((epoch for epoch, live in rows if live), None)
 
     def rewrite(self, thread_id: str, rows: Sequence[CheckpointRow]) -> Program[None]:
         """One statement."""
         _, ns, _, rank, parent, _, metadata, header, check, *_ = checkpoint_columns(rows, ())
         yield from self._execute(
-            sql.REWRITE_CHECKPOINTS, to_column(thread_id), ns, rank, parent, metadata, header, check
+            removing.REWRITE_CHECKPOINTS, to_column(thread_id), ns, rank, parent, metadata, header, check
         )
 
     def segment_sizes(self, thread_id: str) -> Program[dict[bytes, int]]:
         """One statement."""
-        rows = yield from self._execute(sql.SEGMENT_SIZES, to_column(thread_id))
+        rows = yield from self._execute(finding.SEGMENT_SIZES, to_column(thread_id))
         return dict(rows)
 
     def remove(self, thread_id: str, keys: Sequence[Key], segments: Sequence[bytes]) -> Program[int]:
         """Remove and step the epoch on in one statement."""
         thread = to_column(thread_id)
-        ((epoch,),) = yield from self._execute(sql.REMOVE, thread, *keys_as_arrays(keys), Blobs(segments))
+        ((epoch,),) = yield from self._execute(removing.REMOVE, thread, *keys_as_arrays(keys), Blobs(segments))
         if keys:
-            yield from self._execute(sql.SETTLE_HEADS, thread)
-            yield from self._execute(sql.REMOVE_EMPTY_HEADS, thread)
+            yield from self._execute(removing.SETTLE_HEADS, thread)
+            yield from self._execute(removing.REMOVE_EMPTY_HEADS, thread)
         return int(epoch)
 
     def heads(self, thread_id: str | None, ns: str | None) -> Program[list[Head]]:
         """One statement."""
-        rows = yield from self._execute(sql.HEADS, *_texts(thread_id, ns), likely_last=True)
+        rows = yield from self._execute(listing.HEADS, *_texts(thread_id, ns), likely_last=True)
         return [_head(columns) for columns in rows]
 
     def counted_heads(self, thread_id: str | None, ns: str | None) -> Program[list[Head]]:
         """One statement."""
-        rows = yield from self._execute(sql.COUNTED_HEADS, *_texts(thread_id, ns))
+        rows = yield from self._execute(listing.COUNTED_HEADS, *_texts(thread_id, ns))
         return [_head(columns) for columns in rows]
 
     def damage(self) -> Program[list[tuple[str, str]]]:
         """Return the rows whose thread is missing, and the threads that are listed nowhere or in a wrong place."""
-        rows = yield from self._execute(sql.LOST_ROWS)
+        rows = yield from self._execute(reports.LOST_ROWS)
         found = [(f"table threadmark_{kind}", f"{count} rows belong to no thread") for kind, count in rows]
-        ((unlisted, misplaced),) = yield from self._execute(sql.UNLISTED)
+        ((unlisted, misplaced),) = yield from self._execute(reports.UNLISTED)
         if unlisted:
             found.append(
                 ("table threadmark_head", f"{unlisted} threads are in no listing: their rows are missing here")
@@ -211,32 +211,32 @@ class PostgresStore(FollowingStore, PostgresReplicaStore, ReplicaStore):
     def drop(self, thread_id: str, now: int) -> Program[None]:
         """Lock the thread, mark it deleted, and empty it. Then remove the marks of threads deleted long ago."""
         thread = to_column(thread_id)
-        rows = yield from self._execute(sql.LOCK, thread)
+        rows = yield from self._execute(judging.LOCK, thread)
         if not rows:
             return
-        yield from self._execute(sql.BURY_THREAD, thread, now)
-        yield from self._execute(sql.EMPTY_THREAD, thread)
-        forgotten = yield from self._execute(sql.FORGET_BURIED, now - TOMBSTONE_MICROSECONDS)
+        yield from self._execute(removing.BURY_THREAD, thread, now)
+        yield from self._execute(removing.EMPTY_THREAD, thread)
+        forgotten = yield from self._execute(removing.FORGET_BURIED, now - TOMBSTONE_MICROSECONDS)
         if forgotten:
-            yield from self._execute(replica_sql.FORGET, Texts(name for (name,) in forgotten))
+            yield from self._execute(replication.FORGET, Texts(name for (name,) in forgotten))
 
     def copy_segments(self, source: str, target: str) -> Program[None]:
         """The bytes never leave the server."""
-        yield from self._execute(sql.COPY_SEGMENTS, to_column(source), to_column(target))
+        yield from self._execute(adding.COPY_SEGMENTS, to_column(source), to_column(target))
 
     def threads(self, after: str, limit: int) -> Program[list[str]]:
         """One statement."""
-        rows = yield from self._execute(sql.THREADS, to_column(after), limit)
+        rows = yield from self._execute(listing.THREADS, to_column(after), limit)
         return [from_column(thread_id) for (thread_id,) in rows]
 
     def sample(self) -> Program[tuple[bytes, bytes] | None]:
         """One statement."""
-        rows = yield from self._execute(sql.SAMPLE)
+        rows = yield from self._execute(reports.SAMPLE)
         return (bytes(rows[0][0]), bytes(rows[0][1])) if rows else None
 
     def has_only_langgraph_data(self) -> Program[bool]:
         """One statement, which reads no table of LangGraph's: the role may not be allowed to."""
-        ((answer,),) = yield from self._execute(sql.HAS_ONLY_LANGGRAPH_DATA)
+        ((answer,),) = yield from self._execute(reports.HAS_ONLY_LANGGRAPH_DATA)
         return bool(answer)
 
 
@@ -251,7 +251,7 @@ def _texts(*names: str | None) -> list[str | None]:
 
 def _numbered(scope: Scope, after: Outline | None, limit: int) -> tuple[str, list[Any]]:
     """Return the conditions of a page and the parameters of its statement."""
-    clauses: list[str] = [sql.PAGE_OF_ALL]
+    clauses: list[str] = [listing.PAGE_OF_ALL]
     params: list[Any] = [limit]
     for clause, values in _clauses(scope, after):
         numbers = range(len(params) + 1, len(params) + 1 + len(values))
@@ -262,18 +262,18 @@ def _numbered(scope: Scope, after: Outline | None, limit: int) -> tuple[str, lis
 
 def _clauses(scope: Scope, after: Outline | None) -> Iterator[tuple[str, list[Any]]]:
     if scope.thread_id is not None:
-        yield sql.PAGE_OF_THREAD, [to_column(scope.thread_id)]
+        yield listing.PAGE_OF_THREAD, [to_column(scope.thread_id)]
     if scope.ns is not None:
-        yield sql.PAGE_OF_NAMESPACE, [to_column(scope.ns)]
+        yield listing.PAGE_OF_NAMESPACE, [to_column(scope.ns)]
     if scope.checkpoint_id is not None:
-        yield sql.PAGE_WITH_ID, [to_column(scope.checkpoint_id)]
+        yield listing.PAGE_WITH_ID, [to_column(scope.checkpoint_id)]
     if scope.before is not None:
-        yield sql.PAGE_BEFORE, [to_column(scope.before)]
+        yield listing.PAGE_BEFORE, [to_column(scope.before)]
     if scope.run_id is not None:
-        yield sql.PAGE_OF_RUN, [run_number(scope.run_id)]
+        yield listing.PAGE_OF_RUN, [run_number(scope.run_id)]
     if scope.owner is not None:
-        yield sql.PAGE_OF_OWNER, [to_column(scope.owner)]
+        yield listing.PAGE_OF_OWNER, [to_column(scope.owner)]
     for fragment in scope.fragments:
-        yield sql.PAGE_WITH_FRAGMENT, [to_column(fragment)]
+        yield listing.PAGE_WITH_FRAGMENT, [to_column(fragment)]
     if after is not None:
-        yield sql.PAGE_AFTER, [to_column(text) for text in (after.rank, after.thread_id, after.ns)]
+        yield listing.PAGE_AFTER, [to_column(text) for text in (after.rank, after.thread_id, after.ns)]

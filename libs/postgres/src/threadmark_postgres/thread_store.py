@@ -16,10 +16,10 @@ from threadmark.thread_store import (
     ThreadScope,
     ThreadStore,
 )
-from threadmark_postgres import thread_sql
 from threadmark_postgres.arrays import Texts
 from threadmark_postgres.columns import from_optional, optional
 from threadmark_postgres.schema import in_schema
+from threadmark_postgres.sql import threads
 from threadmark_postgres.steps import Rows, execute
 
 ATTEMPTS = 16
@@ -35,17 +35,17 @@ class PostgresThreadStore(ThreadStore):
         self._schema = schema
 
     def thread(self, thread_id: str) -> Program[ThreadOutline | None]:
-        rows = yield from self._execute(thread_sql.THREAD, to_column(thread_id), likely_last=True)
+        rows = yield from self._execute(threads.THREAD, to_column(thread_id), likely_last=True)
         return _outline(rows[0]) if rows else None
 
     def thread_outlines(self, thread_ids: Sequence[str]) -> Program[list[ThreadOutline]]:
         names = Texts(sorted(map(to_column, {*thread_ids})))
-        rows = yield from self._execute(thread_sql.THREADS_OF_IDS, names)
+        rows = yield from self._execute(threads.THREADS_OF_IDS, names)
         return [_outline(columns) for columns in rows]
 
     def set_thread(self, row: ThreadRow) -> Program[None]:
         yield from self._execute(
-            thread_sql.SET_THREAD,
+            threads.SET_THREAD,
             to_column(row.thread_id),
             optional(row.owner),
             optional(row.title),
@@ -58,9 +58,9 @@ class PostgresThreadStore(ThreadStore):
     def thread_page(
         self, scope: ThreadScope, after: ThreadPlace | None, offset: int, limit: int
     ) -> Program[list[ThreadOutline]]:
-        order = thread_sql.ORDERS[scope.sort].format(direction="DESC" if scope.descending else "ASC")
+        order = threads.ORDERS[scope.sort].format(direction="DESC" if scope.descending else "ASC")
         clauses, params = _numbered([*_clauses(scope), *_behind(scope, after)], [limit, offset])
-        statement = thread_sql.THREAD_PAGE.format(clauses=clauses, order=order)
+        statement = threads.THREAD_PAGE.format(clauses=clauses, order=order)
         rows = yield from self._execute(statement, *params, likely_last=True)
         outlines = [_outline(columns) for columns in rows]
         # The index is of the heads, which repeat the owner: should they be damaged, the thread's own row counts.
@@ -68,36 +68,36 @@ class PostgresThreadStore(ThreadStore):
 
     def count_threads(self, scope: ThreadScope) -> Program[int]:
         clauses, params = _numbered(_clauses(scope), [])
-        statement = thread_sql.COUNT_THREADS.format(clauses=clauses)
+        statement = threads.COUNT_THREADS.format(clauses=clauses)
         ((count,),) = yield from self._execute(statement, *params, likely_last=True)
         return int(count)
 
     def thread_counts(self, thread_ids: Sequence[str]) -> Program[list[ThreadCounts]]:
         names = Texts(to_column(thread_id) for thread_id in thread_ids)
-        rows = yield from self._execute(thread_sql.THREAD_COUNTS, names, likely_last=True)
+        rows = yield from self._execute(threads.THREAD_COUNTS, names, likely_last=True)
         return [_counts(columns) for columns in rows]
 
     def lock_lease(self, thread_id: str) -> Program[LeaseRow]:
         """One statement, and two more where the thread has no row."""
         thread = to_column(thread_id)
         for _ in range(ATTEMPTS):
-            rows = yield from self._execute(thread_sql.LOCK_LEASE, thread)
+            rows = yield from self._execute(threads.LOCK_LEASE, thread)
             if rows:
                 return _lease(rows[0])
-            yield from self._execute(thread_sql.PREPARE_LEASE, thread)
+            yield from self._execute(threads.PREPARE_LEASE, thread)
         raise TransientStoreError(f"the row of thread {thread_id!r} was removed {ATTEMPTS} times meanwhile; try again")
 
     def set_lease(self, thread_id: str, lease: LeaseRow) -> Program[LeaseRow]:
         columns = (to_column(thread_id), lease.left, to_column(lease.holder), optional(lease.began))
-        (row,) = yield from self._execute(thread_sql.SET_LEASE, *columns)
+        (row,) = yield from self._execute(threads.SET_LEASE, *columns)
         return _lease(row)
 
     def renew_lease(self, thread_id: str, token: int, left: int) -> Program[bool]:
-        rows = yield from self._execute(thread_sql.RENEW_LEASE, to_column(thread_id), token, left)
+        rows = yield from self._execute(threads.RENEW_LEASE, to_column(thread_id), token, left)
         return bool(rows)
 
     def lease(self, thread_id: str) -> Program[LeaseRow | None]:
-        rows = yield from self._execute(thread_sql.LEASE, to_column(thread_id), likely_last=True)
+        rows = yield from self._execute(threads.LEASE, to_column(thread_id), likely_last=True)
         return _lease(rows[0]) if rows else None
 
     def _execute(self, statement: str, *params: Any, likely_last: bool = False) -> Program[Rows]:
@@ -132,7 +132,7 @@ def _lease(columns: Sequence[Any]) -> LeaseRow:
 
 def _numbered(clauses: Sequence[_Clause], params: list[Any]) -> tuple[str, list[Any]]:
     """Join clauses, their parameters numbered behind those that there are. Returns all parameters, too."""
-    texts = [thread_sql.ALL_THREADS]
+    texts = [threads.ALL_THREADS]
     for clause, values in clauses:
         texts.append(clause.format(*range(len(params) + 1, len(params) + 1 + len(values))))
         params = [*params, *values]
@@ -145,19 +145,19 @@ def _clauses(scope: ThreadScope) -> list[_Clause]:
 
 def _clauses_of(scope: ThreadScope) -> Iterator[_Clause]:
     if scope.owner is not None:
-        yield thread_sql.THREADS_OF_OWNER[scope.sort], [to_column(scope.owner)]
+        yield threads.THREADS_OF_OWNER[scope.sort], [to_column(scope.owner)]
     if scope.status is not None:
-        yield thread_sql.THREADS_WITH_STATUS[scope.status], []
+        yield threads.THREADS_WITH_STATUS[scope.status], []
     if scope.since is not None:
-        yield thread_sql.THREADS_SINCE, [scope.since]
+        yield threads.THREADS_SINCE, [scope.since]
     if scope.until is not None:
-        yield thread_sql.THREADS_UNTIL, [scope.until]
+        yield threads.THREADS_UNTIL, [scope.until]
     if scope.expired is not None:
-        yield thread_sql.THREADS_EXPIRED, [scope.expired]
+        yield threads.THREADS_EXPIRED, [scope.expired]
     if scope.text is not None:
-        yield thread_sql.THREADS_WITH_TEXT, [_containing(scope.text.casefold()), _containing(scope.text)]
+        yield threads.THREADS_WITH_TEXT, [_containing(scope.text.casefold()), _containing(scope.text)]
     for fragment in scope.fragments:
-        yield thread_sql.THREADS_WITH_FRAGMENT, [_containing(fragment)]
+        yield threads.THREADS_WITH_FRAGMENT, [_containing(fragment)]
 
 
 def _behind(scope: ThreadScope, after: ThreadPlace | None) -> Iterator[_Clause]:
@@ -165,9 +165,9 @@ def _behind(scope: ThreadScope, after: ThreadPlace | None) -> Iterator[_Clause]:
         return
     sign, thread = "<" if scope.descending else ">", to_column(after.thread_id)
     if scope.sort == "id":
-        yield thread_sql.THREADS_BEHIND_ID.replace("{sign}", sign), [thread]
+        yield threads.THREADS_BEHIND_ID.replace("{sign}", sign), [thread]
     else:
-        yield thread_sql.THREADS_BEHIND[scope.sort].replace("{sign}", sign), [after.value, thread]
+        yield threads.THREADS_BEHIND[scope.sort].replace("{sign}", sign), [after.value, thread]
 
 
 def _containing(text: str) -> str:

@@ -45,7 +45,7 @@ cdef object blob(object data):
 
 
 cpdef tuple checkpoint_columns(thread, row):
-    """The parameters of `sql.ADD_CHECKPOINT`."""
+    """The parameters of `sql.adding.ADD_CHECKPOINT`."""
     outline, header, check, _ = fields(row)
     _, ns, checkpoint_id, rank, parent, created_at, metadata = fields(outline)
     return (
@@ -62,7 +62,7 @@ cpdef tuple checkpoint_columns(thread, row):
 
 
 cpdef list write_columns(thread, rows):
-    """The parameters of `sql.ROW_OF_WRITE` for each row, one after the other."""
+    """The parameters of `sql.adding.ROW_OF_WRITE` for each row, one after the other."""
     cdef list every = []
     cdef object of_ns = None, of_checkpoint = None, of_task = None  # those of the row before: mostly all have one task
     cdef object ns_column = None, checkpoint_column = None, task_column = None
@@ -88,7 +88,9 @@ cpdef list write_columns(thread, rows):
 
 @final
 cdef class Adder:
-    """Adds what is not unusual. It is made with the statements (the module), and with `placeholders.with_rows`."""
+    """Adds what is not unusual. It is made with the statements (the module `sql.adding`), and with
+    `placeholders.with_rows`.
+    """
 
     cdef object thread, thread_without, segments, checkpoint, head, head_of_same, take_back, touch, follow, minute
     cdef object writes, records, pack_of_same, record, row_of_segment, row_of_write, with_rows
@@ -245,7 +247,7 @@ cdef class Adder:
         return not ns and created_at // self.minute != thread[4]
 
     cdef object plain(self, run, fetch, thread, row):
-        """The columns of `sql.PLAIN_THREAD`, or None."""
+        """The columns of `sql.adding.PLAIN_THREAD`, or None."""
         try:
             if row is not None:
                 _, ns, checkpoint_id, rank, _, _, _ = fields(fields(row)[0])

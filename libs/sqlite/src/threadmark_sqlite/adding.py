@@ -9,10 +9,10 @@ from threadmark.compiled import IN_USE
 from threadmark.program import Program
 from threadmark.store import ANYONE, FIRST_RECORD, PACK, Added, Change, CheckpointRow, Key, Refusal, WriteRow
 from threadmark.text import to_column
-from threadmark_sqlite import sql
 from threadmark_sqlite.columns import from_blob_column, from_text_column, from_text_or_null, id_column, text_or_null
 from threadmark_sqlite.placeholders import with_rows
 from threadmark_sqlite.replica_store import outdated
+from threadmark_sqlite.sql import adding, expressions, removing
 from threadmark_sqlite.steps import execute, executemany
 
 if IN_USE:
@@ -25,7 +25,7 @@ _ROWS = 32
 
 
 class Thread(NamedTuple):
-    """What a change has to know of the thread that it goes to: the columns of `sql.THREAD`."""
+    """What a change has to know of the thread that it goes to: the columns of `sql.adding.THREAD`."""
 
     number: int
     epoch: int
@@ -48,7 +48,7 @@ _NONE = Thread(0, 0, 0, None, None, None, 0, None, None, None)
 
 def thread_of(thread_id: str) -> Program[Thread | None]:
     """Return a thread's row, live or not."""
-    rows = yield from execute(sql.THREAD, (to_column(thread_id),))
+    rows = yield from execute(adding.THREAD, (to_column(thread_id),))
     return Thread(*rows[0]) if rows else None
 
 
@@ -62,9 +62,9 @@ def admitted(change: Change) -> Program[Thread | Added]:
     if len(change.checkpoints) == 1:
         _, ns, checkpoint_id, *_ = change.checkpoints[0].outline
         asked = (to_column(ns), *twice(checkpoint_id), thread_id)
-        rows = yield from execute(sql.THREAD_AND_CHECKPOINT, asked)
+        rows = yield from execute(adding.THREAD_AND_CHECKPOINT, asked)
     else:
-        rows = yield from execute(sql.THREAD, (thread_id,))
+        rows = yield from execute(adding.THREAD, (thread_id,))
     known = Thread(*rows[0]) if rows else None
     thread = known or _NONE
     if change.epoch is not None and (known is None or change.epoch != known.epoch):
@@ -114,27 +114,27 @@ def insert(thread: Thread, change: Change) -> Program[Inserted]:
     if change.segments:
         yield from _insert_segments(thread.number, change.segments)
     for row in change.checkpoints:
-        yield from execute(sql.ADD_CHECKPOINT, checkpoint_columns(thread.number, row))
+        yield from execute(adding.ADD_CHECKPOINT, checkpoint_columns(thread.number, row))
         _, ns, checkpoint_id, rank, _, created_at, _ = row.outline
         head = (to_column(change.thread_id), to_column(ns), to_column(rank), created_at, id_column(checkpoint_id))
-        yield from execute(sql.ADD_TO_HEAD, head)
+        yield from execute(adding.ADD_TO_HEAD, head)
     if change.touches:
-        yield from execute(sql.TOUCH, (change.now, to_column(change.thread_id)))
-    if any(moment // sql.MINUTE != thread.minute for moment in _updates(change)):
-        yield from execute(sql.FOLLOW_HEAD, (thread.number,))
+        yield from execute(adding.TOUCH, (change.now, to_column(change.thread_id)))
+    if any(moment // expressions.MINUTE != thread.minute for moment in _updates(change)):
+        yield from execute(adding.FOLLOW_HEAD, (thread.number,))
     return (yield from _insert_writes(thread.number, change.writes)) if change.writes else Inserted([])
 
 
 def remove_checkpoints(thread_id: str, keys: Sequence[tuple[Any, ...]]) -> Program[None]:
-    """Remove checkpoints, each given by the parameters of `sql.REMOVE_CHECKPOINT`, and count them off their heads."""
+    """Remove checkpoints, given by parameters of `sql.removing.REMOVE_CHECKPOINT`, and count them off their heads."""
     for (number, ns), some in groupby(sorted(keys), key=itemgetter(0, 1)):
-        ((before,),) = yield from execute(sql.CHANGED_ROWS)
-        yield from executemany(sql.REMOVE_CHECKPOINT, list(some))
-        ((after,),) = yield from execute(sql.CHANGED_ROWS)
-        yield from execute(sql.COUNT_OFF, (after - before, number, ns, thread_id, ns))
+        ((before,),) = yield from execute(removing.CHANGED_ROWS)
+        yield from executemany(removing.REMOVE_CHECKPOINT, list(some))
+        ((after,),) = yield from execute(removing.CHANGED_ROWS)
+        yield from execute(removing.COUNT_OFF, (after - before, number, ns, thread_id, ns))
     if keys:
-        yield from execute(sql.EMPTY_ROOT_HEAD, (thread_id,))
-        yield from execute(sql.REMOVE_EMPTY_HEADS, (thread_id,))
+        yield from execute(removing.EMPTY_ROOT_HEAD, (thread_id,))
+        yield from execute(removing.REMOVE_EMPTY_HEADS, (thread_id,))
 
 
 def old_headers(thread: int, rows: Sequence[CheckpointRow]) -> Program[dict[Key, bytes]]:
@@ -142,7 +142,7 @@ def old_headers(thread: int, rows: Sequence[CheckpointRow]) -> Program[dict[Key,
     found: dict[Key, bytes] = {}
     for row in rows:
         _, ns, checkpoint_id, *_ = row.outline
-        stored = yield from execute(sql.STORED_CHECKPOINT, (thread, to_column(ns), *twice(checkpoint_id)))
+        stored = yield from execute(adding.STORED_CHECKPOINT, (thread, to_column(ns), *twice(checkpoint_id)))
         found.update(((ns, checkpoint_id), from_blob_column(header)) for (header,) in stored)
     return found
 
@@ -159,12 +159,12 @@ def _is_too_late(thread: Thread, continued: str | None) -> Program[bool]:
     """Whether the change continues a checkpoint that went with the deleted thread."""
     if not continued or continued > from_text_column(thread.deleted_up_to):
         return False
-    return not (yield from execute(sql.HAS_CHECKPOINT, (thread.number, *twice(continued))))
+    return not (yield from execute(adding.HAS_CHECKPOINT, (thread.number, *twice(continued))))
 
 
 def _newest(change: Change) -> Program[str]:
     """Return the greatest rank of the namespace that a checkpoint is added to, "" for none."""
-    rows = yield from execute(sql.HEAD, (to_column(change.thread_id), to_column(change.checkpoints[0].outline.ns)))
+    rows = yield from execute(adding.HEAD, (to_column(change.thread_id), to_column(change.checkpoints[0].outline.ns)))
     return from_text_column(rows[0][0]) if rows else ""
 
 
@@ -182,9 +182,9 @@ def _begun(change: Change) -> Program[Thread]:
     thread_id = to_column(change.thread_id)
     owner, expires_at, check = change.beginning
     about = (text_or_null(owner), expires_at, check or None)
-    yield from execute(sql.ADD_ROOT_HEAD, (thread_id, change.now))
-    yield from execute(sql.BEGIN_THREAD, (thread_id, change.now, change.now, *about, thread_id))
-    (row,) = yield from execute(sql.THREAD, (thread_id,))
+    yield from execute(adding.ADD_ROOT_HEAD, (thread_id, change.now))
+    yield from execute(adding.BEGIN_THREAD, (thread_id, change.now, change.now, *about, thread_id))
+    (row,) = yield from execute(adding.THREAD, (thread_id,))
     return Thread(*row)
 
 
@@ -195,28 +195,28 @@ def _insert_segments(thread: int, segments: Mapping[bytes, bytes]) -> Program[No
         columns: list[Any] = []
         for key, data in some:
             columns += (thread, bytearray(key), bytearray(data))
-        yield from execute(with_rows(sql.ADD_SEGMENTS, sql.ROW_OF_SEGMENT, len(some)), columns)
+        yield from execute(with_rows(adding.ADD_SEGMENTS, adding.ROW_OF_SEGMENT, len(some)), columns)
 
 
 def _insert_writes(thread: int, rows: Sequence[WriteRow]) -> Program[Inserted]:
     kinds: dict[tuple[str, bool], list[WriteRow]] = {}
     for row in rows:
         index = row.idx
-        kind = sql.REPLACE_WRITES if index < 0 else sql.ADD_WRITES if index < FIRST_RECORD else sql.ADD_RECORDS
+        kind = adding.REPLACE_WRITES if index < 0 else adding.ADD_WRITES if index < FIRST_RECORD else adding.ADD_RECORDS
         kinds.setdefault((kind, index == PACK), []).append(row)
     replaced: list[WriteRow] = []
-    for row in kinds.get((sql.REPLACE_WRITES, False), ()):
+    for row in kinds.get((adding.REPLACE_WRITES, False), ()):
         *key, _, index, _, _, _ = write_columns(thread, [row])
-        stored = yield from execute(sql.STORED_WRITE, (*key, index))
+        stored = yield from execute(adding.STORED_WRITE, (*key, index))
         replaced += [row._replace(value=from_blob_column(value)) for (value,) in stored]
     pack_left_out = False
     for (statement, are_packs), every in kinds.items():
         for start in range(0, len(every), _ROWS):
             some = every[start : start + _ROWS]
             columns = write_columns(thread, some)
-            yield from execute(with_rows(statement, sql.ROW_OF_WRITE, len(some)), columns)
+            yield from execute(with_rows(statement, adding.ROW_OF_WRITE, len(some)), columns)
             if are_packs:
-                ((count,),) = yield from execute(sql.ADDED_ROWS)
+                ((count,),) = yield from execute(adding.ADDED_ROWS)
                 pack_left_out = pack_left_out or count < len(some)
     return Inserted(replaced, pack_left_out)
 

@@ -104,16 +104,16 @@ def any_checkpoint_row(thread_id: str, columns: Any) -> CheckpointRow:
 
 
 outline: Callable[[str, Any], Outline] = partial(compiled.outline, reference=any_outline) if IN_USE else any_outline
-"""Returns a checkpoint's outline from the columns of `sql._OUTLINE`."""
+"""Returns a checkpoint's outline from the columns of `sql.expressions.OUTLINE`."""
 
 checkpoint_row: Callable[[str, Any], CheckpointRow] = (
     partial(compiled.checkpoint_row, reference=any_outline) if IN_USE else any_checkpoint_row
 )
-"""Returns a checkpoint from the columns of `sql._ROW`."""
+"""Returns a checkpoint from the columns of `sql.expressions.ROW`."""
 
 
 def found_of(thread_id: str, ns: str, rows: list[tuple[Any, ...]], *, with_head: bool = True) -> Found:
-    """A checkpoint and its writes from the columns of `sql.FIND` and its like. The checkpoint's come first."""
+    """A checkpoint and its writes from the columns of `sql.finding.FIND` and its like. The checkpoint's come first."""
     if IN_USE:
         return compiled.found_of(thread_id, ns, rows, with_head, any_outline, any_write_of, from_text_column)
     head, _, epoch, owner, expires_at, *of_checkpoint = rows[0]
@@ -126,7 +126,7 @@ def found_of(thread_id: str, ns: str, rows: list[tuple[Any, ...]], *, with_head:
 
 
 def checkpoint_columns(thread: int, row: CheckpointRow) -> tuple[Any, ...]:
-    """The parameters of `sql.ADD_CHECKPOINT`."""
+    """The parameters of `sql.adding.ADD_CHECKPOINT`."""
     _, ns, checkpoint_id, rank, parent, created_at, metadata = row.outline
     return (
         thread,
@@ -142,13 +142,13 @@ def checkpoint_columns(thread: int, row: CheckpointRow) -> tuple[Any, ...]:
 
 
 def rewriting_columns(thread: int, row: CheckpointRow) -> tuple[Any, ...]:
-    """The parameters of `sql.REWRITE_CHECKPOINT`."""
+    """The parameters of `sql.removing.REWRITE_CHECKPOINT`."""
     _, ns, rank, _, parent, _, metadata, header, check = checkpoint_columns(thread, row)
     return parent, metadata, header, check, thread, ns, rank
 
 
 def writes_of(ns: str, checkpoint_id: str, rows: list[tuple[Any, ...]]) -> list[WriteRow]:
-    """Pending writes of a checkpoint from the columns of `sql.WRITES_OF_CHECKPOINT`, or from more."""
+    """Pending writes of a checkpoint from the columns of `sql.finding.WRITES_OF_CHECKPOINT`, or from more."""
     if IN_USE:
         return compiled.writes_of(ns, checkpoint_id, rows, any_write_of)
     return [any_write_of(ns, checkpoint_id, columns[1:7]) for columns in rows]
@@ -173,7 +173,7 @@ def any_write_of(ns: str, checkpoint_id: str, columns: Any) -> WriteRow:
 
 
 def write_rows(rows: list[tuple[Any, ...]]) -> list[WriteRow]:
-    """Pending writes from the columns of `sql._WRITE`."""
+    """Pending writes from the columns of `sql.listing._WRITE`."""
     return compiled.write_rows(rows, any_write) if IN_USE else [any_write(columns) for columns in rows]
 
 
@@ -184,7 +184,7 @@ def any_write(columns: Any) -> WriteRow:
 
 
 def write_columns(thread: int, rows: Iterable[WriteRow]) -> list[Any]:
-    """The parameters of `sql.ROW_OF_WRITE` for each row, one after the other. Mostly all are of one task."""
+    """The parameters of `sql.adding.ROW_OF_WRITE` for each row, one after the other. Mostly all are of one task."""
     every: list[Any] = []
     known: tuple[str, str, str] | None = None
     for ns, checkpoint_id, task_id, idx, task_path, channel, value, check in rows:
@@ -199,7 +199,7 @@ def write_columns(thread: int, rows: Iterable[WriteRow]) -> list[Any]:
 
 
 def thread_outline(columns: Any) -> ThreadOutline:
-    """A thread from the columns of `thread_sql._OUTLINE`."""
+    """A thread from the columns of `sql.threads._OUTLINE`."""
     thread_id, created_at, owner, title, metadata, expires_at, check, updated_at = columns
     row = ThreadRow(
         from_text_column(thread_id),
@@ -214,7 +214,7 @@ def thread_outline(columns: Any) -> ThreadOutline:
 
 
 def thread_columns(row: ThreadRow) -> tuple[Any, ...]:
-    """The parameters of `thread_sql.SET_THREAD` but the last."""
+    """The parameters of `sql.threads.SET_THREAD` but the last."""
     _, _, owner, title, metadata, expires_at, check = row
     return (
         text_or_null(owner),
@@ -227,7 +227,7 @@ def thread_columns(row: ThreadRow) -> tuple[Any, ...]:
 
 
 def thread_counts(columns: Any) -> ThreadCounts:
-    """What is derived of a thread, from the columns of `thread_sql.COUNTS`."""
+    """What is derived of a thread, from the columns of `sql.threads.COUNTS`."""
     thread_id, checkpoints, namespaces, size, newest, leased, failed, interrupted = columns
     return ThreadCounts(
         from_text_column(thread_id),
@@ -242,12 +242,12 @@ def thread_counts(columns: Any) -> ThreadCounts:
 
 
 def lease_row(columns: Any) -> LeaseRow:
-    """A lease from the columns of `thread_sql.LEASE`."""
+    """A lease from the columns of `sql.threads.LEASE`."""
     token, left, holder, began = columns
     return LeaseRow(token, left, from_text_or_null(holder) or "", from_text_or_null(began))
 
 
 def lease_columns(lease: LeaseRow) -> tuple[Any, ...]:
-    """The parameters of `thread_sql.SET_LEASE` but the last. A lease that ends at once has no end."""
+    """The parameters of `sql.threads.SET_LEASE` but the last. A lease that ends at once has no end."""
     left = lease.left or None
     return left, left, to_column(lease.holder), text_or_null(lease.began)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from threadmark.errors import ConfigError, SchemaError
 from threadmark.program import Program
-from threadmark_sqlite import sql
+from threadmark_sqlite.sql import connections
 from threadmark_sqlite.steps import execute
 
 
@@ -306,29 +306,32 @@ def ddl(*, since: int = 0) -> str:
     if since not in range(CURRENT + 1):
         raise ConfigError(f"since must be a format from 0 (no tables yet) to {CURRENT}, not {since!r}")
     # Neither can be said within a transaction, nor the first once there is a table.
-    before = [sql.INCREMENTAL_VACUUM, sql.WRITE_AHEAD_LOG] if since == 0 else []
-    statements = [sql.BEGIN_WRITE]
+    before = [connections.INCREMENTAL_VACUUM, connections.WRITE_AHEAD_LOG] if since == 0 else []
+    statements = [connections.BEGIN_WRITE]
     for migration in MIGRATIONS[since:]:
-        statements += [*migration.statements, sql.SCRIPTED_RECORD.format(number=migration.number, name=migration.name)]
-    statements += [sql.SET_FORMAT.format(number=CURRENT), sql.SET_APPLICATION_ID, sql.COMMIT]
+        statements += [
+            *migration.statements,
+            connections.SCRIPTED_RECORD.format(number=migration.number, name=migration.name),
+        ]
+    statements += [connections.SET_FORMAT.format(number=CURRENT), connections.SET_APPLICATION_ID, connections.COMMIT]
     script = ";\n\n".join(dedent(statement).strip() for statement in (*before, *statements))
     return f"{script};\n"
 
 
 def is_made(location: str) -> Program[bool]:
     """Return whether the tables exist, in any format. Raises SchemaError if the file is not Threadmark's."""
-    ((application_id,),) = yield from execute(sql.GET_APPLICATION_ID)
-    if application_id not in (0, sql.APPLICATION_ID):
+    ((application_id,),) = yield from execute(connections.GET_APPLICATION_ID)
+    if application_id not in (0, connections.APPLICATION_ID):
         raise SchemaError(
             f"{location} belongs to another application (application_id {application_id:#x}): choose another file"
         )
-    return bool(application_id == sql.APPLICATION_ID)
+    return bool(application_id == connections.APPLICATION_ID)
 
 
 def is_current(location: str) -> Program[bool]:
     """Return whether the format is current. Raises SchemaError if the file is not ours or of a later release."""
     made = yield from is_made(location)
-    ((number,),) = yield from execute(sql.GET_FORMAT)
+    ((number,),) = yield from execute(connections.GET_FORMAT)
     if made and number > CURRENT:
         raise SchemaError(
             f"{location} has format {number}, this release knows formats up to {CURRENT}: upgrade threadmark-sqlite"
@@ -343,17 +346,17 @@ def migrate(location: str) -> Program[int]:
     """
     if (yield from is_current(location)):
         return CURRENT
-    ((exists,),) = yield from execute(sql.HAS_MIGRATIONS)
-    ((last,),) = (yield from execute(sql.LAST_MIGRATION)) if exists else ((0,),)
+    ((exists,),) = yield from execute(connections.HAS_MIGRATIONS)
+    ((last,),) = (yield from execute(connections.LAST_MIGRATION)) if exists else ((0,),)
     for migration in MIGRATIONS:
         if migration.number <= last:
             continue
         for statement in migration.statements:
             yield from execute(statement)
         yield from execute(
-            sql.RECORD_MIGRATION,
+            connections.RECORD_MIGRATION,
             (migration.number, migration.name, datetime.now(UTC).isoformat(timespec="seconds")),
         )
-    yield from execute(sql.SET_FORMAT.format(number=CURRENT))
-    yield from execute(sql.SET_APPLICATION_ID)
+    yield from execute(connections.SET_FORMAT.format(number=CURRENT))
+    yield from execute(connections.SET_APPLICATION_ID)
     return int(last)

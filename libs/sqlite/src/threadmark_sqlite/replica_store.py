@@ -11,9 +11,9 @@ from threadmark.program import Program
 from threadmark.replica_store import Copied, Entry, Replica, RowMarks, Summary, Waiting, is_followed, sum_of_marks
 from threadmark.store import Added, Change, now
 from threadmark.text import to_column
-from threadmark_sqlite import replica_sql as sql
 from threadmark_sqlite.columns import from_blob_column, from_id_column, from_text_column, name
 from threadmark_sqlite.placeholders import chunks, with_placeholders
+from threadmark_sqlite.sql import replication
 from threadmark_sqlite.steps import execute
 
 
@@ -21,11 +21,11 @@ class SqliteReplicaStore:
     """The operations for replication."""
 
     def replica(self) -> Program[Replica]:
-        ((term, body),) = yield from execute(sql.REPLICA)
+        ((term, body),) = yield from execute(replication.REPLICA)
         return Replica(term, from_text_column(body))
 
     def set_replica(self, replica: Replica) -> Program[Replica]:
-        yield from execute(sql.SET_REPLICA, (replica.term, to_column(replica.body), replica.term))
+        yield from execute(replication.SET_REPLICA, (replica.term, to_column(replica.body), replica.term))
         return (yield from self.replica())
 
     def record(self, thread_id: str, body: bytes, term: int) -> Program[int | None]:
@@ -36,26 +36,26 @@ class SqliteReplicaStore:
 
     def outbox(self, thread_id: str | None, limit: int) -> Program[list[Entry]]:
         if thread_id is None:
-            rows = yield from execute(sql.OUTBOX, (limit,))
+            rows = yield from execute(replication.OUTBOX, (limit,))
         else:
-            rows = yield from execute(sql.OUTBOX_OF_THREAD, (to_column(thread_id), limit))
+            rows = yield from execute(replication.OUTBOX_OF_THREAD, (to_column(thread_id), limit))
         return [
             Entry(from_text_column(thread_id), position, from_blob_column(body)) for thread_id, position, body in rows
         ]
 
     def waiting(self) -> Program[Waiting]:
-        (row,) = yield from execute(sql.WAITING)
+        (row,) = yield from execute(replication.WAITING)
         return Waiting(*row)
 
     def settle(self, thread_id: str, position: int) -> Program[None]:
-        yield from execute(sql.SETTLE, (to_column(thread_id), position))
+        yield from execute(replication.SETTLE, (to_column(thread_id), position))
 
     def positions(self, thread_ids: Sequence[str]) -> Program[dict[str, int]]:
-        rows = yield from _of_ids(sql.POSITIONS, thread_ids)
+        rows = yield from _of_ids(replication.POSITIONS, thread_ids)
         return {from_text_column(thread_id): position for thread_id, position in rows}
 
     def copied(self, thread_ids: Sequence[str]) -> Program[dict[str, Copied]]:
-        rows = yield from _of_ids(sql.COPIED, thread_ids)
+        rows = yield from _of_ids(replication.COPIED, thread_ids)
         return {from_text_column(thread_id): Copied(*known) for thread_id, *known in rows}
 
     def set_copied(self, thread_id: str, copied: Copied) -> Program[None]:
@@ -63,9 +63,9 @@ class SqliteReplicaStore:
 
     def marks(self, thread_id: str) -> Program[RowMarks]:
         asked = to_column(thread_id)
-        checkpoints = yield from execute(sql.MARKED_CHECKPOINTS, (asked,))
-        writes = yield from execute(sql.MARKED_WRITES, (asked, asked))
-        segments = yield from execute(sql.MARKED_SEGMENTS, (asked,))
+        checkpoints = yield from execute(replication.MARKED_CHECKPOINTS, (asked,))
+        writes = yield from execute(replication.MARKED_WRITES, (asked, asked))
+        segments = yield from execute(replication.MARKED_SEGMENTS, (asked,))
         return RowMarks(
             {
                 (name(ns), from_text_column(key)): (from_text_column(rank), from_blob_column(mark))
@@ -79,7 +79,7 @@ class SqliteReplicaStore:
         )
 
     def summaries(self, after: str, limit: int) -> Program[list[Summary]]:
-        rows = yield from execute(sql.SUMMARIES, (to_column(after), limit))
+        rows = yield from execute(replication.SUMMARIES, (to_column(after), limit))
         return [_summary(*row) for row in rows]
 
 
@@ -90,7 +90,7 @@ def outdated(change: Change) -> Program[Added | None]:
     if change.copied is None:
         return None
     asked = to_column(change.thread_id)
-    ((epoch, *copied, has_entries),) = yield from execute(sql.PROGRESS, (asked, asked))
+    ((epoch, *copied, has_entries),) = yield from execute(replication.PROGRESS, (asked, asked))
     is_next = is_followed(None if copied[0] is None else Copied(*copied), change.copied)
     return None if is_next and not has_entries else Added(epoch, "behind")
 
@@ -110,23 +110,23 @@ def noted(change: Change, added: Added) -> Program[Added]:
 
 def _is_over(term: int) -> Program[bool]:
     """Return whether the database has a greater term."""
-    ((last, _),) = yield from execute(sql.REPLICA)
+    ((last, _),) = yield from execute(replication.REPLICA)
     return bool(last > term)
 
 
 def _set_copied(thread_id: str, copied: Copied) -> Program[None]:
     begun = now()
-    yield from execute(sql.SET_COPIED, (to_column(thread_id), begun, begun, *copied))
+    yield from execute(replication.SET_COPIED, (to_column(thread_id), begun, begun, *copied))
 
 
 def _recorded(thread_id: str, body: bytes) -> Program[tuple[int, int]]:
     """Add an entry to the outbox. Returns the thread's last position before it, and its own."""
     thread, moment = to_column(thread_id), now()
-    rows = yield from execute(sql.POSITION, (thread,))
+    rows = yield from execute(replication.POSITION, (thread,))
     previous = rows[0][0] if rows else 0
     position = max(previous + 1, moment)
-    yield from execute(sql.SET_POSITION, (thread, moment, moment, position))
-    yield from execute(sql.ADD_ENTRY, (thread, position, bytearray(body)))
+    yield from execute(replication.SET_POSITION, (thread, moment, moment, position))
+    yield from execute(replication.ADD_ENTRY, (thread, position, bytearray(body)))
     return previous, position
 
 

@@ -4,8 +4,8 @@ import sqlite3
 from typing import NamedTuple
 
 from threadmark.program import Operation, Program, read_existing
-from threadmark_sqlite import sql
 from threadmark_sqlite.options import Durability
+from threadmark_sqlite.sql import connections, reports
 from threadmark_sqlite.steps import execute
 
 _MOST_FREE = 0.5
@@ -56,11 +56,11 @@ def report(durability: Durability) -> Operation[SqliteReport]:
 
 
 def _facts() -> Program[_Facts]:
-    ((last,),) = yield from execute(sql.LAST_MIGRATION)
-    ((page_bytes,),) = yield from execute(sql.PAGE_BYTES)
-    ((pages,),) = yield from execute(sql.PAGES)
-    ((free_pages,),) = yield from execute(sql.FREE_PAGES)
-    others = yield from execute(sql.OTHER_TABLES)
+    ((last,),) = yield from execute(connections.LAST_MIGRATION)
+    ((page_bytes,),) = yield from execute(reports.PAGE_BYTES)
+    ((pages,),) = yield from execute(reports.PAGES)
+    ((free_pages,),) = yield from execute(reports.FREE_PAGES)
+    others = yield from execute(reports.OTHER_TABLES)
     return _Facts(last, page_bytes, pages, free_pages, tuple(name for (name,) in others))
 
 

@@ -11,11 +11,11 @@ from threadmark.logs import slow_after
 from threadmark.program import Driver, arun, run
 from threadmark.saver import SaverOptions
 from threadmark.saver.arguments import check_seconds
-from threadmark_sqlite import sql
 from threadmark_sqlite.driver import FileDriver, Settings, SharedDriver
 from threadmark_sqlite.driver.connection import MEMORY, path_in, reads_only
 from threadmark_sqlite.options import Durability, SqliteOptions
 from threadmark_sqlite.report import SqliteReport, report
+from threadmark_sqlite.sql import connections
 from threadmark_sqlite.store import SqliteStore
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class SqliteSaver(Saver):
         slow: float | None = 1.0,
         **options: Unpack[SaverOptions],
     ) -> None:
-        if durability not in sql.SYNCHRONOUS:
+        if durability not in connections.SYNCHRONOUS:
             raise ConfigError(f"durability must be 'full' or 'normal', not {durability!r}")
         check_seconds(timeout, "timeout")
         driver = _driver(database, Settings(MEMORY, durability, timeout, slow=slow_after(slow)))
@@ -136,12 +136,12 @@ def _settings_of(database: "str | os.PathLike[str]", settings: Settings) -> Sett
 
 def _path_of(connection: sqlite3.Connection) -> str:
     """Return the path of a connection's file, an empty string for a database in memory."""
-    return path_in(_asked(connection, sql.FILES))
+    return path_in(_asked(connection, connections.FILES))
 
 
 def _is_read_only(connection: sqlite3.Connection) -> bool:
     """Return whether a connection is read-only, for whatever reason."""
-    return reads_only(_asked(connection, sql.READS_ONLY), _asked(connection, sql.PLAN_OF_WRITING))
+    return reads_only(_asked(connection, connections.READS_ONLY), _asked(connection, connections.PLAN_OF_WRITING))
 
 
 def _asked(connection: sqlite3.Connection, question: str) -> list[Any]:

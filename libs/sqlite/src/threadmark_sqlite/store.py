@@ -21,7 +21,6 @@ from threadmark.store import (
     nothing_held,
 )
 from threadmark.text import to_column
-from threadmark_sqlite import sql
 from threadmark_sqlite.adding import (
     added,
     admitted,
@@ -47,6 +46,7 @@ from threadmark_sqlite.columns import (
 )
 from threadmark_sqlite.placeholders import chunks, with_pairs, with_placeholders, with_rows
 from threadmark_sqlite.replica_store import SqliteReplicaStore, noted
+from threadmark_sqlite.sql import adding, finding, listing, removing, reports
 from threadmark_sqlite.steps import Direct, execute, execute_alone, executemany
 from threadmark_sqlite.thread_store import SqliteThreadStore
 
@@ -61,7 +61,7 @@ class SqliteStore(SqliteThreadStore, SqliteReplicaStore, ReplicaStore):
     longest_pack = 800  # what a row has beyond 1,002 bytes, with its key, takes a page of 4 KB for itself
 
     def __init__(self) -> None:
-        self._add_at_once = Adder(sql, with_rows) if IN_USE else None
+        self._add_at_once = Adder(adding, with_rows) if IN_USE else None
         """Does what `add` does where nothing is unusual."""
 
     def find(
@@ -73,12 +73,12 @@ class SqliteStore(SqliteThreadStore, SqliteReplicaStore, ReplicaStore):
     ) -> Program[Found | None]:
         thread, namespace = to_column(thread_id), to_column(ns)
         if checkpoint_id is None:
-            rows = yield from execute_alone(sql.FIND_NEWEST, (thread, namespace) * 3)
+            rows = yield from execute_alone(finding.FIND_NEWEST, (thread, namespace) * 3)
             if not rows:
-                rows = yield from execute(sql.FIND_NEWEST_WITHOUT_HEAD, (thread, namespace))
+                rows = yield from execute(finding.FIND_NEWEST_WITHOUT_HEAD, (thread, namespace))
         else:
             asked = (thread, namespace, id_column(checkpoint_id))
-            rows = yield from execute_alone(sql.FIND, (thread, namespace, *twice(checkpoint_id), *asked, *asked))
+            rows = yield from execute_alone(finding.FIND, (thread, namespace, *twice(checkpoint_id), *asked, *asked))
             if rows and rows[0][0] is None:  # there are writes only
                 return None
         if not rows:
@@ -90,13 +90,13 @@ class SqliteStore(SqliteThreadStore, SqliteReplicaStore, ReplicaStore):
         if rows[0][1] == (column := id_column(found_id)):
             return found
         asked = (thread, namespace, column)  # the writes that came along are another checkpoint's
-        writes = yield from execute(sql.WRITES_OF_CHECKPOINT, (*asked, *asked))
+        writes = yield from execute(finding.WRITES_OF_CHECKPOINT, (*asked, *asked))
         return found._replace(writes=writes_of(ns, found_id, writes))
 
     def segments(self, thread_id: str, keys: Sequence[bytes]) -> Program[dict[bytes, bytes]]:
         found: dict[bytes, bytes] = {}
         for some in chunks(keys):
-            rows = yield from execute(with_placeholders(sql.SEGMENTS, some), (to_column(thread_id), *some))
+            rows = yield from execute(with_placeholders(finding.SEGMENTS, some), (to_column(thread_id), *some))
             found.update((key, from_blob_column(data)) for key, data in rows)
         return found
 
@@ -105,11 +105,11 @@ class SqliteStore(SqliteThreadStore, SqliteReplicaStore, ReplicaStore):
         namespace = to_column(ns)
         found: dict[str, Found] = {}
         for some in chunks(list(columns)):
-            rows = yield from execute(with_placeholders(sql.NEWEST_OF_THREADS, some), (namespace, *some))
+            rows = yield from execute(with_placeholders(finding.NEWEST_OF_THREADS, some), (namespace, *some))
             found.update((columns[row[0]], found_of(columns[row[0]], ns, [row[1:]])) for row in rows)
         for column, thread_id in columns.items():
             if thread_id not in found:
-                rows = yield from execute(sql.FIND_NEWEST_WITHOUT_HEAD, (column, namespace))
+                rows = yield from execute(finding.FIND_NEWEST_WITHOUT_HEAD, (column, namespace))
                 found.update((thread_id, found_of(thread_id, ns, [row])) for row in rows)
         return found
 
@@ -118,19 +118,19 @@ class SqliteStore(SqliteThreadStore, SqliteReplicaStore, ReplicaStore):
         columns = {to_column(thread_id): thread_id for thread_id in wanted}
         pairs = [(column, key) for column, thread_id in columns.items() for key in wanted[thread_id]]
         for some in chunks(pairs):
-            rows = yield from execute(with_pairs(sql.SEGMENTS_OF_THREADS, some), tuple(chain.from_iterable(some)))
+            rows = yield from execute(with_pairs(finding.SEGMENTS_OF_THREADS, some), tuple(chain.from_iterable(some)))
             for column, key, data in rows:
                 found[columns[column]][key] = from_blob_column(data)
         return found
 
     def page(self, scope: Scope, after: Outline | None, limit: int) -> Program[list[Outline]]:
         clauses, params = _clauses(scope, after)
-        rows = yield from execute(sql.PAGE.format(clauses=" AND ".join(clauses)), (*params, limit))
+        rows = yield from execute(listing.PAGE.format(clauses=" AND ".join(clauses)), (*params, limit))
         return [outline(name(thread_id), columns) for thread_id, *columns in rows]
 
     def page_of_rows(self, scope: Scope, after: Outline | None, limit: int) -> Program[list[CheckpointRow] | None]:
         clauses, params = _clauses(scope, after)
-        rows = yield from execute(sql.PAGE_OF_ROWS.format(clauses=" AND ".join(clauses)), (*params, limit))
+        rows = yield from execute(listing.PAGE_OF_ROWS.format(clauses=" AND ".join(clauses)), (*params, limit))
         return [checkpoint_row(name(thread_id), columns) for thread_id, *columns in rows]
 
     def rows(self, thread_id: str, keys: Sequence[Key]) -> Program[list[CheckpointRow]]:
@@ -138,29 +138,29 @@ class SqliteStore(SqliteThreadStore, SqliteReplicaStore, ReplicaStore):
         for ns, ids in _by_namespace(keys):
             for some in chunks([to_column(one) for one in ids]):
                 asked = (to_column(thread_id), to_column(ns), *some)
-                rows = yield from execute(with_placeholders(sql.ROWS, some), (*asked, *asked))
+                rows = yield from execute(with_placeholders(listing.ROWS, some), (*asked, *asked))
                 found += [checkpoint_row(thread_id, columns) for columns in rows]
         return found
 
     def writes(self, thread_id: str, keys: Sequence[Key] | None) -> Program[list[WriteRow]]:
         thread = to_column(thread_id)
         if keys is None:
-            rows = yield from execute(sql.WRITES_OF_THREAD, (thread, thread))
+            rows = yield from execute(listing.WRITES_OF_THREAD, (thread, thread))
             return write_rows(rows)
         found: list[WriteRow] = []
         for ns, ids in _by_namespace(keys):
             for some in chunks([id_column(one) for one in ids]):
                 asked = (thread, to_column(ns), *some)
-                rows = yield from execute(with_placeholders(sql.WRITES_OF_CHECKPOINTS, some), (*asked, *asked))
+                rows = yield from execute(with_placeholders(listing.WRITES_OF_CHECKPOINTS, some), (*asked, *asked))
                 found += write_rows(rows)
         return found
 
     def chain(self, thread_id: str, ns: str, checkpoint_id: str | None, limit: int) -> Program[list[CheckpointRow]]:
         thread, namespace = to_column(thread_id), to_column(ns)
         if checkpoint_id is None:
-            rows = yield from execute(sql.CHAIN_OF_NEWEST, (thread, namespace, limit))
+            rows = yield from execute(listing.CHAIN_OF_NEWEST, (thread, namespace, limit))
         else:
-            rows = yield from execute(sql.CHAIN, (thread, namespace, *twice(checkpoint_id), limit))
+            rows = yield from execute(listing.CHAIN, (thread, namespace, *twice(checkpoint_id), limit))
         return [checkpoint_row(thread_id, columns) for columns in rows]
 
     def epoch(self, thread_id: str) -> Program[int | None]:
@@ -185,28 +185,28 @@ class SqliteStore(SqliteThreadStore, SqliteReplicaStore, ReplicaStore):
         rows = change.checkpoints
         replaced = any(old.get(row.outline.key, row.header) != row.header for row in rows)
         if replaced:
-            yield from execute(sql.NEXT_EPOCH, (thread.number,))
+            yield from execute(removing.NEXT_EPOCH, (thread.number,))
         made = added(thread, change, (yield from insert(thread, change)), replaced=replaced)
         return (yield from noted(change, made))
 
     def rewrite(self, thread_id: str, rows: Sequence[CheckpointRow]) -> Program[None]:
-        ((number, *_),) = yield from execute(sql.THREAD, (to_column(thread_id),))
-        yield from executemany(sql.REWRITE_CHECKPOINT, [rewriting_columns(number, row) for row in rows])
+        ((number, *_),) = yield from execute(adding.THREAD, (to_column(thread_id),))
+        yield from executemany(removing.REWRITE_CHECKPOINT, [rewriting_columns(number, row) for row in rows])
 
     def heads(self, thread_id: str | None, ns: str | None) -> Program[list[Head]]:
-        return self._heads(sql.HEADS, sql.HEADS_OF_NAMESPACE, thread_id, ns)
+        return self._heads(listing.HEADS, listing.HEADS_OF_NAMESPACE, thread_id, ns)
 
     def counted_heads(self, thread_id: str | None, ns: str | None) -> Program[list[Head]]:
-        return self._heads(sql.COUNTED_HEADS, sql.COUNTED_OF_NAMESPACE, thread_id, ns)
+        return self._heads(listing.COUNTED_HEADS, listing.COUNTED_OF_NAMESPACE, thread_id, ns)
 
     def damage(self) -> Program[list[tuple[str, str]]]:
         """Return the rows whose thread is missing, and what SQLite's own check of pages and indexes reports.
 
         And threads without the head that they are listed by, or whose row does not tell its minute.
         """
-        lost = yield from execute(sql.LOST_ROWS)
+        lost = yield from execute(reports.LOST_ROWS)
         found = [(f"table {table}", f"{count} rows belong to no thread") for table, count in lost if count]
-        ((unlisted, misplaced),) = yield from execute(sql.UNLISTED)
+        ((unlisted, misplaced),) = yield from execute(reports.UNLISTED)
         if unlisted:
             found.append(
                 ("table threadmark_head", f"{unlisted} threads are in no listing: their rows are missing here")
@@ -215,22 +215,22 @@ class SqliteStore(SqliteThreadStore, SqliteReplicaStore, ReplicaStore):
             found.append(
                 ("table threadmark_thread", f"{misplaced} threads are listed at a wrong time of their last update")
             )
-        structure = yield from execute(sql.CHECK_STRUCTURE)
+        structure = yield from execute(reports.CHECK_STRUCTURE)
         return found + [("the database file", str(line)) for (line,) in structure if line != "ok"]
 
     def segment_sizes(self, thread_id: str) -> Program[dict[bytes, int]]:
-        rows = yield from execute(sql.SEGMENT_SIZES, (to_column(thread_id),))
+        rows = yield from execute(finding.SEGMENT_SIZES, (to_column(thread_id),))
         return {key: size for key, size in rows if isinstance(key, bytes)}  # damaged, it may be anything
 
     def remove(self, thread_id: str, keys: Sequence[Key], segments: Sequence[bytes]) -> Program[int]:
-        ((number, epoch, *_),) = yield from execute(sql.THREAD, (to_column(thread_id),))
+        ((number, epoch, *_),) = yield from execute(adding.THREAD, (to_column(thread_id),))
         locations = [(number, to_column(ns), checkpoint_id) for ns, checkpoint_id in keys]
         yield from remove_checkpoints(to_column(thread_id), [(*location, *twice(key)) for *location, key in locations])
         written_for = [(*location, id_column(key)) for *location, key in locations]
-        yield from executemany(sql.REMOVE_WRITES, written_for)
-        yield from executemany(sql.REMOVE_RECORDS, written_for)
-        yield from executemany(sql.REMOVE_SEGMENT, [(number, key) for key in segments])
-        yield from execute(sql.NEXT_EPOCH, (number,))
+        yield from executemany(removing.REMOVE_WRITES, written_for)
+        yield from executemany(removing.REMOVE_RECORDS, written_for)
+        yield from executemany(removing.REMOVE_SEGMENT, [(number, key) for key in segments])
+        yield from execute(removing.NEXT_EPOCH, (number,))
         return int(epoch) + 1
 
     def drop(self, thread_id: str, now: int) -> Program[None]:
@@ -238,36 +238,36 @@ class SqliteStore(SqliteThreadStore, SqliteReplicaStore, ReplicaStore):
         if thread is None:
             return
         number = thread.number
-        ((greatest,),) = yield from execute(sql.GREATEST_ID, (number,))
-        written = yield from execute(sql.WRITTEN_FOR, (number,))
+        ((greatest,),) = yield from execute(removing.GREATEST_ID, (number,))
+        written = yield from execute(removing.WRITTEN_FOR, (number,))
         ids = [from_id_column(column) for (column,) in written]
         ids += [from_text_column(column) for column in (greatest, thread.deleted_up_to) if column is not None]
-        for statement in sql.EMPTY_THREAD:
+        for statement in removing.EMPTY_THREAD:
             yield from execute(statement, (number,))
-        yield from execute(sql.REMOVE_HEADS, (to_column(thread_id),))
-        yield from execute(sql.BURY_THREAD, (to_column(max(ids, default="")), now, number))
-        yield from execute(sql.FORGET_BURIED, (now - TOMBSTONE_MICROSECONDS,))
+        yield from execute(removing.REMOVE_HEADS, (to_column(thread_id),))
+        yield from execute(removing.BURY_THREAD, (to_column(max(ids, default="")), now, number))
+        yield from execute(removing.FORGET_BURIED, (now - TOMBSTONE_MICROSECONDS,))
 
     def copy_segments(self, source: str, target: str) -> Program[None]:
-        yield from execute(sql.COPY_SEGMENTS, (to_column(source), to_column(target)))
+        yield from execute(adding.COPY_SEGMENTS, (to_column(source), to_column(target)))
 
     def threads(self, after: str, limit: int) -> Program[list[str]]:
-        rows = yield from execute(sql.THREADS, (to_column(after), to_column(after), limit))
+        rows = yield from execute(listing.THREADS, (to_column(after), to_column(after), limit))
         return [from_text_column(thread_id) for (thread_id,) in rows]
 
     def sample(self) -> Program[tuple[bytes, bytes] | None]:
-        rows = yield from execute(sql.SAMPLE)
+        rows = yield from execute(reports.SAMPLE)
         return (from_blob_column(rows[0][0]), from_blob_column(rows[0][1])) if rows else None
 
     def has_only_langgraph_data(self) -> Program[bool]:
-        ((tables,),) = yield from execute(sql.LANGGRAPH_TABLES)
-        return bool(tables) and bool((yield from execute(sql.HAS_ONLY_LANGGRAPH_DATA)))
+        ((tables,),) = yield from execute(reports.LANGGRAPH_TABLES)
+        return bool(tables) and bool((yield from execute(reports.HAS_ONLY_LANGGRAPH_DATA)))
 
     def _heads(self, statement: str, of_namespace: str, thread_id: str | None, ns: str | None) -> Program[list[Head]]:
-        asked = {sql.HEADS_OF_THREAD: thread_id, of_namespace: ns}
+        asked = {listing.HEADS_OF_THREAD: thread_id, of_namespace: ns}
         clauses = {clause: to_column(name) for clause, name in asked.items() if name is not None}
         rows = yield from execute(
-            statement.format(clauses=" AND ".join([sql.HEADS_OF_ALL, *clauses])), tuple(clauses.values())
+            statement.format(clauses=" AND ".join([listing.HEADS_OF_ALL, *clauses])), tuple(clauses.values())
         )
         return [
             Head(from_text_column(name), from_text_column(ns), from_text_column(rank), n) for name, ns, rank, n in rows
@@ -283,28 +283,28 @@ def _by_namespace(keys: Sequence[Key]) -> Iterable[tuple[str, list[str]]]:
 
 
 def _clauses(scope: Scope, after: Outline | None) -> tuple[list[str], list[Any]]:
-    clauses: list[str] = [sql.PAGE_ALL]
+    clauses: list[str] = [listing.PAGE_ALL]
     params: list[Any] = []
     if scope.thread_id is not None:
-        clauses.append(sql.PAGE_OF_THREAD)
+        clauses.append(listing.PAGE_OF_THREAD)
         params.append(to_column(scope.thread_id))
     if scope.ns is not None:
-        clauses.append(sql.PAGE_OF_NAMESPACE)
+        clauses.append(listing.PAGE_OF_NAMESPACE)
         params.append(to_column(scope.ns))
     if scope.checkpoint_id is not None:
-        clauses.append(sql.PAGE_WITH_ID)
+        clauses.append(listing.PAGE_WITH_ID)
         params.extend(twice(scope.checkpoint_id))
     if scope.before is not None:
-        clauses.append(sql.PAGE_BEFORE)
+        clauses.append(listing.PAGE_BEFORE)
         params.append(to_column(scope.before))
     if scope.owner is not None:
-        clauses.append(sql.PAGE_OF_OWNER)
+        clauses.append(listing.PAGE_OF_OWNER)
         params.append(to_column(scope.owner))
     for fragment in scope.fragments:
-        clauses.append(sql.PAGE_WITH_FRAGMENT)
+        clauses.append(listing.PAGE_WITH_FRAGMENT)
         params.append(fragment)
     if after is not None:
-        clauses.append(sql.PAGE_AFTER)
+        clauses.append(listing.PAGE_AFTER)
         params.extend(map(to_column, (after.rank, after.thread_id, after.ns)))
     return clauses, params
 

@@ -16,7 +16,6 @@ from threadmark.thread_store import (
     ThreadScope,
     ThreadStore,
 )
-from threadmark_sqlite import thread_sql as sql
 from threadmark_sqlite.columns import (
     lease_columns,
     lease_row,
@@ -25,6 +24,7 @@ from threadmark_sqlite.columns import (
     thread_outline,
 )
 from threadmark_sqlite.placeholders import chunks, with_placeholders
+from threadmark_sqlite.sql import threads
 from threadmark_sqlite.steps import execute
 
 _FEW = 1000
@@ -38,32 +38,32 @@ class SqliteThreadStore(ThreadStore):
     """The operations on threads themselves."""
 
     def thread(self, thread_id: str) -> Program[ThreadOutline | None]:
-        rows = yield from execute(sql.THREAD, (to_column(thread_id),))
+        rows = yield from execute(threads.THREAD, (to_column(thread_id),))
         return thread_outline(rows[0]) if rows else None
 
     def thread_outlines(self, thread_ids: Sequence[str]) -> Program[list[ThreadOutline]]:
         found: dict[str, ThreadOutline] = {}
         for some in chunks([to_column(thread_id) for thread_id in thread_ids]):
-            rows = yield from execute(with_placeholders(sql.THREADS_OF_IDS, some), some)
+            rows = yield from execute(with_placeholders(threads.THREADS_OF_IDS, some), some)
             found.update((row[0], thread_outline(row)) for row in rows)
         return list(found.values())
 
     def set_thread(self, row: ThreadRow) -> Program[None]:
-        yield from execute(sql.SET_THREAD, (*thread_columns(row), to_column(row.thread_id)))
+        yield from execute(threads.SET_THREAD, (*thread_columns(row), to_column(row.thread_id)))
 
     def thread_page(
         self, scope: ThreadScope, after: ThreadPlace | None, offset: int, limit: int
     ) -> Program[list[ThreadOutline]]:
         walk, clauses = _walk(scope, (yield from _found(scope)))
-        columns = order = sql.PLACES[scope.sort]
+        columns = order = threads.PLACES[scope.sort]
         if after is not None:
             clauses.append(_after(scope, columns, after))
-        if walk in sql.BY_MINUTE:
-            order = (sql.MINUTE_OF_THREAD, *columns)
+        if walk in threads.BY_MINUTE:
+            order = (threads.MINUTE_OF_THREAD, *columns)
             clauses += _minutes(scope, after)
         direction = "DESC" if scope.descending else "ASC"
-        statement = sql.PAGE.format(
-            tables=f"{walk} {sql.HEAD_OF_THREAD}",
+        statement = threads.PAGE.format(
+            tables=f"{walk} {threads.HEAD_OF_THREAD}",
             clauses=_joined(clauses),
             order=", ".join(f"{column} {direction}" for column in order),
         )
@@ -75,43 +75,43 @@ class SqliteThreadStore(ThreadStore):
             tables, clauses = _walk_without_heads(scope)
         else:
             walk, clauses = _walk(scope._replace(sort="updated"), None)
-            if walk in sql.BY_MINUTE:
+            if walk in threads.BY_MINUTE:
                 clauses += _minutes(scope, None)
-            tables = f"{walk} {sql.HEAD_OF_THREAD}"
-        statement = sql.COUNT.format(tables=tables, clauses=_joined(clauses))
+            tables = f"{walk} {threads.HEAD_OF_THREAD}"
+        statement = threads.COUNT.format(tables=tables, clauses=_joined(clauses))
         ((count,),) = yield from execute(statement, _params(clauses))
         return int(count)
 
     def thread_counts(self, thread_ids: Sequence[str]) -> Program[list[ThreadCounts]]:
         found: list[ThreadCounts] = []
         for some in chunks([to_column(thread_id) for thread_id in thread_ids]):
-            rows = yield from execute(with_placeholders(sql.COUNTS, some), some)
+            rows = yield from execute(with_placeholders(threads.COUNTS, some), some)
             found += [thread_counts(row) for row in rows]
         return found
 
     def lock_lease(self, thread_id: str) -> Program[LeaseRow]:
         began = now()
-        yield from execute(sql.ADD_LEASED, (to_column(thread_id), began, began))
+        yield from execute(threads.ADD_LEASED, (to_column(thread_id), began, began))
         return (yield from self._lease(thread_id))
 
     def set_lease(self, thread_id: str, lease: LeaseRow) -> Program[LeaseRow]:
-        yield from execute(sql.SET_LEASE, (*lease_columns(lease), to_column(thread_id)))
+        yield from execute(threads.SET_LEASE, (*lease_columns(lease), to_column(thread_id)))
         return (yield from self._lease(thread_id))
 
     def renew_lease(self, thread_id: str, token: int, left: int) -> Program[bool]:
         lease = yield from self.lease(thread_id)
         if lease is None or lease.token != token:
             return False
-        yield from execute(sql.RENEW_LEASE, (left, left, to_column(thread_id)))
+        yield from execute(threads.RENEW_LEASE, (left, left, to_column(thread_id)))
         return True
 
     def lease(self, thread_id: str) -> Program[LeaseRow | None]:
-        rows = yield from execute(sql.LEASE, (to_column(thread_id),))
+        rows = yield from execute(threads.LEASE, (to_column(thread_id),))
         return lease_row(rows[0]) if rows else None
 
     def _lease(self, thread_id: str) -> Program[LeaseRow]:
         """Return the lease of a thread that has a row."""
-        (row,) = yield from execute(sql.LEASE, (to_column(thread_id),))
+        (row,) = yield from execute(threads.LEASE, (to_column(thread_id),))
         return lease_row(row)
 
 
@@ -120,10 +120,10 @@ def _found(scope: ThreadScope) -> Program[list[int] | None]:
     if scope.owner is not None:
         return None
     if scope.text is not None or scope.fragments:
-        clauses = [(sql.LIVE, ()), *_searched(scope)]
-        rows = yield from execute(sql.FOUND.format(clauses=_joined(clauses)), (*_params(clauses), _FEW + 1))
-    elif scope.status in sql.WRITTEN:
-        rows = yield from execute(sql.WRITTEN[scope.status], (_FEW + 1,))
+        clauses = [(threads.LIVE, ()), *_searched(scope)]
+        rows = yield from execute(threads.FOUND.format(clauses=_joined(clauses)), (*_params(clauses), _FEW + 1))
+    elif scope.status in threads.WRITTEN:
+        rows = yield from execute(threads.WRITTEN[scope.status], (_FEW + 1,))
     else:
         return None
     return [number for (number,) in rows] if len(rows) <= _FEW else None
@@ -134,14 +134,14 @@ def _walk(scope: ThreadScope, found: Sequence[int] | None) -> tuple[str, list[Cl
 
     Where few threads were found, nothing is gone along.
     """
-    clauses = [*_conditions(scope), (sql.ROOT_HEAD, ())]
+    clauses = [*_conditions(scope), (threads.ROOT_HEAD, ())]
     if scope.since is not None:
-        clauses.append((sql.SINCE, (scope.since,)))
+        clauses.append((threads.SINCE, (scope.since,)))
     if scope.until is not None:
-        clauses.append((sql.UNTIL, (scope.until,)))
+        clauses.append((threads.UNTIL, (scope.until,)))
     if found is not None:
-        return sql.BY_NUMBER, [(sql.WITH_NUMBER, (dumps(found),)), *clauses]
-    return _few(scope) or sql.THREADS_BY[scope.sort, scope.owner is not None], clauses
+        return threads.BY_NUMBER, [(threads.WITH_NUMBER, (dumps(found),)), *clauses]
+    return _few(scope) or threads.THREADS_BY[scope.sort, scope.owner is not None], clauses
 
 
 def _minutes(scope: ThreadScope, after: ThreadPlace | None) -> Iterator[Clause]:
@@ -151,49 +151,49 @@ def _minutes(scope: ThreadScope, after: ThreadPlace | None) -> Iterator[Clause]:
     if after is not None:
         (last if scope.descending else first).append(after.value)
     if first:
-        yield sql.FROM_MINUTE, (max(first),)
+        yield threads.FROM_MINUTE, (max(first),)
     if last:
-        yield sql.TO_MINUTE, (min(last),)
+        yield threads.TO_MINUTE, (min(last),)
 
 
 def _walk_without_heads(scope: ThreadScope) -> tuple[str, list[Clause]]:
     """Return the same for a scope that no head is needed for, in any order."""
-    by = sql.BY_CREATION if scope.owner is None else sql.BY_OWNER
+    by = threads.BY_CREATION if scope.owner is None else threads.BY_OWNER
     return _few(scope) or by, list(_conditions(scope))
 
 
 def _few(scope: ThreadScope) -> str | None:
     """Return the index of those few threads that a scope is about: so few that they can be sorted."""
     if scope.status == "busy":
-        return sql.BY_LEASE
-    return None if scope.expired is None else sql.BY_EXPIRY
+        return threads.BY_LEASE
+    return None if scope.expired is None else threads.BY_EXPIRY
 
 
 def _conditions(scope: ThreadScope) -> Iterator[Clause]:
     """Yield what a scope asks of the thread's row, and of its checkpoints."""
-    yield sql.LIVE, ()
+    yield threads.LIVE, ()
     if scope.owner is not None:
-        yield sql.OF_OWNER, (to_column(scope.owner),)
+        yield threads.OF_OWNER, (to_column(scope.owner),)
     if scope.expired is not None:
-        yield sql.EXPIRED, (scope.expired,)
+        yield threads.EXPIRED, (scope.expired,)
     yield from _searched(scope)
     if scope.status is not None:
-        yield sql.WITH_STATUS[scope.status], ()
+        yield threads.WITH_STATUS[scope.status], ()
 
 
 def _searched(scope: ThreadScope) -> Iterator[Clause]:
     """Yield what has to be read in all threads to be found."""
     for fragment in scope.fragments:
-        yield sql.WITH_FRAGMENT, (fragment,)
+        yield threads.WITH_FRAGMENT, (fragment,)
     if scope.text is not None:
-        yield sql.WITH_TEXT, (to_column(scope.text.casefold()), to_column(scope.text))
+        yield threads.WITH_TEXT, (to_column(scope.text.casefold()), to_column(scope.text))
 
 
 def _after(scope: ThreadScope, columns: Sequence[str], place: ThreadPlace) -> Clause:
     """The condition of a page that begins behind a thread."""
     values = (place.value, to_column(place.thread_id))[-len(columns) :]
     sign = "<" if scope.descending else ">"
-    clause = sql.AFTER.format(columns=", ".join(columns), sign=sign, placeholders=", ".join("?" * len(columns)))
+    clause = threads.AFTER.format(columns=", ".join(columns), sign=sign, placeholders=", ".join("?" * len(columns)))
     return clause, values
 
 

@@ -12,7 +12,6 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
 from threadmark.errors import ClosedError, ConfigError, StoreError, ThreadmarkError
-from threadmark_postgres import sql
 from threadmark_postgres.arrays import register_dumpers
 from threadmark_postgres.driver.batching import MOST, split_rows, together
 from threadmark_postgres.driver.blocking import check_encoding, is_free, is_pipelined
@@ -21,6 +20,7 @@ from threadmark_postgres.driver.conversation import Conversation
 from threadmark_postgres.driver.exchange import exchange, is_plain, received, send_prepared
 from threadmark_postgres.driver.pipelines import pipeline
 from threadmark_postgres.driver.waiting import answered
+from threadmark_postgres.sql import connections
 from threadmark_postgres.steps import Query, Rows
 
 Connection = psycopg.AsyncConnection[Any]
@@ -265,7 +265,7 @@ async def _roll_back(connection: Connection) -> None:
         return
     try:
         if connection.pgconn.transaction_status != TransactionStatus.ACTIVE:
-            await _answers(connection, [Query(sql.ROLLBACK)], prepare=False)
+            await _answers(connection, [Query(connections.ROLLBACK)], prepare=False)
     except psycopg.Error:
         pass
     finally:

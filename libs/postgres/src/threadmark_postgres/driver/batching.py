@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from threadmark.program import Transaction
 from threadmark_postgres.arrays import BatchParams, size_of
-from threadmark_postgres.sql import for_several
+from threadmark_postgres.sql.judging import for_several
 from threadmark_postgres.steps import Query, Rows
 
 MOST = 16

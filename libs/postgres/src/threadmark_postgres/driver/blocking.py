@@ -13,13 +13,13 @@ from psycopg.pq import PipelineStatus, TransactionStatus
 from psycopg.rows import tuple_row
 
 from threadmark.errors import ClosedError, ConfigError, StoreError, ThreadmarkError, TransientStoreError
-from threadmark_postgres import sql
 from threadmark_postgres.arrays import register_dumpers
 from threadmark_postgres.driver.batching import MOST, split_rows, together
 from threadmark_postgres.driver.cancellation import in_use, of_thread
 from threadmark_postgres.driver.conversation import Conversation
 from threadmark_postgres.driver.exchange import exchange, is_plain, received, send_prepared
 from threadmark_postgres.driver.settings import Settings
+from threadmark_postgres.sql import connections
 from threadmark_postgres.steps import Query, Rows
 
 Connection = psycopg.Connection[Any]
@@ -356,7 +356,7 @@ def _roll_back(connection: Connection) -> None:
             # Its answer is still to come; the server rolls back when the connection is gone.
             connection.close()
         else:
-            _answers(connection, [Query(sql.ROLLBACK)], prepare=False)
+            _answers(connection, [Query(connections.ROLLBACK)], prepare=False)
     except psycopg.Error:
         connection.close()
 

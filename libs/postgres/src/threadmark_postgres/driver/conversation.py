@@ -11,7 +11,7 @@ from typing import Any
 from psycopg.errors import UniqueViolation
 
 from threadmark.program import Program, Step, Transaction
-from threadmark_postgres import sql
+from threadmark_postgres.sql import connections
 from threadmark_postgres.steps import Query, Rows
 
 Conversation = Generator[Sequence[Query], list[Rows], Any]
@@ -41,7 +41,11 @@ def conversation(transaction: Transaction[Any]) -> Conversation:
                 first = _query(program.send([]))
     except StopIteration as stop:
         return stop.value
-    return (yield from _in_transaction(program, first, sql.BEGIN_WRITE if transaction.writes else sql.BEGIN_READ))
+    return (
+        yield from _in_transaction(
+            program, first, connections.BEGIN_WRITE if transaction.writes else connections.BEGIN_READ
+        )
+    )
 
 
 def _in_transaction(program: Program[Any], first: Query, begin: str) -> Conversation:
@@ -51,7 +55,7 @@ def _in_transaction(program: Program[Any], first: Query, begin: str) -> Conversa
             step = _query(program.send(rows))
             (rows,) = yield (step,)
     except StopIteration as stop:
-        yield (Query(sql.COMMIT),)
+        yield (Query(connections.COMMIT),)
         return stop.value
     finally:
         program.close()

@@ -20,8 +20,8 @@ from psycopg.generators import execute, fetch_many, send
 from psycopg.pq import DiagnosticField, ExecStatus, Format, PipelineStatus, TransactionStatus
 from psycopg.pq.abc import PGconn, PGresult
 
-from threadmark_postgres import sql
 from threadmark_postgres.arrays import packed
+from threadmark_postgres.sql import connections
 from threadmark_postgres.steps import Query, Rows
 
 Connection = psycopg.Connection[Any] | psycopg.AsyncConnection[Any]
@@ -124,7 +124,7 @@ def exchange(connection: Connection, batch: Sequence[Query], *, prepare: bool) -
         if not begins:
             raise
     if pgconn.transaction_status != TransactionStatus.IDLE:
-        yield from _sent(pgconn, statements, [Query(sql.ROLLBACK)], None)
+        yield from _sent(pgconn, statements, [Query(connections.ROLLBACK)], None)
     return (yield from _sent(pgconn, statements, batch, threshold))
 
 

@@ -12,7 +12,6 @@ import aiosqlite
 from threadmark.errors import ClosedError, ConfigError, StoreError
 from threadmark.program import Step, Transaction, aplay
 from threadmark.workers import in_spite_of_cancelling, run_on_loop
-from threadmark_sqlite import sql
 from threadmark_sqlite.driver.connection import (
     MEMORY,
     NOT_OURS,
@@ -26,6 +25,7 @@ from threadmark_sqlite.driver.log import log
 from threadmark_sqlite.driver.playing import plain_text
 from threadmark_sqlite.driver.watch import ReplacedError, Watch
 from threadmark_sqlite.migrations import CURRENT, is_current, is_made, migrate
+from threadmark_sqlite.sql import connections
 from threadmark_sqlite.steps import Direct, Many, Query
 
 
@@ -150,7 +150,7 @@ class AiosqliteDriver:
         Wait for that in any case: the thread dies if it has an answer for an event loop that is closed.
         """
         try:
-            await connection.execute(sql.ROLLBACK if self._began else sql.FILES)
+            await connection.execute(connections.ROLLBACK if self._began else connections.FILES)
         except sqlite3.OperationalError:
             if self._has_transaction():
                 raise
@@ -158,17 +158,21 @@ class AiosqliteDriver:
 
     async def _prepare(self, cursor: aiosqlite.Cursor, *, creates_tables: bool) -> bool:
         """Set up the database. Returns False if it has no tables and must not get any."""
-        self._settings = self._settings._replace(path=path_in(await _asked(cursor, sql.FILES)) or self._settings.path)
+        self._settings = self._settings._replace(
+            path=path_in(await _asked(cursor, connections.FILES)) or self._settings.path
+        )
         if not creates_tables and not await aplay(is_made(str(self._settings)), partial(_execute, cursor)):
             return False
         for statement in connection_pragmas(self._settings):
             await cursor.execute(statement)
         if not await aplay(is_current(str(self._settings)), partial(_execute, cursor)):
             # A connection that was told to write nothing would change the kind of the log all the same.
-            if reads_only(await _asked(cursor, sql.READS_ONLY), await _asked(cursor, sql.PLAN_OF_WRITING)):
+            if reads_only(
+                await _asked(cursor, connections.READS_ONLY), await _asked(cursor, connections.PLAN_OF_WRITING)
+            ):
                 raise StoreError(f"{self._settings}{NOT_OURS}")
-            await cursor.execute(sql.INCREMENTAL_VACUUM)
-            await cursor.execute(sql.WRITE_AHEAD_LOG)
+            await cursor.execute(connections.INCREMENTAL_VACUUM)
+            await cursor.execute(connections.WRITE_AHEAD_LOG)
             begun = time.monotonic()
             migration = Transaction(partial(migrate, str(self._settings)), writes=True)
             log.note_migration(self._settings, await self._in_transaction(cursor, migration), CURRENT, begun)
@@ -181,9 +185,9 @@ class AiosqliteDriver:
     async def _in_transaction(self, cursor: aiosqlite.Cursor, transaction: Transaction[Any]) -> Any:
         self._began = True
         begun = time.monotonic()
-        await cursor.execute(sql.BEGIN_WRITE if transaction.writes else sql.BEGIN_READ)
+        await cursor.execute(connections.BEGIN_WRITE if transaction.writes else connections.BEGIN_READ)
         result = await aplay(transaction.program(), partial(_execute, cursor))
-        await cursor.execute(sql.COMMIT)
+        await cursor.execute(connections.COMMIT)
         self._began = False
         if (seconds := time.monotonic() - begun) >= self._settings.slow:
             log.note_slow(self._settings, seconds, transaction)
@@ -193,11 +197,11 @@ class AiosqliteDriver:
         """Like `connection.give_space_back`, for asyncio."""
         self._began = True
         try:
-            await cursor.executescript(sql.GIVE_SPACE_BACK)
-            await _asked(cursor, sql.EMPTY_LOG)
+            await cursor.executescript(connections.GIVE_SPACE_BACK)
+            await _asked(cursor, connections.EMPTY_LOG)
         except sqlite3.OperationalError:
             if self._has_transaction():
-                await cursor.execute(sql.ROLLBACK)
+                await cursor.execute(connections.ROLLBACK)
         self._began = False
 
     def _has_transaction(self) -> bool:

@@ -12,11 +12,11 @@ from urllib.parse import quote
 
 from threadmark.errors import CorruptDataError, StoreError, ThreadmarkError, TransientStoreError
 from threadmark.program import Transaction
-from threadmark_sqlite import sql
 from threadmark_sqlite.driver.log import log
 from threadmark_sqlite.driver.playing import committed, end_transaction, played
 from threadmark_sqlite.driver.waiting import busy_timeout
 from threadmark_sqlite.migrations import CURRENT, is_current, is_made, migrate
+from threadmark_sqlite.sql import connections
 
 MEMORY = ":memory:"
 
@@ -107,9 +107,9 @@ def connection_pragmas(settings: Settings) -> tuple[str, ...]:
     """Return the pragmas that every connection runs before its first transaction."""
     return (
         busy_timeout(settings.timeout),
-        sql.SYNCHRONOUS[settings.durability],
-        sql.WAL_SIZE_LIMIT,
-        sql.SECURE_DELETE,
+        connections.SYNCHRONOUS[settings.durability],
+        connections.WAL_SIZE_LIMIT,
+        connections.SECURE_DELETE,
     )
 
 
@@ -131,7 +131,7 @@ def prepare(connection: sqlite3.Connection, settings: Settings) -> None:
         if not played(connection, is_current(str(settings))):
             if settings.read_only:
                 raise StoreError(f"{settings}{NOT_OURS}")
-            connection.execute(sql.INCREMENTAL_VACUUM)
+            connection.execute(connections.INCREMENTAL_VACUUM)
             _use_log(connection, settings)
             begun = time.monotonic()
             found = transact(connection, Transaction(partial(migrate, str(settings)), writes=True), settings)
@@ -157,8 +157,8 @@ def give_space_back(connection: sqlite3.Connection) -> bool:
     """
     try:
         # As a script, because `execute` stops after the first page: that step returns no row to go on for.
-        connection.executescript(sql.GIVE_SPACE_BACK)
-        ((busy, *_),) = connection.execute(sql.EMPTY_LOG).fetchall()
+        connection.executescript(connections.GIVE_SPACE_BACK)
+        ((busy, *_),) = connection.execute(connections.EMPTY_LOG).fetchall()
     except sqlite3.OperationalError:
         end_transaction(connection)
         return False
@@ -172,7 +172,7 @@ def empty_log(connection: sqlite3.Connection) -> bool:
     """
     end_transaction(connection)
     connection.execute(busy_timeout(0))
-    ((busy, *_),) = connection.execute(sql.EMPTY_LOG).fetchall()
+    ((busy, *_),) = connection.execute(connections.EMPTY_LOG).fetchall()
     return not busy
 
 
@@ -231,7 +231,7 @@ def _use_log(connection: sqlite3.Connection, settings: Settings) -> None:
     deadline = time.monotonic() + settings.timeout
     while True:
         try:
-            connection.execute(sql.WRITE_AHEAD_LOG)
+            connection.execute(connections.WRITE_AHEAD_LOG)
         except sqlite3.OperationalError:
             if time.monotonic() > deadline:
                 raise

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from threadmark.compiled import IN_USE
 from threadmark.errors import StoreError
-from threadmark_sqlite import sql
 from threadmark_sqlite.driver.connection import Settings
+from threadmark_sqlite.sql import connections
 
 if sys.platform != "win32":
     import fcntl
@@ -134,7 +134,7 @@ _LOG_STAYS = (
 
 def _empty_log(connection: sqlite3.Connection) -> bool:
     """Copy the log into the file and truncate it. Returns False if another connection prevents that."""
-    ((busy, *_),) = connection.execute(sql.EMPTY_LOG).fetchall()
+    ((busy, *_),) = connection.execute(connections.EMPTY_LOG).fetchall()
     return not busy
 
 

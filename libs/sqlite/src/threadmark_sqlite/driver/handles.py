@@ -12,7 +12,6 @@ from threadmark.errors import ClosedError, StoreError, TransientStoreError
 from threadmark.program import Program, Transaction
 from threadmark.store import now
 from threadmark.workers import Workers, may_be_interrupted
-from threadmark_sqlite import sql
 from threadmark_sqlite.driver.connection import (
     NotThereError,
     Settings,
@@ -25,6 +24,7 @@ from threadmark_sqlite.driver.playing import end_transaction
 from threadmark_sqlite.driver.unchanging import UnsettledError, is_unchanging, is_whole, read_unchanging
 from threadmark_sqlite.driver.watch import Watch
 from threadmark_sqlite.driver.writer import Writer
+from threadmark_sqlite.sql import connections
 from threadmark_sqlite.steps import execute
 
 _READERS = 8
@@ -203,4 +203,4 @@ class _Permits:
 
 
 def _end_epochs() -> Program[None]:
-    yield from execute(sql.END_EPOCHS, (now(),))
+    yield from execute(connections.END_EPOCHS, (now(),))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from threadmark.compiled import IN_USE
 from threadmark.program import Program, Step, Transaction, play
-from threadmark_sqlite import sql
+from threadmark_sqlite.sql import connections
 from threadmark_sqlite.steps import Alone, Direct, Many, Query
 
 if TYPE_CHECKING or IN_USE:
@@ -32,17 +32,17 @@ def committed_in_python(
     """
     try:
         if transaction.writes:
-            connection.execute(sql.BEGIN_WRITE)
+            connection.execute(connections.BEGIN_WRITE)
             result, has_begun = play(transaction.program(), partial(execute, connection)), True
         else:
             result, has_begun = _read(connection, transaction)
         if waiting and join is not None:
             join()
         if has_begun:
-            connection.execute(sql.COMMIT)
+            connection.execute(connections.COMMIT)
     except BaseException:
         if connection.in_transaction:  # asked here: to call a function of ours would be a place for an interrupt
-            connection.execute(sql.ROLLBACK)
+            connection.execute(connections.ROLLBACK)
         raise
     return result
 
@@ -84,7 +84,7 @@ class _Snapshot:
                 rows = execute(connection, step)
                 self._alone = step, rows
                 return rows
-            connection.execute(sql.BEGIN_READ)
+            connection.execute(connections.BEGIN_READ)
             self.has_begun = True
             if alone is not None and execute(connection, alone[0]) != alone[1]:
                 raise _AnotherSnapshotError
@@ -94,7 +94,7 @@ class _Snapshot:
 def end_transaction(connection: sqlite3.Connection) -> None:
     """Roll back an open transaction. One may be left by an error or interrupt during another one's handling."""
     if connection.in_transaction:
-        connection.execute(sql.ROLLBACK)
+        connection.execute(connections.ROLLBACK)
 
 
 def played_in_python(connection: sqlite3.Connection, program: Program[T]) -> T:
@@ -138,7 +138,7 @@ def _met_damaged_text(connection: sqlite3.Connection, error: Exception) -> bool:
 
 
 if IN_USE:
-    _player = Player(sql, (Query, Direct, Alone), execute, again)
+    _player = Player(connections, (Query, Direct, Alone), execute, again)
     committed, played = _player.committed, _player.played
 else:
     committed, played = committed_in_python, played_in_python

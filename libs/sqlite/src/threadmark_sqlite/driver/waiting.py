@@ -9,7 +9,7 @@ this is reached: the first BEGIN succeeds (docs/decisions/0039).
 import sqlite3
 import time
 
-from threadmark_sqlite import sql
+from threadmark_sqlite.sql import connections
 
 _ROUND = 0.003
 """Seconds that SQLite waits before it is asked again: it looks, after one millisecond, and after two more."""
@@ -20,7 +20,7 @@ _PAUSE = 0.001
 
 def busy_timeout(seconds: float) -> str:
     """Return the statement that has SQLite wait that long for a lock, from then on."""
-    return sql.BUSY_TIMEOUT.format(milliseconds=round(seconds * 1000))
+    return connections.BUSY_TIMEOUT.format(milliseconds=round(seconds * 1000))
 
 
 def shorten_waits(connection: sqlite3.Connection, timeout: float) -> float:
@@ -29,7 +29,7 @@ def shorten_waits(connection: sqlite3.Connection, timeout: float) -> float:
     A file without a write-ahead log, such as a copy made by VACUUM INTO, keeps the whole timeout: there a commit waits
     for readers, too, and keeps new ones out meanwhile.
     """
-    ((mode,),) = connection.execute(sql.LOG_MODE).fetchall()
+    ((mode,),) = connection.execute(connections.LOG_MODE).fetchall()
     seconds = min(_ROUND, timeout) if mode == "wal" else timeout
     connection.execute(busy_timeout(seconds))
     return seconds
@@ -47,7 +47,7 @@ def begin_later(connection: sqlite3.Connection, seconds: float) -> None:
     while True:
         time.sleep(_PAUSE)
         try:
-            connection.execute(sql.BEGIN_WRITE)
+            connection.execute(connections.BEGIN_WRITE)
         except sqlite3.OperationalError as error:
             if not is_busy(error) or time.monotonic() >= deadline:
                 raise

@@ -16,11 +16,11 @@ from functools import partial
 from typing import Any
 
 from threadmark.errors import StoreError, TransientStoreError
-from threadmark_sqlite import sql
 from threadmark_sqlite.driver.connection import Settings, location
 from threadmark_sqlite.driver.database_files import FileId, Files, Looks, file_id, id_of, status_of, take_log_away
 from threadmark_sqlite.driver.log_index import is_copied_in_part
 from threadmark_sqlite.driver.unchanging import is_whole
+from threadmark_sqlite.sql import connections
 
 _ATTEMPTS = 100
 _PAUSE = 0.01
@@ -193,7 +193,7 @@ class Watch:
                 return True
             if whole:
                 raise ReplacedError  # there is no log that could be mixed with what is there now
-            known = known or connection.execute(sql.SUMMARY).fetchall()
+            known = known or connection.execute(connections.SUMMARY).fetchall()
             if _held_without_log(self._settings) == known:
                 return True
             time.sleep(_PAUSE)
@@ -248,12 +248,12 @@ _OVERWRITTEN = (
 
 def _commits_of_others(connection: sqlite3.Connection) -> int:
     """Return a number that changes when another connection commits."""
-    ((version,),) = connection.execute(sql.COMMITS_OF_OTHERS).fetchall()
+    ((version,),) = connection.execute(connections.COMMITS_OF_OTHERS).fetchall()
     return int(version)
 
 
 def _held_without_log(settings: Settings) -> list[Any] | None:
     """Return the summary of the file by itself, or None if it cannot be read: it may be written to right now."""
     with suppress(sqlite3.Error), closing(sqlite3.connect(location(settings, unchanging=True), uri=True)) as file:
-        return file.execute(sql.SUMMARY).fetchall()
+        return file.execute(connections.SUMMARY).fetchall()
     return None

@@ -23,7 +23,6 @@ from threadmark.errors import StoreError
 from threadmark.exits import close_at_exit
 from threadmark.program import Transaction
 from threadmark.workers import Failed, may_be_interrupted
-from threadmark_sqlite import sql
 from threadmark_sqlite.driver.callers import Callers, Lead
 from threadmark_sqlite.driver.connection import (
     Settings,
@@ -40,6 +39,7 @@ from threadmark_sqlite.driver.log import log
 from threadmark_sqlite.driver.playing import committed, end_transaction, played
 from threadmark_sqlite.driver.waiting import begin_later, busy_timeout, is_busy, shorten_waits
 from threadmark_sqlite.driver.watch import ReplacedError, Watch
+from threadmark_sqlite.sql import connections
 
 _RECLAIMS = attrgetter("reclaims_space")
 
@@ -264,7 +264,7 @@ class Writer:
         """
         try:
             try:
-                connection.execute(sql.BEGIN_WRITE)
+                connection.execute(connections.BEGIN_WRITE)
             except sqlite3.OperationalError as error:
                 if not self._may_ask_again(error):
                     raise
@@ -276,7 +276,7 @@ class Writer:
             while joining and (more := joining()):
                 transactions += more
                 outcomes += [played(connection, transaction.program()) for transaction in more]
-            connection.execute(sql.COMMIT)
+            connection.execute(connections.COMMIT)
         except BaseException as error:  # noqa: BLE001 - whoever waits must hear of it
             end_transaction(connection)
             if len(transactions) == 1:

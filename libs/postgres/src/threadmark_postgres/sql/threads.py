@@ -1,7 +1,7 @@
-"""Every statement about threads themselves: their rows, their listing and their leases. `sql` has the others."""
+"""Every statement about threads themselves: their rows, their listing and their leases."""
 
 from threadmark.model import SPECIAL_WRITES
-from threadmark_postgres.sql import CLOCK, MINUTE
+from threadmark_postgres.sql.expressions import CLOCK, MINUTE
 
 _THREAD = "t.thread_id, t.created_at, t.owner, t.title, t.metadata, t.expires_at, t.checksum"
 

@@ -5,7 +5,7 @@ with old ones, too.
 """
 
 from threadmark.model import SPECIAL_WRITES
-from threadmark_sqlite.sql import CLOCK, MINUTE
+from threadmark_sqlite.sql.expressions import CLOCK, MINUTE
 
 _OUTLINE = "t.thread_id, t.created_at, t.owner, t.title, t.metadata, t.expires_at, t.checksum, h.updated_at"
 

@@ -1,0 +1,35 @@
+"""What a connection executes whatever its program asks: it begins and ends transactions, and sets up the tables."""
+
+# A reading transaction of several statements sees one state of the database. A writing one sees, when it has waited for
+# a lock, what the holder of the lock did.
+BEGIN_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+BEGIN_WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+COMMIT = "COMMIT"
+ROLLBACK = "ROLLBACK"
+
+# Keeps other processes from setting up the tables until the transaction ends.
+LOCK_SETUP = "SELECT pg_advisory_xact_lock(6074030921331797345)"
+
+# Reads the catalogue's tables, because after a wait for the lock above the server's look-up functions may still answer
+# from their cache.
+HAS_MIGRATIONS = """
+SELECT EXISTS (
+    SELECT
+    FROM pg_catalog.pg_class AS c
+    JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+    WHERE c.relname = 'threadmark_migration'
+        AND CASE WHEN $1::text IS NULL THEN pg_catalog.pg_table_is_visible(c.oid) ELSE n.nspname = $1::text END
+)
+"""
+
+HAS_SCHEMA = "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1::text)"
+
+LAST_MIGRATION = """
+SELECT coalesce(max(number), 0)
+FROM tm.migration
+"""
+
+RECORD_MIGRATION = """
+INSERT INTO tm.migration (number, name, applied_at)
+VALUES ($1::bigint, $2::text, now())
+"""

@@ -1,0 +1,118 @@
+"""Listing: pages of checkpoints, rows by their keys, chains of ancestors, heads, and the names of all threads."""
+
+from threadmark_postgres.sql.expressions import ALL, NEWEST, NO_CHECKPOINT, OUTLINE, ROW
+
+# A page of outlines: the clauses that a scope asks for are joined by AND.
+PAGE = f"""
+SELECT c.thread_id, {OUTLINE}
+FROM tm.checkpoint AS c
+WHERE {{clauses}}
+ORDER BY c.rank DESC, c.thread_id DESC, c.ns DESC
+LIMIT $1::bigint
+"""
+PAGE_OF_ROWS = PAGE.replace(OUTLINE, ROW)
+PAGE_OF_ALL = "true"
+PAGE_OF_THREAD = "c.thread_id = ${}::text"
+PAGE_OF_NAMESPACE = "c.ns = ${}::text"
+PAGE_WITH_ID = "((c.rank = ${0}::text AND c.id IS NULL) OR c.id = ${0}::text)"
+PAGE_BEFORE = "c.rank < ${}::text"
+PAGE_OF_RUN = "c.run = ${}::bigint"
+PAGE_OF_OWNER = "EXISTS (SELECT FROM tm.thread AS t WHERE t.thread_id = c.thread_id AND t.owner = ${}::text)"
+PAGE_WITH_FRAGMENT = "position(${}::text IN c.metadata) > 0"
+PAGE_AFTER = "(c.rank, c.thread_id, c.ns) < (${}::text, ${}::text, ${}::text)"
+
+# OFFSET 0 makes it one look-up in the index for each key; without statistics a join would read the whole thread.
+ROWS = f"""
+SELECT {ROW}
+FROM unnest($2::text[], $3::text[]) AS asked (ns, id)
+CROSS JOIN LATERAL (
+    SELECT {ALL}
+    FROM tm.checkpoint AS c
+    WHERE c.thread_id = $1::text AND c.ns = asked.ns AND c.rank = asked.id AND c.id IS NULL
+    UNION ALL
+    SELECT {ALL}
+    FROM tm.checkpoint AS c
+    WHERE c.thread_id = $1::text AND c.ns = asked.ns AND c.id = asked.id
+    OFFSET 0
+) AS c
+"""
+
+_WRITE = "w.ns, w.checkpoint_id, w.task_id, w.idx, w.task_path, w.channel, w.value, w.checksum"
+
+WRITES = f"""
+SELECT {_WRITE}
+FROM unnest($2::text[], $3::text[]) AS asked (ns, id)
+CROSS JOIN LATERAL (
+    SELECT *
+    FROM tm.write AS w
+    WHERE w.thread_id = $1::text AND w.ns = asked.ns AND w.checkpoint_id = asked.id
+    OFFSET 0
+) AS w
+"""
+
+WRITES_OF_THREAD = f"""
+SELECT {_WRITE}
+FROM tm.write AS w
+WHERE w.thread_id = $1::text
+"""
+
+# A checkpoint and its ancestors, nearest first. Where two checkpoints name each other as parents, the limit ends it.
+_CHAIN = f"""
+WITH RECURSIVE chain AS (
+    SELECT 0 AS depth, c.*
+    FROM ({{choice}}) AS c
+    UNION ALL
+    SELECT chain.depth + 1, c.*
+    FROM chain
+    CROSS JOIN LATERAL (
+        SELECT {ALL}
+        FROM tm.checkpoint AS c
+        WHERE c.thread_id = $1::text AND c.ns = $2::text AND c.rank = chain.parent AND c.id IS NULL
+        UNION ALL
+        SELECT {ALL}
+        FROM tm.checkpoint AS c
+        WHERE c.thread_id = $1::text AND c.ns = $2::text AND c.id = chain.parent
+    ) AS c
+    WHERE chain.depth < $3::bigint - 1
+)
+SELECT {ROW}
+FROM chain AS c
+ORDER BY c.depth
+"""
+CHAIN_FROM_NEWEST = _CHAIN.format(choice=NEWEST)
+CHAIN = _CHAIN.format(
+    choice=f"""
+        SELECT {ALL}
+        FROM tm.checkpoint AS c
+        WHERE c.thread_id = $1::text AND c.ns = $2::text
+            AND ((c.rank = $4::text AND c.id IS NULL) OR c.id = $4::text)
+    """
+)
+
+HEADS = f"""
+SELECT h.thread_id, h.ns, h.rank, h.checkpoints
+FROM tm.head AS h
+WHERE ($1::text IS NULL OR h.thread_id = $1::text) AND ($2::text IS NULL OR h.ns = $2::text)
+    AND NOT ({NO_CHECKPOINT.format(head="h")})
+"""
+
+COUNTED_HEADS = """
+SELECT c.thread_id, c.ns, max(c.rank), count(*)
+FROM tm.checkpoint AS c
+WHERE ($1::text IS NULL OR c.thread_id = $1::text) AND ($2::text IS NULL OR c.ns = $2::text)
+    AND EXISTS (SELECT FROM tm.thread AS t WHERE t.thread_id = c.thread_id AND t.live)
+GROUP BY c.thread_id, c.ns
+"""
+
+# A thread that has a head but no row of its own was damaged, and is to be looked at as well.
+THREADS = """
+SELECT thread_id
+FROM tm.thread
+WHERE live AND thread_id > $1::text
+UNION
+SELECT thread_id
+FROM tm.head
+WHERE thread_id > $1::text
+ORDER BY thread_id
+LIMIT $2::bigint
+"""

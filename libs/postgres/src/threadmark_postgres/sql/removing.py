@@ -1,0 +1,161 @@
+"""Removing and rewriting: checkpoints that are pruned or replaced, threads, and what is remembered of deleted ones."""
+
+from threadmark.names import MESSAGES_NS
+from threadmark_postgres.sql.expressions import CLOCK
+
+# The thread is locked by then. OFFSET 0, and the conditions with ANY beside a join, are there as in `adding`.
+REMOVE = """
+WITH doomed AS (
+    SELECT ns, id
+    FROM unnest($2::text[], $3::text[]) AS doomed (ns, id)
+), found AS (
+    SELECT c.ns, c.rank
+    FROM doomed
+    CROSS JOIN LATERAL (
+        SELECT c.ns, c.rank
+        FROM tm.checkpoint AS c
+        WHERE c.thread_id = $1::text AND c.ns = doomed.ns AND c.rank = doomed.id AND c.id IS NULL
+        UNION ALL
+        SELECT c.ns, c.rank
+        FROM tm.checkpoint AS c
+        WHERE c.thread_id = $1::text AND c.ns = doomed.ns AND c.id = doomed.id
+        OFFSET 0
+    ) AS c
+), checkpoints AS (
+    DELETE FROM tm.checkpoint AS c
+    USING found
+    WHERE c.thread_id = $1::text AND c.ns = found.ns AND c.rank = found.rank
+    RETURNING c.ns
+), counted AS (
+    UPDATE tm.head AS h
+    SET checkpoints = h.checkpoints - removed.checkpoints
+    FROM (SELECT ns, count(*) AS checkpoints FROM checkpoints GROUP BY ns) AS removed
+    WHERE h.thread_id = $1::text AND h.ns = removed.ns
+), writes AS (
+    DELETE FROM tm.write AS w
+    USING doomed
+    WHERE w.thread_id = $1::text AND w.ns = doomed.ns AND w.checkpoint_id = doomed.id
+        AND w.ns = ANY ($2::text[]) AND w.checkpoint_id = ANY ($3::text[])
+), segments AS (
+    DELETE FROM tm.segment
+    WHERE thread_id = $1::text AND key = ANY ($4::bytea[])
+)
+UPDATE tm.thread
+SET epoch = epoch + 1
+WHERE thread_id = $1::text
+RETURNING epoch
+"""
+
+# The thread is locked by then.
+REMOVE_REPLACED = """
+WITH doomed AS (
+    SELECT ns, rank
+    FROM unnest($2::text[], $3::text[]) AS doomed (ns, rank)
+), removed AS (
+    DELETE FROM tm.checkpoint AS c
+    USING doomed
+    WHERE c.thread_id = $1::text AND c.ns = doomed.ns AND c.rank = doomed.rank
+        AND c.ns = ANY ($2::text[]) AND c.rank = ANY ($3::text[])
+    RETURNING c.ns
+)
+UPDATE tm.head AS h
+SET checkpoints = h.checkpoints - (SELECT count(*) FROM removed WHERE removed.ns = h.ns)
+WHERE h.thread_id = $1::text AND h.ns = ANY ($2::text[])
+"""
+
+# The thread is locked here, too.
+REWRITE_CHECKPOINTS = """
+UPDATE tm.checkpoint AS c
+SET parent = fresh.parent, metadata = fresh.metadata, header = fresh.header, checksum = fresh.checksum
+FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::bytea[], $7::bytea[])
+    AS fresh (ns, rank, parent, metadata, header, checksum)
+WHERE c.thread_id = $1::text AND c.ns = fresh.ns AND c.rank = fresh.rank
+    AND c.ns = ANY ($2::text[]) AND c.rank = ANY ($3::text[])
+"""
+
+NEXT_EPOCH = """
+UPDATE tm.thread
+SET epoch = epoch + 1
+WHERE thread_id = $1::text
+RETURNING epoch
+"""
+
+# After a removal, the newest checkpoint may be gone. Rows lost before stay counted, and so are missed.
+SETTLE_HEADS = """
+UPDATE tm.head AS h
+SET rank = coalesce(left_over.rank, CASE WHEN h.checkpoints = 0 THEN '' ELSE h.rank END),
+    needs = '{}'
+FROM tm.head AS old
+CROSS JOIN LATERAL (
+    SELECT max(c.rank) AS rank
+    FROM tm.checkpoint AS c
+    WHERE c.thread_id = $1::text AND c.ns = old.ns
+) AS left_over
+WHERE h.thread_id = $1::text AND old.thread_id = $1::text AND old.ns = h.ns
+    AND h.rank IS DISTINCT FROM left_over.rank
+"""
+REMOVE_EMPTY_HEADS = """
+DELETE FROM tm.head
+WHERE thread_id = $1::text AND checkpoints = 0 AND ns <> ''
+"""
+
+# Where there ever was a lease it gets the next token, so that no earlier one is accepted in a thread of the same name.
+# The ids of messages are whatever their users choose, and no run continues one.
+BURY_THREAD = f"""
+UPDATE tm.thread
+SET live = false,
+    owner = NULL,
+    title = NULL,
+    folded_title = NULL,
+    metadata = NULL,
+    expires_at = NULL,
+    checksum = NULL,
+    token = CASE WHEN token > 0 THEN greatest(token + 1, {CLOCK}) ELSE 0 END,
+    lease_ends = NULL,
+    lease_ttl = NULL,
+    holder = NULL,
+    began = NULL,
+    epoch = greatest(epoch + 1, $2::bigint),
+    deleted_up_to = greatest(
+        deleted_up_to,
+        (
+            SELECT max(coalesce(c.id, c.rank))
+            FROM tm.checkpoint AS c
+            WHERE c.thread_id = $1::text AND c.ns <> '{MESSAGES_NS}'
+        ),
+        (SELECT max(w.checkpoint_id) FROM tm.write AS w WHERE w.thread_id = $1::text),
+        ''
+    )
+WHERE thread_id = $1::text
+"""
+
+EMPTY_THREAD = """
+WITH checkpoints AS (
+    DELETE FROM tm.checkpoint
+    WHERE thread_id = $1::text
+), writes AS (
+    DELETE FROM tm.write
+    WHERE thread_id = $1::text
+), heads AS (
+    DELETE FROM tm.head
+    WHERE thread_id = $1::text
+)
+DELETE FROM tm.segment
+WHERE thread_id = $1::text
+"""
+
+# A row that another transaction holds is left to the next removal, so that removals never wait for each other here.
+# One of which somebody holds a lease stays until that has ended, and one of which another database is to learn that it
+# was deleted until it has. OFFSET 0 makes that a look-up in the index for each.
+FORGET_BURIED = f"""
+DELETE FROM tm.thread
+WHERE thread_id IN (
+    SELECT thread_id
+    FROM tm.thread AS t
+    WHERE NOT live AND epoch < $1::bigint AND coalesce(lease_ends <= {CLOCK}, true)
+        AND NOT EXISTS (SELECT FROM tm.outbox AS o WHERE o.thread_id = t.thread_id OFFSET 0)
+    LIMIT 1000
+    FOR UPDATE SKIP LOCKED
+)
+RETURNING thread_id
+"""

@@ -1,0 +1,200 @@
+"""The statements of replication: the term, the outbox, how far threads have come from another database, and marks."""
+
+from threadmark.replica_store import LONG_MARK, MARK_BYTES
+from threadmark.store import NEVER
+from threadmark_postgres.sql.expressions import CLOCK
+from threadmark_postgres.sql.fencing import ALLOWED, NEXT_POSITION
+
+REPLICA = """
+SELECT term, body
+FROM tm.replica
+"""
+
+# Whoever asks whether a term is still the one that counts, before several statements that count on it, asks first that
+# nobody may raise it until the transaction ends.
+HOLD_TERM = "LOCK TABLE tm.outbox IN ROW EXCLUSIVE MODE"
+IS_OUTDATED = f"SELECT NOT {ALLOWED.format(given='$1::bigint')}"
+
+# Waits for all that add under the smaller term, and keeps others away until the greater one is committed. They queue
+# behind it, so where somebody holds a transaction open it gives up soon.
+LIMIT_WAIT = "SET LOCAL lock_timeout = '5s'"
+LOCK_TERM = "LOCK TABLE tm.outbox IN SHARE ROW EXCLUSIVE MODE"
+
+# Waits for nobody who adds: the term stays.
+SET_REPLICA_BODY = """
+UPDATE tm.replica
+SET body = $2::text
+WHERE term = $1::bigint
+RETURNING term, body
+"""
+RAISE_TERM = """
+INSERT INTO tm.replica AS r (one, term, body)
+VALUES (true, $1::bigint, $2::text)
+ON CONFLICT (one) DO UPDATE
+SET term = excluded.term, body = excluded.body
+WHERE r.term <= excluded.term
+"""
+
+# A thread of which something is to be remembered has a row, which is not live, and by which it is forgotten in time.
+_REMEMBERED = f"""
+WITH remembered AS (
+    INSERT INTO tm.thread (thread_id, epoch, live, created_at, token)
+    SELECT $1::text, clock.microseconds, false, clock.microseconds, 0
+    FROM (SELECT {CLOCK} AS microseconds) AS clock{{condition}}
+    ON CONFLICT DO NOTHING
+    RETURNING thread_id
+)"""
+
+# The thread's row comes before the position, as in the adding statements.
+RECORD = f"""
+{_REMEMBERED.format(condition=f" WHERE {ALLOWED.format(given='$3::bigint')}").strip()}, numbered AS (
+    INSERT INTO tm.position AS p (thread_id, position, previous)
+    SELECT $1::text, {CLOCK}, 0
+    FROM (SELECT count(*) FROM remembered) AS first
+    WHERE {ALLOWED.format(given="$3::bigint")}
+    {NEXT_POSITION.format(more="")}
+    RETURNING position
+)
+INSERT INTO tm.outbox (thread_id, position, body)
+SELECT $1::text, position, $2::bytea
+FROM numbered
+RETURNING position
+"""
+
+OUTBOX = """
+SELECT thread_id, position, body
+FROM tm.outbox
+ORDER BY position, thread_id
+LIMIT $1::bigint
+"""
+OUTBOX_OF_THREAD = """
+SELECT thread_id, position, body
+FROM tm.outbox
+WHERE thread_id = $2::text
+ORDER BY position
+LIMIT $1::bigint
+"""
+
+WAITING = """
+SELECT
+    (SELECT count(*) FROM tm.outbox),
+    coalesce((SELECT position FROM tm.outbox ORDER BY position, thread_id LIMIT 1), 0)
+"""
+
+SETTLE = """
+DELETE FROM tm.outbox
+WHERE thread_id = $1::text AND position <= $2::bigint
+"""
+
+# OFFSET 0 makes it one look-up in the index for each, as in `listing.ROWS`.
+POSITIONS = """
+SELECT p.*
+FROM unnest($1::text[]) AS asked (thread_id)
+CROSS JOIN LATERAL (
+    SELECT p.thread_id, p.position
+    FROM tm.position AS p
+    WHERE p.thread_id = asked.thread_id
+    OFFSET 0
+) AS p
+"""
+COPIED = """
+SELECT c.*
+FROM unnest($1::text[]) AS asked (thread_id)
+CROSS JOIN LATERAL (
+    SELECT c.thread_id, c.position, c.epoch
+    FROM tm.copied AS c
+    WHERE c.thread_id = asked.thread_id
+    OFFSET 0
+) AS c
+"""
+SET_COPIED = f"""
+{_REMEMBERED.format(condition="").strip()}
+INSERT INTO tm.copied (thread_id, position, epoch)
+VALUES ($1::text, $2::bigint, $3::bigint)
+ON CONFLICT (thread_id) DO UPDATE
+SET position = excluded.position, epoch = excluded.epoch
+"""
+
+# Whether a change of the other database does not follow what a thread, which is locked, has from there
+# (`threadmark.replica_store.is_followed`), or the thread has changes of its own for that one.
+IS_BEHIND = f"""
+SELECT NOT coalesce(
+        (
+            SELECT position = $2::bigint AND epoch IN (0, $3::bigint)
+            FROM tm.copied
+            WHERE thread_id = $1::text
+        ),
+        $2::bigint = {NEVER}
+    )
+    OR EXISTS (SELECT FROM tm.outbox WHERE thread_id = $1::text)
+"""
+
+# What was kept of threads that are forgotten now.
+FORGET = """
+WITH positions AS (
+    DELETE FROM tm.position
+    WHERE thread_id = ANY ($1::text[])
+)
+DELETE FROM tm.copied
+WHERE thread_id = ANY ($1::text[])
+"""
+
+# The last bytes of a value, all of it where it is shorter.
+_END = "substring({{of}} FROM greatest(octet_length({{of}}) - {bytes} + 1, 1))"
+
+# The number of a row's mark (`threadmark.replica_store.mark_of`), the last seven bytes. Of a damaged one that has fewer
+# it is what they make.
+_CHECK_OF_CHECKPOINT = "CASE WHEN c.checksum = '' THEN c.header ELSE c.checksum END"
+_CHECK_OF_WRITE = "CASE WHEN w.checksum = '' THEN w.value ELSE w.checksum END"
+_HEX = f"lpad(encode({_END.format(bytes=MARK_BYTES)}, 'hex'), {2 * MARK_BYTES}, '0')"
+_MARK = f"('x' || {_HEX})::bit({8 * MARK_BYTES})::bigint"
+
+_LONG_MARK = _END.format(bytes=LONG_MARK)
+
+# A page of threads first, and then of each what is counted and added up, along the keys of their rows.
+SUMMARIES = f"""
+WITH page AS MATERIALIZED (
+    SELECT thread_id, epoch, checksum
+    FROM tm.thread
+    WHERE live AND thread_id > $1::text
+    ORDER BY thread_id
+    LIMIT $2::bigint
+)
+SELECT
+    page.thread_id,
+    page.epoch,
+    coalesce((SELECT p.position FROM tm.position AS p WHERE p.thread_id = page.thread_id), 0),
+    coalesce((SELECT max(c.rank) FROM tm.checkpoint AS c WHERE c.thread_id = page.thread_id AND c.ns = ''), ''),
+    checkpoints.rows,
+    writes.rows,
+    mod(checkpoints.total + writes.total + coalesce({_MARK.format(of="page.checksum")}, 0), {2**63})::bigint
+FROM page
+CROSS JOIN LATERAL (
+    SELECT count(*) AS rows, coalesce(sum({_MARK.format(of=_CHECK_OF_CHECKPOINT)}), 0) AS total
+    FROM tm.checkpoint AS c
+    WHERE c.thread_id = page.thread_id
+) AS checkpoints
+CROSS JOIN LATERAL (
+    SELECT count(*) AS rows, coalesce(sum({_MARK.format(of=_CHECK_OF_WRITE)}), 0) AS total
+    FROM tm.write AS w
+    WHERE w.thread_id = page.thread_id
+) AS writes
+ORDER BY page.thread_id
+"""
+
+# A row says by `kind` what it is: a checkpoint, a write or a segment.
+MARKS = f"""
+SELECT
+    0 AS kind, c.ns, coalesce(c.id, c.rank), c.rank, NULL::bytea, NULL::bigint,
+    {_LONG_MARK.format(of=_CHECK_OF_CHECKPOINT)}
+FROM tm.checkpoint AS c
+WHERE c.thread_id = $1::text
+UNION ALL
+SELECT 1, w.ns, w.checkpoint_id, NULL, w.task_id, w.idx, {_LONG_MARK.format(of=_CHECK_OF_WRITE)}
+FROM tm.write AS w
+WHERE w.thread_id = $1::text
+UNION ALL
+SELECT 2, NULL, NULL, NULL, s.key, octet_length(s.data), {_LONG_MARK.format(of="s.data")}
+FROM tm.segment AS s
+WHERE s.thread_id = $1::text
+"""

@@ -1,0 +1,191 @@
+"""Adding checkpoints and writes, and what a change has to know of its thread before.
+
+`threadmark_speed.adding.Adder` is made with this module.
+"""
+
+from threadmark_sqlite.sql.expressions import CLOCK, MINUTE, of_records
+
+_MINUTE_OF_HEAD = (
+    f"(SELECT h.updated_at / {MINUTE} FROM threadmark_head AS h WHERE h.thread_id = {{thread_id}} AND h.ns = '')"
+)
+
+# What a change has to know of its thread. The clock is asked only where there was a lease that nobody has ended.
+_THREAD = f"""
+SELECT thread, epoch, live, deleted_up_to, owner, expires_at, token, lease_ttl,
+    CASE WHEN lease_ends IS NOT NULL THEN lease_ends - {CLOCK} END,
+    minute
+"""
+_OF_ID = """
+FROM threadmark_thread AS t
+WHERE t.thread_id = ?
+"""
+THREAD = f"{_THREAD}{_OF_ID}"
+
+# The same, and whether a checkpoint is there.
+THREAD_AND_CHECKPOINT = f"""{_THREAD},
+    EXISTS (
+        SELECT 1
+        FROM threadmark_checkpoint AS c
+        WHERE c.thread = t.thread AND c.ns = ? AND ((c.rank = ? AND c.id IS NULL) OR c.id = ?)
+    )
+{_OF_ID}"""
+
+# A thread that a change goes to like most: it is there, was never deleted, and has no lease. Each column less is a
+# twentieth of what the statement costs. A checkpoint under its own rank is not looked for: adding it again fails.
+PLAIN_THREAD = """
+SELECT thread, epoch, owner, expires_at, minute
+FROM threadmark_thread AS t
+WHERE t.thread_id = ? AND t.live = 1 AND t.deleted_up_to IS NULL AND t.lease_ends IS NULL
+"""
+PLAIN_THREAD_WITHOUT = f"""{PLAIN_THREAD}
+    AND NOT EXISTS (
+        SELECT 1
+        FROM threadmark_checkpoint AS c
+        WHERE c.thread = t.thread AND c.ns = ? AND c.id = ?
+    )
+"""
+
+HAS_CHECKPOINT = """
+SELECT 1
+FROM threadmark_checkpoint
+WHERE thread = ? AND (rank = ? OR id = ?)
+LIMIT 1
+"""
+
+STORED_CHECKPOINT = """
+SELECT header
+FROM threadmark_checkpoint
+WHERE thread = ? AND ns = ? AND ((rank = ? AND id IS NULL) OR id = ?)
+"""
+
+# A new thread, or one of which only the memory of a deleted one or a lease is there.
+# A process of an earlier release that deletes a thread leaves its title and metadata.
+BEGIN_THREAD = f"""
+INSERT INTO threadmark_thread (thread_id, epoch, live, created_at, owner, expires_at, checksum, minute)
+VALUES (?, ?, 1, ?, ?, ?, ?, {_MINUTE_OF_HEAD.format(thread_id="?")})
+ON CONFLICT (thread_id) DO UPDATE
+SET live = 1,
+    created_at = excluded.created_at,
+    owner = excluded.owner,
+    title = NULL,
+    folded_title = NULL,
+    metadata = NULL,
+    expires_at = excluded.expires_at,
+    checksum = excluded.checksum,
+    minute = excluded.minute
+"""
+
+# Without it the thread would be in no listing.
+ADD_ROOT_HEAD = """
+INSERT OR IGNORE INTO threadmark_head (thread_id, ns, newest, checkpoints, updated_at)
+VALUES (?, '', '', 0, ?)
+"""
+
+ADD_CHECKPOINT = """
+INSERT INTO threadmark_checkpoint (thread, ns, rank, id, parent, created_at, metadata, header, checksum)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+
+# The same for one whose rank is its id. For None, sqlite3 looks for an adapter, which takes as long as five values.
+ADD_UNDER_RANK = """
+INSERT INTO threadmark_checkpoint (thread, ns, rank, parent, created_at, metadata, header, checksum)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+"""
+
+# The root head of a thread without checkpoints was updated when the thread was created: that does not count here.
+ADD_TO_HEAD = """
+INSERT INTO threadmark_head (thread_id, ns, newest, checkpoints, updated_at, newest_id)
+VALUES (?, ?, ?, 1, ?, ?)
+ON CONFLICT (thread_id, ns) DO UPDATE
+SET newest = max(newest, excluded.newest),
+    newest_id = CASE WHEN excluded.newest >= newest THEN excluded.newest_id ELSE newest_id END,
+    checkpoints = checkpoints + 1,
+    updated_at = CASE WHEN checkpoints > 0 THEN max(updated_at, excluded.updated_at) ELSE excluded.updated_at END
+"""
+
+# The same for a checkpoint that is newer than all others, where the thread is as it was found before and plain: the
+# conditions are those of PLAIN_THREAD_WITHOUT. It changes no row where anything is otherwise, so that the thread need
+# not be looked at by itself.
+ADD_TO_HEAD_OF_SAME = """
+UPDATE threadmark_head
+SET newest = ?, checkpoints = checkpoints + 1, updated_at = ?, newest_id = ?
+WHERE thread_id = ? AND ns = ? AND newest < ? AND checkpoints > 0 AND updated_at <= ?
+    AND EXISTS (
+        SELECT 1
+        FROM threadmark_thread AS t
+        WHERE t.thread = ? AND t.thread_id = threadmark_head.thread_id AND t.epoch = ? AND t.minute = ?
+            AND t.live = 1 AND t.deleted_up_to IS NULL AND t.lease_ends IS NULL
+            AND t.owner IS NULL AND t.expires_at IS NULL
+            AND NOT EXISTS (
+                SELECT 1
+                FROM threadmark_checkpoint AS c
+                WHERE c.thread = t.thread AND c.ns = threadmark_head.ns AND c.id = ?
+            )
+    )
+"""
+
+# One that was just added.
+TAKE_BACK = """
+DELETE FROM threadmark_checkpoint
+WHERE thread = ? AND ns = ? AND rank = ?
+"""
+
+HEAD = """
+SELECT newest
+FROM threadmark_head
+WHERE thread_id = ? AND ns = ?
+"""
+
+# Something else was stored in the thread that listings go by.
+TOUCH = """
+UPDATE threadmark_head
+SET updated_at = max(updated_at, ?)
+WHERE thread_id = ? AND ns = ''
+"""
+
+# Run where the root head's last update may have come to be in another minute.
+FOLLOW_HEAD = f"""
+UPDATE threadmark_thread
+SET minute = {_MINUTE_OF_HEAD.format(thread_id="threadmark_thread.thread_id")}
+WHERE thread = ?
+"""
+
+_ADD_WRITES = """
+INTO threadmark_write (thread, ns, checkpoint_id, task_id, task_path, idx, channel, value, checksum)
+VALUES {rows}
+"""
+ADD_WRITES = f"INSERT OR IGNORE {_ADD_WRITES}"
+ADD_RECORDS = of_records(ADD_WRITES)
+REPLACE_WRITES = f"INSERT OR REPLACE {_ADD_WRITES}"
+ROW_OF_WRITE = "(?, ?, ?, ?, ?, ?, ?, ?, ?)"
+ADDED_ROWS = "SELECT changes()"  # how many rows the statement before added
+
+# A pack, only where the thread is as it was found before, and plain, without an expiry: then it need not be looked at
+# by itself. No row is added where anything is otherwise, nor where the pack is there.
+ADD_PACK_OF_SAME = """
+INSERT OR IGNORE
+INTO threadmark_write (thread, ns, checkpoint_id, task_id, task_path, idx, channel, value, checksum)
+SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?
+FROM threadmark_thread AS t
+WHERE t.thread = ? AND t.thread_id = ? AND t.epoch = ?
+    AND t.live = 1 AND t.deleted_up_to IS NULL AND t.lease_ends IS NULL AND t.expires_at IS NULL
+"""
+
+STORED_WRITE = """
+SELECT value
+FROM threadmark_write
+WHERE thread = ? AND ns = ? AND checkpoint_id = ? AND task_id = ? AND idx = ?
+"""
+
+ADD_SEGMENTS = """
+INSERT OR IGNORE INTO threadmark_segment (thread, key, data)
+VALUES {rows}
+"""
+ROW_OF_SEGMENT = "(?, ?, ?)"
+
+COPY_SEGMENTS = """
+INSERT OR IGNORE INTO threadmark_segment (thread, key, data)
+SELECT target.thread, s.key, s.data
+FROM threadmark_segment AS s, threadmark_thread AS source, threadmark_thread AS target
+WHERE source.thread_id = ? AND target.thread_id = ? AND s.thread = source.thread
+"""

@@ -1,0 +1,85 @@
+"""What a connection executes whatever its program asks: its settings, transactions, and what concerns the whole file.
+
+Among the last are the space that is given back, the signs that somebody else has written, and the setup of the tables.
+"""
+
+APPLICATION_ID = 0x54484D4B  # "THMK"
+
+# Run on every new connection.
+BUSY_TIMEOUT = "PRAGMA busy_timeout = {milliseconds:d}"
+SYNCHRONOUS = {
+    "full": "PRAGMA synchronous = FULL",
+    "normal": "PRAGMA synchronous = NORMAL",
+}
+WAL_SIZE_LIMIT = "PRAGMA journal_size_limit = 16777216"
+# What is removed is overwritten with zeros, where SQLite was not built to do so anyway.
+SECURE_DELETE = "PRAGMA secure_delete = ON"
+
+# Run on a new file, before its first table. With a write-ahead log, readers go on while another connection writes.
+INCREMENTAL_VACUUM = "PRAGMA auto_vacuum = INCREMENTAL"
+WRITE_AHEAD_LOG = "PRAGMA journal_mode = WAL"
+LOG_MODE = "PRAGMA journal_mode"
+
+BEGIN_READ = "BEGIN"
+BEGIN_WRITE = "BEGIN IMMEDIATE"
+COMMIT = "COMMIT"
+ROLLBACK = "ROLLBACK"
+
+# Free pages are moved to the end of the file and cut off. Then the log, which may hold the old ones, is emptied.
+GIVE_SPACE_BACK = "PRAGMA incremental_vacuum"
+EMPTY_LOG = "PRAGMA wal_checkpoint(TRUNCATE)"
+
+FILES = "PRAGMA database_list"
+READS_ONLY = "PRAGMA query_only"
+
+# The plan shows whether SQLite would open the database for writing. Asking runs nothing and locks nothing.
+PLAN_OF_WRITING = "EXPLAIN BEGIN IMMEDIATE"
+
+# A number that changes when another connection commits.
+COMMITS_OF_OTHERS = "PRAGMA data_version"
+
+# Figures that differ between two states of a database, and that need no reading of all of it. Epochs and tokens are
+# microseconds: the sum of a few thousand would be no integer any more.
+SUMMARY = """
+SELECT
+    (SELECT max(thread) FROM threadmark_thread),
+    (SELECT sum(epoch & 0xFFFFFFFF) FROM threadmark_thread),
+    (SELECT sum(token & 0xFFFFFFFF) FROM threadmark_thread),
+    (SELECT max(number) FROM threadmark_segment),
+    (SELECT max(number) FROM threadmark_checkpoint),
+    (SELECT count(*) FROM threadmark_checkpoint),
+    (SELECT count(*) FROM threadmark_write)
+"""
+
+# Run on a file that has replaced the open one: what savers remember of the old file must not be relied on here.
+END_EPOCHS = """
+UPDATE threadmark_thread
+SET epoch = max(epoch + 1, ?)
+"""
+
+GET_APPLICATION_ID = "PRAGMA application_id"
+SET_APPLICATION_ID = f"PRAGMA application_id = {APPLICATION_ID:d}"
+GET_FORMAT = "PRAGMA user_version"
+SET_FORMAT = "PRAGMA user_version = {number:d}"
+
+HAS_MIGRATIONS = """
+SELECT count(*)
+FROM sqlite_master
+WHERE type = 'table' AND name = 'threadmark_migration'
+"""
+
+LAST_MIGRATION = """
+SELECT coalesce(max(number), 0)
+FROM threadmark_migration
+"""
+
+RECORD_MIGRATION = """
+INSERT INTO threadmark_migration (number, name, applied_at)
+VALUES (?, ?, ?)
+"""
+
+# The same where a script has no parameters.
+SCRIPTED_RECORD = """
+INSERT INTO threadmark_migration (number, name, applied_at)
+VALUES ({number:d}, '{name}', strftime('%Y-%m-%dT%H:%M:%S+00:00', 'now'))
+"""

@@ -1,0 +1,86 @@
+"""Finding a checkpoint with its writes, in one statement: it sees one snapshot. And the segments of their values."""
+
+from threadmark_sqlite.sql.expressions import OF_THREAD, PENDING_WRITE, ROW, WITH_ID, with_records
+
+_FOUND = f"t.epoch, t.owner, t.expires_at, {ROW}"
+
+WRITES_OF_CHECKPOINT = with_records(f"""
+SELECT NULL, {PENDING_WRITE}
+FROM threadmark_thread AS t
+CROSS JOIN threadmark_write AS w ON w.thread = t.thread
+WHERE t.thread_id = ? AND w.ns = ? AND w.checkpoint_id = ?
+""")
+_WRITES_BESIDE = f"NULL, {PENDING_WRITE}, NULL, NULL, NULL, NULL, NULL, NULL"
+
+# The checkpoint and its writes: one statement sees one snapshot, and takes less than two. The first column tells which.
+_FIND_WRITES = with_records(f"""
+SELECT {_WRITES_BESIDE}
+FROM threadmark_thread AS t
+CROSS JOIN threadmark_write AS w ON w.thread = t.thread
+WHERE t.thread_id = ? AND w.ns = ? AND w.checkpoint_id = ?
+""")
+FIND = f"""
+SELECT 1, NULL, {_FOUND}
+{OF_THREAD} AND c.ns = ? AND {WITH_ID}
+UNION ALL{_FIND_WRITES}"""
+
+# The head stands by itself: where the thread or its checkpoints are not found, it tells that they should be.
+_NEWEST_OF_HEADS = """
+FROM threadmark_head AS h
+LEFT JOIN threadmark_thread AS t ON t.thread_id = h.thread_id
+LEFT JOIN threadmark_checkpoint AS c ON c.number = (
+    SELECT n.number
+    FROM threadmark_checkpoint AS n
+    WHERE n.thread = t.thread AND n.ns = h.ns
+    ORDER BY n.rank DESC
+    LIMIT 1
+)
+"""
+
+# The head's row is the first. The writes are those of the checkpoint that the head names.
+_FIND_WRITES_OF_NEWEST = with_records(f"""
+SELECT {_WRITES_BESIDE}
+FROM threadmark_head AS h
+CROSS JOIN threadmark_thread AS t ON t.thread_id = h.thread_id
+CROSS JOIN threadmark_write AS w ON w.thread = t.thread AND w.ns = h.ns AND w.checkpoint_id = h.newest_id
+WHERE h.thread_id = ? AND h.ns = ? AND h.checkpoints <> 0
+""")
+FIND_NEWEST = f"""
+SELECT h.newest, h.newest_id, {_FOUND}
+{_NEWEST_OF_HEADS}
+WHERE h.thread_id = ? AND h.ns = ? AND h.checkpoints <> 0
+UNION ALL{_FIND_WRITES_OF_NEWEST}"""
+NEWEST_OF_THREADS = f"""
+SELECT h.thread_id, h.newest, NULL, {_FOUND}
+{_NEWEST_OF_HEADS}
+WHERE h.ns = ? AND h.checkpoints <> 0 AND h.thread_id IN ({{placeholders}})
+"""
+
+FIND_NEWEST_WITHOUT_HEAD = f"""
+SELECT '', NULL, {_FOUND}
+{OF_THREAD} AND c.ns = ?
+ORDER BY c.rank DESC
+LIMIT 1
+"""
+
+SEGMENTS = """
+SELECT s.key, s.data
+FROM threadmark_thread AS t
+CROSS JOIN threadmark_segment AS s ON s.thread = t.thread
+WHERE t.thread_id = ? AND s.key IN ({placeholders})
+"""
+
+SEGMENTS_OF_THREADS = """
+WITH asked (thread_id, key) AS (VALUES {placeholders})
+SELECT t.thread_id, s.key, s.data
+FROM asked
+CROSS JOIN threadmark_thread AS t ON t.thread_id = asked.thread_id
+CROSS JOIN threadmark_segment AS s ON s.thread = t.thread AND s.key = asked.key
+"""
+
+SEGMENT_SIZES = """
+SELECT s.key, length(s.data)
+FROM threadmark_thread AS t
+CROSS JOIN threadmark_segment AS s ON s.thread = t.thread
+WHERE t.thread_id = ?
+"""
