@@ -3,7 +3,7 @@
 import contextlib
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 
 def listen(connected: Callable[[socket.socket], None]) -> socket.socket:
@@ -43,3 +43,45 @@ def received(end: socket.socket) -> bytes:
         return end.recv(1 << 20)
     except OSError:
         return b""
+
+
+class Joined:
+    """Both ends of a connection that goes through a proxy, each of which one thread reads.
+
+    They are closed when neither thread uses them any more. The number of a socket that is closed is soon that of
+    another one: a thread that was about to read it, or to shut it, would meet somebody else's connection.
+    """
+
+    def __init__(self, client: socket.socket, server: socket.socket) -> None:
+        self.client = client
+        self.server = server
+        self._readers = 2
+        self._lock = threading.Lock()
+
+    @property
+    def over(self) -> bool:
+        """Whether they are closed."""
+        return not self._readers
+
+    def shut(self) -> None:
+        """Tell both sides that nothing more will come."""
+        with self._lock:
+            if self._readers:
+                self._shut()
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[None]:
+        """Within it one of the threads reads. Where it ends, nothing more comes on either end."""
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._shut()
+                self._readers -= 1
+                if not self._readers:
+                    self.client.close()
+                    self.server.close()
+
+    def _shut(self) -> None:
+        for end in (self.client, self.server):
+            shut(end)
