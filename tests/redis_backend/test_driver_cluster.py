@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from redis.crc import key_slot
 
+from patience import wait_until
 from redis_backend.cluster import RedisCluster
 from redis_backend.drivers import adding, driver_of, echoing, members, running
 from redis_backend.processes import FORGETFUL, HOST, RedisProcess
 from redis_backend.sentinel import NAME, Watched
-from redis_backend.waiting import wait_until
 from threadmark import StoreError, TransientStoreError
 from threadmark.program import Transaction
 from threadmark_redis.driver import RedisDriver

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 import redis
 
+from patience import wait_until
 from ports import free_port
 from redis_backend.drivers import adding, driver_of, echoing, members, running
 from redis_backend.processes import FORGETFUL, HOST, RedisProcess
 from redis_backend.proxy import Proxy
-from redis_backend.waiting import wait_until
 from threadmark import ClosedError, ConfigError, StoreError, TransientStoreError
 from threadmark.program import Transaction
 from threadmark_redis.driver import RedisDriver

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 
 import pytest
 
+from patience import wait_until
 from redis_backend.drivers import adding, driver_of, echoing, members
 from redis_backend.processes import FORGETFUL, RedisProcess
 from redis_backend.proxy import Proxy
-from redis_backend.waiting import wait_until
 from threadmark_redis.driver import RedisDriver
 
 

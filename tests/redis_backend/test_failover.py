@@ -6,11 +6,11 @@ from collections.abc import Callable
 import pytest
 
 from client_log import ClientLog, Load, all_faults
+from patience import wait_until
 from redis_backend.backends import OPTIONS
 from redis_backend.cluster import RedisCluster
 from redis_backend.processes import FORGETFUL, RedisProcess
 from redis_backend.sentinel import Watched
-from redis_backend.waiting import wait_until
 from threadmark_redis import RedisSaver
 from threadmark_redis.keys import thread_keys
 

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from client_log import Load, all_faults
+from patience import wait_until
 from postgres.steps import APIS, aplay, count, play, step, thread
 from redis_backend.backends import OPTIONS
 from redis_backend.cluster import RedisCluster
 from redis_backend.places import PLACES, saver_at
 from redis_backend.processes import DURABLE, RedisProcess
 from redis_backend.proxy import Proxy
-from redis_backend.waiting import wait_until
 from threadmark import Saver, StoreError, TransientStoreError
 from threadmark_redis import RedisSaver
 
