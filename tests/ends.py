@@ -6,23 +6,31 @@ import threading
 from collections.abc import Callable, Iterator
 
 
-def listen(connected: Callable[[socket.socket], None]) -> socket.socket:
-    """Accept connections on a free port until the listener, which is returned, is closed.
+class Listener:
+    """Accepts connections on a free port until it is closed. One thread passes each of them to `connected`."""
 
-    One thread passes each of them to `connected`.
-    """
-    listener = socket.create_server(("127.0.0.1", 0))
+    def __init__(self, connected: Callable[[socket.socket], None]) -> None:
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._socket.getsockname()[1]
+        self._connected = connected
+        self._closed = False
+        self._thread = threading.Thread(target=self._accept, daemon=True)
+        self._thread.start()
 
-    def accept() -> None:
+    def close(self) -> None:
+        """Accept no more. The socket is closed when its thread has left it, for the reason that `Joined` gives."""
+        self._closed = True
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port)):
+            self._thread.join(60)
+        self._socket.close()
+
+    def _accept(self) -> None:
         while True:
-            try:
-                client, _ = listener.accept()
-            except OSError:
+            client, _ = self._socket.accept()
+            if self._closed:
+                client.close()
                 return
-            connected(client)
-
-    threading.Thread(target=accept, daemon=True).start()
-    return listener
+            self._connected(client)
 
 
 def send(end: socket.socket, data: bytes) -> None:

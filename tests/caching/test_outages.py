@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from caching.held import PATIENCE, OnRedis, chat, expected, put, state
-from ends import listen
+from ends import Listener
 from patience import wait_until
 from redis_backend.processes import FORGETFUL, HOST, RedisProcess, shared
 from redis_backend.proxy import Proxy
@@ -135,9 +135,9 @@ def _dripping() -> Iterator[int]:
             except OSError:
                 return
 
-    listener = listen(lambda client: threading.Thread(target=drip, args=(client,), daemon=True).start())
+    listener = Listener(lambda client: threading.Thread(target=drip, args=(client,), daemon=True).start())
     try:
-        yield listener.getsockname()[1]
+        yield listener.port
     finally:
         ended.set()
         listener.close()

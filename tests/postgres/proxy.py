@@ -4,7 +4,7 @@ import socket
 import threading
 from typing import Self
 
-from ends import Joined, listen, received, send
+from ends import Joined, Listener, received, send
 
 
 class Proxy:
@@ -18,8 +18,8 @@ class Proxy:
         self.round_trips = 0
         self.bytes_answered = 0
         self.connections = 0
-        self._listener = listen(self._accepted)
-        self.port: int = self._listener.getsockname()[1]
+        self._listener = Listener(self._accepted)
+        self.port: int = self._listener.port
 
     def cut(self) -> None:
         """Close every connection as a firewall does, saying nothing to the clients before."""

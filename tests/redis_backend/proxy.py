@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Self
 
-from ends import Joined, listen, received, send
+from ends import Joined, Listener, received, send
 from redis_backend.processes import HOST
 
 _SETTING_UP = {"HELLO", "AUTH", "CLIENT", "SELECT", "INFO", "CONFIG", "COMMAND", "CLUSTER", "READONLY", "PING"}
@@ -32,8 +32,8 @@ class Proxy:
         """The name of each command that clients sent, in their order."""
         self.requested = threading.Semaphore(0)
         """Released once for each command, so that a test can wait for one."""
-        self._listener = listen(self._accepted)
-        self.port: int = self._listener.getsockname()[1]
+        self._listener = Listener(self._accepted)
+        self.port: int = self._listener.port
 
     @property
     def url(self) -> str:

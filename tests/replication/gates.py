@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
 
-from ends import Joined, listen, received, send
+from ends import Joined, Listener, received, send
 from replication.links import Way
 
 
@@ -22,8 +22,8 @@ class Gate:
         self._connections: list[_Connection] = []
         self._way: Way = "open"
         self._lock = threading.Lock()
-        self._listener = listen(self._accepted)
-        self.port: int = self._listener.getsockname()[1]
+        self._listener = Listener(self._accepted)
+        self.port: int = self._listener.port
 
     def set(self, way: Way) -> None:
         """Change what goes through. Connections of which something was lost are closed when it opens."""
