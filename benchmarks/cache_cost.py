@@ -35,7 +35,7 @@ from threadmark_redis import RedisCache
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from ends import listen, received
+from ends import Listener, received
 from postgres.cluster import Cluster
 from redis_backend.processes import RedisProcess
 
@@ -51,8 +51,8 @@ class Distance:
         self._delay = seconds / 2
         self.round_trips = 0
         self.bytes_answered = 0
-        self._listener = listen(self._accepted)
-        self.port: int = self._listener.getsockname()[1]
+        self._listener = Listener(self._accepted)
+        self.port: int = self._listener.port
 
     def close(self) -> None:
         """Take no more connections."""

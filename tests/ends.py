@@ -3,26 +3,34 @@
 import contextlib
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 
-def listen(connected: Callable[[socket.socket], None]) -> socket.socket:
-    """Accept connections on a free port until the listener, which is returned, is closed.
+class Listener:
+    """Accepts connections on a free port until it is closed. One thread passes each of them to `connected`."""
 
-    One thread passes each of them to `connected`.
-    """
-    listener = socket.create_server(("127.0.0.1", 0))
+    def __init__(self, connected: Callable[[socket.socket], None]) -> None:
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._socket.getsockname()[1]
+        self._connected = connected
+        self._closed = False
+        self._thread = threading.Thread(target=self._accept, daemon=True)
+        self._thread.start()
 
-    def accept() -> None:
+    def close(self) -> None:
+        """Accept no more. The socket is closed when its thread has left it, for the reason that `Joined` gives."""
+        self._closed = True
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port)):
+            self._thread.join(60)
+        self._socket.close()
+
+    def _accept(self) -> None:
         while True:
-            try:
-                client, _ = listener.accept()
-            except OSError:
+            client, _ = self._socket.accept()
+            if self._closed:
+                client.close()
                 return
-            connected(client)
-
-    threading.Thread(target=accept, daemon=True).start()
-    return listener
+            self._connected(client)
 
 
 def send(end: socket.socket, data: bytes) -> None:
@@ -43,3 +51,45 @@ def received(end: socket.socket) -> bytes:
         return end.recv(1 << 20)
     except OSError:
         return b""
+
+
+class Joined:
+    """Both ends of a connection that goes through a proxy, each of which one thread reads.
+
+    They are closed when neither thread uses them any more. The number of a socket that is closed is soon that of
+    another one: a thread that was about to read it, or to shut it, would meet somebody else's connection.
+    """
+
+    def __init__(self, client: socket.socket, server: socket.socket) -> None:
+        self.client = client
+        self.server = server
+        self._readers = 2
+        self._lock = threading.Lock()
+
+    @property
+    def over(self) -> bool:
+        """Whether they are closed."""
+        return not self._readers
+
+    def shut(self) -> None:
+        """Tell both sides that nothing more will come."""
+        with self._lock:
+            if self._readers:
+                self._shut()
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[None]:
+        """Within it one of the threads reads. Where it ends, nothing more comes on either end."""
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._shut()
+                self._readers -= 1
+                if not self._readers:
+                    self.client.close()
+                    self.server.close()
+
+    def _shut(self) -> None:
+        for end in (self.client, self.server):
+            shut(end)

@@ -12,6 +12,7 @@ import httpx
 import pytest
 import uvicorn
 
+from patience import PATIENCE
 from postgres.cluster import shared
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "agent_server.py"
@@ -46,7 +47,7 @@ def _served(url: str) -> Iterator[str]:
         thread = threading.Thread(target=asyncio.run, args=(server.serve([listening]),))
         thread.start()
         try:
-            assert server.answers.wait(60)
+            assert server.answers.wait(PATIENCE)
             assert server.started
             yield f"http://127.0.0.1:{listening.getsockname()[1]}"
         finally:
@@ -63,7 +64,7 @@ def address() -> Iterator[str]:
 
 
 def _client(address: str, user: str) -> httpx.Client:
-    return httpx.Client(base_url=address, headers={"x-user": user}, trust_env=False)
+    return httpx.Client(base_url=address, headers={"x-user": user}, trust_env=False, timeout=PATIENCE)
 
 
 def test_a_conversation_is_written_read_in_pages_and_searched(address: str) -> None:
@@ -132,7 +133,8 @@ def test_threads_are_listed_for_their_user_alone(address: str) -> None:
 
 def test_many_who_write_at_once_lose_nothing(address: str) -> None:
     async def main() -> list[str]:
-        async with httpx.AsyncClient(base_url=address, headers={"x-user": "ada"}, trust_env=False) as ada:
+        headers = {"x-user": "ada"}
+        async with httpx.AsyncClient(base_url=address, headers=headers, trust_env=False, timeout=PATIENCE) as ada:
             answers = await asyncio.gather(
                 *(ada.post("/threads/many/messages", json=[{"id": f"m{number}"}]) for number in range(40))
             )

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from patience import wait_until
 from threadmark import Lease, LeaseLostError, MemorySaver, Saver, StoreError
 from threadmark.program import Transaction
 from threadmark.saver.renewal import Schedule
@@ -21,6 +22,8 @@ from threadmark_conformance.leasing import under
 APIS = ["blocking", "asyncio"]
 LONG = 60
 """Seconds that no test takes."""
+_TIMES = 3
+"""So often a short lease is taken: it may be lost where the machine stops for longer than it lives."""
 
 
 class Troubled(DriverWrapper):
@@ -55,14 +58,7 @@ def saver(driver: Troubled) -> Iterator[Saver]:
     saver._driver = driver
     yield saver
     driver.hangs.clear()
-    _until(lambda: not _threads())
-
-
-def _until(reached: Callable[[], object]) -> None:
-    deadline = time.monotonic() + LONG
-    while not reached():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
+    wait_until(lambda: not _threads(), "a thread is left")
 
 
 def _threads() -> list[str]:
@@ -90,10 +86,20 @@ def _in_block(api: str, lease: Lease, block: Callable[[], object]) -> None:
 def test_a_lease_is_renewed_in_the_background_and_leaves_nothing_behind(
     api: str, saver: Saver, driver: Troubled
 ) -> None:
-    lease = saver.lease("thread", ttl=1.2)
-    _in_block(api, lease, lambda: _until(lambda: driver.asked.get("renew_lease", 0) >= 3))
-    assert not lease.lost.is_set()
-    _until(lambda: not _threads())
+    def is_renewed() -> bool:
+        lease = saver.lease("thread", ttl=1.2)
+        asked = driver.asked.get("renew_lease", 0)
+
+        def block() -> None:
+            wait_until(
+                lambda: lease.lost.is_set() or driver.asked.get("renew_lease", 0) >= asked + 3, "it is not renewed"
+            )
+
+        _in_block(api, lease, block)
+        return not lease.lost.is_set()
+
+    assert any(is_renewed() for _ in range(_TIMES))
+    wait_until(lambda: not _threads(), "a thread is left")
     asked = driver.asked["renew_lease"]
     time.sleep(0.5)
     assert driver.asked["renew_lease"] == asked
@@ -103,17 +109,24 @@ def test_a_lease_is_renewed_in_the_background_and_leaves_nothing_behind(
 def test_a_renewal_that_fails_is_tried_again(
     api: str, saver: Saver, driver: Troubled, caplog: pytest.LogCaptureFixture
 ) -> None:
-    lease = saver.lease("thread", ttl=3)
-    driver.fails.add("renew_lease")
+    def is_renewed() -> bool:
+        lease = saver.lease("thread", ttl=3)
+        driver.fails.add("renew_lease")
+        driver.asked.clear()
 
-    def block() -> None:
-        _until(lambda: driver.asked.get("renew_lease", 0) >= 3)
-        driver.fails.clear()
-        _until(lambda: driver.asked["renew_lease"] >= 4)
+        def asked(times: int) -> None:
+            wait_until(lambda: lease.lost.is_set() or driver.asked.get("renew_lease", 0) >= times, "it is not renewed")
+
+        def block() -> None:
+            asked(3)
+            driver.fails.clear()
+            asked(4)
+
+        _in_block(api, lease, block)
+        return not lease.lost.is_set()
 
     with caplog.at_level(logging.WARNING, "threadmark"):
-        _in_block(api, lease, block)
-    assert not lease.lost.is_set()
+        assert any(is_renewed() for _ in range(_TIMES))
     assert "a lease could not be renewed (StoreError); this is tried again" in caplog.text
 
 
@@ -128,6 +141,7 @@ def test_a_lease_that_is_not_renewed_until_its_deadline_is_lost(
     began = time.monotonic()
     _in_block(api, lease, lambda: lease.lost.wait(LONG))
     assert lease.lost.is_set()
+    wait_until(lambda: told, "nobody is told")  # by the thread that renews the lease, perhaps only now
     assert len(told) == 1
     assert told[0] - began >= 0.3
 
@@ -142,12 +156,12 @@ def test_a_release_that_fails_is_told_unless_the_block_has_an_error_of_its_own(
         raise ZeroDivisionError
 
     with pytest.raises(StoreError, match="away"):
-        _in_block(api, saver.lease("thread", ttl=0.1), lambda: None)
+        _in_block(api, saver.lease("one thread", ttl=LONG), lambda: None)
     with caplog.at_level(logging.WARNING, "threadmark"), pytest.raises(ZeroDivisionError):
-        _in_block(api, saver.lease("thread", ttl=0.1), fail)
+        _in_block(api, saver.lease("another thread", ttl=LONG), fail)
     assert "a lease could not be released (StoreError) and ends by itself" in caplog.text
     driver.fails.add("renew_lease")
-    lost = saver.lease("thread", ttl=0.1)
+    lost = saver.lease("a third thread", ttl=0.1)
     _in_block(api, lost, lambda: lost.lost.wait(LONG))  # which is no error of the block's end
 
 
@@ -158,7 +172,7 @@ def test_a_release_does_not_wait_for_a_renewal_that_hangs(api: str, saver: Saver
     lease_again = saver.lease("thread", ttl=0.9)
     _in_block(api, lease, lambda: None)
     began = time.monotonic()
-    _in_block(api, lease_again, lambda: _until(lambda: driver.asked.get("renew_lease")))
+    _in_block(api, lease_again, lambda: wait_until(lambda: driver.asked.get("renew_lease"), "it is not renewed"))
     assert time.monotonic() - began < LONG / 2
 
 
@@ -188,10 +202,10 @@ def test_who_is_cancelled_while_waiting_takes_no_lease(saver: Saver) -> None:
 def test_a_lease_that_everybody_forgot_is_not_renewed_for_ever(saver: Saver) -> None:
     lease = saver.lease("thread", ttl=LONG)
     lease.__enter__()
-    _until(_threads)
+    wait_until(_threads, "nothing renews it")
     del lease
     gc.collect()
-    _until(lambda: not _threads())
+    wait_until(lambda: not _threads(), "it is renewed for ever")
 
 
 def test_what_a_callback_raises_is_logged(saver: Saver, caplog: pytest.LogCaptureFixture) -> None:

@@ -3,11 +3,11 @@
 import asyncio
 import gc
 import threading
-import time
 from collections.abc import Callable
 
 import pytest
 
+from patience import wait_until
 from signals.strikes import Interruptions, Step
 from threadmark import ClosedError
 from threadmark.workers import Answer, Workers, in_spite_of_cancelling, run_on_loop
@@ -59,15 +59,12 @@ def test_what_was_given_is_done_before_the_end_and_more_is_refused() -> None:
 
 
 def test_the_threads_end_with_whom_they_belong_to() -> None:
-    before = threading.active_count()
     workers = Workers(1, "test")
-    assert workers.run(threading.active_count) == before + 1
+    its_thread = workers.run(threading.current_thread)
+    assert its_thread.is_alive()
     del workers
     gc.collect()
-    until = time.monotonic() + 20
-    while threading.active_count() > before and time.monotonic() < until:
-        time.sleep(0.01)
-    assert threading.active_count() == before
+    wait_until(lambda: not its_thread.is_alive(), "its thread goes on without it")
 
 
 def test_an_error_reaches_whoever_waits() -> None:

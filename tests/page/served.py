@@ -3,7 +3,6 @@
 import asyncio
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
@@ -11,6 +10,7 @@ from typing import Any, NamedTuple
 
 import httpx
 
+from patience import wait_until
 from threadmark import SaverProtocol, new_id
 from threadmark_cli.page.app import Page, create_app
 from threadmark_cli.page.serving import PageServer
@@ -87,7 +87,4 @@ def id_of(config: dict[str, Any]) -> str:
 
 def until(is_so: Callable[[], bool]) -> None:
     """Wait until something is so."""
-    ends = time.monotonic() + DEADLINE
-    while not is_so():
-        assert time.monotonic() < ends
-        time.sleep(0.01)
+    wait_until(is_so, "it never is so")

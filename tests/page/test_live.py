@@ -1,5 +1,6 @@
 """The live stream of a thread: what it tells, who asks the database for it, and how it ends."""
 
+import asyncio
 import json
 import threading
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ import pytest
 
 from page.served import Served, id_of, put, served, until
 from threadmark import MemorySaver, Saver, TransientStoreError
+from threadmark_cli.page.live import Live
 from threadmark_sqlite import SqliteSaver
 
 
@@ -86,6 +88,19 @@ def test_checkpoints_writes_and_removals_are_told(saver: Saver) -> None:
         saver.delete_thread("t")
         stream.join()
         assert stream.events[-1][0] == "gone"
+
+
+def test_whoever_is_told_that_a_thread_is_watched_can_rely_on_it(saver: Saver) -> None:
+    async def look_on() -> None:
+        live = Live(saver)
+        events: Any = live.events("t")  # a generator, which can be closed
+        assert await anext(events) == ": watching\n\n"
+        assert live.watched == ["t"]
+        await events.aclose()
+        assert live.watched == []
+
+    put(saver, "t", {"n": 1})
+    asyncio.run(look_on())
 
 
 def test_a_thread_that_is_not_there_is_gone() -> None:

@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-import httpx
 import pytest
 
 from page.served import TOKEN, Served, id_of, put, served
@@ -227,8 +226,9 @@ def test_behind_a_proxy_its_own_address_is_known_and_the_cookie_is_for_tls_only(
     with (
         MemorySaver() as saver,
         served(saver, hosts=["agents.example.com"], origins=["https://agents.example.com"]) as running,
-        httpx.Client(base_url=running.base, headers={"host": "agents.example.com"}, trust_env=False) as client,
+        running.stranger() as client,
     ):
+        client.headers["host"] = "agents.example.com"
         answer = client.get("/", params={"token": TOKEN})
         assert "secure" in answer.headers["set-cookie"].lower()
         cookie = answer.headers["set-cookie"].partition(";")[0]

@@ -4,7 +4,7 @@ import socket
 import threading
 from typing import Self
 
-from ends import listen, received, send, shut
+from ends import Joined, Listener, received, send
 
 
 class Proxy:
@@ -12,20 +12,20 @@ class Proxy:
 
     def __init__(self, port: int) -> None:
         self._server = ("127.0.0.1", port)
-        self._ends: list[socket.socket] = []
+        self._joined: list[Joined] = []
         self._silent = False
         self._unanswered: list[socket.socket] = []
         self.round_trips = 0
         self.bytes_answered = 0
         self.connections = 0
-        self._listener = listen(self._accepted)
-        self.port: int = self._listener.getsockname()[1]
+        self._listener = Listener(self._accepted)
+        self.port: int = self._listener.port
 
     def cut(self) -> None:
         """Close every connection as a firewall does, saying nothing to the clients before."""
-        for end in self._ends:
-            shut(end)
-        self._ends.clear()
+        joined, self._joined = self._joined, []
+        for each in joined:
+            each.shut()
 
     def fall_silent(self) -> None:
         """Close every connection, and take new ones without ever saying anything, as a server that hangs does."""
@@ -46,25 +46,24 @@ class Proxy:
         if self._silent:
             self._unanswered.append(client)
             return
-        server = socket.create_connection(self._server)
-        self._ends += [client, server]
+        joined = Joined(client, socket.create_connection(self._server))
+        self._joined.append(joined)
         spoken = threading.Event()
         spoken.set()
-        threading.Thread(target=self._requests, args=(client, server, spoken), daemon=True).start()
-        threading.Thread(target=self._answers, args=(server, client, spoken), daemon=True).start()
+        threading.Thread(target=self._requests, args=(joined, spoken), daemon=True).start()
+        threading.Thread(target=self._answers, args=(joined, spoken), daemon=True).start()
 
-    def _requests(self, client: socket.socket, server: socket.socket, spoken: threading.Event) -> None:
-        with client, server:
-            while data := received(client):
+    def _requests(self, joined: Joined, spoken: threading.Event) -> None:
+        with joined.reading():
+            while data := received(joined.client):
                 if spoken.is_set():
                     spoken.clear()
                     self.round_trips += 1
-                send(server, data)
+                send(joined.server, data)
 
-    def _answers(self, server: socket.socket, client: socket.socket, spoken: threading.Event) -> None:
-        with client, server:
-            while data := received(server):
+    def _answers(self, joined: Joined, spoken: threading.Event) -> None:
+        with joined.reading():
+            while data := received(joined.server):
                 spoken.set()
                 self.bytes_answered += len(data)
-                send(client, data)
-            shut(client)  # to close it would do nothing, as long as the other thread waits for it
+                send(joined.client, data)

@@ -13,6 +13,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from patience import wait_until
 from postgres.cluster import PostgresServer
 from postgres.proxy import Proxy
 from postgres.steps import APIS, aplay, count, play, step, thread
@@ -179,7 +180,7 @@ def test_a_cancelled_task_takes_no_other_with_it(url: str, tables: psycopg.Conne
             with tables.transaction():
                 tables.execute("LOCK TABLE threadmark_write IN EXCLUSIVE MODE")
                 work = [asyncio.ensure_future(saver.aput_writes(config, [("count", 1)], "late")) for config in configs]
-                await asyncio.to_thread(until, lambda: next(tables.execute(_BLOCKED))[0])
+                await asyncio.to_thread(wait_until, lambda: next(tables.execute(_BLOCKED))[0], "nobody waits")
                 work[1].cancel()
                 await asyncio.sleep(0)
             outcomes = await asyncio.gather(*work, return_exceptions=True)
@@ -261,14 +262,6 @@ def started(batcher: StatementBatcher, number: int, answers: dict[int, Rows]) ->
     return worker
 
 
-def until(condition: Callable[[], bool]) -> None:
-    for _ in range(2000):
-        if condition():
-            return
-        threading.Event().wait(0.01)
-    raise AssertionError("it did not come to that")
-
-
 def waiting(batcher: StatementBatcher) -> int:
     return len(batcher._waiting.get("ADD", ()))
 
@@ -281,7 +274,7 @@ def test_threads_that_come_while_others_ask_go_together() -> None:
         workers.append(started(batcher, number, answers))
         assert server.begun.acquire(timeout=60)
     workers += [started(batcher, number, answers) for number in range(2, MOST + 5)]
-    until(lambda: waiting(batcher) == MOST + 3)
+    wait_until(lambda: waiting(batcher) == MOST + 3, "they do not wait")
     server.go_on.release(6)
     for worker in workers:
         worker.join()
@@ -388,7 +381,7 @@ def test_when_the_pool_refuses_all_who_waited_get_the_error_and_the_next_call_ma
     workers = [threading.Thread(target=work, args=(number,)) for number in range(MOST + 2)]
     for worker in workers:
         worker.start()
-    until(lambda: waiting(batcher) == MOST)
+    wait_until(lambda: waiting(batcher) == MOST, "they do not wait")
     go_on.release(4)
     for worker in workers:
         worker.join()
@@ -434,7 +427,7 @@ def test_a_checkpoint_that_two_savers_stored_under_two_ranks_is_read_and_put_aga
         holder.execute("UPDATE threadmark_head SET rank = rank")  # so that neither sees what the other adds
         with ThreadPoolExecutor(2) as pool:
             work = [pool.submit(saver.put, config, made, *more) for config in (parent, thread("one"))]
-            until(lambda: next(tables.execute(_HELD_UP))[0] == len(work))
+            wait_until(lambda: next(tables.execute(_HELD_UP))[0] == len(work), "they are not held up")
             holder.commit()
             for each in work:
                 each.result()
@@ -457,7 +450,7 @@ def test_a_checkpoint_that_two_savers_rank_after_two_parents_is_stored_by_both_u
         with ThreadPoolExecutor(2) as pool:
             holder.execute("UPDATE threadmark_head SET rank = rank")  # so that neither sees what the other adds
             work = [pool.submit(saver.put, parent, made, *more) for parent in (first, second)]
-            until(lambda: next(tables.execute(_HELD_UP))[0] == len(work))
+            wait_until(lambda: next(tables.execute(_HELD_UP))[0] == len(work), "they are not held up")
             holder.commit()
             for each in work:
                 each.result()
@@ -472,7 +465,7 @@ def test_savers_that_begin_a_deleted_thread_anew_never_wait_in_a_circle(url: str
         remover.execute("SELECT FROM threadmark_thread FOR UPDATE")
         with ThreadPoolExecutor(4) as pool:
             work = [pool.submit(cold.put, thread("one"), *step(1)) for _ in range(4)]
-            until(lambda: next(tables.execute(_HELD_UP))[0] == len(work))
+            wait_until(lambda: next(tables.execute(_HELD_UP))[0] == len(work), "they are not held up")
             remover.execute("UPDATE threadmark_thread SET live = false, epoch = epoch + 1, deleted_up_to = ''")
             remover.execute("DELETE FROM threadmark_checkpoint")
             remover.execute("DELETE FROM threadmark_write")
@@ -509,13 +502,13 @@ def test_closing_a_saver_that_many_use_answers_everybody_and_leaves_no_session(
     with ThreadPoolExecutor(MOST + 1) as pool:
         working = [pool.submit(work, number) for number in range(MOST)]
         working.append(pool.submit(asyncio.run, tasks()))
-        until(lambda: len(stored) > 4 * MOST)
+        wait_until(lambda: len(stored) > 4 * MOST, "they store nothing")
         saver.close()
         for each in working:
             each.result()
     found = {checkpoint_id for (checkpoint_id,) in tables.execute("SELECT rank FROM threadmark_checkpoint")}
     assert set(stored) <= found
-    until(lambda: next(tables.execute(_SESSIONS))[0] == 0)
+    wait_until(lambda: next(tables.execute(_SESSIONS))[0] == 0, "a session is left")
 
 
 def test_threads_play_together(url: str) -> None:

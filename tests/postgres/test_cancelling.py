@@ -13,6 +13,7 @@ import psycopg_pool
 import pytest
 from psycopg.pq import TransactionStatus
 
+from patience import wait_until
 from postgres.steps import aplay, count, play, step, thread
 from threadmark import Saver
 from threadmark.workers import Workers
@@ -272,18 +273,26 @@ def test_a_server_that_stops_nothing_is_not_waited_for_without_end(monkeypatch: 
 
 
 @contextmanager
-def interrupted_after(seconds: float) -> Iterator[None]:
-    """A KeyboardInterrupt comes in the main thread, and leaves with the block."""
+def interrupted_when_blocked(url: str) -> Iterator[None]:
+    """A KeyboardInterrupt comes in the main thread when the server has made it wait, and leaves with the block."""
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
+    def strike() -> None:
+        with psycopg.connect(url, autocommit=True) as other:
+            wait_until(lambda: next(other.execute(_WAITING))[0], "nothing waits")
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGALRM)
+
     before = signal.signal(signal.SIGALRM, interrupt)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    with pytest.raises(KeyboardInterrupt):
-        yield
-    signal.setitimer(signal.ITIMER_REAL, 0)
-    signal.signal(signal.SIGALRM, before)
+    striking = threading.Thread(target=strike)
+    striking.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            yield
+    finally:
+        striking.join()
+        signal.signal(signal.SIGALRM, before)
 
 
 @pytest.mark.parametrize("autocommit", [True, False])
@@ -295,7 +304,7 @@ def test_an_interrupt_stops_the_statement_and_leaves_a_connection_as_it_was(
         config = play(saver, "one", 3)
         with tables.transaction():
             tables.execute(_BUSY)
-            with interrupted_after(0.3):
+            with interrupted_when_blocked(url):
                 saver.prune(["one"])
             assert connection.autocommit is autocommit
             assert connection.info.transaction_status == TransactionStatus.IDLE
@@ -311,7 +320,7 @@ def test_what_an_interrupt_made_the_main_thread_leave_is_over_before_its_next_ca
         play(saver, "one", 3)
         with tables.transaction():
             tables.execute(_BUSY)
-            with interrupted_after(0.3):
+            with interrupted_when_blocked(url):
                 saver.delete_thread("one")
         play(saver, "one", 2)
         assert count(saver, "one") == 1

@@ -2,13 +2,13 @@
 
 import asyncio
 import threading
-import time
 from functools import partial
 from typing import Any
 
 import psycopg
 import pytest
 
+from patience import wait_until
 from postgres.cluster import Cluster
 from postgres.steps import APIS, play, step, thread
 from threadmark import TransientStoreError
@@ -79,13 +79,10 @@ def _store(saver: PostgresSaver, name: str, ids: list[str], enough: threading.Ev
 
 
 def _wait_for(stored: dict[str, list[str]], steps: int) -> None:
-    until = time.monotonic() + 90
-    while min(map(len, stored.values())) < steps:
-        assert time.monotonic() < until, "the workers do not get on"
-        time.sleep(0.02)
+    wait_until(lambda: min(map(len, stored.values())) >= steps, "the workers do not get on", within=90)
 
 
 def _wait_for_synchronous(primary: Cluster) -> None:
     with psycopg.connect(primary.url, autocommit=True) as connection:
-        while connection.execute("SELECT sync_state FROM pg_stat_replication").fetchall() != [("sync",)]:
-            time.sleep(0.02)
+        states = "SELECT sync_state FROM pg_stat_replication"
+        wait_until(lambda: connection.execute(states).fetchall() == [("sync",)], "the standby is not in step")

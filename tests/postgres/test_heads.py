@@ -9,6 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from patience import wait_until
 from postgres.steps import play, step, thread
 from postgres.test_leases import commit
 from threadmark.thread_store import ThreadOutline, ThreadPlace, ThreadScope
@@ -33,10 +34,8 @@ def _counts(tables: psycopg.Connection) -> tuple[int, int]:
 def test_a_put_updates_its_head_in_place(url: str, tables: psycopg.Connection) -> None:
     with PostgresSaver(url) as saver:
         play(saver, "one", 40, 1)
-    until = time.monotonic() + 30
-    while (counts := _counts(tables))[0] < 39 and time.monotonic() < until:  # a session tells at its end
-        time.sleep(0.1)
-    updated, in_place = counts
+    wait_until(lambda: _counts(tables)[0] >= 39, "the session told nothing at its end")
+    updated, in_place = _counts(tables)
     assert updated == 39
     assert in_place >= 37  # the index has another minute once or twice meanwhile
 

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from postgres.test_batching import until
+from patience import wait_until
 from postgres.test_order import Scene, addition, change_of, checkpoint, scene
 from threadmark.program import Program
 from threadmark.store import ANYONE, Added, Change
@@ -112,7 +112,7 @@ def test_a_write_that_began_before_a_lease_was_taken_is_refused_afterwards(
         with ThreadPoolExecutor(1) as workers:
             with held_up(tables):
                 adding = workers.submit(add)
-                until(lambda: next(tables.execute(_WAITS_FOR_ADVICE))[0] > 0)
+                wait_until(lambda: next(tables.execute(_WAITS_FOR_ADVICE))[0], "it does not wait")
                 assert commit(taker, lease("5")).token > tokens["5"]
             assert adding.result() == {1: "lost"} | dict.fromkeys(range(2, len(names) + 1))
     assert ranks(tables) == sorted(["1"] * len(names) + ["2"] * len(others))

@@ -14,8 +14,8 @@ from typing import Any
 import psycopg
 import pytest
 
+from patience import wait_until
 from postgres.steps import play
-from postgres.test_batching import until
 from threadmark.store import FIRST_RECORD, PACK, Change, CheckpointRow, Outline, WriteRow, now
 from threadmark_postgres import PostgresSaver
 from threadmark_postgres.arrays import register_dumpers
@@ -134,14 +134,14 @@ class Scene:
     def waits(self, call: Callable[[], object]) -> Future[object]:
         """A call under way that has come to wait for somebody's row."""
         under_way = self._workers.submit(call)
-        until(lambda: under_way.done() or self._blocked() > 0)
+        wait_until(lambda: under_way.done() or self._blocked() > 0, "it neither ends nor waits")
         assert not under_way.done(), under_way.exception() or "it waited for nobody"
         return under_way
 
     def goes_through(self, call: Callable[[], object]) -> None:
         """A call that waits for nobody's row."""
         under_way = self._workers.submit(call)
-        until(lambda: under_way.done() or self._blocked() > 0)
+        wait_until(lambda: under_way.done() or self._blocked() > 0, "it neither ends nor waits")
         assert under_way.done(), "it waits for somebody"
         under_way.result()
 
@@ -150,7 +150,7 @@ class Scene:
         before = self._blocked()
         with self.session() as prober:
             tried = self._workers.submit(run, prober, take([key]))
-            until(lambda: tried.done() or self._blocked() > before)
+            wait_until(lambda: tried.done() or self._blocked() > before, "it neither ends nor waits")
             if tried.done():
                 tried.result()
                 return False

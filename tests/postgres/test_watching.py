@@ -2,8 +2,8 @@
 
 import asyncio
 import logging
+import re
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -12,6 +12,7 @@ import psycopg
 import pytest
 from psycopg_pool import AsyncConnectionPool
 
+from patience import wait_until
 from postgres.cluster import Cluster, PostgresServer
 from postgres.proxy import Proxy
 from postgres.steps import APIS, aplay, count, play, step, thread
@@ -44,14 +45,6 @@ def lines(caplog: pytest.LogCaptureFixture) -> Iterator[Callable[..., list[str]]
         yield logged
 
 
-def until(condition: Callable[[], Any]) -> None:
-    for _ in range(2000):
-        if condition():
-            return
-        time.sleep(0.01)
-    raise AssertionError("it did not come to that")
-
-
 def place(url: str) -> str:
     """A database as messages name it."""
     port, _, name = url.rpartition(":")[2].partition("/")
@@ -67,7 +60,7 @@ def test_new_tables_are_told_once(url: str, lines: Callable[..., list[str]], api
 
     asyncio.run(body())
     (line,) = lines(logging.INFO)
-    assert line.startswith(f"{place(url)}: made the tables of format {CURRENT} in 0.")
+    assert re.fullmatch(rf"{place(url)}: made the tables of format {CURRENT} in \d+\.\d+ s", line)
 
 
 def test_a_migration_is_told_with_its_formats(
@@ -79,7 +72,7 @@ def test_a_migration_is_told_with_its_formats(
     with PostgresSaver(url) as saver:
         play(saver, "one", 1)
     (line,) = lines(logging.INFO)
-    assert line.startswith(f"{place(url)}: migrated from format 3 to {CURRENT} in 0.")
+    assert re.fullmatch(rf"{place(url)}: migrated from format 3 to {CURRENT} in \d+\.\d+ s", line)
 
 
 @pytest.mark.parametrize("combine", [True, False])
@@ -90,7 +83,8 @@ def test_a_lost_connection_is_told_with_its_place_and_without_its_password(
     async def body() -> None:
         with Proxy(cluster.port) as proxy:
             through = url.replace(f":{cluster.port}/", f":{proxy.port}/")
-            async with PostgresSaver(through.replace("@", f":{PASSWORD}@"), combine=combine) as saver:
+            # A busy machine may be slow, and that is logged as well.
+            async with PostgresSaver(through.replace("@", f":{PASSWORD}@"), combine=combine, slow=None) as saver:
                 calls = api(saver)
                 config = await aplay(calls, "one", 2)
                 for put in (True, False):
@@ -123,14 +117,18 @@ def test_a_session_that_the_server_ended_is_told(
 
 
 def test_every_attempt_is_told_while_a_server_is_away(lines: Callable[..., list[str]]) -> None:
-    with Cluster() as own, PostgresSaver(own.url, timeout=0.5) as saver:
+    with Cluster() as own, PostgresSaver(own.url, timeout=0.5, slow=None) as saver:
         play(saver, "one", 1)
         own.stop()
-        with pytest.raises(StoreError, match="could not be used"):
-            saver.get(thread("one"))
-        found = lines(logging.WARNING)
-        assert len(found) > 2
-        assert all("; trying again in 0." in line and line.endswith(" s at most") for line in found)
+        found = list[str]()
+        for _ in range(100):  # on a busy machine the time may be over after a single attempt
+            with pytest.raises(StoreError, match="could not be used"):
+                saver.get(thread("one"))
+            found = lines(logging.WARNING)
+            assert all("; trying again in 0." in line and line.endswith(" s at most") for line in found)
+            if len(found) > 2:
+                return
+    raise AssertionError(f"no more attempts are told than {found}")
 
 
 def test_a_server_that_takes_no_writes_for_now_is_told(
@@ -140,7 +138,7 @@ def test_a_server_that_takes_no_writes_for_now_is_told(
     with PostgresSaver(url) as saver:
         config = play(saver, "one", 1)
     tables.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
-    with PostgresSaver(url, timeout=30) as saver, ThreadPoolExecutor(1) as pool:
+    with PostgresSaver(url, timeout=60, slow=None) as saver, ThreadPoolExecutor(1) as pool:
         assert count(saver, "one") == 0
         put = pool.submit(saver.put, config, *step(1))
         found = list[str]()
@@ -165,7 +163,9 @@ def test_a_statement_that_waits_for_a_lock_is_told(
             with tables.transaction():
                 tables.execute("SELECT FROM threadmark_thread FOR UPDATE")
                 put = asyncio.ensure_future(calls.aput(config, *step(2)))
-                await asyncio.sleep(0.5)
+                with psycopg.connect(url, autocommit=True) as other:
+                    await asyncio.to_thread(wait_until, lambda: next(other.execute(_HELD_UP))[0], "nobody waits")
+                await asyncio.sleep(0.4)
             await put
         (line,) = lines(logging.WARNING)
         assert line.startswith(f"{place(url)}: a transaction that writes (")
@@ -200,7 +200,7 @@ def test_a_batch_that_is_taken_apart_is_told(
                 tables.execute("LOCK TABLE threadmark_head IN EXCLUSIVE MODE")
                 puts = [asyncio.ensure_future(calls.aput(thread(f"{each}"), *step(1))) for each in range(4)]
                 with psycopg.connect(url, autocommit=True) as other:
-                    await asyncio.to_thread(until, lambda: next(other.execute(_HELD_UP))[0])
+                    await asyncio.to_thread(wait_until, lambda: next(other.execute(_HELD_UP))[0], "nobody waits")
                     other.execute(_END_SESSIONS)
                     await asyncio.sleep(0.1)
             await asyncio.gather(*puts)
@@ -299,14 +299,15 @@ def test_no_value_and_no_password_is_logged(
             made["channel_values"]["count"] = lambda: distinctive
             with pytest.raises(Exception, match="cannot be stored"):
                 await calls.aput(config, made, metadata, versions)
-        with tables.transaction():
+        hurried = PostgresSaver(f"{through}?options=-c%20statement_timeout%3D300", slow=0)
+        with tables.transaction(), hurried:
             tables.execute("SELECT FROM threadmark_thread FOR UPDATE")
             with pytest.raises(StoreError, match="statement_timeout"):
-                await saver.adelete_thread("one")
+                await hurried.adelete_thread("one")
 
     with Proxy(cluster.port) as proxy:
         through = url.replace(f":{cluster.port}/", f":{proxy.port}/").replace("@", f":{PASSWORD}@")
-        with PostgresSaver(f"{through}?options=-c%20statement_timeout%3D3000", slow=0, cache_bytes=20_000) as saver:
+        with PostgresSaver(through, slow=0, cache_bytes=20_000) as saver:
             asyncio.run(body(saver))
     nobody = f"postgresql://postgres:{PASSWORD}@127.0.0.1:1/agents"
     with PostgresSaver(nobody, timeout=0.1) as saver, pytest.raises(StoreError):

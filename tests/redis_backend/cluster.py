@@ -11,9 +11,9 @@ from typing import Any, Self
 import redis
 from redis.crc import key_slot
 
+from patience import wait_until
 from redis_backend.processes import HOST, RedisProcess, bus_port
 from redis_backend.proxy import Proxy
-from redis_backend.waiting import wait_until
 
 SLOTS = 16_384
 

@@ -18,8 +18,8 @@ from typing import Any, Self
 
 import redis
 
+from patience import wait_until
 from ports import BUS, free_port
-from redis_backend.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 HOST = "127.0.0.1"

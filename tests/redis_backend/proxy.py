@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Self
 
-from ends import listen, received, send, shut
+from ends import Joined, Listener, received, send
 from redis_backend.processes import HOST
 
 _SETTING_UP = {"HELLO", "AUTH", "CLIENT", "SELECT", "INFO", "CONFIG", "COMMAND", "CLUSTER", "READONLY", "PING"}
@@ -21,7 +21,7 @@ class Proxy:
 
     def __init__(self, port: int) -> None:
         self._server = (HOST, port)
-        self._ends: list[socket.socket] = []
+        self._connections: list[_Connection] = []
         self._flowing = threading.Event()
         self._flowing.set()
         self._lost: str | None = None
@@ -32,8 +32,8 @@ class Proxy:
         """The name of each command that clients sent, in their order."""
         self.requested = threading.Semaphore(0)
         """Released once for each command, so that a test can wait for one."""
-        self._listener = listen(self._accepted)
-        self.port: int = self._listener.getsockname()[1]
+        self._listener = Listener(self._accepted)
+        self.port: int = self._listener.port
 
     @property
     def url(self) -> str:
@@ -42,9 +42,9 @@ class Proxy:
 
     def cut(self) -> None:
         """Close every connection as a firewall does, saying nothing to the clients before."""
-        for end in self._ends:
-            shut(end)
-        self._ends.clear()
+        connections, self._connections = self._connections, []
+        for each in connections:
+            each.shut()
 
     @contextmanager
     def holding(self) -> Iterator[None]:
@@ -79,14 +79,14 @@ class Proxy:
             return
         for end in (client, server):
             end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._ends += [client, server]
         connection = _Connection(client, server)
+        self._connections.append(connection)
         threading.Thread(target=self._requests, args=(connection,), daemon=True).start()
         threading.Thread(target=self._replies, args=(connection,), daemon=True).start()
 
     def _requests(self, connection: "_Connection") -> None:
         requests = _Requests()
-        with connection.client, connection.server:
+        with connection.reading():
             while data := received(connection.client):
                 for command in requests.names(data):
                     if command not in _SETTING_UP and connection.has_spoken:
@@ -102,21 +102,18 @@ class Proxy:
                 send(connection.server, data)
 
     def _replies(self, connection: "_Connection") -> None:
-        with connection.client, connection.server:
+        with connection.reading():
             while data := received(connection.server):
                 if connection.loses_reply:
                     break
                 self._flowing.wait()
                 connection.has_spoken = True
                 send(connection.client, data)
-            shut(connection.client)  # to close it would do nothing, as long as the other thread waits for it
-            shut(connection.server)
 
 
-class _Connection:
+class _Connection(Joined):
     def __init__(self, client: socket.socket, server: socket.socket) -> None:
-        self.client = client
-        self.server = server
+        super().__init__(client, server)
         self.has_spoken = True
         """Whether the server has sent anything since the client's last request."""
         self.loses_reply = False

@@ -10,8 +10,8 @@ from typing import Any, Self
 
 import redis
 
+from patience import wait_until
 from redis_backend.processes import HOST, RedisProcess
-from redis_backend.waiting import wait_until
 
 NAME = "mymaster"
 """Of the master, as Sentinels call it."""

@@ -5,12 +5,12 @@ import random
 
 import pytest
 
+from patience import wait_until
 from postgres.steps import aplay, step, thread
 from redis_backend.backends import OPTIONS
 from redis_backend.places import PLACES, saver_at
 from redis_backend.processes import RedisProcess
 from redis_backend.proxy import Proxy
-from redis_backend.waiting import wait_until
 from threadmark_redis import RedisSaver
 
 _THREADS = 6

@@ -6,16 +6,17 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 import pytest
 import redis
 
+from patience import wait_until
 from ports import free_port
 from redis_backend.drivers import adding, driver_of, echoing, members, running
 from redis_backend.processes import FORGETFUL, HOST, RedisProcess
 from redis_backend.proxy import Proxy
-from redis_backend.waiting import wait_until
 from threadmark import ClosedError, ConfigError, StoreError, TransientStoreError
 from threadmark.program import Transaction
 from threadmark_redis.driver import RedisDriver
@@ -32,6 +33,19 @@ def _on_a_loop(driver: RedisDriver, transaction: Transaction[Any]) -> Any:
 
 
 BOTH = pytest.mark.parametrize("call", [_blocking, _on_a_loop])
+
+
+def _in_the_end(call: Call, driver: RedisDriver, transaction: Transaction[Any]) -> Any:
+    """Repeat a call of a driver that is given little time: on a busy machine any call may take longer."""
+    answers: list[Any] = []
+
+    def is_answered() -> bool:
+        with suppress(TransientStoreError):
+            answers.append(call(driver, transaction))
+        return bool(answers)
+
+    wait_until(is_answered, "it is never answered in time")
+    return answers[0]
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +141,7 @@ def test_a_server_that_stays_away_is_a_transient_error_and_the_driver_goes_on(ke
             call(driver, adding(key, 2))
         assert isinstance(caught.value.__cause__, redis.ConnectionError)
         server.start()
-        assert call(driver, adding(key, 2)) == 1
+        assert _in_the_end(call, driver, adding(key, 2)) == 1
         driver.close()
 
 
@@ -145,11 +159,11 @@ def test_a_server_that_was_never_there_is_not_waited_for(key: bytes, call: Call)
 def test_a_server_that_does_not_answer_is_not_waited_for_without_end(own: RedisProcess, key: bytes, call: Call) -> None:
     with Proxy(own.port) as proxy:
         driver = driver_of(f"{proxy.url}?socket_timeout=0.1", timeout=0.3)
-        call(driver, adding(key, 1))
+        _in_the_end(call, driver, adding(key, 1))
         with proxy.holding(), pytest.raises(TransientStoreError, match="Timeout"):
             call(driver, adding(key, 2))
-        assert call(driver, adding(key, 2)) in (0, 1)
-        assert call(driver, members(key)) == [[b"1", b"2"]]
+        assert _in_the_end(call, driver, adding(key, 2)) in (0, 1)
+        assert _in_the_end(call, driver, members(key)) == [[b"1", b"2"]]
         driver.close()
 
 

@@ -14,12 +14,12 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from children import child, line_from
+from patience import wait_until
 from redis_backend import cluster as clusters
 from redis_backend.cluster import SLOTS, RedisCluster
 from redis_backend.processes import DURABLE, HOST, ROOT, RedisProcess
 from redis_backend.proxy import Proxy
 from redis_backend.sentinel import Watched
-from redis_backend.waiting import wait_until
 
 FORGOTTEN = """
 import sys

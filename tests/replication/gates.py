@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
 
-from ends import listen, received, send, shut
+from ends import Joined, Listener, received, send
 from replication.links import Way
 
 
@@ -22,8 +22,8 @@ class Gate:
         self._connections: list[_Connection] = []
         self._way: Way = "open"
         self._lock = threading.Lock()
-        self._listener = listen(self._accepted)
-        self.port: int = self._listener.getsockname()[1]
+        self._listener = Listener(self._accepted)
+        self.port: int = self._listener.port
 
     def set(self, way: Way) -> None:
         """Change what goes through. Connections of which something was lost are closed when it opens."""
@@ -74,39 +74,21 @@ class Gate:
     def _forward(
         self, connection: "_Connection", source: socket.socket, target: socket.socket, lost: tuple[Way, ...]
     ) -> None:
-        while data := received(source):
-            if connection.lost or self._is(*lost):
-                connection.lost = True
-                if self._is("open"):  # it opened while this came
-                    break
-            else:
-                send(target, data)
-        connection.shut()
-        connection.end()
+        with connection.reading():
+            while data := received(source):
+                if connection.lost or self._is(*lost):
+                    connection.lost = True
+                    if self._is("open"):  # it opened while this came
+                        break
+                else:
+                    send(target, data)
 
 
-class _Connection:
+class _Connection(Joined):
     def __init__(self, client: socket.socket, server: socket.socket) -> None:
-        self._ends = (client, server)
-        self._ended = 0
+        super().__init__(client, server)
         self.lost = False
         """Whether something was lost, so that what comes later means nothing."""
-
-    @property
-    def over(self) -> bool:
-        return self._ended >= len(self._ends)
-
-    def shut(self) -> None:
-        """Tell both sides that nothing more will come."""
-        for end in self._ends:
-            shut(end)
-
-    def end(self) -> None:
-        """Close both ends when both directions have ended."""
-        self._ended += 1
-        if self.over:
-            for end in self._ends:
-                end.close()
 
 
 class Ways:

@@ -11,8 +11,9 @@ from typing import Any, TypeVar, cast
 
 import pytest
 
+from patience import PATIENCE
 from replication import histories
-from replication.lines import PATIENCE, checkpoint, config, number_in, put
+from replication.lines import checkpoint, config, number_in, put
 from replication.sides import TERM, copied_both_ways, in_store, pair_in_memory, rows, side
 from threadmark import MemorySaver, ReplicatedSaver, Saver, replicated
 from threadmark.program import Driver, Program, Transaction

@@ -8,11 +8,14 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from replication.lines import PATIENCE, Database, Opened, config, number_in, put, wait_for
-from threadmark import ClosedError, ConfigError, ReplicatedSaver, Serde, replicated
+from patience import PATIENCE
+from replication.lines import Database, Opened, config, number_in, put, wait_for
+from threadmark import ClosedError, ConfigError, ReplicatedSaver, ReplicationError, Serde, replicated
+from threadmark.program import Transaction
 from threadmark_langgraph import wrap
 
 
@@ -78,15 +81,43 @@ def test_the_lag_of_a_side_that_is_away_is_counted_from_the_first_change_that_wa
     pair.saver.close()
 
 
+def test_a_change_that_is_made_while_the_others_are_counted_stays_noted(databases: tuple[Database, Database]) -> None:
+    """Or a side that lacks it might take the writes over."""
+    pair = Opened(*databases, on_secondary_failure="continue", health_interval=3600.0)
+    put(pair.saver, 1)
+    counted: list[Transaction[Any]] = []
+
+    def put_meanwhile(transaction: Transaction[Any]) -> None:
+        if getattr(transaction.program, "__name__", "") == "waiting" and not counted:
+            counted.append(transaction)
+            pair.secondary.cut = True
+            put(pair.saver, 2)
+
+    pair.primary.after = put_meanwhile
+    pair.saver.status()
+    assert counted
+    pair.primary.after = None
+    pair.primary.cut = True
+    pair.secondary.cut = False
+    with pytest.raises(ReplicationError, match="may lack what was written last"):
+        pair.saver.promote("secondary")
+    assert [number_in(each.saver()) for each in databases] == [2, 1]
+    pair.primary.cut = False
+    assert pair.saver.drain() == 0
+    pair.saver.close()
+
+
 def test_a_status_does_not_wait_for_a_database_that_hangs(databases: tuple[Database, Database]) -> None:
-    pair = Opened(*databases, deadline=0.05)
+    pair = Opened(*databases, deadline=PATIENCE)
     put(pair.saver, 1)
     pair.secondary.hang()
+    pair.set_deadline(0.05)
     wait_for(lambda: not pair.saver.status().secondary.healthy)
     status = pair.saver.status()
     assert status.secondary.last_error is not None
     assert "0.05 s" in status.secondary.last_error
     assert status.secondary.term == 1
+    pair.set_deadline(PATIENCE)
     pair.secondary.resume()
     pair.saver.close()
 
@@ -126,9 +157,11 @@ def test_closing_says_what_is_left_and_raises_nothing(
     pair.saver.close()
     assert "1 changes that are not copied yet" in caplog.text
     pair = Opened(*databases, deadline=0.05)
+    pair.set_deadline(PATIENCE)
     number_in(pair.saver)
     pair.primary.hang()
     pair.secondary.hang()
+    pair.set_deadline(0.05)
     pair.saver.close()
     pair.primary.resume()
     pair.secondary.resume()

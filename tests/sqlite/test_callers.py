@@ -4,7 +4,6 @@ import asyncio
 import sqlite3
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -13,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from patience import PATIENCE, wait_until
 from threadmark import ClosedError, StoreError
 from threadmark.program import Program, Transaction
 from threadmark_conformance.engine import at, checkpoint
@@ -24,14 +24,6 @@ from threadmark_sqlite.steps import execute
 
 ADD = "INSERT INTO threadmark_thread (thread_id, epoch, live, created_at) VALUES (?, 1, 1, 1)"
 COUNT = "SELECT count(*) FROM threadmark_thread"
-PATIENCE = 60
-
-
-def _until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
 
 
 class Caller(threading.Thread):
@@ -90,7 +82,7 @@ class Line:
         """Have a thread run a program, and wait until it waits behind others."""
         waiting = len(self.writer._callers.waiting)
         caller = Caller(name, partial(self.run, program))
-        _until(lambda: len(self.writer._callers.waiting) == waiting + 1)
+        wait_until(lambda: len(self.writer._callers.waiting) == waiting + 1, f"{name!r} does not come")
         return caller
 
     @contextmanager
@@ -99,7 +91,7 @@ class Line:
 
         If that is wanted it fails, before its commit.
         """
-        _until(lambda: bool(self.writer._jobs.idle))  # what the main thread asked for is over
+        wait_until(lambda: self.writer._jobs.idle, "what the main thread asked for is not over")
         self.commits.clear()
         self._go.clear()
         self._entered.clear()
@@ -266,7 +258,7 @@ def test_a_full_stack_stops_only_the_one_whose_it_is(line: Line) -> None:
     for frames in range(limit - 40, limit):
         with line.held_up() as first:
             deep = Caller("deep", partial(add_below, frames, f"deep {frames}"))
-            _until(lambda deep=deep: bool(line.writer._callers.waiting) or not deep.is_alive())  # type: ignore[misc]
+            wait_until(lambda deep=deep: line.writer._callers.waiting or not deep.is_alive(), "it does not come")  # type: ignore[misc]
             others = [line.call(f"caller {number}", partial(_add, f"{frames} {number}")) for number in range(2)]
         assert [each.result() for each in others] == [f"{frames} 0", f"{frames} 1"]
         assert first.result() == "held"
@@ -281,7 +273,7 @@ def test_closing_waits_for_all_who_have_come_and_refuses_others(line: Line) -> N
     with line.held_up() as first:
         others = [line.call(f"caller {number}", partial(_add, str(number))) for number in range(3)]
         closing = Caller("closing", line.saver.close)
-        _until(lambda: line.writer._callers._closed)
+        wait_until(lambda: line.writer._callers._closed, "nobody closes it")
         assert isinstance(Caller("late", partial(line.run, partial(_add, "late"))).result(), ClosedError)
         assert closing.is_alive()
     assert [each.result() for each in (first, *others)] == ["held", "0", "1", "2"]
@@ -314,7 +306,7 @@ def test_callers_and_event_loops_meet(line: Line) -> None:
     with line.held_up() as first:
         others = [line.call(f"caller {number}", partial(_add, str(number))) for number in range(5)]
         loop = Caller("loop", lambda: asyncio.run(put_some()))
-        _until(lambda: not line.writer._jobs.idle)
+        wait_until(lambda: not line.writer._jobs.idle, "no task asks for anything")
         late = Caller("late", partial(line.run, partial(_add, "late")))
     assert [each.result() for each in (first, *others)] == ["held", "0", "1", "2", "3", "4"]
     assert loop.result() is None
@@ -353,9 +345,9 @@ def test_who_comes_while_the_last_one_leaves_is_answered_although_somebody_close
         """Wait for the one who is about to leave, and let somebody close."""
         Caller("late", lambda: waiting.append(callers.enter(transaction))).result()
         closing.append(Caller("closing", callers.close))
-        _until(lambda: callers._closed)
+        wait_until(lambda: callers._closed, "nobody closes it")
 
-    callers._led = lock = _Let(come, lambda: _until(lambda: lock.taken == 2))  # type: ignore[assignment]
+    callers._led = lock = _Let(come, lambda: wait_until(lambda: lock.taken == 2, "nobody takes it"))  # type: ignore[assignment]
     assert callers.enter(transaction) is None
     assert callers.leave() is None
     (late,) = waiting

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from patience import wait_until
 from sqlite_file import looking_at
 from threadmark import ClosedError, StoreError, ThreadDeletedError
 from threadmark.program import Program, Transaction
@@ -82,8 +83,8 @@ def test_threads_share_commits_too(tmp_path: Path, statements: list[str]) -> Non
                 pool.submit(saver.put_writes, at("first", "", early_id(1)), [("a", number)], f"task {number}")
                 for number in range(32)
             ]
-            while len(statements) < 1:
-                pass
+            driver: Any = saver._driver
+            wait_until(lambda: len(driver._handles.writer._callers.waiting) >= 2, "they do not gather")
         for future in futures:
             future.result()
     assert statements.count("COMMIT") < 32

@@ -22,6 +22,7 @@ import pytest
 
 import threadmark_sqlite.driver.connection as opening
 from children import child, finished, line_from, send_line
+from patience import wait_until
 from sqlite_file import looking_at
 from threadmark import StoreError, ThreadmarkError
 from threadmark_conformance.engine import at, checkpoint, early_id
@@ -162,19 +163,12 @@ def test_a_file_that_is_gone_before_the_answer_is_not_acknowledged(api: type[Syn
             other.execute("BEGIN IMMEDIATE")
             late = pool.submit(one.put, "thread", 2, config)
             driver: Any = saver._driver
-            _until(driver._handles.writer.turn.locked)
+            wait_until(driver._handles.writer.turn.locked, "nobody writes")
+            time.sleep(0.05)  # from the look to the lock: also where it has not come so far, this is an error
             path.unlink()
             other.execute("ROLLBACK")
             with pytest.raises(StoreError, match="was deleted or moved away"):
                 late.result()
-
-
-def _until(true: Callable[[], bool]) -> None:
-    for _ in range(10_000):
-        if true():
-            break
-        os.sched_yield()
-    asyncio.run(asyncio.sleep(0.05))  # from the look to the lock
 
 
 # Replaced

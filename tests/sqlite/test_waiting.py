@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from children import child, finished, line_from, send_line
+from patience import wait_until
 from sqlite_file import looking_at
 from threadmark import TransientStoreError
 from threadmark_conformance.engine import at, checkpoint
@@ -92,13 +93,6 @@ def _error_of(call: Callable[..., object], *arguments: Any) -> BaseException:
     return error
 
 
-def _until(condition: Callable[[], object]) -> None:
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.001)
-
-
 @PUTS
 def test_another_process_is_waited_for_by_asking_often(put: Callable[..., None], tmp_path: Path) -> None:
     path = tmp_path / "threads.db"
@@ -109,7 +103,7 @@ def test_another_process_is_waited_for_by_asking_often(put: Callable[..., None],
             assert line_from(holder.stdout) == "held"
             # That this thread goes on shows that whoever waits lets others run.
             thread, errors = _on_a_thread(put, saver)
-            _until(lambda: executed.count(BEGIN) > 20)
+            wait_until(lambda: executed.count(BEGIN) > 20, "it does not ask again")
             assert thread.is_alive()
             send_line(holder.stdin)
             finished(holder)
@@ -155,9 +149,9 @@ def test_callers_that_come_while_one_waits_share_its_commit(tmp_path: Path) -> N
     with _locked(path, 60) as (saver, other):
         with _statements(saver) as executed:
             first, errors = _on_a_thread(_put, saver, "first")
-            _until(lambda: BEGIN in executed)
+            wait_until(lambda: BEGIN in executed, "it does not ask")
             rest = [_on_a_thread(_put, saver, f"thread {number}") for number in range(5)]
-            _until(lambda: len(_writer(saver)._callers.waiting) == 5)
+            wait_until(lambda: len(_writer(saver)._callers.waiting) == 5, "they do not come")
             other.execute("ROLLBACK")
             for thread, more in ((first, errors), *rest):
                 thread.join()
@@ -185,21 +179,26 @@ def test_a_removal_gives_space_back_once_it_is_stored(tmp_path: Path) -> None:
         ]
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="there is no timer there that interrupts")
+@pytest.mark.skipif(sys.platform == "win32", reason="no signal can be sent to a thread there")
 def test_an_interrupt_of_who_waits_leaves_nothing_behind(tmp_path: Path) -> None:
     path = tmp_path / "threads.db"
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
+    def interrupt_when_it_waits() -> None:
+        wait_until(lambda: BEGIN in executed, "it does not ask")
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGALRM)
+
     before = signal.signal(signal.SIGALRM, interrupt)
     try:
         with _locked(path, 60) as (saver, other):
             with _statements(saver) as executed:
-                signal.setitimer(signal.ITIMER_REAL, 0.2)
+                interrupting, errors = _on_a_thread(interrupt_when_it_waits)
                 with pytest.raises(KeyboardInterrupt):
                     _put(saver)
-                _until(lambda: BEGIN in executed)
+                interrupting.join()
+                assert errors == []
                 other.execute("ROLLBACK")
                 _put(saver)
             assert _count(saver) == 3  # what was handed over is stored, though nobody waits for it
@@ -216,7 +215,7 @@ def test_a_task_that_is_cancelled_while_it_waits_leaves_nothing_behind(tmp_path:
         with _statements(saver) as executed:
             other.execute(BEGIN)
             task = asyncio.ensure_future(saver.aput(at("thread"), checkpoint({"a": 1}), {}, {"a": 1}))
-            await asyncio.to_thread(_until, lambda: BEGIN in executed)
+            await asyncio.to_thread(wait_until, lambda: BEGIN in executed, "it does not ask")
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
@@ -243,7 +242,7 @@ def test_a_file_without_a_log_waits_for_readers_too(tmp_path: Path) -> None:
         reader.execute("SELECT count(*) FROM threadmark_checkpoint").fetchone()
         with _statements(saver) as executed:
             thread, errors = _on_a_thread(_put, saver)
-            _until(lambda: "COMMIT" in executed)
+            wait_until(lambda: "COMMIT" in executed, "it does not commit")
             time.sleep(0.1)
             assert thread.is_alive()
             reader.execute("ROLLBACK")

@@ -2,7 +2,6 @@
 
 import operator
 import threading
-import time
 from collections import Counter
 from typing import Annotated, Any, TypedDict
 
@@ -16,9 +15,7 @@ from pydantic import ValidationError
 from langgraph_parity.apis import Api
 from langgraph_parity.records import record
 from langgraph_parity.states import Order
-
-_A_MOMENT = 0.3
-"""Seconds for the engine to take in what finished tasks returned: those that it has not taken in, a failure cancels."""
+from patience import wait_until
 
 
 class Work(TypedDict):
@@ -28,7 +25,13 @@ class Work(TypedDict):
 async def one_of_three_fails(api: Api, saver: BaseCheckpointSaver[Any]) -> Any:
     """The others' work is kept and not repeated."""
     calls: Counter[str] = Counter()
+    thread: Any = {"configurable": {"thread_id": "failing"}}
     others_are_done = threading.Barrier(3)
+
+    def have_stored() -> bool:
+        """Whether the engine has taken in what the others returned. A failure cancels the rest."""
+        found = saver.get_tuple(thread)
+        return found is not None and [channel for _, channel, _ in found.pending_writes or ()].count("done") == 2
 
     def does(name: str) -> Any:
         def node(state: Work) -> dict[str, Any]:  # noqa: ARG001 - the engine's signature
@@ -36,7 +39,7 @@ async def one_of_three_fails(api: Api, saver: BaseCheckpointSaver[Any]) -> Any:
             if name in ("a", "b", "c") and calls[name] == 1:
                 others_are_done.wait(timeout=30)
             if name == "b" and calls[name] == 1:
-                time.sleep(_A_MOMENT)
+                wait_until(have_stored, "the others' work is not stored")
                 raise RuntimeError("b is not well")
             return {"done": [name]}
 
@@ -46,7 +49,6 @@ async def one_of_three_fails(api: Api, saver: BaseCheckpointSaver[Any]) -> Any:
     for name in "abc":
         builder.add_node(name, does(name)).add_edge(START, name).add_edge(name, "join")
     graph = builder.add_node("join", does("join")).add_edge("join", END).compile(checkpointer=saver)
-    thread: Any = {"configurable": {"thread_id": "failing"}}
     with pytest.raises(RuntimeError, match="not well"):
         await api.invoke(graph, {"done": ["start"]}, thread)
     stopped = record(await api.history(graph, thread))

@@ -44,7 +44,6 @@ class Live:
 
     async def events(self, thread: str) -> AsyncIterator[str]:
         """Yield the lines of a stream of events, until the thread is gone or the server stops."""
-        yield ": watching\n\n"
         if self._closed:
             return
         watch = self._watches.get(thread)
@@ -52,6 +51,7 @@ class Live:
             watch = self._watches[thread] = _Watch(self._saver, thread, self._every, self._forget)
         inbox = watch.join()
         try:
+            yield ": watching\n\n"  # which it is by now
             while True:
                 try:
                     event = await asyncio.wait_for(inbox.get(), self._heartbeat)

@@ -82,14 +82,17 @@ async def who_waits_in_vain_is_told_so(world: World) -> None:
 
 
 async def a_lease_renews_itself_in_the_background(world: World) -> None:
-    async with world.saver.lease("thread", ttl=2.4) as lease:
-        before, left = 2_400_001, await microseconds_left(world)
-        async with asyncio.timeout(LONG):
-            while left <= before:  # without a renewal it only gets less
-                await asyncio.sleep(0.02)
-                before, left = left, await microseconds_left(world)
-        assert not lease.lost.is_set()
-        await lease.arenew()
+    for _ in range(3):  # it may be lost where the machine stops for longer than it lives
+        async with world.saver.lease("thread", ttl=2.4) as lease:
+            before, left = 2_400_001, await microseconds_left(world)
+            async with asyncio.timeout(LONG):
+                while left <= before and not lease.lost.is_set():  # without a renewal it only gets less
+                    await asyncio.sleep(0.02)
+                    before, left = left, await microseconds_left(world)
+            if not lease.lost.is_set():
+                await lease.arenew()
+                return
+    raise AssertionError("it is lost again and again")
 
 
 async def the_holder_is_told_when_its_lease_is_taken_over(world: World) -> None:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from threadmark.errors import ConfigError, ReplicationError
 from threadmark.forks import begin_anew_after_fork
 from threadmark.logs import log
+from threadmark.replica_store import Waiting
 from threadmark.replication.model import Failover, OnSecondaryFailure, Reconciled, ReplicationMode, SideName
 from threadmark.replication.steps import Side
 from threadmark.replication.turns import Turns
@@ -57,6 +58,8 @@ class Health:
     """How many of its changes the other side lacked when it was last looked at, and those that were made since."""
     uncounted: int = 0
     """How many of those this process has made since it last asked: others may have made as many."""
+    noted: int = 0
+    """How many changes this process has made on this side, ever, that the other one did not have yet."""
     oldest: int = 0
     """The position of the oldest of them."""
 
@@ -169,6 +172,21 @@ class Pair:
                 health.oldest = now()
             health.waiting = (health.waiting or 0) + entries
             health.uncounted += entries
+            health.noted += entries
+
+    def note_count(self, side: Side, counted: Waiting, noted: int) -> None:
+        """Note how many changes wait, by a count that began when `noted` changes had been noted.
+
+        It may lack what was noted since. A change that it lacks must stay noted: whether the other side may take the
+        writes over depends on it. One that is counted twice is so until the next count only.
+        """
+        health = self.health[side]
+        with self._changing:
+            meanwhile = health.noted - noted
+            health.waiting = counted.entries + meanwhile
+            health.uncounted = meanwhile
+            if counted.entries or not meanwhile:
+                health.oldest = counted.oldest
 
     def check_sides(self) -> None:
         """Raise ConfigError where both sides are obviously one database."""

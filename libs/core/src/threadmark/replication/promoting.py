@@ -160,10 +160,9 @@ def note_copied(pair: Pair, copied: dict[str, CopiedRows]) -> None:
 
 def count_waiting(pair: Pair, side: Side) -> Exchange[int]:
     """Ask a side how many of its changes the other one lacks."""
+    noted = pair.health[side].noted
     waiting = yield from on(side, Transaction(side.store.waiting, writes=False))
-    health = pair.health[side]
-    health.waiting, health.oldest = waiting
-    health.uncounted = 0
+    pair.note_count(side, waiting, noted)
     return waiting.entries
 
 
