@@ -141,6 +141,16 @@ def test_what_is_set_of_a_thread_moves_with_it(keyring: bool) -> None:  # noqa: 
             assert found["plain"][1:4] == (None, None, {})
 
 
+@pytest.mark.parametrize("theirs", THEIRS)
+def test_a_thread_belongs_to_the_user_whose_runs_made_it(theirs: Callable[[Path], Any], tmp_path: Path) -> None:
+    user: Any = {"configurable": {"thread_id": "of a user", "user_id": "ada"}}
+    with theirs(tmp_path) as source, MemorySaver() as target:
+        subgraphs.nested(source, memory=None).invoke({"steps": []}, user)
+        assert not migrate(source, target).problems
+        assert [thread.owner for thread in target.threads().threads] == ["ada"]
+        assert wrap(target).for_owner("ada").get_tuple(user) is not None
+
+
 def test_messages_move_between_two_threadmark_savers() -> None:
     with MemorySaver() as source, MemorySaver() as target:
         talk, moved = Conversations(source), Conversations(target)

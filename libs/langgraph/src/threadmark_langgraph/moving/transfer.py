@@ -285,7 +285,9 @@ def _put_writes(saver: BaseCheckpointSaver[Any], ref: CheckpointRef, content: Co
     for task_id, writes in by_task.items():
         # A write's place in its batch is its place in the task, except in the special channels.
         writes.sort(key=lambda write: write[0] in WRITES_IDX_MAP)
-        saver.put_writes(config_of(ref, ref.id), writes, task_id, paths.get(task_id, ""))
+        config = config_of(ref, ref.id)
+        config["metadata"] = dict(content.metadata)  # the writes begin the thread, and its owner is named there
+        saver.put_writes(config, writes, task_id, paths.get(task_id, ""))
 
 
 def _names(events: Iterable[SerdeEvent]) -> str:
