@@ -634,12 +634,30 @@ def test_command_refuses_a_server_that_is_not_there_or_has_no_checkpoints(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for source, problem in (
-        ("postgresql://127.0.0.1:1/name", "cannot be used: "),
+        ("postgresql://127.0.0.1:1/name", "the Postgres database cannot be used: "),
         (new_database(tmp_path), "holds no tables with checkpoints"),
     ):
         assert run_command(monkeypatch, source, f"sqlite:///{tmp_path}/ours.db") == 2
         assert problem in reported_problem(capsys)
         assert list(tmp_path.iterdir()) == []
+
+
+def test_command_says_what_to_do_with_a_file_that_may_only_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class ReadOnly(sqlite3.Connection):
+        """What SQLite says of a folder without the right to write, which the user of this test may have everywhere."""
+
+        def execute(self, *_: Any) -> Any:
+            error = sqlite3.OperationalError("attempt to write a readonly database")
+            error.sqlite_errorcode = sqlite3.SQLITE_READONLY_CANTINIT
+            raise error
+
+    with their_sqlite(tmp_path) as source:
+        store(source, PLACE, checkpoint({"m": 1}))
+    monkeypatch.setattr(sqlite3, "connect", lambda *_, **__: ReadOnly(":memory:"))
+    assert run_command(monkeypatch, f"{tmp_path}/theirs.db", f"{tmp_path}/ours.db") == 2
+    assert "copy it to such a folder" in reported_problem(capsys)
 
 
 @pytest.mark.parametrize(
