@@ -31,7 +31,7 @@ from langgraph_parity.apis import Blocking
 from langgraph_parity.records import one, record
 from langgraph_parity.scenarios import conversations, deltas, failures, interrupts, subgraphs, travel
 from langgraph_parity.states import Position
-from threadmark import Conversations, Keyring, MemorySaver, Serde, new_id
+from threadmark import ConfigError, Conversations, Keyring, MemorySaver, Serde, new_id
 from threadmark_langgraph import InMemorySaver, PostgresSaver, SqliteSaver, export, migrate, wrap
 from threadmark_langgraph.moving import __main__ as command
 from threadmark_langgraph.moving.sources import config_of
@@ -149,6 +149,11 @@ def test_a_thread_belongs_to_the_user_whose_runs_made_it(theirs: Callable[[Path]
         assert not migrate(source, target).problems
         assert [thread.owner for thread in target.threads().threads] == ["ada"]
         assert wrap(target).for_owner("ada").get_tuple(user) is not None
+
+
+def test_only_classes_are_allowed() -> None:
+    with pytest.raises(ConfigError, match="not of 'shop:Order': import the class"):
+        migrate(TheirMemory(), MemorySaver(), allow=["shop:Order"])  # type: ignore[list-item]  # the mistake
 
 
 def test_messages_move_between_two_threadmark_savers() -> None:
