@@ -55,6 +55,17 @@ def test_what_cannot_be_reached_is_exit_code_5(url: str) -> None:
     assert in_pipe("threads", url).code == 5
 
 
+def test_a_file_that_cannot_be_opened_is_no_matter_of_a_server(tmp_path: Path) -> None:
+    database = tmp_path / "agents.db"
+    with SqliteSaver(database) as saver:
+        saver.create_thread("one")
+    Path(f"{database}-wal").mkdir()  # it fails as for a user without rights, whoever runs this test
+    ran = in_pipe("doctor", str(database))
+    assert ran.code == 5
+    assert "check that its folder exists, and who may read and write them" in ran.out
+    assert "look at the file, and at who may use it" in ran.out
+
+
 def test_packages_of_different_releases_are_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     versions = {"threadmark": "0.1.0", "threadmark-sqlite": "0.2.0"}
     monkeypatch.setattr(diagnosis, "_version", versions.get)

@@ -130,7 +130,9 @@ def test_update_sets_what_is_given_and_leaves_the_rest(place: Place) -> None:
     assert (found["title"], found["owner"], found["expires"]) == (None, None, "2030-01-31T12:00:00+00:00")
     assert place.record("update", "one", "--expires", "never")["expires"] is None
     assert "JSON object" in place.ends(USAGE, "update", "one", "--metadata", "[1]")
-    assert "length of time" in place.ends(USAGE, "update", "one", "--expires", "soon")
+    said = place.ends(USAGE, "update", "one", "--expires", "soon")
+    assert "'--expires': 'soon' is no length of time" in said
+    assert "; a moment as 2027-01-31T12:00Z; or never" in said
     place.ends(MISSING, "update", "nobody", "--title", "x")
 
 

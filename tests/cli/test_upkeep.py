@@ -89,6 +89,7 @@ def test_migrate_says_what_it_could_not_move(tmp_path: Path, capsys: pytest.Capt
 def test_migrate_says_what_is_wrong_with_its_arguments(ours: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for arguments in ([ours], [ours, "b", "c"], []):
         assert "two databases" in ends(capsys, USAGE, "migrate", *arguments) or not arguments
+    assert "Usage: threadmark migrate [OPTIONS] SOURCE [TARGET]\n" in ends(capsys, DONE, "migrate", "--help")
     assert "names no class" in ends(capsys, USAGE, "migrate", ours, "b.db", "--allow", "text")
     assert "no file" in ends(capsys, FAILED, "migrate", ours.parent / "none.db", ours.parent / "new.db")
     assert "no file" in ends(capsys, FAILED, "export", ours.parent / "none.db", "--to", ours.parent / "new.db")

@@ -31,7 +31,7 @@ from langgraph_parity.apis import Blocking
 from langgraph_parity.records import one, record
 from langgraph_parity.scenarios import conversations, deltas, failures, interrupts, subgraphs, travel
 from langgraph_parity.states import Position
-from threadmark import Conversations, Keyring, MemorySaver, Serde, new_id
+from threadmark import ConfigError, Conversations, Keyring, MemorySaver, Serde, new_id
 from threadmark_langgraph import InMemorySaver, PostgresSaver, SqliteSaver, export, migrate, wrap
 from threadmark_langgraph.moving import __main__ as command
 from threadmark_langgraph.moving.sources import config_of
@@ -139,6 +139,21 @@ def test_what_is_set_of_a_thread_moves_with_it(keyring: bool) -> None:  # noqa: 
             assert found["set"].expires == expires
             assert found["kept"][1:4] == (None, "of the target", {})
             assert found["plain"][1:4] == (None, None, {})
+
+
+@pytest.mark.parametrize("theirs", THEIRS)
+def test_a_thread_belongs_to_the_user_whose_runs_made_it(theirs: Callable[[Path], Any], tmp_path: Path) -> None:
+    user: Any = {"configurable": {"thread_id": "of a user", "user_id": "ada"}}
+    with theirs(tmp_path) as source, MemorySaver() as target:
+        subgraphs.nested(source, memory=None).invoke({"steps": []}, user)
+        assert not migrate(source, target).problems
+        assert [thread.owner for thread in target.threads().threads] == ["ada"]
+        assert wrap(target).for_owner("ada").get_tuple(user) is not None
+
+
+def test_only_classes_are_allowed() -> None:
+    with pytest.raises(ConfigError, match="not of 'shop:Order': import the class"):
+        migrate(TheirMemory(), MemorySaver(), allow=["shop:Order"])  # type: ignore[list-item]  # the mistake
 
 
 def test_messages_move_between_two_threadmark_savers() -> None:
@@ -624,12 +639,30 @@ def test_command_refuses_a_server_that_is_not_there_or_has_no_checkpoints(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for source, problem in (
-        ("postgresql://127.0.0.1:1/name", "cannot be used: "),
+        ("postgresql://127.0.0.1:1/name", "the Postgres database cannot be used: "),
         (new_database(tmp_path), "holds no tables with checkpoints"),
     ):
         assert run_command(monkeypatch, source, f"sqlite:///{tmp_path}/ours.db") == 2
         assert problem in reported_problem(capsys)
         assert list(tmp_path.iterdir()) == []
+
+
+def test_command_says_what_to_do_with_a_file_that_may_only_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class ReadOnly(sqlite3.Connection):
+        """What SQLite says of a folder without the right to write, which the user of this test may have everywhere."""
+
+        def execute(self, *_: Any) -> Any:
+            error = sqlite3.OperationalError("attempt to write a readonly database")
+            error.sqlite_errorcode = sqlite3.SQLITE_READONLY_CANTINIT
+            raise error
+
+    with their_sqlite(tmp_path) as source:
+        store(source, PLACE, checkpoint({"m": 1}))
+    monkeypatch.setattr(sqlite3, "connect", lambda *_, **__: ReadOnly(":memory:"))
+    assert run_command(monkeypatch, f"{tmp_path}/theirs.db", f"{tmp_path}/ours.db") == 2
+    assert "copy it to such a folder" in reported_problem(capsys)
 
 
 @pytest.mark.parametrize(

@@ -313,9 +313,19 @@ class TestTheAllowlist:
         assert serde.loads_typed(serde.dumps_typed(s.Point(1))) == s.Point(1)
 
     def test_does_not_take_a_prefix(self) -> None:
-        for allow in ("serde.specimens:Poin", "serde:*", "serde.specimens:", "serde.specimens", "*"):
+        for allow in ("serde.specimens:Poin", "serde:*", "serde.specimens:", ":*"):
             with pytest.raises(ForbiddenTypeError):
                 Serde(allow=[allow]).dumps_typed(s.Point(1))
+
+    @pytest.mark.parametrize(
+        "allow",
+        ["serde.specimens:Point", s.Point, 5, ["serde.specimens.Point"], ["*"], [None], [s.Point(1)], [list[int]]],
+    )
+    def test_says_at_once_where_an_entry_can_match_nothing(self, allow: Any) -> None:
+        with pytest.raises(ConfigError, match=r"allow .*: write allow=\[TheClass, \"module:Class\", \"module:\*\"\]"):
+            Serde(allow=allow)
+        with pytest.raises(ConfigError, match="allow"):
+            Serde(allow=[]).allowing(allow)
 
     def test_leaves_builtin_kinds_alone(self) -> None:
         serde = Serde(allow=[])

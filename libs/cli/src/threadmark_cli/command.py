@@ -18,11 +18,13 @@ _DATABASE = "threadmark_cli.database"
 class Command(click.Command):
     """A command, to whose function a `Session` is given.
 
-    `examples` is a text of lines that stand in the help: what to type, and behind `#` what it does.
+    `examples` is a text of lines that stand in the help: what to type, and behind `#` what it does. A command whose
+    own arguments are databases has `takes_databases`.
     """
 
-    def __init__(self, *args: Any, examples: str = "", **attributes: Any) -> None:
+    def __init__(self, *args: Any, examples: str = "", takes_databases: bool = False, **attributes: Any) -> None:
         super().__init__(*args, **attributes)
+        self._takes_databases = takes_databases
         self._global_options = global_options()
         self._database = click.Argument(["database"], expose_value=False, callback=_database_given)
         self.examples = [line.strip() for line in examples.strip().splitlines()]
@@ -51,7 +53,8 @@ class Command(click.Command):
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         """Show where the database may stand."""
         options, *others = super().collect_usage_pieces(ctx)
-        return [options, "[DATABASE]", *(each for each in others if each != "DATABASE")]
+        database = [] if self._takes_databases else ["[DATABASE]"]
+        return [options, *database, *(each for each in others if each != "DATABASE")]
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the examples."""
@@ -62,11 +65,11 @@ class Command(click.Command):
         super().format_epilog(ctx, formatter)
 
 
-def command(name: str, *, examples: str) -> Callable[[Callable[..., Any]], Command]:
+def command(name: str, *, examples: str, takes_databases: bool = False) -> Callable[[Callable[..., Any]], Command]:
     """Make a command of a function, whose docstring is its help."""
 
     def decorate(function: Callable[..., Any]) -> Command:
-        made: Command = click.command(name, cls=Command, examples=examples)(function)
+        made: Command = click.command(name, cls=Command, examples=examples, takes_databases=takes_databases)(function)
         return made
 
     return decorate

@@ -18,11 +18,11 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([kmgt]?)(i?)b?", re.IGNORECASE)
 _POWERS = "kmgt"
 
 
-def duration(text: str) -> timedelta:
-    """Return a length of time: `30d`, `12h`, `1d12h`, `90m`, `45s`, `2w`."""
+def duration(text: str, or_else: str = "") -> timedelta:
+    """Return a length of time: `30d`, `12h`, `1d12h`, `90m`, `45s`, `2w`. The error also names what else would do."""
     parts = _PART.findall(text)
     if not parts or "".join(number + unit for number, unit in parts) != text:
-        raise click.BadParameter(f"{text!r} is no length of time: write it as 30d, 12h, 1d12h, 90m, 45s or 2w")
+        raise click.BadParameter(f"{text!r} is no length of time: write it as 30d, 12h, 1d12h, 90m, 45s or 2w{or_else}")
     try:
         length = sum((timedelta(**{_UNITS[unit]: float(number)}) for number, unit in parts), timedelta())
     except OverflowError as error:

@@ -40,7 +40,9 @@ def doctor(session: Session, *, strict: bool) -> int:
             _show(out, finding)
     except StoreError as error:
         unreachable = True
-        _show(out, Finding("connection", "fault", str(error), "look whether the server runs, and at the URL"))
+        of_file = file_of(session.url) is not None
+        look = "look at the file, and at who may use it" if of_file else "look whether the server runs, and at the URL"
+        _show(out, Finding("connection", "fault", str(error), look))
     if unreachable:
         return FAILED
     return WRONG if worst["fault"] or (strict and worst["warning"]) else DONE

@@ -192,7 +192,11 @@ def _expiry(text: str) -> datetime | timedelta | None:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        return duration(text)
+        try:
+            return duration(text, "; a moment as 2027-01-31T12:00Z; or never")
+        except click.BadParameter as error:
+            error.param_hint = "'--expires'"
+            raise
     return moment if moment.tzinfo else moment.astimezone()
 
 

@@ -28,8 +28,9 @@ _INSTALL = "pip install 'threadmark-langgraph[migrate]'"
     threadmark migrate postgresql://host/app sqlite:///app.db --dry-run
     threadmark migrate old.db agents.db --allow app.states:Plan  # a class of the application's
     """,
+    takes_databases=True,
 )
-@click.argument("databases", metavar="SOURCE TARGET", nargs=-1)
+@click.argument("databases", metavar="SOURCE [TARGET]", nargs=-1)
 @click.option(
     "--from", "whose", type=click.Choice(["langgraph", "threadmark"]), help="Whose threads, where both are there."
 )
@@ -40,10 +41,11 @@ _INSTALL = "pip install 'threadmark-langgraph[migrate]'"
 def migrate(session: Session, *, databases: tuple[str, ...], whose: Any, allow: tuple[str, ...], dry_run: bool) -> int:
     """Copy every thread of LangGraph's own saver, or of Threadmark's, to a database of Threadmark's.
 
-    Each checkpoint is read back and compared. The source stays as it is, and what was copied stays: after an interrupt,
-    the same command goes on. Unlike the commands that only look, this makes the values, with LangGraph's own serializer
-    for its threads: run it where the application's modules can be imported. Options of a saver and a keyring are those
-    of the target. It ends with 1 if something was not moved.
+    Without TARGET it is the database of --url or THREADMARK_URL. Each checkpoint is read back and compared. The source
+    stays as it is, and what was copied stays: after an interrupt, the same command goes on. Unlike the commands that
+    only look, this makes the values, with LangGraph's own serializer for its threads: run it where the application's
+    modules can be imported. Options of a saver and a keyring are those of the target. It ends with 1 if something was
+    not moved.
     """
     source, target = _two(session, databases)
     _expect_no_owner(session)
@@ -71,7 +73,7 @@ def export(session: Session, *, threads: tuple[str, ...], target: str | None, dr
 
     The lines are for people and programs that read: a checkpoint each, the oldest first, with its values and pending
     writes, objects by name and fields. No class is needed, and none of it can be loaded again; to copy a database, use
-    backup or migrate. A damaged checkpoint is a line that says so, and the end is 1 then.
+    backup or migrate. A damaged checkpoint is a line that says so, and the exit code is 1 then.
     """
     if target is None:
         if not threads:

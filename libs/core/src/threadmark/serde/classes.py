@@ -13,7 +13,7 @@ from operator import getitem
 from types import GenericAlias, NoneType, UnionType
 from typing import Any, Union, get_args, get_origin
 
-from threadmark.errors import CorruptDataError, ForbiddenTypeError, SerializationError
+from threadmark.errors import ConfigError, CorruptDataError, ForbiddenTypeError, SerializationError, shown
 from threadmark.serde.lookup import check_inert, found_under, is_class
 from threadmark.serde.registry import Registry
 
@@ -219,6 +219,20 @@ def _classes_in(arguments: Iterable[Any]) -> Iterator[type]:
                 yield argument
         else:
             yield from _classes_in(get_args(argument))
+
+
+def given_classes(allow: Iterable[type | str]) -> frozenset[type | str]:
+    """Check a list of allowed classes. An entry that no class can ever match is an error at once."""
+    if isinstance(allow, (str, bytes, type)) or not isinstance(allow, Iterable):
+        raise ConfigError(f"allow must be a list of classes, not {shown(allow)}: {_ENTRIES}")
+    entries = list(allow)
+    for entry in entries:
+        if not (":" in entry if isinstance(entry, str) else is_class(entry)):
+            raise ConfigError(f"allow names no class with {shown(entry)}: {_ENTRIES}")
+    return frozenset(entries)
+
+
+_ENTRIES = 'write allow=[TheClass, "module:Class", "module:*"]'
 
 
 def _entry(allowed: type | str) -> str:

@@ -218,17 +218,22 @@ def _in_sqlite(path: str) -> Contents:
         with closing(sqlite3.connect(uri, uri=True)) as connection:
             ((langgraphs, threadmarks),) = connection.execute(sql.SQLITE_CONTENTS)
     except sqlite3.DatabaseError as error:
-        if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_NOTADB:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # without the details
+        if code == sqlite3.SQLITE_NOTADB:
             return _NOTHING
-        raise StoreError(f"{path!r} cannot be read: {error}") from error
+        hint = _COPY_IT if code == sqlite3.SQLITE_READONLY else ""
+        raise StoreError(f"{path!r} cannot be read: {error}{hint}") from error
     return Contents(bool(langgraphs), bool(threadmarks))
+
+
+_COPY_IT = " (a file is only moved from where this user may write: copy it to such a folder)"
 
 
 def _in_postgres(url: str) -> Contents:
     with _needing("psycopg"):
         import psycopg
 
-    with _failing_as_store(psycopg.Error), psycopg.connect(url) as connection:
+    with _failing_as_store(psycopg.Error, "the Postgres database"), psycopg.connect(url) as connection:
         found = connection.execute(sql.POSTGRES_CONTENTS).fetchone()
     return Contents(*map(bool, found or _NOTHING))
 
@@ -242,12 +247,12 @@ def _server(url: str) -> Any:
 
 
 @contextmanager
-def _failing_as_store(kind: type[Exception]) -> Iterator[None]:
+def _failing_as_store(kind: type[Exception], what: str = "LangGraph's database") -> Iterator[None]:
     """A block in which an error of a driver becomes one of ours."""
     try:
         yield
     except kind as error:
-        raise StoreError(f"LangGraph's database cannot be used: {' '.join(str(error).split())}") from error
+        raise StoreError(f"{what} cannot be used: {' '.join(str(error).split())}") from error
 
 
 @contextmanager

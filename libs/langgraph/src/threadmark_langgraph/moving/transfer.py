@@ -16,7 +16,8 @@ from langgraph.checkpoint.base import WRITES_IDX_MAP, BaseCheckpointSaver, Chann
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.event_hooks import SerdeEvent, register_serde_event_listener
 
-from threadmark import CheckpointRef, ForbiddenTypeError, MemorySaver, SaverProtocol, ThreadDeletedError
+from threadmark import CheckpointRef, ConfigError, ForbiddenTypeError, MemorySaver, SaverProtocol, ThreadDeletedError
+from threadmark.errors import shown
 from threadmark.serde.exact import exactly_equal
 from threadmark_langgraph.checkpointer import Checkpointer, wrap
 from threadmark_langgraph.log import log
@@ -60,8 +61,9 @@ def migrate(
             that is not there yet, its file or its tables, everything would be new, and it is not made.
         progress: Called after each checkpoint with the number done and the number of all.
     """
+    names = {_name(each) for each in allow}
     with opened_target(target) as ours, opened_source(source, target) as given:
-        allowed = given.with_allowlist({(each.__module__, each.__qualname__) for each in allow}) if allow else given
+        allowed = given.with_allowlist(names) if names else given
         ours.unmoved.expected = True  # its threads are being moved
         return _Move(allowed, _ready(ours, dry_run=dry_run), rename=False, dry_run=dry_run).run(progress)
 
@@ -81,6 +83,12 @@ def export(
     """
     with opened_for_export(source, target, dry_run=dry_run) as (ours, theirs):
         return _Move(ours, _ready(theirs, dry_run=dry_run), rename=True, dry_run=dry_run).run(progress)
+
+
+def _name(allowed: type) -> tuple[str, str]:
+    if not isinstance(allowed, type):
+        raise ConfigError(f"allow must be a list of classes, not of {shown(allowed)}: import the class, and give that")
+    return allowed.__module__, allowed.__qualname__
 
 
 class _CannotMove(Exception):  # noqa: N818 - it never leaves this module
@@ -285,7 +293,9 @@ def _put_writes(saver: BaseCheckpointSaver[Any], ref: CheckpointRef, content: Co
     for task_id, writes in by_task.items():
         # A write's place in its batch is its place in the task, except in the special channels.
         writes.sort(key=lambda write: write[0] in WRITES_IDX_MAP)
-        saver.put_writes(config_of(ref, ref.id), writes, task_id, paths.get(task_id, ""))
+        config = config_of(ref, ref.id)
+        config["metadata"] = dict(content.metadata)  # the writes begin the thread, and its owner is named there
+        saver.put_writes(config, writes, task_id, paths.get(task_id, ""))
 
 
 def _names(events: Iterable[SerdeEvent]) -> str:

@@ -214,7 +214,7 @@ _MEANINGS = {
     sqlite3.SQLITE_LOCKED: _LOCKED,
     sqlite3.SQLITE_FULL: " cannot grow: the disk (or the size that was allowed) is full",
     sqlite3.SQLITE_READONLY: READ_ONLY,
-    sqlite3.SQLITE_CANTOPEN: " cannot be opened: check that its folder exists and may be written",
+    sqlite3.SQLITE_CANTOPEN: " cannot be opened: check that its folder exists, and who may read and write them",
 }
 
 
