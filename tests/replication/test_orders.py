@@ -85,6 +85,17 @@ SCENES = {
     ),
     "both, one prunes": Scene(_apart, lambda _, other: [lambda: other.prune([THREAD])], back=True),
     "both, one deletes": Scene(_apart, lambda one, _: [lambda: one.delete_thread(THREAD)], back=True),
+    "both, one deletes a checkpoint of the other": Scene(
+        _apart, lambda one, _: [lambda: one.delete_checkpoint(at(THREAD, "", "0005")), lambda: put(one, THREAD, 6)]
+    ),
+    "both, one deletes a checkpoint of both": Scene(
+        _apart,
+        lambda one, other: [
+            lambda: one.delete_checkpoint(at(THREAD, "", "0002")),
+            lambda: put(other, THREAD, 7, "0002"),
+        ],
+        back=True,
+    ),
     "both delete": Scene(
         _apart,
         lambda one, other: [
@@ -97,7 +108,15 @@ SCENES = {
 }
 
 
-_IN_PARTS = ("put", "begin", "delete and begin anew", "both", "both delete")
+_IN_PARTS = (
+    "put",
+    "begin",
+    "delete and begin anew",
+    "both",
+    "both, one deletes a checkpoint of the other",
+    "both, one deletes a checkpoint of both",
+    "both delete",
+)
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ from typing import Literal, NamedTuple
 from threadmark.errors import TransientStoreError
 from threadmark.program import Program
 from threadmark.replica_store import Copied, ReplicaStore, StaleTermError
-from threadmark.replication.comparing import Difference, compare
+from threadmark.replication.comparing import Difference, compare, lacks_parents, take_target
 from threadmark.replication.entries import Touched
 from threadmark.replication.entry_rows import EntryRows
-from threadmark.replication.snapshots import BEGUN, Bodies, Snapshot, copied_of, last_position, take_snapshot
+from threadmark.replication.snapshots import BEGUN, Bodies, Snapshot, copied_of, last_position
 from threadmark.replication.steps import Side
 from threadmark.store import ANYONE, NEVER, Change, CheckpointRow, Follows, Key, WriteRow, now, was_added
 from threadmark.thread_store import Beginning, ThreadOutline
@@ -146,8 +146,8 @@ def finish(route: Route, theirs: Snapshot, expected: Copied | None, fetched: Fet
     """
     store, thread_id = route.target.store, route.thread_id
     yield from _lock(route)
-    ours = yield from take_snapshot(store, thread_id, theirs.copied.position if theirs.copied else NEVER)
-    if ours is None or ours.copied != expected:
+    ours = yield from take_target(store, thread_id, theirs)
+    if ours is None or ours.copied != expected or lacks_parents(theirs, ours):
         return None
     difference = compare(theirs, ours)
     if difference.drops:
@@ -172,7 +172,9 @@ def _make_equal(
 ) -> Program[CopiedRows]:
     store, thread_id, outline = route.target.store, route.thread_id, theirs.outline
     if outline is None or (ours.outline is None and not difference.begins):  # it stays deleted
-        return CopiedRows()
+        if difference.removed:
+            yield from store.remove(thread_id, difference.removed, ())
+        return CopiedRows(removed=len(difference.removed))
     kept = yield from _kept_of_rebuilt(route, difference)
     doomed = [*sorted(difference.rebuilt), *difference.removed]
     doomed_segments = [*sorted(difference.replaced_segments), *difference.removed_segments]
