@@ -38,6 +38,8 @@ class Scene(NamedTuple):
     calls: Callable[[Saver, Saver], Sequence[Callable[[], Any]]]
     back: bool = False
     """Whether the second one who copies does so in the other direction."""
+    gone: str = ""
+    """The checkpoint that must not be there in the end."""
 
 
 def _nothing(_: Saver, __: Saver) -> None:
@@ -86,7 +88,12 @@ SCENES = {
     "both, one prunes": Scene(_apart, lambda _, other: [lambda: other.prune([THREAD])], back=True),
     "both, one deletes": Scene(_apart, lambda one, _: [lambda: one.delete_thread(THREAD)], back=True),
     "both, one deletes a checkpoint of the other": Scene(
-        _apart, lambda one, _: [lambda: one.delete_checkpoint(at(THREAD, "", "0005")), lambda: put(one, THREAD, 6)]
+        _apart,
+        lambda one, _: [lambda: one.delete_checkpoint(at(THREAD, "", "0005")), lambda: put(one, THREAD, 6)],
+        gone="0005",
+    ),
+    "both, it goes on while the other deletes its checkpoint": Scene(
+        _apart, lambda _, other: [lambda: other.delete_checkpoint(at(THREAD, "", "0004"))], back=True, gone="0004"
     ),
     "both, one deletes a checkpoint of both": Scene(
         _apart,
@@ -114,6 +121,7 @@ _IN_PARTS = (
     "delete and begin anew",
     "both",
     "both, one deletes a checkpoint of the other",
+    "both, it goes on while the other deletes its checkpoint",
     "both, one deletes a checkpoint of both",
     "both delete",
 )
@@ -156,6 +164,7 @@ def test_whoever_copies_meets_others_in_every_order(name: str, size: str, monkey
         copied_both_ways(side(one), side(other, "secondary"))
         try:
             assert rows(side(one)) == rows(side(other))
+            assert not scene.gone or not one.get(at(THREAD, "", scene.gone)), "it came back"
             sound.expect(one)
             sound.expect(other)
         except AssertionError as error:

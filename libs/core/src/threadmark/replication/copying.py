@@ -247,7 +247,7 @@ def _copy_in_parts(route: Route, compared: Compared) -> Exchange[_Outcome]:
     fetched = yield from _fetch(route, theirs, last)
     if fetched is None:
         return _Outcome(copied, total, is_complete=False)
-    done = yield from on(route.target, Transaction(partial(finish, route, theirs, copied, fetched), writes=True))
+    done = yield from on(route.target, Transaction(partial(finish, route, compared, copied, fetched), writes=True))
     total = total.plus(done or CopiedRows()).plus(CopiedRows(rows_read=fetched.rows_read))
     is_complete = done is not None and (not done.dropped or theirs.outline is None)
     return _Outcome(Copied(theirs.known_to, theirs.epoch), total, is_complete)

@@ -39,6 +39,8 @@ class Snapshot(NamedTuple):
     """The position up to which `touched` is complete."""
     dropped_at: int
     """The position of the last of them that deleted the thread, 0 for none."""
+    first_change: int
+    """The position of the first of them, 0 for none."""
     parents: Mapping[Key, Key] | None = None
     """The parents of its checkpoints. They are read only where the other database removed some (`rulings.py`)."""
 
@@ -82,7 +84,19 @@ def take_snapshot(
     touched = {entry.position: Touched.from_bytes(entry.body) for entry in entries if entry.position > after}
     known_to = entries[-1].position if len(entries) == at_most else position
     dropped_at = max((at for at, each in touched.items() if each.dropped), default=0)
-    return Snapshot(position, copied, epoch or 0, outline, marks, joined(touched.values()), known_to, dropped_at)
+    first = min(touched, default=0)
+    return Snapshot(position, copied, epoch or 0, outline, marks, joined(touched.values()), known_to, dropped_at, first)
+
+
+def has_settled(store: ReplicaStore, thread_id: str, before: Snapshot) -> Program[bool]:
+    """Whether entries may be gone that this side had, or has got, since a snapshot: the other side has what they say.
+
+    Entries are settled in their order. So as long as the first one is there, all are.
+    """
+    if not before.first_change:
+        return (yield from last_position(store, thread_id)) != before.position
+    entries = yield from store.outbox(thread_id, 1)
+    return not entries or entries[0].position > before.first_change
 
 
 def read_parents(store: ReplicaStore, thread_id: str) -> Program[dict[Key, Key]]:
