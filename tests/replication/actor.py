@@ -40,6 +40,8 @@ class OwnThread:
     def __init__(self, name: str) -> None:
         self.name = name
         self.newest: dict[str, Newest] = {}
+        self.made: dict[str, list[str]] = {}
+        """All checkpoints that were put to it, whatever became of them."""
         self.uncertain = False
         """Whether it must be asked which checkpoints are the newest, because a call failed."""
 
@@ -59,6 +61,7 @@ class Actor:
             self._put_shared: 3 if shared else 0,
             self._get: 2,
             self._delete: deletions,
+            self._delete_checkpoint: 2,
             self._prune: 1,
             self._mistake: 1,
         }
@@ -79,6 +82,7 @@ class Actor:
         made = Newest(new_id(), (*newest.seeds[1 - REMEMBERED :], self._chance.getrandbits(32)))
         number = self._note_put(thread.name, ns, made, newest.id)
         thread.uncertain = True
+        thread.made.setdefault(ns, []).append(made.id)
         if (yield from self._ask(number, "put", *put_arguments(thread.name, ns, made, newest.id))) is not None:
             thread.newest[ns], thread.uncertain = made, False
 
@@ -120,6 +124,18 @@ class Actor:
             thread.newest, thread.uncertain = {}, False
         else:
             self._forget(thread)
+
+    def _delete_checkpoint(self) -> Steps:
+        """Delete one that this worker put: the newest that it knows of, or an older one, which may be gone."""
+        thread, ns = self._chance.choice(self._threads), self._chance.choice(NAMESPACES)
+        yield from self._settle(thread)
+        made = thread.made.get(ns)
+        if thread.uncertain or not made:
+            return
+        chosen = made[-1] if self._chance.random() < _NEWEST else self._chance.choice(made)
+        number = self._journal.begin("delete_checkpoint", thread=thread.name, ns=ns, checkpoint=chosen)
+        yield from self._ask(number, "delete_checkpoint", config_of(thread.name, ns, chosen))
+        thread.uncertain = True
 
     def _prune(self) -> Steps:
         thread = self._chance.choice(self._threads)
@@ -189,6 +205,9 @@ class Actor:
         self._threads[self._threads.index(thread)] = self._new_thread()
 
 
+_NEWEST = 0.5
+"""In this part of the deletions of a checkpoint, it is the newest."""
+
 _MADE_ANEW = 0.5
 """After this part of the deletions the same thread is begun again."""
 
@@ -245,4 +264,4 @@ def _shown(method: str, answer: Any) -> tuple[str]:
     if method == "get_tuple":
         mark = answer.config["configurable"].get("__read_from", "") if answer else ""
         return (f"{answer.checkpoint['id'] if answer else ''} {mark}",)
-    return (str(answer) if method in ("delete_thread", "prune") else "",)
+    return (str(answer) if method in ("delete_thread", "delete_checkpoint", "prune") else "",)

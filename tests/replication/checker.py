@@ -74,17 +74,25 @@ class Expectations:
         self.failovers = failovers
         self.things: dict[Thing, Expected] = {}
         self._removals: dict[str, list[Call]] = {}
+        self._deleted: set[tuple[str, str, str]] = set()
+        """The checkpoints of which the deletion was tried."""
+        self._followers: dict[tuple[str, str, str], list[Call]] = {}
+        for call in calls:
+            if call.did == "put":
+                self._followers.setdefault((call.thread, call.ns, call.parent), []).append(call)
         for call in calls:
             if call.did in ("put", "put_writes"):
                 self._was_put(call)
             elif call.did == "delete":
                 self._was_deleted(call)
+            elif call.did == "delete_checkpoint":
+                self._checkpoint_was_deleted(call)
             elif call.did == "prune":
                 self._was_pruned(call)
 
     def threads(self) -> list[str]:
         """Return all threads that anything was done to."""
-        return sorted({call.thread for call in self.calls if call.did in ("put", "put_writes", "delete", "prune")})
+        return sorted({call.thread for call in self.calls if call.did not in ("get", "mistake")})
 
     def with_fate(self, fate: Fate, *, since: float = 0.0) -> dict[Thing, Expected]:
         """Return the things of this fate that were put after a moment."""
@@ -110,7 +118,9 @@ class Expectations:
         why = f"it was {call.told}"
         above = self.things.get((*thing[:3], "")) if call.task else None
         if above is not None and above.fate != "required":
-            fate, why = ("gone" if above.fate == "gone" else "either"), f"its checkpoint: {above.why}"
+            # Writes may come when their checkpoint has gone.
+            gone = above.fate == "gone" and (call.thread, call.ns, call.checkpoint) not in self._deleted
+            fate, why = ("gone" if gone else "either"), f"its checkpoint: {above.why}"
         for removal in self._removals.get(call.thread, ()):
             if removal.over >= call.began:
                 fate, why = "either", "the thread was removed at the same time"
@@ -132,11 +142,35 @@ class Expectations:
     def _was_begun_apart(self, put: Call, deletion: Call) -> bool:
         """Whether the side that deleted a thread may not have seen this, which follows a deletion on the other side.
 
-        Where both deleted a thread, what was put after that on either stays.
+        Where both deleted a thread, what was put after that on either stays. It goes with its last checkpoint, too.
         """
-        before = [each for each in self._removals[put.thread] if each.did == "delete" and each.began <= put.began]
+        removals = [each for each in self._removals[put.thread] if each.did != "prune"]
+        before = [each for each in removals if each.began <= put.began]
         moved = self._failover_between(put.began, deletion.ended)
         return bool(before) and moved and (self.mode == "async" or not put.acknowledged)
+
+    def _checkpoint_was_deleted(self, call: Call) -> None:
+        """With the last checkpoint of a side its thread goes, and so does what the other side has of it alone."""
+        self._removals.setdefault(call.thread, []).append(call)
+        self._deleted.add((call.thread, call.ns, call.checkpoint))
+        put = self.things.get((call.thread, call.ns, call.checkpoint, ""))
+        certain = put is not None and put.call.acknowledged and not self._was_followed_apart(call, call)
+        for thing, each in self._of(call.thread):
+            named = thing[1:3] == (call.ns, call.checkpoint)
+            gone = named and certain and call.acknowledged and each.call.acknowledged
+            apart = self.mode == "async" and self._failover_between(each.call.began, call.ended)
+            if each.fate != "gone" and (named or apart):
+                fate: Fate = "gone" if gone else "either"
+                why = f"the deletion of {call.checkpoint} was {call.told} ({call.answer})"
+                self.things[thing] = Expected(each.call, fate, why)
+
+    def _was_followed_apart(self, above: Call, deletion: Call) -> bool:
+        """Whether the side that deleted a checkpoint may not have seen one that follows it: that one spares it."""
+        for each in self._followers.get((above.thread, above.ns, above.checkpoint), ()):
+            began, ended = min(each.began, deletion.began), max(each.ended, deletion.ended)
+            if self._failover_between(began, ended) or self._was_followed_apart(each, deletion):
+                return True
+        return False
 
     def _was_pruned(self, call: Call) -> None:
         self._removals.setdefault(call.thread, []).append(call)

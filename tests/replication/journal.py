@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, NamedTuple
 
-Did = Literal["put", "put_writes", "get", "delete", "prune", "mistake"]
+Did = Literal["put", "put_writes", "get", "delete", "delete_checkpoint", "prune", "mistake"]
 
 Told = Literal["acknowledged", "raised", "broken", "unknown"]
 """What became of a call: it returned; it raised an error of Threadmark, or one that no caller should ever see; or the
@@ -23,7 +23,7 @@ class Call(NamedTuple):
     thread: str
     ns: str
     checkpoint: str
-    """The id of the checkpoint that was put, or that writes belong to; of a `get`, the one that was found."""
+    """The id of the checkpoint put, deleted or written to; of a `get`, of the one that was found."""
     parent: str
     task: str
     seeds: tuple[int, ...]

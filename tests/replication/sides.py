@@ -1,6 +1,6 @@
 """Two databases, and savers whose changes wait in the outbox of theirs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar, cast
 
@@ -15,7 +15,7 @@ from threadmark.replication.playing import play_exchange
 from threadmark.replication.steps import Side
 from threadmark.saver import Saver
 from threadmark.saver.context import context_of
-from threadmark.store import Added, Change, Store
+from threadmark.store import Added, Change, Key, Store
 from threadmark.thread_store import ThreadOutline
 
 T = TypeVar("T")
@@ -51,6 +51,11 @@ class RecordingStore:
     def remove(self, thread_id: str, *args: Any) -> Program[int]:
         """Remove, with all to be compared."""
         return self._also(self.behind.remove(thread_id, *args), thread_id, Touched(everything=True))
+
+    def forget(self, thread_id: str, keys: Sequence[Key], *, removes: bool) -> Program[None]:
+        """Say which checkpoints are to be gone."""
+        program = self.behind.forget(thread_id, keys, removes=removes)
+        return self._also(program, thread_id, Touched(removed=frozenset(keys)))
 
     def rewrite(self, thread_id: str, *args: Any) -> Program[None]:
         """Write over rows, with all to be compared."""

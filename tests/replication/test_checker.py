@@ -65,6 +65,7 @@ def test_nothing_is_wrong_where_a_saver_has_done_everything(seed: int) -> None:
         "put_writes",
         "get",
         "delete",
+        "delete_checkpoint",
         "prune",
         "mistake",
     }

@@ -38,6 +38,8 @@ class Scene(NamedTuple):
     calls: Callable[[Saver, Saver], Sequence[Callable[[], Any]]]
     back: bool = False
     """Whether the second one who copies does so in the other direction."""
+    gone: str = ""
+    """The checkpoint that must not be there in the end."""
 
 
 def _nothing(_: Saver, __: Saver) -> None:
@@ -85,6 +87,22 @@ SCENES = {
     ),
     "both, one prunes": Scene(_apart, lambda _, other: [lambda: other.prune([THREAD])], back=True),
     "both, one deletes": Scene(_apart, lambda one, _: [lambda: one.delete_thread(THREAD)], back=True),
+    "both, one deletes a checkpoint of the other": Scene(
+        _apart,
+        lambda one, _: [lambda: one.delete_checkpoint(at(THREAD, "", "0005")), lambda: put(one, THREAD, 6)],
+        gone="0005",
+    ),
+    "both, it goes on while the other deletes its checkpoint": Scene(
+        _apart, lambda _, other: [lambda: other.delete_checkpoint(at(THREAD, "", "0004"))], back=True, gone="0004"
+    ),
+    "both, one deletes a checkpoint of both": Scene(
+        _apart,
+        lambda one, other: [
+            lambda: one.delete_checkpoint(at(THREAD, "", "0002")),
+            lambda: put(other, THREAD, 7, "0002"),
+        ],
+        back=True,
+    ),
     "both delete": Scene(
         _apart,
         lambda one, other: [
@@ -97,7 +115,16 @@ SCENES = {
 }
 
 
-_IN_PARTS = ("put", "begin", "delete and begin anew", "both", "both delete")
+_IN_PARTS = (
+    "put",
+    "begin",
+    "delete and begin anew",
+    "both",
+    "both, one deletes a checkpoint of the other",
+    "both, it goes on while the other deletes its checkpoint",
+    "both, one deletes a checkpoint of both",
+    "both delete",
+)
 
 
 @pytest.mark.parametrize(
@@ -137,6 +164,7 @@ def test_whoever_copies_meets_others_in_every_order(name: str, size: str, monkey
         copied_both_ways(side(one), side(other, "secondary"))
         try:
             assert rows(side(one)) == rows(side(other))
+            assert not scene.gone or not one.get(at(THREAD, "", scene.gone)), "it came back"
             sound.expect(one)
             sound.expect(other)
         except AssertionError as error:

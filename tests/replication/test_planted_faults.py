@@ -8,15 +8,17 @@ from typing import Any
 
 import pytest
 
+from replication.schedules import ScheduledWorld
 from replication.simulated import first_objections
 from replication.simulation import Plan
 from threadmark import ThreadmarkError
 from threadmark.memory import adding as memory_adding
 from threadmark.program import Program, Transaction
 from threadmark.replica_store import Copied
-from threadmark.replication import ReplicatedSaver, copying, entry_rows, side_store, transactions
+from threadmark.replication import ReplicatedSaver, comparing, copying, entry_rows, side_store, transactions
 from threadmark.replication.entries import joined
 from threadmark.replication.pair import Pair, Roles
+from threadmark.replication.rulings import Rulings
 from threadmark.replication.steps import Exchange, Side, on
 from threadmark.store import Added, Change
 
@@ -77,6 +79,11 @@ def _do_not_copy_deletions(patch: pytest.MonkeyPatch) -> None:
         yield from self._store.drop(thread_id, now)
 
     patch.setattr(side_store._ActiveStore, "drop", drop)
+
+
+def _merge_what_was_removed(patch: pytest.MonkeyPatch) -> None:
+    """Where both sides changed a thread, nobody looks at what one of them removed."""
+    patch.setattr(comparing, "rulings", lambda *_: Rulings())
 
 
 def _record_in_another_transaction(patch: pytest.MonkeyPatch) -> None:
@@ -151,3 +158,10 @@ def test_the_checker_objects(
     objections = first_objections([plan], tmp_path, rounds=ROUNDS)
     assert any(re.search(words, each) for each in objections), objections
     assert not any(" broke: " in each for each in objections), "the planted fault is broken by itself"
+
+
+def test_the_checker_objects_to_a_checkpoint_that_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _merge_what_was_removed(monkeypatch)
+    plans = [Plan("async", "active", "automatic")]
+    objections = first_objections(plans, tmp_path, rounds=ROUNDS, make_world=ScheduledWorld)
+    assert any(STILL_HAS in each and "the deletion of" in each for each in objections), objections

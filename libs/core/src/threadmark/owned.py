@@ -133,6 +133,9 @@ class OwnedStore(Store):
         yield from self._expect_own(thread_id)
         return (yield from self._store.remove(thread_id, keys, segments))
 
+    def forget(self, thread_id: str, keys: Sequence[Key], *, removes: bool) -> Program[None]:
+        return self._if_own(thread_id, lambda: self._store.forget(thread_id, keys, removes=removes), None)
+
     def drop(self, thread_id: str, now: int) -> Program[None]:
         return self._if_own(thread_id, lambda: self._store.drop(thread_id, now), None)
 

@@ -123,6 +123,9 @@ class SealedStore(SealedThreadStore, Store):
     def remove(self, thread_id: str, keys: Sequence[Key], segments: Sequence[bytes]) -> Program[int]:
         return self._store.remove(thread_id, keys, segments)
 
+    def forget(self, thread_id: str, keys: Sequence[Key], *, removes: bool) -> Program[None]:
+        return self._store.forget(thread_id, keys, removes=removes)
+
     def drop(self, thread_id: str, now: int) -> Program[None]:
         return self._store.drop(thread_id, now)
 

@@ -371,6 +371,20 @@ class Store(ThreadStore, Protocol):
     def remove(self, thread_id: str, keys: Sequence[Key], segments: Sequence[bytes]) -> Program[int]:
         """Remove checkpoints with their writes, and segments. Returns the new epoch."""
 
+    def forget(
+        self,
+        thread_id: str,  # noqa: ARG002 - of a pair, which has something to do
+        keys: Sequence[Key],  # noqa: ARG002
+        *,
+        removes: bool,  # noqa: ARG002
+    ) -> Program[None]:
+        """Have these checkpoints stay away until they are put again.
+
+        They are here and are removed next; or `removes` is False, and they were to be removed and are not here. Only
+        where another database may bring them back is there anything to do.
+        """
+        yield from ()
+
     def drop(self, thread_id: str, now: int) -> Program[None]:
         """Remove everything of a thread, and remember for a while up to which checkpoint it was deleted.
 

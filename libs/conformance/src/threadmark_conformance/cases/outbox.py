@@ -4,6 +4,7 @@ A backend whose store has none of it runs `WITHOUT_REPLICATION` in place of `CAS
 """
 
 import asyncio
+from functools import partial
 from itertools import count, pairwise
 from typing import Any
 
@@ -11,11 +12,11 @@ import pytest
 
 from threadmark.program import Program
 from threadmark.replica_store import Copied, Entry, Replica, ReplicaStore, Waiting
-from threadmark.store import TOMBSTONE_MICROSECONDS, Change, Store, now
+from threadmark.store import TOMBSTONE_MICROSECONDS, Change, Key, Store, now
 from threadmark_conformance.backend import World
 from threadmark_conformance.base_store import ODD_NAMES, ask, come, everything, outbox, replicating, summaries
 from threadmark_conformance.crashes import DeathError, Mortal
-from threadmark_conformance.engine import Run, checkpoint, early_id, id_of
+from threadmark_conformance.engine import Run, at, checkpoint, early_id, id_of
 from threadmark_conformance.recording import Recording
 
 
@@ -71,6 +72,7 @@ async def an_entry_is_recorded_with_a_change_that_is_made(world: World) -> None:
     assert [(entry.position, entry.body) for entry in entries] == [(c.position, c.body) for c in recording.changes]
     assert [call.method for call in recording.changes] == ["add"] * 4 + ["replace"]
     assert started <= entries[0].position
+    assert await ask(world, ReplicaStore.outbox, "thread", 2**31 - 1) == entries
     assert [call.answer.previous for call in recording.changes] == [0, *(entry.position for entry in entries[:-1])]
     await Run(world.saver, "bare").step({"a": 1})
     assert await ask(world, ReplicaStore.positions, ["bare"]) == {}
@@ -179,6 +181,27 @@ async def the_outbox_is_read_in_order_until_it_is_settled(world: World) -> None:
         "é": recorded[10].position,
         "": recorded[8].position,
     }
+
+
+async def what_is_to_stay_away_is_for_a_pair_to_note(world: World) -> None:
+    """A database that is asked by itself notes nothing, and what one removes or does not find has no entry."""
+    run = Run(world.saver)
+    first = await run.step({"a": 1})
+    await run.step({"a": 2})
+    before = await everything(world)
+    for thread in ("thread", *ODD_NAMES):
+        for removes in (True, False):
+            keys = [("", id_of(first)), *((name, name) for name in ODD_NAMES)]
+            await world.in_base_store(partial(_forget, thread, keys, removes))
+    assert await world.saver.adelete_checkpoint(at("nobody", "", early_id(1))) is False
+    assert await world.saver.adelete_checkpoint(at("thread", "", early_id(1))) is False
+    assert await everything(world) == before
+    assert await world.saver.adelete_checkpoint(first) is True
+    assert await outbox(world) == []
+
+
+def _forget(thread_id: str, keys: list[Key], removes: bool, store: Store) -> Program[None]:  # noqa: FBT001 - for `partial`
+    return store.forget(thread_id, keys, removes=removes)
 
 
 async def what_is_rolled_back_or_dies_leaves_no_entry(world: World) -> None:

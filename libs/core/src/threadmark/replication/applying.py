@@ -6,10 +6,10 @@ from typing import Literal, NamedTuple
 from threadmark.errors import TransientStoreError
 from threadmark.program import Program
 from threadmark.replica_store import Copied, ReplicaStore, StaleTermError
-from threadmark.replication.comparing import Difference, compare
+from threadmark.replication.comparing import Difference, compare, lacks_parents, take_target
 from threadmark.replication.entries import Touched
 from threadmark.replication.entry_rows import EntryRows
-from threadmark.replication.snapshots import BEGUN, Bodies, Snapshot, copied_of, last_position, take_snapshot
+from threadmark.replication.snapshots import BEGUN, Bodies, Snapshot, copied_of, has_settled, last_position
 from threadmark.replication.steps import Side
 from threadmark.store import ANYONE, NEVER, Change, CheckpointRow, Follows, Key, WriteRow, now, was_added
 from threadmark.thread_store import Beginning, ThreadOutline
@@ -129,6 +129,8 @@ def add_some(route: Route, compared: Compared, expected: Copied | None, fetched:
     position = yield from last_position(store, thread_id)
     if copied != expected or position != ours.position or theirs.outline is None:
         return None
+    if (yield from has_settled(store, thread_id, ours)):
+        return None
     bodies = _only(fetched.bodies, set(fetched.keys) - ours.marks.checkpoints.keys(), set(fetched.keys), difference)
     change = _change(route, theirs.outline, bodies, _in_order(bodies))
     if not was_added(change, (yield from store.add(change))):
@@ -139,15 +141,18 @@ def add_some(route: Route, compared: Compared, expected: Copied | None, fetched:
     return copied
 
 
-def finish(route: Route, theirs: Snapshot, expected: Copied | None, fetched: Fetched) -> Program[CopiedRows | None]:
+def finish(route: Route, compared: Compared, expected: Copied | None, fetched: Fetched) -> Program[CopiedRows | None]:
     """Make the target's thread what the comparison says, with the rows that were fetched for it.
 
-    Returns None, having done nothing, where somebody else changed it, so that other rows are needed.
+    Returns None, having done nothing, where somebody else changed it, so that other rows are needed. So it does where
+    the source has heard meanwhile of a change of the target: what was read there is from before that.
     """
-    store, thread_id = route.target.store, route.thread_id
+    store, thread_id, theirs = route.target.store, route.thread_id, compared.theirs
     yield from _lock(route)
-    ours = yield from take_snapshot(store, thread_id, theirs.copied.position if theirs.copied else NEVER)
-    if ours is None or ours.copied != expected:
+    if (yield from has_settled(store, thread_id, compared.ours)):
+        return None
+    ours = yield from take_target(store, thread_id, theirs)
+    if ours is None or ours.copied != expected or lacks_parents(theirs, ours):
         return None
     difference = compare(theirs, ours)
     if difference.drops:
@@ -172,7 +177,9 @@ def _make_equal(
 ) -> Program[CopiedRows]:
     store, thread_id, outline = route.target.store, route.thread_id, theirs.outline
     if outline is None or (ours.outline is None and not difference.begins):  # it stays deleted
-        return CopiedRows()
+        if difference.removed:
+            yield from store.remove(thread_id, difference.removed, ())
+        return CopiedRows(removed=len(difference.removed))
     kept = yield from _kept_of_rebuilt(route, difference)
     doomed = [*sorted(difference.rebuilt), *difference.removed]
     doomed_segments = [*sorted(difference.replaced_segments), *difference.removed_segments]

@@ -7,7 +7,7 @@ from threadmark.program import Program
 from threadmark.replica_store import LONG_MARK, ReplicaStore
 from threadmark.replication.applying import Fetched
 from threadmark.replication.comparing import Difference
-from threadmark.replication.snapshots import Snapshot, read_bodies
+from threadmark.replication.snapshots import Snapshot, copied_of, read_bodies
 from threadmark.store import Key
 
 MOST_ROWS, MOST_BYTES = 256, 4 * 1024 * 1024
@@ -40,8 +40,11 @@ def batches(difference: Difference) -> list[Batch]:
 def fetch(store: ReplicaStore, thread_id: str, theirs: Snapshot, batch: Batch) -> Program[Fetched | None]:
     """Read a part. Returns None where any of it is not what it was when the thread was compared.
 
-    Writes that were added since are left out: they have an entry of their own.
+    So it does where more has come from the other side since, which may have said that some of it is to go. Writes that
+    were added since are left out: they have an entry of their own.
     """
+    if (yield from copied_of(store, thread_id)) != theirs.copied:
+        return None
     keys = batch.checkpoints
     found = yield from read_bodies(store, thread_id, keys, keys, batch.segments)
     wanted, marks = set(keys), theirs.marks

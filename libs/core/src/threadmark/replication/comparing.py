@@ -3,9 +3,11 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from threadmark.replica_store import WriteKey
-from threadmark.replication.snapshots import Snapshot
-from threadmark.store import Key
+from threadmark.program import Program
+from threadmark.replica_store import ReplicaStore, WriteKey
+from threadmark.replication.rulings import Rulings, rulings
+from threadmark.replication.snapshots import ALL_ENTRIES, Snapshot, read_parents, take_snapshot
+from threadmark.store import NEVER, Key
 from threadmark.thread_store import ThreadRow
 
 
@@ -55,19 +57,44 @@ class Difference(NamedTuple):
 def compare(source: Snapshot, target: Snapshot) -> Difference:
     """Return what the target lacks.
 
-    Where both databases changed the thread, what either has stays. Of a checkpoint that both have, the one stays that
-    was changed; of two that were, the one with the greater marks, so that it does not matter who asks. If one of them
-    deleted the thread, it is deleted with what the other one wrote.
+    Where both databases changed the thread, what either has stays, but for what the other one removed (`rulings.py`).
+    Of a checkpoint that both have, the one stays that was changed; of two that were, the one with the greater marks, so
+    that it does not matter who asks. If one of them deleted the thread, it is deleted with what the other one wrote.
     """
     both = _both_changed(source, target)
     is_there, is_here = source.outline is not None, target.outline is not None
     if source.touched.dropped and not (both and target.touched.dropped) and is_here:
         return Difference(drops=True)
+    if both and is_here and (not is_there or (target.touched.dropped and not source.touched.dropped)):
+        return _removals(source, target)
     if both and target.touched.dropped and not source.touched.dropped:
         return Difference()
     if not is_there:
         return Difference(drops=is_here and not both)
     return _Comparison(source, target, both=both).difference()
+
+
+def take_target(store: ReplicaStore, thread_id: str, source: Snapshot) -> Program[Snapshot | None]:
+    """Return what the target has of a thread, None where it changed meanwhile, as `take_snapshot` does."""
+    seen = source.copied.position if source.copied else NEVER
+    target = yield from take_snapshot(store, thread_id, seen, entries_at_most=ALL_ENTRIES)
+    if target is not None and source.touched.removed and _both_changed(source, target):
+        target = target._replace(parents=(yield from read_parents(store, thread_id)))
+    return target
+
+
+def lacks_parents(source: Snapshot, target: Snapshot) -> bool:
+    """Whether the parents of the source's checkpoints are needed and were not read."""
+    return source.parents is None and bool(target.touched.removed) and _both_changed(source, target)
+
+
+def _removals(source: Snapshot, target: Snapshot) -> Difference:
+    """What was removed at the source goes, and nothing is copied: the source has no thread, or is about to lose it."""
+    there = target.marks.checkpoints.keys() | _by_checkpoint(target.marks.writes).keys()
+    removed = (there & rulings(source, target).by_source) - source.marks.checkpoints.keys()
+    if not removed:
+        return Difference()
+    return Difference(drops=source.outline is None and removed == there, removed=sorted(removed))
 
 
 def _both_changed(source: Snapshot, target: Snapshot) -> bool:
@@ -98,6 +125,7 @@ class _Comparison:
 
     def __init__(self, source: Snapshot, target: Snapshot, *, both: bool) -> None:
         self._source, self._target, self._both = source, target, both
+        self._ruled = rulings(source, target) if both else Rulings()
         self._written = _by_checkpoint(source.marks.writes)
         self._written_there = _by_checkpoint(target.marks.writes)
 
@@ -113,36 +141,50 @@ class _Comparison:
             (self._written_there.keys() | target.checkpoints.keys()) - self._written.keys() - source.checkpoints.keys()
         )
         again = frozenset(key for key in source.segments.keys() & target.segments.keys() if self._is_sealed_again(key))
+        removed = {key for key in gone if not self._is_merged(key)}
         extra = target.segments.keys() - source.segments.keys()
+        sweeps = not self._both or (bool(removed) and not self._has_own())
         fresh = source.segments.keys() - target.segments.keys() | again
+        # Where all that the target lacks is what it removed, it does not need the segments of that either.
+        shunned = self._ruled.by_target & (self._written.keys() | source.checkpoints.keys())
+        needs_none = bool(shunned) and not lacking
         row = self._row()
         return Difference(
-            begins=self._target.outline is None,
+            begins=self._target.outline is None and not needs_none,
             checkpoints=sorted(lacking, key=lambda key: (source.checkpoints.get(key, ("", b""))[0], key)),
             rebuilt=rebuilt - gone,
             kept=kept,
-            segments={key: source.segments[key][0] for key in sorted(fresh)},
-            replaced_segments=again,
-            removed=[] if self._both else sorted(gone),
-            removed_segments=[] if self._both else sorted(extra),
+            segments={} if needs_none else {key: source.segments[key][0] for key in sorted(fresh)},
+            replaced_segments=frozenset() if needs_none else again,
+            removed=sorted(removed),
+            removed_segments=sorted(extra) if sweeps else [],
             row=row,
             # Where both deleted it, the target's deletion is copied to the source later, with what the source has now.
-            merges=self._both and (self._target.touched.dropped or self._keeps(gone, extra, kept)),
+            merges=self._both
+            and (self._target.touched.dropped or self._keeps(gone - removed, () if sweeps else extra, kept)),
         )
+
+    def _is_merged(self, key: Key) -> bool:
+        """Whether what either side has of a checkpoint stays."""
+        return self._both and key not in self._ruled.by_source
 
     def _is_rebuilt(self, key: Key) -> bool:
         """Whether the target's checkpoint, or a write of it that is not simply written over, is another one."""
+        if key in self._ruled.by_target:
+            return False
         row, row_there = self._rows(key)
         written, there = self._written.get(key, {}), self._written_there.get(key, {})
         others = [each for each, mark in there.items() if each[3] >= 0 and written.get(each, mark) != mark]
         conflicts = bool(others) or (row_there is not None and row is not None and row != row_there)
-        if self._both:
+        if self._is_merged(key):
             return conflicts and self._source_wins(key)
         lost = [each for each in there if each not in written]
         return conflicts or bool(lost) or (row is None and row_there is not None)
 
     def _lacks(self, key: Key) -> bool:
         """Whether the target lacks the checkpoint, or a write of it."""
+        if key in self._ruled.by_target:
+            return False
         row, row_there = self._rows(key)
         there, kept = self._written_there.get(key, {}), self._kept_writes(key)
         written = self._written.get(key, {}).items()
@@ -151,14 +193,18 @@ class _Comparison:
 
     def _kept_writes(self, key: Key) -> set[WriteKey]:
         """Return the target's own writes for a checkpoint that stay."""
-        if not self._both:
+        if not self._is_merged(key):
             return set()
         written, there = self._written.get(key, {}), self._written_there.get(key, {})
+        if key in self._ruled.by_target:
+            return {*there}
         own = {each for each in there if each not in written}
         return own if self._source_wins(key) else {each for each in there if written.get(each) != there[each]}
 
     def _source_wins(self, key: Key) -> bool:
         """Whether the source's rows for a checkpoint are taken where both databases changed the thread."""
+        if key in self._ruled.by_source or key in self._ruled.by_target:
+            return key in self._ruled.by_source
         mine, theirs = (
             touched.everything or key in touched.checkpoints or key in touched.writes
             for touched in (self._source.touched, self._target.touched)
@@ -204,6 +250,16 @@ class _Comparison:
             or any(source.segments[key] != target.segments[key] for key in segments)
             or (row_there is not None and row != row_there and self._row() is None)
         )
+
+    def _has_own(self) -> bool:
+        """Whether the target has any row of which the source does not have the same, and over which it has no say.
+
+        Where it has none, all the segments that it needs are at the source as well.
+        """
+        source, target, ruled = self._source.marks, self._target.marks, self._ruled.by_source
+        return any(
+            source.checkpoints.get(key) != row for key, row in target.checkpoints.items() if key not in ruled
+        ) or any(source.writes.get(key) != mark for key, mark in target.writes.items() if key[:2] not in ruled)
 
     def _rows(self, key: Key) -> tuple[tuple[str, bytes] | None, tuple[str, bytes] | None]:
         return self._source.marks.checkpoints.get(key), self._target.marks.checkpoints.get(key)

@@ -8,10 +8,10 @@ from threadmark.program import Transaction
 from threadmark.replica_store import Copied, StaleTermError
 from threadmark.replication.applying import Compared, CopiedRows, Fetched, Route, add_entry_rows, add_some, finish
 from threadmark.replication.batches import Batch, batches, fetch
-from threadmark.replication.comparing import Difference, compare
+from threadmark.replication.comparing import Difference, compare, lacks_parents, take_target
 from threadmark.replication.entries import Touched
 from threadmark.replication.entry_rows import EntryRows, read_entry_rows
-from threadmark.replication.snapshots import CopyState, Snapshot, read_copy_states, take_snapshot
+from threadmark.replication.snapshots import CopyState, Snapshot, read_copy_states, read_parents, take_snapshot
 from threadmark.replication.steps import Exchange, Side, on, pause
 from threadmark.store import ANYONE, NEVER, Added, Change, Follows
 
@@ -220,10 +220,12 @@ def _compare(route: Route, copied: Copied | None) -> Exchange[Compared | _Outcom
     )
     if theirs is None:
         return _Outcome(copied, CopiedRows(), is_complete=False)
-    seen = theirs.copied.position if theirs.copied else NEVER
-    ours = yield from on(target, Transaction(partial(take_snapshot, target.store, thread_id, seen), writes=False))
+    ours = yield from on(target, Transaction(partial(take_target, target.store, thread_id, theirs), writes=False))
     if ours is None or ours.copied != copied:
         return _Outcome(copied, CopiedRows(rows_read=theirs.rows), is_complete=False)
+    if lacks_parents(theirs, ours):
+        program = partial(read_parents, source.store, thread_id)
+        theirs = theirs._replace(parents=(yield from on(source, Transaction(program, writes=False))))
     return Compared(theirs, ours, compare(theirs, ours))
 
 
@@ -245,7 +247,7 @@ def _copy_in_parts(route: Route, compared: Compared) -> Exchange[_Outcome]:
     fetched = yield from _fetch(route, theirs, last)
     if fetched is None:
         return _Outcome(copied, total, is_complete=False)
-    done = yield from on(route.target, Transaction(partial(finish, route, theirs, copied, fetched), writes=True))
+    done = yield from on(route.target, Transaction(partial(finish, route, compared, copied, fetched), writes=True))
     total = total.plus(done or CopiedRows()).plus(CopiedRows(rows_read=fetched.rows_read))
     is_complete = done is not None and (not done.dropped or theirs.outline is None)
     return _Outcome(Copied(theirs.known_to, theirs.epoch), total, is_complete)

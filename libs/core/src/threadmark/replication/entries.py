@@ -1,10 +1,11 @@
 """What an entry of an outbox says: which rows of a thread a change touched. It holds none of their bytes.
 
 To apply an entry is to read what these rows are by now, and to make the other database have the same: rows that are
-gone are removed there as well. So an entry may be applied again, and several of a thread at once.
+gone are removed there as well. So an entry may be applied again, and several of a thread at once. Which checkpoints
+were removed is said all the same: where both databases changed the thread, a row that is not there says nothing.
 
-Its body is JSON: an object with a list for each kind of row, segment keys in hexadecimal, and a list of what is true
-of the change. What is empty is left out.
+Its body is JSON: an object with a list for each kind of row, segment keys in hexadecimal, one of the checkpoints that
+were removed, and one of what is true of the change. What is empty is left out.
 """
 
 import json
@@ -22,6 +23,8 @@ class Touched(NamedTuple):
     writes: frozenset[Key] = frozenset()
     """The checkpoints whose pending writes were touched."""
     segments: frozenset[bytes] = frozenset()
+    removed: frozenset[Key] = frozenset()
+    """The checkpoints that were removed, or that were to be and were not there: the other database may have them."""
     everything: bool = False
     """Whether rows were removed, replaced or written over: all of it is compared."""
     thread: bool = False
@@ -35,7 +38,7 @@ class Touched(NamedTuple):
     @property
     def whole(self) -> bool:
         """Whether all rows of the thread are to be compared."""
-        return self.everything or self.dropped or self.merged
+        return self.everything or self.dropped or self.merged or bool(self.removed)
 
     def to_bytes(self) -> bytes:
         """The body of an entry."""
@@ -46,6 +49,8 @@ class Touched(NamedTuple):
             body["writes"] = sorted(self.writes)
         if self.segments:
             body["segments"] = [key.hex() for key in sorted(self.segments)]
+        if self.removed:
+            body["removed"] = sorted(self.removed)
         flags = [name for name in _FLAGS if getattr(self, name)]
         if flags:
             body["is"] = flags
@@ -61,6 +66,7 @@ class Touched(NamedTuple):
                 _keys(found.pop("checkpoints", [])),
                 _keys(found.pop("writes", [])),
                 frozenset(map(bytes.fromhex, found.pop("segments", []))),
+                _keys(found.pop("removed", [])),
                 **dict.fromkeys(flags, True),
             )
         except (ValueError, TypeError, AttributeError, RecursionError) as error:
@@ -75,6 +81,7 @@ class Touched(NamedTuple):
             self.checkpoints | other.checkpoints,
             self.writes | other.writes,
             self.segments | other.segments,
+            self.removed | other.removed,
             self.everything or other.everything,
             self.thread or other.thread,
             self.dropped or other.dropped,
@@ -90,9 +97,15 @@ def joined(parts: Iterable[Touched]) -> Touched:
     columns = list(zip(*parts, strict=True))
     if not columns:
         return Touched()
-    checkpoints, writes, segments, *flags = columns
+    checkpoints, writes, segments, removed, *flags = columns
     none: frozenset[Key] = frozenset()
-    return Touched(none.union(*checkpoints), none.union(*writes), frozenset[bytes]().union(*segments), *map(any, flags))
+    return Touched(
+        none.union(*checkpoints),
+        none.union(*writes),
+        frozenset[bytes]().union(*segments),
+        none.union(*removed),
+        *map(any, flags),
+    )
 
 
 def _keys(pairs: Iterable[Sequence[str]]) -> frozenset[Key]:

@@ -138,6 +138,15 @@ class _ActiveStore(_ShownStore):
         yield from self._record(thread_id)
         return self._shown(epoch)
 
+    def forget(self, thread_id: str, keys: Sequence[Key], *, removes: bool) -> Program[None]:
+        """Once the writes have moved, it is recorded also where nothing is there: the other side may have it."""
+        if not removes and self._term == FIRST_TERM:
+            yield from self._note_nothing(thread_id)
+            return
+        yield from self._enter(thread_id, Touched(removed=frozenset(keys), everything=removes))
+        if removes:
+            self._whole.add(thread_id)
+
     def drop(self, thread_id: str, now: int) -> Program[None]:
         """Once the writes have moved, it is recorded also where the thread is not there: the other side may have it."""
         yield from self._store.lock_lease(thread_id)  # nobody begins it before this is recorded
@@ -146,11 +155,8 @@ class _ActiveStore(_ShownStore):
         if epoch is not None or self._term > FIRST_TERM:
             self._whole.discard(thread_id)
             yield from self._record(thread_id, Touched(dropped=True))
-            return
-        # There is nothing to record, but an earlier call may have deleted it, which the other side does not know.
-        self._journal.threads[thread_id] = None
-        if (yield from self._store.replica()).term > self._term:
-            raise StaleTermError
+        else:
+            yield from self._note_nothing(thread_id)
 
     def set_thread(self, row: ThreadRow) -> Program[None]:
         yield from self._store.set_thread(row)
@@ -204,11 +210,21 @@ class _ActiveStore(_ShownStore):
         self._journal.threads[thread_id] = None
         if thread_id in self._whole:
             return
+        yield from self._enter(thread_id, touched)
+        if touched.everything or touched.dropped:
+            self._whole.add(thread_id)
+
+    def _enter(self, thread_id: str, touched: Touched) -> Program[None]:
+        self._journal.threads[thread_id] = None
         position = yield from self._store.record(thread_id, touched.to_bytes(), self._term)
         if position is None:
             raise StaleTermError
-        if touched.everything or touched.dropped:
-            self._whole.add(thread_id)
+
+    def _note_nothing(self, thread_id: str) -> Program[None]:
+        """Record nothing, but have the thread copied: an earlier call may have removed what the other side has."""
+        self._journal.threads[thread_id] = None
+        if (yield from self._store.replica()).term > self._term:
+            raise StaleTermError
 
 
 class _StandbyStore(_ShownStore):
@@ -217,5 +233,5 @@ class _StandbyStore(_ShownStore):
     def _refused(self, *_: Any, **__: Any) -> NoReturn:
         raise ReplicationError("the active database is away, and the other one is only read until `promote()`")
 
-    add = replace = rewrite = remove = drop = set_thread = copy_segments = mend = _refused
+    add = replace = rewrite = remove = forget = drop = set_thread = copy_segments = mend = _refused
     lock_lease = set_lease = renew_lease = _refused

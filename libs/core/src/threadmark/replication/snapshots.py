@@ -8,11 +8,16 @@ from threadmark.metadata import run_id_in
 from threadmark.program import Program
 from threadmark.replica_store import Copied, ReplicaStore, RowMarks, WriteKey
 from threadmark.replication.entries import Touched, joined
-from threadmark.store import CheckpointRow, Key, WriteRow
+from threadmark.store import CheckpointRow, Key, Scope, WriteRow
 from threadmark.thread_store import ThreadOutline
 
 MOST_ENTRIES = 4096
 """Of a thread with more entries, the first ones are applied on their own."""
+
+ALL_ENTRIES = 2**31 - 1
+"""Of a thread that others are merged into, all count: the last one may say that something was removed."""
+
+_PAGE = 4096
 
 BEGUN = -2
 """The position (`Copied`) of a thread of which only a part was ever copied."""
@@ -34,6 +39,10 @@ class Snapshot(NamedTuple):
     """The position up to which `touched` is complete."""
     dropped_at: int
     """The position of the last of them that deleted the thread, 0 for none."""
+    first_change: int
+    """The position of the first of them, 0 for none."""
+    parents: Mapping[Key, Key] | None = None
+    """The parents of its checkpoints. They are read only where the other database removed some (`rulings.py`)."""
 
     @property
     def rows(self) -> int:
@@ -56,23 +65,48 @@ class Bodies(NamedTuple):
         return of_rows + of_writes + sum(map(len, self.segments.values()))
 
 
-def take_snapshot(store: ReplicaStore, thread_id: str, after: int) -> Program[Snapshot | None]:
+def take_snapshot(
+    store: ReplicaStore, thread_id: str, after: int, *, entries_at_most: int | None = None
+) -> Program[Snapshot | None]:
     """Return what there is of a thread. `after` is up to which position the other database has what changed here.
 
     Returns None where it changed meanwhile: not every backend reads all of it at one moment.
     """
+    at_most = entries_at_most or MOST_ENTRIES
     state = yield from _state(store, thread_id)
     position, copied = state
-    entries = yield from store.outbox(thread_id, MOST_ENTRIES)
+    entries = yield from store.outbox(thread_id, at_most)
     outline = yield from store.thread(thread_id)
     epoch = yield from store.epoch(thread_id)
     marks = yield from store.marks(thread_id)
     if (yield from _state(store, thread_id)) != state:
         return None
     touched = {entry.position: Touched.from_bytes(entry.body) for entry in entries if entry.position > after}
-    known_to = entries[-1].position if len(entries) == MOST_ENTRIES else position
+    known_to = entries[-1].position if len(entries) == at_most else position
     dropped_at = max((at for at, each in touched.items() if each.dropped), default=0)
-    return Snapshot(position, copied, epoch or 0, outline, marks, joined(touched.values()), known_to, dropped_at)
+    first = min(touched, default=0)
+    return Snapshot(position, copied, epoch or 0, outline, marks, joined(touched.values()), known_to, dropped_at, first)
+
+
+def has_settled(store: ReplicaStore, thread_id: str, before: Snapshot) -> Program[bool]:
+    """Whether entries may be gone that this side had, or has got, since a snapshot: the other side has what they say.
+
+    Entries are settled in their order. So as long as the first one is there, all are.
+    """
+    if not before.first_change:
+        return (yield from last_position(store, thread_id)) != before.position
+    entries = yield from store.outbox(thread_id, 1)
+    return not entries or entries[0].position > before.first_change
+
+
+def read_parents(store: ReplicaStore, thread_id: str) -> Program[dict[Key, Key]]:
+    """Return the parent of each checkpoint of a thread that has one."""
+    parents: dict[Key, Key] = {}
+    page = yield from store.page(Scope(thread_id), None, _PAGE)
+    while page:
+        parents.update((outline.key, outline.parent_key) for outline in page if outline.parent_key)
+        page = yield from store.page(Scope(thread_id), page[-1], _PAGE)
+    return parents
 
 
 def read_bodies(

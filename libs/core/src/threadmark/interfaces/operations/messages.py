@@ -145,6 +145,7 @@ def _delete(conversation: Conversation, message_id: str, tried: list[str]) -> Pr
     context, thread_id, *_ = conversation
     yield from context.store.lock(thread_id)
     rows = yield from context.store.rows(thread_id, message_keys([message_id]))
+    yield from context.store.forget(thread_id, message_keys([message_id]), removes=bool(rows))
     if rows:
         tried.append(message_id)
         segments = yield from segments_of(context, thread_id, rows)

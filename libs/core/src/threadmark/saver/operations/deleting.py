@@ -31,9 +31,11 @@ def delete_checkpoint(context: SaverContext, config: Config) -> Operation[bool]:
 def _delete(context: SaverContext, where: ParsedConfig, key: Key, seen: list[Key]) -> Program[bool]:
     """Remove a checkpoint. `seen` has it if an earlier attempt, which may have been committed, found it."""
     if (yield from context.store.lock(where.thread_id)) is None:
+        yield from context.store.forget(where.thread_id, [key], removes=False)
         return bool(seen)
     if not (yield from context.store.rows(where.thread_id, [key])):
         yield from prove_absent(context, where)
+        yield from context.store.forget(where.thread_id, [key], removes=False)
         return bool(seen)
     seen.append(key)
     if (yield from _is_asked_for(context, where.thread_id, key)):

@@ -138,6 +138,8 @@ def carry_out(context: SaverContext, thread_id: str, removal: Removal) -> Progra
     if removal.whole:
         yield from context.store.drop(thread_id, now())
     elif removal.removes:
+        if removal.doomed:
+            yield from context.store.forget(thread_id, sorted(removal.doomed), removes=True)
         yield from context.store.remove(thread_id, sorted(removal.doomed | removal.late), removal.segments)
         yield from _forget_parents(context, thread_id, removal.outlines, removal.doomed)
 
