@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 
 from threadmark import ConfigError, CorruptDataError, MemorySaver, Saver, ThreadmarkError, new_id
+from threadmark.memory.driver import MemoryDriver
+from threadmark.memory.store import MemoryStore
+from threadmark.program import Program
 from threadmark.sealing import Keyring
 from threadmark_sqlite import SqliteSaver
 
@@ -186,6 +189,26 @@ def test_a_saver_without_the_keyring_says_so_and_stores_nothing(tmp_path: Path, 
     with SqliteSaver(tmp_path / "sealed.db", keyring=ring("old")) as saver:
         found = saver.verify()
         assert (found.threads, found.checkpoints, found.problems) == (1, 5, [])
+
+
+def test_a_saver_without_a_keyring_that_has_loaded_a_checkpoint_looks_at_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looks: list[MemoryStore] = []
+    sample = MemoryStore.sample
+
+    def counted(store: MemoryStore) -> Program[tuple[bytes, bytes] | None]:
+        looks.append(store)
+        return sample(store)
+
+    monkeypatch.setattr(MemoryStore, "sample", counted)
+    driver = MemoryDriver()
+    newest = Saver(MemoryStore(), driver).put(THREAD, made({"a": 1}), {}, {"a": 1})
+    assert len(looks) == 1
+    saver = Saver(MemoryStore(), driver)
+    assert saver.get(newest) is not None
+    saver.put(newest, made({"a": 2}), {}, {"a": 1})
+    assert len(looks) == 1
 
 
 @pytest.mark.parametrize("call", ["get", "list", "put", "put in a new thread", "put_writes"])

@@ -1,7 +1,6 @@
 """Blocking callers that meet: one of them commits for those who wait, whatever happens to it."""
 
 import asyncio
-import sqlite3
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -13,12 +12,11 @@ from typing import Any
 import pytest
 
 from patience import PATIENCE, wait_until
+from sqlite_file import see_writers
 from threadmark import ClosedError, StoreError
 from threadmark.program import Program, Transaction
 from threadmark_conformance.engine import at, checkpoint
 from threadmark_sqlite import SqliteSaver
-from threadmark_sqlite.driver import connection as opening
-from threadmark_sqlite.driver import writer
 from threadmark_sqlite.driver.callers import Callers, Lead
 from threadmark_sqlite.steps import execute
 
@@ -119,12 +117,7 @@ def line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Line]:
         if statement == "COMMIT" and found:
             found[0].commit()
 
-    def connect(*arguments: Any) -> sqlite3.Connection:
-        connection = opening.connect(*arguments)
-        connection.set_trace_callback(traced)
-        return connection
-
-    monkeypatch.setattr(writer, "connect", connect)
+    see_writers(monkeypatch, lambda connection: connection.set_trace_callback(traced))
     with SqliteSaver(tmp_path / "threads.db", durability="normal") as saver:
         saver.put(at("thread"), checkpoint(), {}, {})
         found.append(Line(saver))

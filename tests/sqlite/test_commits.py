@@ -14,13 +14,11 @@ from typing import Any
 import pytest
 
 from patience import wait_until
-from sqlite_file import looking_at
+from sqlite_file import looking_at, see_writers
 from threadmark import ClosedError, StoreError, ThreadDeletedError
 from threadmark.program import Program, Transaction
 from threadmark_conformance.engine import Run, at, checkpoint, early_id
 from threadmark_sqlite import SqliteSaver
-from threadmark_sqlite.driver import connection as opening
-from threadmark_sqlite.driver import writer
 from threadmark_sqlite.driver.jobs import Job, Jobs
 from threadmark_sqlite.steps import Query
 
@@ -30,12 +28,7 @@ def statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Every statement of the writer, as SQLite sees it."""
     seen: list[str] = []
 
-    def connect(*arguments: Any) -> sqlite3.Connection:
-        connection = opening.connect(*arguments)
-        connection.set_trace_callback(seen.append)
-        return connection
-
-    monkeypatch.setattr(writer, "connect", connect)
+    see_writers(monkeypatch, lambda connection: connection.set_trace_callback(seen.append))
     return seen
 
 
@@ -95,12 +88,10 @@ def test_threads_share_commits_too(tmp_path: Path, statements: list[str]) -> Non
 def test_who_finds_nobody_writing_writes_on_his_own_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[str] = []
 
-    def connect(*arguments: Any) -> sqlite3.Connection:
-        connection = opening.connect(*arguments)
-        connection.set_trace_callback(lambda _: seen.append(threading.current_thread().name))
-        return connection
+    def note(_: str) -> None:
+        seen.append(threading.current_thread().name)
 
-    monkeypatch.setattr(writer, "connect", connect)
+    see_writers(monkeypatch, lambda connection: connection.set_trace_callback(note))
     with SqliteSaver(tmp_path / "threads.db") as saver, ThreadPoolExecutor(1, thread_name_prefix="caller") as pool:
         config = pool.submit(saver.put, at("thread"), checkpoint(), {}, {}).result()
         assert set(seen) == {"caller_0"}
@@ -114,12 +105,7 @@ def test_a_transaction_that_was_left_open_is_undone_by_the_next_writer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: list[sqlite3.Connection] = []
-
-    def connect(*arguments: Any) -> sqlite3.Connection:
-        opened.append(opening.connect(*arguments))
-        return opened[-1]
-
-    monkeypatch.setattr(writer, "connect", connect)
+    see_writers(monkeypatch, opened.append)
     with SqliteSaver(tmp_path / "threads.db") as saver:
         saver.put(at("thread"), checkpoint(), {}, {})
         (connection,) = opened

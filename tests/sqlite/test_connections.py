@@ -1,6 +1,7 @@
 """Databases as users hand them over: paths, URLs, and connections of their own with settings of their own."""
 
 import asyncio
+import os
 import sqlite3
 from collections.abc import Awaitable, Callable
 from contextlib import closing
@@ -314,3 +315,49 @@ def test_asking_whether_a_database_is_there_says_why_it_cannot_be(tmp_path: Path
         connection.execute("PRAGMA application_id = 7")
     with SqliteSaver(tmp_path / "theirs.db") as saver, pytest.raises(SchemaError, match="another application"):
         saver.has_tables()
+
+
+def _noted(monkeypatch: pytest.MonkeyPatch) -> list[sqlite3.Connection]:
+    """Every connection that is opened from now on."""
+    opened: list[sqlite3.Connection] = []
+    connect = sqlite3.connect
+
+    def noting(*arguments: Any, **options: Any) -> sqlite3.Connection:
+        opened.append(connect(*arguments, **options))
+        return opened[-1]
+
+    monkeypatch.setattr(sqlite3, "connect", noting)
+    return opened
+
+
+def test_whoever_reads_once_and_then_stores_needs_one_connection(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "threads.db"
+    with SqliteSaver(path) as saver:
+        config = saver.put(at("thread"), checkpoint({"a": 1}), {}, {"a": 1})
+    opened = _noted(monkeypatch)
+    with SqliteSaver(path) as saver:
+        assert saver.get(at("thread")) is not None
+        saver.put_writes(config, [("a", 2)], "task")
+        saver.put(config, checkpoint({"a": 2}), {}, {"a": 2})
+        assert len(opened) == 1
+        assert len(list(saver.list(None))) == 2  # the writer keeps that one, so readers need another
+        saver.put_writes(config, [("a", 3)], "other task")
+        assert len(opened) == 2
+
+
+def test_a_connection_to_a_file_that_was_protected_is_not_written_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "threads.db"
+    with SqliteSaver(path) as other:  # its log keeps the file from being read as one that does not change
+        other.put(at("thread"), checkpoint({"a": 1}), {}, {"a": 1})
+        with SqliteSaver(path) as saver:
+            with monkeypatch.context() as protected:
+                protected.setattr(os, "access", lambda *_: False)
+                assert saver.get(at("thread")) is not None
+            saver.put(at("thread"), checkpoint({"a": 2}), {}, {"a": 2})
+            found = saver.get(at("thread"))
+    assert found is not None
+    assert found["channel_values"] == {"a": 2}

@@ -87,17 +87,11 @@ class Dispatch:
         self._registry = registry
         self._classes = classes
         factories = containers.Factories(classes, self._is_stored)
-        kinds = (
-            *scalars.KINDS,
-            *containers.KINDS,
-            *times.KINDS,
-            *text.KINDS,
-            containers.default_dict(factories),
-        )
-        self._kind_writers = MappingProxyType({kind.cls: _kind_writer(kind) for kind in kinds})
-        self._kinds: Mapping[str, Kind] = {kind.letter: kind for kind in kinds}
+        own = containers.default_dict(factories)
+        self._kinds: Mapping[str, Kind] = {**_KINDS, own.letter: own}
+        self._kind_writers = MappingProxyType({**_KIND_WRITERS, own.cls: _kind_writer(own)})
         self._kind_readers: Mapping[bytes, Reader] = MappingProxyType(
-            {kind.letter.encode(): Reader(kind.reconstruct) for kind in kinds}
+            {**_KIND_READERS, own.letter.encode(): Reader(own.reconstruct)}
         )
         self._families = Families(
             first=(enums.FAMILY, exceptions.FAMILY),
@@ -259,6 +253,13 @@ def _no_extension(*_: object) -> Any:
 def _kind_writer(kind: Kind) -> Deconstruct:
     shape, deconstruct = Shape(kind.letter.encode()), kind.deconstruct
     return lambda value: [shape, *deconstruct(value)]
+
+
+# Of the kinds that are the same in every serializer: made once, because a saver that is opened for one call would spend
+# as long on them as on the call.
+_KINDS = {kind.letter: kind for kind in (*scalars.KINDS, *containers.KINDS, *times.KINDS, *text.KINDS)}
+_KIND_WRITERS = {kind.cls: _kind_writer(kind) for kind in _KINDS.values()}
+_KIND_READERS = {letter.encode(): Reader(kind.reconstruct) for letter, kind in _KINDS.items()}
 
 
 class _Running(threading.local):

@@ -37,7 +37,7 @@ class Handles:
 
     def __init__(self, settings: Settings) -> None:
         self._watch = Watch(settings)
-        self.writer = Writer(settings, self._watch)
+        self.writer = Writer(settings, self._watch, self._spare)
         self.threads = Workers(_READERS, "threadmark-sqlite-reader")
         self._settings = settings
         self._permits = _Permits(_READERS)
@@ -45,6 +45,8 @@ class Handles:
         self._main_thread = threading.RLock()
         """Held while the main thread reads. Reentrant, because a signal's handler may read in the middle of it."""
         self._idle: list[sqlite3.Connection] = []
+        self._protected = False
+        """Whether one of them may be read-only, because the file was protected when it was opened."""
         self._paused: list[Any] = []
         self._closed = False
 
@@ -159,12 +161,20 @@ class Handles:
         except sqlite3.Error as error:
             raise to_threadmark_error(error, self._settings) from error
 
+    def _spare(self) -> sqlite3.Connection | None:
+        """Give an idle connection to the writer: a process that reads once and then stores needs no second one."""
+        with suppress(IndexError):
+            if not self._protected:
+                return self._idle.pop()
+        return None
+
     def _expect_open(self) -> None:
         if self._closed:
             raise ClosedError
 
     def _open(self, settings: Settings, *, creates_tables: bool) -> sqlite3.Connection | None:
         """Return a connection for reading, or None for a file that must be opened again for each transaction."""
+        self._protected |= settings.read_only
         try:
             return self._watch.open(
                 partial(connect, settings, creates_tables=creates_tables),

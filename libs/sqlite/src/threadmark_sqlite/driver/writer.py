@@ -51,9 +51,12 @@ Led = tuple[Any, Sequence[tuple[Job, Any]], Sequence[Job]]
 
 
 class Writer:
-    """The connection that writes, opened at first use, and the thread that runs what is queued."""
+    """The connection that writes, opened at first use, and the thread that runs what is queued.
 
-    def __init__(self, settings: Settings, watch: Watch) -> None:
+    `spare` returns a connection that readers can do without, if there is one: it is used in place of a new one.
+    """
+
+    def __init__(self, settings: Settings, watch: Watch, spare: Callable[[], sqlite3.Connection | None]) -> None:
         self._jobs = Jobs()
         self._callers = Callers()
         self.turn = threading.Lock()
@@ -61,6 +64,7 @@ class Writer:
         self._settings = settings
         self._slow = settings.slow
         self._watch = watch
+        self._spare = spare
         self._connection: sqlite3.Connection | None = None
         self._timeout = self._round = settings.timeout
         """Seconds to wait for the lock: altogether, and within SQLite before it is asked again."""
@@ -232,7 +236,9 @@ class Writer:
     def _ready(self) -> sqlite3.Connection:
         """Return the connection, on the file that is at the path, with no transaction open."""
         if self._connection is None:
-            self._connection = self._watch.open(lambda expect_same: connect(self._settings, expect_same))
+            self._connection = self._spare() or self._watch.open(
+                lambda expect_same: connect(self._settings, expect_same)
+            )
             self._round = shorten_waits(self._connection, self._timeout)
         connection = self._connection
         if connection.in_transaction:
