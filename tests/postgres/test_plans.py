@@ -13,6 +13,10 @@ from threadmark_postgres.arrays import register_dumpers
 from threadmark_postgres.driver import exchange
 from threadmark_postgres.steps import Query
 
+CHECKPOINTS = 100
+THREADS = ("one", "two", "three", "four", "five", "six")
+"""In four parts, where several have rows at the same places."""
+
 _PART = re.compile(r" on threadmark_[a-z]+_(\d+)")
 
 
@@ -64,6 +68,33 @@ def test_the_checkpoints_of_a_run_are_found_by_an_index(url: str, sent: list[Que
             assert "threadmark_checkpoint_run" in " ".join(_plan(connection, query))
 
 
+def test_what_a_prune_removes_is_looked_up_once(url: str, sent: list[Query]) -> None:
+    with PostgresSaver(url) as saver:
+        play(saver, "thread", CHECKPOINTS, size=1)
+        saver.copy_thread("thread", "copy")
+        sent.clear()
+        saver.prune(["copy"], keep_last=1)
+    (removal,) = [query for query in sent if "DELETE FROM threadmark_checkpoint" in query.sql]
+    same = Query(removal.sql, ("thread", *removal.params[1:]))
+    with psycopg.connect(url) as connection:
+        register_dumpers(connection)
+        plan = " ".join(_plan(connection, same, "(ANALYZE)"))
+        connection.rollback()
+    assert f"rows={CHECKPOINTS - 1} " in plan
+    assert max(map(int, re.findall(r"loops=(\d+)", plan))) < CHECKPOINTS
+
+
+def test_a_prune_removes_nothing_at_the_same_place_of_another_part(url: str) -> None:
+    with PostgresSaver(url) as saver:
+        saver.setup(partitions=4)
+        for name in THREADS:
+            play(saver, name, 3)
+        saver.prune(["one"], keep_last=1)
+        assert {name: len(list(saver.list(thread(name)))) for name in THREADS} == dict.fromkeys(THREADS, 3) | {"one": 1}
+        assert all(found.pending_writes for name in THREADS for found in saver.list(thread(name)))
+        assert saver.verify().problems == []
+
+
 def _parts(connection: psycopg.Connection[Any], query: Query) -> set[str]:
     """The parts that the plan of a statement of a thread looks into."""
     if "threadmark_" not in query.sql or "threadmark_migration" in query.sql:
@@ -71,7 +102,7 @@ def _parts(connection: psycopg.Connection[Any], query: Query) -> set[str]:
     return {number for line in _plan(connection, query) for number in _PART.findall(line)}
 
 
-def _plan(connection: psycopg.Connection[Any], query: Query) -> list[str]:
+def _plan(connection: psycopg.Connection[Any], query: Query, options: str = "") -> list[str]:
     cursor = psycopg.RawCursor(connection)
-    cursor.execute(f"EXPLAIN {query.sql}", query.params or None, binary=True)
+    cursor.execute(f"EXPLAIN {options} {query.sql}", query.params or None, binary=True)
     return [str(line) for (line,) in cursor]

@@ -3,39 +3,47 @@
 from threadmark.names import MESSAGES_NS
 from threadmark_postgres.sql.expressions import CLOCK
 
-# The thread is locked by then. OFFSET 0, and the conditions with ANY beside a join, are there as in `adding`.
+# The thread is locked by then, so its rows stay in their places (which are those of one part of a table in parts). They
+# are removed by these: for a join with what is doomed all of that would be looked up again for each row of the thread,
+# where the tables have no statistics yet.
 REMOVE = """
 WITH doomed AS (
     SELECT ns, id
     FROM unnest($2::text[], $3::text[]) AS doomed (ns, id)
 ), found AS (
-    SELECT c.ns, c.rank
+    SELECT c.place
     FROM doomed
     CROSS JOIN LATERAL (
-        SELECT c.ns, c.rank
+        SELECT c.ctid AS place
         FROM tm.checkpoint AS c
         WHERE c.thread_id = $1::text AND c.ns = doomed.ns AND c.rank = doomed.id AND c.id IS NULL
         UNION ALL
-        SELECT c.ns, c.rank
+        SELECT c.ctid
         FROM tm.checkpoint AS c
         WHERE c.thread_id = $1::text AND c.ns = doomed.ns AND c.id = doomed.id
         OFFSET 0
     ) AS c
 ), checkpoints AS (
-    DELETE FROM tm.checkpoint AS c
-    USING found
-    WHERE c.thread_id = $1::text AND c.ns = found.ns AND c.rank = found.rank
-    RETURNING c.ns
+    DELETE FROM tm.checkpoint
+    WHERE thread_id = $1::text AND ctid = ANY (ARRAY(SELECT place FROM found))
+    RETURNING ns
 ), counted AS (
     UPDATE tm.head AS h
     SET checkpoints = h.checkpoints - removed.checkpoints
     FROM (SELECT ns, count(*) AS checkpoints FROM checkpoints GROUP BY ns) AS removed
     WHERE h.thread_id = $1::text AND h.ns = removed.ns
 ), writes AS (
-    DELETE FROM tm.write AS w
-    USING doomed
-    WHERE w.thread_id = $1::text AND w.ns = doomed.ns AND w.checkpoint_id = doomed.id
-        AND w.ns = ANY ($2::text[]) AND w.checkpoint_id = ANY ($3::text[])
+    DELETE FROM tm.write
+    WHERE thread_id = $1::text AND ctid = ANY (ARRAY(
+        SELECT w.place
+        FROM doomed
+        CROSS JOIN LATERAL (
+            SELECT w.ctid AS place
+            FROM tm.write AS w
+            WHERE w.thread_id = $1::text AND w.ns = doomed.ns AND w.checkpoint_id = doomed.id
+            OFFSET 0
+        ) AS w
+    ))
 ), segments AS (
     DELETE FROM tm.segment
     WHERE thread_id = $1::text AND key = ANY ($4::bytea[])
