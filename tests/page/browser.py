@@ -18,14 +18,13 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.wait import WebDriverWait
 
+from patience import PATIENCE
 from ports import free_port
 from threadmark import SaverProtocol
 from threadmark_cli.page.app import create_app
 from threadmark_cli.page.serving import PageServer
 
 TOKEN = "let-me-in"  # noqa: S105 - of a server that only this test reaches
-DEADLINE = 60
-"""Seconds after which something has failed. Nothing takes as long on a machine that is not overloaded."""
 
 PROGRAMS = {
     "CHROMIUM": ("chromium", "chromium-browser", "google-chrome", "chrome"),
@@ -114,7 +113,7 @@ class Browser:
             except StaleElementReferenceException:  # it was drawn anew in between
                 return False
 
-        return WebDriverWait(self.driver, DEADLINE, poll_frequency=0.03).until(holds, why)  # type: ignore[return-value]
+        return WebDriverWait(self.driver, PATIENCE, poll_frequency=0.03).until(holds, why)  # type: ignore[return-value]
 
     def open(self, address: str, **route: str) -> None:
         """Open the page, as somebody does whom the server has just told its address."""
@@ -225,7 +224,7 @@ def served(saver: SaverProtocol, *, write: bool = False, url: str = "sqlite:///d
         thread = threading.Thread(target=lambda: asyncio.run(server.serve([listening])), name="page server")
         thread.start()
         try:
-            assert started.wait(DEADLINE)
+            assert started.wait(PATIENCE)
             yield f"http://127.0.0.1:{port}"
         finally:
             server.should_exit = True

@@ -10,16 +10,12 @@ from typing import Any, NamedTuple
 
 import httpx
 
-from patience import wait_until
+from patience import PATIENCE, wait_until
 from threadmark import SaverProtocol, new_id
 from threadmark_cli.page.app import Page, create_app
 from threadmark_cli.page.serving import PageServer
 
 TOKEN = "let-me-in"  # noqa: S105 - of a server that only this test reaches
-DEADLINE = 60
-"""Seconds after which something has failed, on the slowest machine."""
-
-
 _VERSIONS = count(1)
 
 
@@ -32,7 +28,7 @@ class Served(NamedTuple):
 
     def stranger(self) -> httpx.Client:
         """Return a client that nobody has let in."""
-        return httpx.Client(base_url=self.base, trust_env=False, timeout=DEADLINE)
+        return httpx.Client(base_url=self.base, trust_env=False, timeout=PATIENCE)
 
     @contextmanager
     def client(self) -> Iterator[httpx.Client]:
@@ -53,11 +49,11 @@ def served(saver: SaverProtocol, **options: Any) -> Iterator[Served]:
         thread = threading.Thread(target=lambda: asyncio.run(server.serve([listening])))
         thread.start()
         try:
-            assert started.wait(DEADLINE)
+            assert started.wait(PATIENCE)
             yield Served(page, server, f"http://127.0.0.1:{listening.getsockname()[1]}")
         finally:
             server.should_exit = True
-            thread.join(DEADLINE)
+            thread.join(PATIENCE)
             assert not thread.is_alive()
 
 

@@ -51,7 +51,7 @@ class Live:
             watch = self._watches[thread] = _Watch(self._saver, thread, self._every, self._forget)
         inbox = watch.join()
         try:
-            yield ": watching\n\n"  # which it is by now
+            yield ": watching\n\n"  # not said before it does
             while True:
                 try:
                     event = await asyncio.wait_for(inbox.get(), self._heartbeat)

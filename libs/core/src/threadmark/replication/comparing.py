@@ -65,12 +65,10 @@ def compare(source: Snapshot, target: Snapshot) -> Difference:
     is_there, is_here = source.outline is not None, target.outline is not None
     if source.touched.dropped and not (both and target.touched.dropped) and is_here:
         return Difference(drops=True)
-    if both and is_here and (not is_there or (target.touched.dropped and not source.touched.dropped)):
-        return _removals(source, target)
-    if both and target.touched.dropped and not source.touched.dropped:
-        return Difference()
+    if both and (not is_there or (target.touched.dropped and not source.touched.dropped)):
+        return _removals(source, target) if is_here else Difference()
     if not is_there:
-        return Difference(drops=is_here and not both)
+        return Difference(drops=is_here)
     return _Comparison(source, target, both=both).difference()
 
 

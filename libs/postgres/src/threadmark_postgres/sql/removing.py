@@ -3,18 +3,18 @@
 from threadmark.names import MESSAGES_NS
 from threadmark_postgres.sql.expressions import CLOCK
 
-# The thread is locked by then, so its rows stay in their places (which are those of one part of a table in parts). They
-# are removed by these: for a join with what is doomed all of that would be looked up again for each row of the thread,
-# where the tables have no statistics yet.
+# The thread is locked by then, so its rows do not move, and they are deleted by ctid. A join would look up everything
+# that is doomed once for each row of the thread, as long as the tables have no statistics. A ctid is unique within one
+# partition only: hence the condition on the thread.
 REMOVE = """
 WITH doomed AS (
     SELECT ns, id
     FROM unnest($2::text[], $3::text[]) AS doomed (ns, id)
 ), found AS (
-    SELECT c.place
+    SELECT c.tid
     FROM doomed
     CROSS JOIN LATERAL (
-        SELECT c.ctid AS place
+        SELECT c.ctid AS tid
         FROM tm.checkpoint AS c
         WHERE c.thread_id = $1::text AND c.ns = doomed.ns AND c.rank = doomed.id AND c.id IS NULL
         UNION ALL
@@ -25,7 +25,7 @@ WITH doomed AS (
     ) AS c
 ), checkpoints AS (
     DELETE FROM tm.checkpoint
-    WHERE thread_id = $1::text AND ctid = ANY (ARRAY(SELECT place FROM found))
+    WHERE thread_id = $1::text AND ctid = ANY (ARRAY(SELECT tid FROM found))
     RETURNING ns
 ), counted AS (
     UPDATE tm.head AS h
@@ -35,10 +35,10 @@ WITH doomed AS (
 ), writes AS (
     DELETE FROM tm.write
     WHERE thread_id = $1::text AND ctid = ANY (ARRAY(
-        SELECT w.place
+        SELECT w.tid
         FROM doomed
         CROSS JOIN LATERAL (
-            SELECT w.ctid AS place
+            SELECT w.ctid AS tid
             FROM tm.write AS w
             WHERE w.thread_id = $1::text AND w.ns = doomed.ns AND w.checkpoint_id = doomed.id
             OFFSET 0
