@@ -3,7 +3,7 @@
 VENV := .venv$(if $(PYTHON),-$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])'))$(if $(DEPENDENCIES),-$(DEPENDENCIES))
 BIN := $(VENV)/bin
 DATABASE := demo.db
-SOURCES := libs tests benchmarks examples
+SOURCES := libs tests benchmarks examples scripts
 
 .PHONY: help demo page test check format bench bench-full pins
 
@@ -28,12 +28,14 @@ test: $(VENV)/.ready ## The whole suite, on real databases (Postgres, PgBouncer,
 	if $(BIN)/python -c 'from threadmark import compiled; exit(not compiled.IN_USE)'; then \
 	    THREADMARK_PURE_PYTHON=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses 2 --dist worksteal; fi
 
-check: $(VENV)/.ready ## Format, lint and types
+check: $(VENV)/.ready ## Format, lint, types, and what is written from other code
+	$(BIN)/python scripts/write_twins.py --check
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/mypy $(SOURCES)
 
-format: $(VENV)/.ready ## Format the sources and mend what can be mended
+format: $(VENV)/.ready ## Format the sources, mend what can be mended, and write the asyncio methods
+	$(BIN)/python scripts/write_twins.py
 	$(BIN)/ruff format $(SOURCES)
 	$(BIN)/ruff check --fix $(SOURCES)
 

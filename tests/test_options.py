@@ -77,9 +77,11 @@ def test_all_savers_have_the_same_options_beside_their_own() -> None:
     assert RedisOptions.__annotations__ == ServerOptions.__annotations__ | SaverOptions.__annotations__
     parts = StorageOptions.__annotations__ | ThreadOptions.__annotations__
     assert SaverOptions.__annotations__.keys() - parts.keys() == {"serde"}
-    # LangGraph's constructors have an argument for the serializer.
-    assert options.SqliteOptions.__annotations__.keys() == SqliteOptions.__annotations__.keys() - {"serde"}
-    assert options.PostgresOptions.__annotations__.keys() == PostgresOptions.__annotations__.keys() - {"serde"}
+    # LangGraph's constructors have an argument for the serializer, and databases may hold LangGraph's threads.
+    moving = options.MovingOptions.__annotations__.keys()
+    of_sqlite, of_postgres = SqliteOptions.__annotations__.keys(), PostgresOptions.__annotations__.keys()
+    assert options.SqliteOptions.__annotations__.keys() == of_sqlite - {"serde"} | moving
+    assert options.PostgresOptions.__annotations__.keys() == of_postgres - {"serde"} | moving
     assert options.RedisOptions.__annotations__.keys() == RedisOptions.__annotations__.keys() - {"serde", "ttl"}
     named = {each.name for each in inspect.signature(RedisSaver).parameters.values() if each.kind is each.KEYWORD_ONLY}
     assert options.RedisArguments.__annotations__.keys() == options.RedisOptions.__annotations__.keys() | named

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 MOST = 25
 """Modules, where the thread that writes is another one; what that one goes through is its backend's."""
 
-COMPILED = {f"threadmark/rope/{name}.py" for name in ("deduplicate", "match", "packed")} | {
+COMPILED = {f"threadmark/rope/{name}.py" for name in ("deduplicating", "match", "packed")} | {
     "threadmark/ids.py",
     "threadmark/metadata.py",
     "threadmark/program.py",

@@ -128,6 +128,7 @@ def test_what_a_terminal_could_take_for_a_command_is_escaped(code: int) -> None:
     assert printable(character) == (character if character == "\n" else one_line(character))
     line = json_line({"text": character})
     assert not FORBIDDEN.search(line)
+    assert character not in line or printable(character) == character
     assert json.loads(line) == {"text": character}
 
 

@@ -129,6 +129,20 @@ def test_export_names_a_damaged_checkpoint_and_goes_on(ours: Path, capsys: pytes
     assert ["problem" in each for each in lines] == [False, True, *[False] * (STEPS - 2)]
 
 
+def test_a_damaged_thread_is_named_and_the_others_are_listed_and_pruned(
+    ours: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with closing(sqlite3.connect(ours)) as connection, connection:
+        connection.execute("UPDATE threadmark_thread SET title = 'another' WHERE thread_id = 'two'")
+        connection.execute("UPDATE threadmark_checkpoint SET metadata = 'x' WHERE thread = 2")
+    listed = [json.loads(line) for line in ends(capsys, DONE, "threads", ours, "--json").splitlines()]
+    assert {each["id"]: bool(each["problems"]) for each in listed} == {"one": False, "two": True}
+    assert {each["id"]: each["title"] for each in listed}["two"] is None
+    pruned = json.loads(ends(capsys, WRONG, "prune", ours, "--all", "--yes", "--json"))
+    assert (pruned["threads"], pruned["checkpoints"]) == (1, STEPS - 1)
+    assert ["'two'" in each["location"] for each in pruned["problems"]] == [True]
+
+
 def test_a_move_may_go_to_a_sealed_database(ours: Path, capsys: pytest.CaptureFixture[str]) -> None:
     keyring, target = _keyring(ours.parent / "keys", "2026"), ours.parent / "sealed.db"
     ends(capsys, DONE, "migrate", ours, target, "--keyring", keyring)
@@ -258,9 +272,7 @@ def test_ddl_prints_what_setup_runs(tmp_path: Path, capsys: pytest.CaptureFixtur
     with threadmark.open(url, schema="agents") as saver:
         assert saver.has_tables()
         fill(saver)
-    later = ends(capsys, DONE, "ddl", "postgresql://", "--since", "3")
-    assert "CREATE TABLE threadmark_checkpoint" not in later
-    assert "ALTER TABLE" in later
+    assert "CREATE TABLE threadmark_checkpoint" not in ends(capsys, DONE, "ddl", "postgresql://", "--since", "1")
     assert "PARTITION BY" in ends(capsys, DONE, "ddl", "postgresql://", "--partitions", "2")
     assert "since must be" in ends(capsys, USAGE, "ddl", "sqlite://", "--since", "99")
     assert "no tables" in ends(capsys, REFUSED, "ddl", "redis://host")

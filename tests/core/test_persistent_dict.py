@@ -338,6 +338,24 @@ def test_only_one_has_it_open_for_writing(path: Path) -> None:
         PersistentDict(path, flag).close()
 
 
+def test_a_link_in_the_place_of_the_lock_is_refused(path: Path, tmp_path: Path) -> None:
+    with PersistentDict[str, int](path) as opened:
+        opened["n"] = 1
+    lock, target = Path(f"{path}-lock"), tmp_path / "planted"
+    lock.symlink_to(target)
+    with pytest.raises(StoreError, match="is a link"):
+        PersistentDict(path)
+    assert not target.exists()
+    lock.unlink()
+    target.touch()
+    lock.hardlink_to(target)
+    with pytest.raises(StoreError, match="second name"):
+        PersistentDict(path)
+    lock.unlink()
+    with PersistentDict[str, int](path) as opened:
+        assert opened == {"n": 1}
+
+
 def test_many_that_open_and_close_it_come_one_after_the_other(path: Path) -> None:
     """The file of the lock is removed by whoever closes, just when others open it."""
     rounds = times(20, at_length=600)

@@ -135,6 +135,22 @@ def test_another_threads_loop_is_not_held_up_by_a_caller_that_is_interrupted() -
     loop.close()
 
 
+def test_what_went_wrong_with_the_work_is_the_cause_of_the_cancellation() -> None:
+    async def work() -> None:
+        await asyncio.sleep(0.01)
+        raise ValueError("of the work")
+
+    async def body() -> None:
+        task = asyncio.ensure_future(in_spite_of_cancelling(work()))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError) as caught:
+            await task
+        assert repr(caught.value.__cause__) == "ValueError('of the work')"
+
+    asyncio.run(body())
+
+
 def test_whoever_is_cancelled_waits_all_the_same() -> None:
     done: list[str] = []
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import pickle
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from pydantic import ValidationError
 
 from langgraph_parity.states import Order
 from threadmark import MemorySaver, Serde, SerializationError
-from threadmark_langgraph import InMemorySaver, wrap
+from threadmark_langgraph import InMemorySaver, SqliteSaver, wrap
 
 THREAD: Any = {"configurable": {"thread_id": "1", "checkpoint_ns": ""}}
 
@@ -63,7 +64,6 @@ ERRORS = [
     caused(ValueError("no order"), invalid()),
     ApiError("too many requests"),
     ExceptionGroup("several", [ValueError("a"), ApiError("b")]),
-    local(),
 ]
 
 
@@ -85,6 +85,14 @@ def kept(saver: BaseCheckpointSaver[Any], error: Any) -> Any:
 def test_an_error_that_cannot_be_stored_is_kept_as_langgraph_keeps_it(error: Exception) -> None:
     with wrap(MemorySaver()) as saver:
         assert kept(saver, error) == kept(TheirMemory(), error) == repr(error)
+
+
+def test_an_error_of_a_class_that_is_found_nowhere_is_kept_as_langgraph_keeps_it_in_a_file(tmp_path: Path) -> None:
+    assert kept(TheirMemory(), local()) == "LocalError('inside')"
+    with SqliteSaver(tmp_path / "errors.db") as saver:
+        assert kept(saver, local()) == "LocalError('inside')"
+    with wrap(MemorySaver()) as saver:
+        assert str(kept(saver, local())) == "inside"  # this process has the class
 
 
 def test_an_error_that_is_kept_as_its_text_is_logged_by_its_class(caplog: pytest.LogCaptureFixture) -> None:

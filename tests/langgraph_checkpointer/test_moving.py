@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from fractions import Fraction
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypedDict
@@ -444,7 +445,7 @@ def test_pending_writes_that_differ_are_reported_and_left_alone(there: list[tupl
     assert found.pending_writes == [("task", *write) for write in there]
 
 
-def test_checkpoint_that_is_there_and_cannot_be_read_is_reported_and_the_others_move() -> None:
+def test_checkpoint_that_is_there_and_cannot_be_read_is_reported_and_its_thread_is_held_back() -> None:
     source, target = TheirMemory(), InMemorySaver(serde=JsonPlusSerializer())
     config = store(source, PLACE, checkpoint({"m": "lost"}))
     migrate(source, target)
@@ -493,17 +494,33 @@ def test_class_that_is_not_found_is_reported_and_moves_where_it_is(
         assert channels(target, PLACE) == {"order": order(1)}
 
 
-def test_damaged_checkpoint_is_reported_and_the_others_move(tmp_path: Path) -> None:
+def test_damaged_checkpoint_is_reported_and_its_thread_is_held_back(tmp_path: Path) -> None:
     with their_sqlite(tmp_path) as source, InMemorySaver() as target:
         asyncio.run(travel.replay(API, source))
         with sqlite3.connect(tmp_path / "theirs.db") as damage:
             newest = damage.execute("SELECT max(checkpoint_id) FROM checkpoints").fetchone()[0]
             damage.execute("UPDATE checkpoints SET checkpoint = x'c1' WHERE checkpoint_id = ?", (newest,))
         damage.close()
-        moved = migrate(source, target)
+        for dry_run in (True, False):
+            moved = migrate(source, target, dry_run=dry_run)
+            assert [problem.ref.id for problem in moved.problems] == [newest]
+            assert "cannot be read" in str(moved)
+            assert (moved.checkpoints, list(target.list(None))) == (0, [])
+            assert f"{moved.held_back} held back with them" in str(moved)
+        held_back = moved.held_back
+        moved = migrate(source, target, partial=True)
         assert [problem.ref.id for problem in moved.problems] == [newest]
-        assert "cannot be read" in str(moved)
-        assert moved.checkpoints == len(list(target.list(None))) > 0
+        assert moved.checkpoints == len(list(target.list(None))) == held_back > 0
+
+
+def test_threads_that_are_whole_move_beside_one_that_is_not() -> None:
+    source, target = InMemorySaver(serde=Forgetful()), TheirMemory()
+    for thread, value in (("a", "found"), ("b", "lost"), ("c", "found")):
+        place: Any = {"configurable": {"thread_id": thread, "checkpoint_ns": ""}}
+        store(source, store(source, place, checkpoint({"m": value})), checkpoint({"m": "found"}))
+    moved = export(source, target)
+    assert (moved.checkpoints, moved.held_back, moved.incomplete) == (4, 1, ["b"])
+    assert {found.config["configurable"]["thread_id"] for found in target.list(None)} == {"a", "c"}
 
 
 @pytest.mark.parametrize("theirs", THEIRS)
@@ -531,7 +548,7 @@ def test_forks_stay_apart_in_a_saver_that_goes_by_versions() -> None:
 
 
 @pytest.mark.parametrize("theirs", THEIRS)
-def test_damaged_checkpoint_is_reported_and_the_others_go_back(theirs: Callable[[Path], Any], tmp_path: Path) -> None:
+def test_damaged_checkpoint_is_reported_and_its_thread_stays(theirs: Callable[[Path], Any], tmp_path: Path) -> None:
     stored = {name: checkpoint({"m": name * 4000}) for name in ("first", "damaged", "last")}
     with SqliteSaver(tmp_path / "ours.db") as whole:
         configs = {name: store(whole, location(name), each) for name, each in stored.items()}
@@ -551,13 +568,31 @@ def test_damaged_checkpoint_is_reported_and_the_others_go_back(theirs: Callable[
         assert target.get_tuple(configs["damaged"]) is None
 
 
-def test_value_that_cannot_be_read_is_reported_and_the_others_go_back() -> None:
+def test_value_that_cannot_be_read_is_reported_and_its_thread_stays() -> None:
     source, target = InMemorySaver(serde=Forgetful()), TheirMemory()
     config = store(source, store(source, PLACE, checkpoint({"m": "lost"})), checkpoint({"m": "found"}))
     moved = export(source, target)
     assert "it cannot be read" in str(moved)
+    assert (moved.checkpoints, moved.held_back, len(moved.problems)) == (0, 1, 1)
+    assert list(target.list(None)) == []
+    moved = export(source, target, partial=True)
     assert (moved.checkpoints, len(moved.problems)) == (1, 1)
     assert channels(target, config) == {"m": "found"}
+
+
+def test_a_pickled_value_is_named_and_moves_from_a_saver_that_reads_it(tmp_path: Path) -> None:
+    path, pickling = tmp_path / "theirs.db", JsonPlusSerializer(pickle_fallback=True)
+    value = {"k": Fraction(1, 3)}  # LangGraph has no other way to store it
+    with closing(sqlite3.connect(path, check_same_thread=False)) as connection:
+        source = TheirSqlite(connection, serde=pickling)
+        stored = store(source, PLACE, checkpoint({"m": value}))
+        moved = migrate(str(path), InMemorySaver())
+        assert (moved.checkpoints, len(moved.problems)) == (0, 1)
+        assert "it was stored with pickle_fallback=True" in str(moved)
+        assert "serde=JsonPlusSerializer(pickle_fallback=True)" in str(moved)
+        with InMemorySaver() as target:
+            assert migrate(source, target).checkpoints == 1
+            assert channels(target, stored) == {"m": value}
 
 
 @pytest.mark.parametrize("theirs", THEIRS)

@@ -15,14 +15,17 @@ from langgraph.checkpoint.sqlite import SqliteSaver as TheirSqlite
 from langgraph.graph import START, MessagesState, StateGraph
 
 from langgraph_checkpointer.theirs import channels, checkpoint, location, new_database, store
+from threadmark import ConfigError, MemorySaver
 from threadmark_langgraph import (
     AsyncPostgresSaver,
     AsyncSqliteSaver,
     InMemorySaver,
     PostgresSaver,
     SqliteSaver,
+    UnmovedThreadsError,
     UnmovedThreadsWarning,
     migrate,
+    wrap,
 )
 
 PLACE, OTHER = location("one"), location("two")
@@ -211,3 +214,40 @@ def test_thread_with_two_ends_keeps_the_targets_until_somebody_decides(
         found = target.get_tuple(PLACE)
         assert found is not None
         assert found.pending_writes
+
+
+def test_they_are_an_error_where_that_is_asked_for(database: Database) -> None:
+    filled(database)
+    begun = checkpoint({"m": "ours"})
+    with database.ours.from_conn_string(database.name, on_unmoved="raise") as saver:
+        for _ in range(2):
+            with pytest.raises(UnmovedThreadsError, match="begin anew"):
+                saver.get_tuple(PLACE)
+            with pytest.raises(UnmovedThreadsError, match="begin anew"):
+                saver.put(PLACE, begun, {}, {})
+
+    async def body() -> None:
+        async with database.ours_for_asyncio.from_conn_string(database.name, on_unmoved="raise") as saver:
+            with pytest.raises(UnmovedThreadsError, match="begin anew"):
+                await saver.aget_tuple(PLACE)
+            with pytest.raises(UnmovedThreadsError, match="begin anew"):
+                await saver.aput(PLACE, begun, {}, {})
+
+    asyncio.run(body())
+    moved_in_place(database)
+    with database.ours.from_conn_string(database.name, on_unmoved="raise") as saver:
+        assert channels(saver, PLACE) == {"m": "theirs"}
+        assert saver.get_tuple(OTHER) is None
+
+
+def test_a_new_database_is_no_error(tmp_path: Path) -> None:
+    with SqliteSaver(tmp_path / "new.db", on_unmoved="raise") as saver:
+        assert saver.get_tuple(PLACE) is None
+        saver.put(PLACE, checkpoint({"m": "ours"}), {}, {})
+    with wrap(MemorySaver(), on_unmoved="raise") as wrapped:
+        assert wrapped.get_tuple(PLACE) is None
+
+
+def test_what_is_done_about_them_is_one_of_two() -> None:
+    with pytest.raises(ConfigError, match="on_unmoved must be 'warn' or 'raise', not 'ignore'"):
+        SqliteSaver(":memory:", on_unmoved="ignore")  # type: ignore[arg-type]

@@ -18,6 +18,7 @@ from postgres.cluster import shared
 from redis_backend.processes import DURABLE, RedisProcess
 from threadmark import MemorySaver, Saver, SaverProtocol, new_id
 from threadmark_cli.opening import open_for_reading, url_of
+from threadmark_cli.page import shapes
 from threadmark_cli.page.answers import answer
 from threadmark_postgres import PostgresSaver
 from threadmark_redis import RedisSaver
@@ -362,3 +363,18 @@ def test_langgraphs_own_database_is_shown_and_left_as_it_is(tmp_path: Path) -> N
         refused = client.post("/api/restore", json={"thread": "theirs", "ns": "", "id": newest["id"]})
         assert (refused.status_code, refused.json()["error"]["kind"]) == (403, "refused")
     assert place.content() == before
+
+
+def test_a_tree_is_bounded_and_says_how_much_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shapes, "MOST_NODES", 3)
+    with MemorySaver() as saver:
+        root = put(saver, "thread", {"n": 0})
+        old = [root]
+        for number in range(1, 4):
+            old.append(put(saver, "thread", {"n": number}, old[-1]))
+        forks = [put(saver, "thread", {"n": 10 + number}, root) for number in range(3)]
+        with asking(saver) as ask:
+            tree = ask("tree", thread="thread")
+    assert tree["left_out"] == 4
+    assert [node[1] for node in tree["nodes"]] == [id_of(fork) for fork in reversed(forks)]
+    assert max(node[6] for node in tree["nodes"]) == len(tree["branches"]) - 1 == 2

@@ -8,6 +8,7 @@ from selenium.webdriver.common.keys import Keys
 from page.browser import Browser, served
 from page.large import CHECKPOINTS, THREAD, step_id
 from threadmark import SaverProtocol
+from threadmark_cli.page import shapes
 
 MOST_ELEMENTS = 1_500
 
@@ -99,3 +100,14 @@ def test_a_change_beside_a_large_state_is_found_without_reading_it(page: Browser
     page.sees(".equal", "documents")
     read = page.find("#checkpoint .changes > .faint:last-child").text
     assert read.split()[1] == "B"  # neither kB nor MB
+
+
+def test_a_tree_that_is_cut_says_how_much_is_older(
+    page: Browser, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shapes, "MOST_NODES", 40)
+    page.open(address, thread=THREAD, list="tree")
+    page.sees(".branches .total", "older checkpoints in the timeline")
+    page.run("document.querySelector('[data-list=checkpoints]').focus()")
+    page.press(Keys.END)
+    page.sees("[data-list=checkpoints] .row.cursor", f"step {CHECKPOINTS - 40}")

@@ -1,20 +1,29 @@
 """`threadmark serve` as a process: the address that it prints, how it ends, and what it refuses."""
 
+import asyncio
 import json
+import logging
+import resource
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
+import uvicorn
 
 from page.served import id_of, put
+from threadmark_cli.page.connections import OnceAMinute, PageConnection, Waiting
 from threadmark_sqlite import SqliteSaver
 
+HALVES = (b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-", b"POST / HTTP/1.1\r\n", b"", b"\0\r\n\r\n")
 COMMAND = [sys.executable, "-m", "threadmark_cli", "serve", "--no-open"]
 
 
@@ -110,3 +119,62 @@ def test_another_host_is_warned_of(file: Path) -> None:
         process.wait()
     assert process.returncode == 0
     assert "not encrypted" in errors
+
+
+def test_half_requests_keep_nobody_out(file: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with ExitStack() as stack:
+        stack.callback(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (400, hard))  # for the server
+        process, url = stack.enter_context(_running(str(file)))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096), hard))
+        address = (urlsplit(url).hostname or "", urlsplit(url).port or 0)
+        for number in range(1100):
+            half = stack.enter_context(socket.create_connection(address, timeout=60))
+            half.sendall(HALVES[number % len(HALVES)])
+        with httpx.Client(trust_env=False, timeout=60, follow_redirects=True) as client:
+            assert "<!doctype html>" in client.get(url).text.lower()
+            assert [each["id"] for each in client.get(f"{url.partition('?')[0]}api/threads").json()["threads"]] == ["t"]
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+        assert process.returncode == 0
+        assert "Traceback" not in errors
+        assert len(errors) < 1000
+
+
+def test_a_request_has_to_arrive_in_time() -> None:
+    async def answered(_: Any, receive: Any, send: Any) -> None:
+        while (await receive()).get("more_body"):
+            pass
+        await send({"type": "http.response.start", "status": 204, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    async def serve() -> list[bytes]:
+        waiting = Waiting(most=100, seconds=0.05)
+        connection: Any = partial(PageConnection, waiting=waiting)
+        config = uvicorn.Config(answered, http=connection, ws="none", lifespan="off", log_config=None)
+        server = uvicorn.Server(config)
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            task = asyncio.create_task(server.serve([listening]))
+            answers = []
+            head = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n"
+            for text in (b"", head, head + b"\r\na", head + b"\r\naa"):
+                reader, writer = await asyncio.open_connection(*listening.getsockname())
+                writer.write(text)
+                with suppress(ConnectionResetError):
+                    answers.append((await reader.read())[:12])
+                writer.close()
+            server.should_exit = True
+            await task
+        return answers
+
+    answers = asyncio.run(serve())
+    assert [each for each in answers if each] == [b"HTTP/1.1 204"]
+
+
+def test_a_message_passes_once_a_minute() -> None:
+    times = iter([0, 1, 59, 60, 61, 62])
+    once = OnceAMinute(lambda: next(times))
+    record = logging.makeLogRecord({"name": "a", "msg": "one"})
+    assert [once.filter(record) for _ in range(5)] == [True, False, False, True, False]
+    assert once.filter(logging.makeLogRecord({"name": "a", "msg": "another"}))

@@ -7,6 +7,7 @@ import psycopg
 import pytest
 
 from damage import Damage, Field, check, check_counts, check_listing, check_threads, damages
+from going_on import over_all_threads
 from length import times
 from postgres.cluster import PostgresServer
 from postgres.damaged import KEYS, Database
@@ -48,6 +49,19 @@ def test_damaged_rows_give_the_right_value_or_an_error(database: Database, table
             database.mend(table)
     assert check(saver, expected, _NO_DAMAGE) == 0
     assert refused > 0
+
+
+@pytest.mark.parametrize("table", KEYS)
+def test_what_goes_over_all_threads_goes_on_beside_a_damaged_one(database: Database, table: str) -> None:
+    fields = [field for field in database.fields(table) if field.thread_id == "two" and field.column != "thread_id"]
+    for damage in damages(fields, ROUNDS, seed=6):
+        if database.inflict(damage):
+            for name, operation in over_all_threads(database.saver):
+                result, problems = operation()
+                assert all("'one'" not in problem.location for problem in problems), (name, damage)
+                assert name != "threads" or "one" in dict(result), damage  # type: ignore[call-overload]  # by ids
+            for each in KEYS:  # a prune and a retention have changed others, too
+                database.mend(each)
 
 
 @pytest.mark.parametrize("table", KEYS)

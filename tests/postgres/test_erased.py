@@ -15,9 +15,9 @@ from threadmark_postgres import PostgresSaver
 
 TALK = {"thread_id": "talk", "user_id": "ada"}
 MARK = "saffron-heliotrope"
-_APPEND, _PAGE = 4, 7
+_APPEND, _PAGE = 4, 11
 """To append, the thread is locked, the change is judged and then added, and all of it is committed. Whose the thread is
-is asked with each part of a page."""
+is asked with each part of a page, and the last two of these count the messages, so that none is missing unseen."""
 _CHECK = 1
 """A connection that nobody has used for a while is tried first."""
 

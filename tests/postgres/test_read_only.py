@@ -5,6 +5,7 @@ import asyncio
 import psycopg
 import pytest
 
+from postgres import next_format
 from threadmark import ConfigError, SchemaError, StoreError
 from threadmark_postgres import PostgresSaver
 from threadmark_postgres.migrations import CURRENT
@@ -36,16 +37,18 @@ def test_a_read_only_saver_makes_no_tables(url: str, tables: psycopg.Connection)
     assert tables.execute("SELECT to_regclass('threadmark_migration')").fetchall() == [(None,)]
 
 
-def test_a_read_only_saver_leaves_an_older_format_as_it_is(url: str, tables: psycopg.Connection) -> None:
+def test_a_read_only_saver_leaves_an_older_format_as_it_is(
+    url: str, tables: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with PostgresSaver(url) as saver:
         saver.setup()
-    tables.execute(b"DELETE FROM threadmark_migration WHERE number = %s", (CURRENT,))
+    next_format.install(monkeypatch)
     with (
         PostgresSaver(url, read_only=True) as reader,
-        pytest.raises(SchemaError, match=f"this release reads {CURRENT}"),
+        pytest.raises(SchemaError, match=f"format {CURRENT}, and this release reads {next_format.NUMBER}"),
     ):
         reader.threads()
-    assert tables.execute("SELECT max(number) FROM threadmark_migration").fetchall() == [(CURRENT - 1,)]
+    assert tables.execute("SELECT max(number) FROM threadmark_migration").fetchall() == [(CURRENT,)]
 
 
 def test_read_only_is_a_flag(url: str) -> None:

@@ -12,6 +12,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 import threadmark
+from postgres import next_format
 from postgres.cluster import PostgresServer
 from postgres.steps import APIS, aplay, count, play, step, thread
 from threadmark import ConfigError, SchemaError, StoreError
@@ -21,20 +22,23 @@ _PROCESSES = 8
 _START = """
 import sys
 sys.path.insert(0, sys.argv[3])
+from postgres import next_format
 from postgres.steps import play
 from threadmark_postgres import PostgresSaver
+if sys.argv[4] == "earlier":
+    next_format.install()
 sys.stdin.readline()
 with PostgresSaver(sys.argv[1], schema="tm") as saver:
     play(saver, sys.argv[2], 2)
 """
 
 
-def start_together(url: str) -> None:
-    """Let several processes open the same database at the same moment."""
+def start_together(url: str, before: str) -> None:
+    """Let several processes open the same database at the same moment: of the next release for one of today's."""
     here = str(Path(__file__).parents[1])
     started = [
         subprocess.Popen(
-            [sys.executable, "-c", _START, url, f"thread {number}", here],
+            [sys.executable, "-c", _START, url, f"thread {number}", here, before],
             stdin=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -50,14 +54,6 @@ def start_together(url: str) -> None:
         assert process.returncode == 0, errors
 
 
-def first_release(url: str, schema: str | None = None) -> None:
-    """Tables as the first release made them."""
-    script = ddl(schema)
-    second = script.index("CREATE INDEX threadmark_checkpoint_run")
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(f"{script[:second]} COMMIT".encode())
-
-
 def invalid_indexes(tables: psycopg.Connection) -> int:
     rows = tables.execute("SELECT count(*) FROM pg_index WHERE NOT (indisvalid AND indisready AND indislive)")
     return int(next(rows)[0])
@@ -65,28 +61,17 @@ def invalid_indexes(tables: psycopg.Connection) -> int:
 
 @pytest.mark.parametrize("before", ["empty", "earlier", "current"])
 def test_many_processes_start_at_once(url: str, tables: psycopg.Connection, before: str) -> None:
-    if before == "earlier":
-        first_release(url, "tm")
-    elif before == "current":
+    if before != "empty":
         tables.execute(ddl("tm").encode())
-    start_together(url)
+    start_together(url, before)
+    last = next_format.NUMBER if before == "earlier" else migrations.CURRENT
     numbers = tables.execute("SELECT number FROM tm.threadmark_migration ORDER BY number").fetchall()
-    assert [number for (number,) in numbers] == [migration.number for migration in migrations.MIGRATIONS]
+    assert [number for (number,) in numbers] == list(range(1, last + 1))
     assert invalid_indexes(tables) == 0
+    if before == "earlier":
+        tables.execute("DELETE FROM tm.threadmark_migration WHERE number = %s", [last])
     with PostgresSaver(url, schema="tm") as saver:
         assert [count(saver, f"thread {number}") for number in range(_PROCESSES)] == [1] * _PROCESSES
-
-
-def test_a_release_that_counts_no_checkpoints_cannot_put_any_more(url: str, tables: psycopg.Connection) -> None:
-    first_release(url)
-    as_it_did = "INSERT INTO threadmark_head (thread_id, ns, rank, needs) VALUES (%s, '', '1', '{}')"
-    tables.execute(as_it_did, ["before"])
-    with PostgresSaver(url) as saver:
-        saver.setup()
-        with pytest.raises(psycopg.errors.NotNullViolation):
-            tables.execute(as_it_did, ["after"])
-        play(saver, "one", 3)
-        assert count(saver, "one") == 2
 
 
 def test_a_later_release_is_refused(url: str, tables: psycopg.Connection) -> None:
@@ -119,8 +104,11 @@ def test_a_role_that_may_only_change_rows_works_on_a_prepared_schema(url: str, t
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_the_printed_script_brings_an_earlier_release_to_the_current_format(
-    url: str, tables: psycopg.Connection, api: Callable[[threadmark.Saver], Any]
+def test_the_printed_script_brings_an_earlier_format_to_the_current_one(
+    url: str,
+    tables: psycopg.Connection,
+    monkeypatch: pytest.MonkeyPatch,
+    api: Callable[[threadmark.Saver], Any],
 ) -> None:
     async def body() -> None:
         async with PostgresSaver(make_conninfo(url, user="writer"), schema="agents") as saver:
@@ -130,7 +118,8 @@ def test_the_printed_script_brings_an_earlier_release_to_the_current_format(
             tables.execute(ddl("agents", since=1).encode())
             await aplay(calls, "one", 3)
 
-    first_release(url, "agents")
+    tables.execute(ddl("agents").encode())
+    next_format.install(monkeypatch)
     tables.execute("CREATE ROLE writer LOGIN")
     try:
         tables.execute("GRANT USAGE ON SCHEMA agents TO writer")
@@ -138,7 +127,8 @@ def test_the_printed_script_brings_an_earlier_release_to_the_current_format(
         asyncio.run(body())
         numbers = tables.execute("SELECT number, name FROM agents.threadmark_migration ORDER BY number").fetchall()
         assert numbers == [(migration.number, migration.name) for migration in migrations.MIGRATIONS]
-        assert tables.execute("SELECT to_regclass('agents.threadmark_checkpoint_run')").fetchone() != (None,)
+        assert tables.execute("SELECT to_regclass('agents.threadmark_made_up')").fetchone() != (None,)
+        assert tables.execute("SELECT DISTINCT made_up FROM agents.threadmark_thread").fetchall() == [(7,)]
     finally:
         tables.execute("DROP OWNED BY writer")
         tables.execute("DROP ROLE writer")

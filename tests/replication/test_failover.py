@@ -21,7 +21,9 @@ from threadmark import (
     TransientStoreError,
     cached,
 )
+from threadmark.memory import thread_store
 from threadmark.program import Transaction
+from threadmark.store import now
 
 T = TypeVar("T")
 
@@ -343,6 +345,22 @@ def test_a_lease_ends_with_a_failover(databases: tuple[Database, Database]) -> N
         with pytest.raises(LeaseLostError):
             pair.saver.put(leased, checkpoint(2), {}, {"n": 2})
     put(pair.saver, 2)
+    pair.saver.close()
+
+
+def test_tokens_grow_over_promotions_to_a_side_whose_clock_is_behind(
+    databases: tuple[Database, Database], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pair = Opened(*databases)
+    put(pair.saver, 1)
+    tokens: list[int] = []
+    for hours in (0, -1, -5, 3, -2):
+        monkeypatch.setattr(thread_store, "now", lambda late=hours: now() + late * 3600 * 1_000_000)
+        with pair.saver.lease("thread", on_busy="interrupt") as held:
+            tokens.append(held.token)
+        pair.saver.promote()
+    assert tokens == sorted(set(tokens))
+    assert tokens[-1] < 2**63
     pair.saver.close()
 
 

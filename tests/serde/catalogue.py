@@ -397,6 +397,13 @@ def _cycle() -> list[Any]:
     return found
 
 
+def fraction_of(numerator: int, denominator: int) -> Fraction:
+    """A fraction made around its class, which would reduce it."""
+    made = object.__new__(Fraction)
+    made._numerator, made._denominator = numerator, denominator  # type: ignore[attr-defined]  # as the class itself does
+    return made
+
+
 def _deep(levels: int) -> list[Any]:
     found: list[Any] = []
     for _ in range(levels):
@@ -525,6 +532,8 @@ REFUSED: dict[str, tuple[Make, str]] = {
     "patterns of a subclass of str": (lambda: re.compile(s.Text("a+")), "a pattern of a Text, not of a str"),
     "patterns with re.DEBUG": (_debug_pattern, "loading it would print"),
     "Fraction of more than 65536 bits": (lambda: Fraction(1 << 70_000, 3), "more than 65536 bits"),
+    "Fraction not in lowest terms": (lambda: fraction_of(2, 4), "lowest terms"),
+    "Fraction with a negative denominator": (lambda: fraction_of(1, -2), "lowest terms"),
     "Fraction of other than int": (
         lambda: Fraction(np.int64(1), np.int64(3)),  # type: ignore[call-overload]  # Python takes them
         "make it of int(...)",

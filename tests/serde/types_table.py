@@ -28,7 +28,9 @@ where it is hashable.
 
 * Two references to one object come back as two equal objects. A value that contains itself is refused.
 * A value is at most 1,024 levels deep; a typed object is one level, and sets inside sets go 8 levels.
-* Classes must be found by their name: defined at the top level of a module, or inside such a class.
+* Classes must be found by their name: defined at the top level of a module, or inside such a class. Only savers in
+  memory (`MemorySaver` without a file, SQLite's `":memory:"`) also keep objects of classes that were defined inside a
+  function, because they end with the process.
 * Nothing of a class runs when its value is loaded: no `__init__`, `__post_init__`, validator or
   `__setstate__`. What could not be loaded so is refused at put: classes with a `__del__` or a metaclass that has
   `__getattribute__`, `__hash__` or `__eq__`, Structs with `__post_init__`, combinations of flags whose class has

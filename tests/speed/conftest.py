@@ -15,5 +15,6 @@ collect_ignore = (
         "test_putting.py",
         "test_reading.py",
         "test_rope.py",
+        "test_tuples.py",
     ]
 )

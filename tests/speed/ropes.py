@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 from rope_limits import check_limits
 from threadmark.digests import segment_key
 from threadmark.rope import Deduplicated, Manifest, Slice, Source, pack
-from threadmark.rope.deduplicate import deduplicate as python_deduplicate
-from threadmark.rope.deduplicate import patch as python_patch
+from threadmark.rope.deduplicating import deduplicate as python_deduplicate
+from threadmark.rope.deduplicating import patch as python_patch
 from threadmark.rope.packed import join as python_join
 from threadmark.rope.packed import keys_in as python_keys_in
 from threadmark.rope.packed import layout as python_layout

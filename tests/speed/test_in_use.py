@@ -3,12 +3,14 @@
 import os
 import subprocess
 import sys
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 import pytest
 
 import threadmark_speed
 from threadmark import compiled
+from threadmark_speed import plain
 
 PRINTS = "import threadmark.compiled as c; print(c.IN_USE)"
 
@@ -36,3 +38,27 @@ def test_another_word_in_the_environment_is_a_mistake() -> None:
 def test_no_module_is_forgotten_where_it_was_not_compiled() -> None:
     sources = Path(threadmark_speed.__file__).parent.glob("*.pyx")
     assert sorted(path.stem for path in sources) == list(threadmark_speed.MODULES)
+
+
+BROKEN = {
+    "an old contract": ('CONTRACT, MODULES = 1, ("plain",)', None, "another release"),
+    "a damaged file": ('CONTRACT, MODULES = 4, ("plain",)', b"not a library", "plain"),
+    "a package that raises": ('raise RuntimeError("not here")', None, "not here"),
+}
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_a_package_that_cannot_be_used_is_left_out_with_one_warning(what: str, tmp_path: Path) -> None:
+    text, library, reason = BROKEN[what]
+    package = tmp_path / "threadmark_speed"
+    package.mkdir()
+    (package / "__init__.py").write_text(text, encoding="utf-8")
+    (package / f"plain{EXTENSION_SUFFIXES[0]}").write_bytes(library or Path(plain.__file__).read_bytes())
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); {PRINTS}; print(c.IS_BROKEN, c.STATE)"
+    code += "; import threadmark; threadmark.open('memory:').close()"
+    environment = {name: value for name, value in os.environ.items() if name != compiled.SWITCH}
+    ran = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    in_use, state = ran.stdout.splitlines()
+    assert (in_use, state[:15]) == ("False", "True left out: ")
+    assert reason in state
+    assert ran.stderr.count("RuntimeWarning: threadmark-speed cannot be used and is left out") == 1

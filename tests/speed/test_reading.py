@@ -281,7 +281,7 @@ def test_rows_of_columns_are_those_of_the_reference(rows: list[tuple[Any, ...]])
 
 @given(some.lists(some.tuples(*[COLUMNS] * 13), min_size=1, max_size=4))
 def test_what_is_found_is_what_the_reference_finds(rows: list[tuple[Any, ...]]) -> None:
-    functions = reference.any_outline, reference.any_write_of, reference.from_text_column
+    functions = reference.any_outline, reference.any_write_of, reference.from_text_column, reference.as_number
     for with_head in (True, False):
         found = columns.found_of("thread", "ns", rows, with_head, *functions)
         with mock.patch.object(reference, "IN_USE", new=False):

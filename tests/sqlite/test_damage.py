@@ -2,7 +2,7 @@
 
 import random
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -97,11 +97,12 @@ def test_the_error_about_damaged_metadata_names_its_location(
     whole = database.serialize()
     database.execute("UPDATE threadmark_checkpoint SET metadata = ?", ('{"run_id":"r" x',))
     (thread_id, *_) = next(iter(expected))
-    operations: list[Callable[[], object]] = [lambda: saver.delete_for_runs(["r"]), lambda: saver.prune([thread_id])]
-    for operation in operations:
-        with pytest.raises(CorruptDataError) as caught:
-            operation()
-        assert "thread" in str(caught.value.location)
+    with pytest.raises(CorruptDataError) as caught:
+        saver.prune([thread_id])
+    assert "thread" in str(caught.value.location)
+    pruned = saver.delete_for_runs(["r"])
+    assert pruned.checkpoints == 0
+    assert [problem.location[:12] for problem in pruned.problems] == ["thread 'one'", "thread 'two'"]
     database.deserialize(whole)
 
 
@@ -167,11 +168,27 @@ def test_a_part_of_a_thread_whose_checkpoints_are_all_missing_is_a_problem(
     assert "newest checkpoint is missing" in problem.problem
 
 
-def test_a_time_of_a_listing_that_is_none_is_damage(database: sqlite3.Connection, saver: Saver) -> None:
+def test_a_thread_whose_time_is_no_number_is_listed_at_its_minute(database: sqlite3.Connection, saver: Saver) -> None:
     States(saver).save("said", 1)
+    whole = saver.thread("said")
     database.execute("UPDATE threadmark_head SET updated_at = x'00' WHERE thread_id = 'said'")
-    with pytest.raises(CorruptDataError, match="'said': a stored time is"):
-        saver.threads(limit=100)
+    said = saver.thread("said")
+    assert said is not None
+    assert whole is not None
+    assert said.updated == whole.updated.replace(second=0, microsecond=0)
+    assert said in saver.threads(limit=100).threads
+    assert ("damaged", "1 threads are listed at a wrong time") in [
+        (kind, what) for kind, _, what in saver.verify().problems
+    ]
+
+
+def test_a_thread_whose_creation_is_no_number_is_listed_as_damaged(database: sqlite3.Connection, saver: Saver) -> None:
+    saver.create_thread("made")
+    database.execute("UPDATE threadmark_thread SET created_at = 'x' WHERE thread_id = 'made'")
+    (made,) = [info for info in saver.threads(limit=100).threads if info.id == "made"]
+    assert made.problems == [("damaged", "thread 'made'", "a stored time is no number")]
+    with pytest.raises(CorruptDataError, match="'made': a stored time is no number"):
+        saver.thread("made")
 
 
 def test_what_an_earlier_release_left_of_a_deleted_thread_is_gone_when_it_begins_again(

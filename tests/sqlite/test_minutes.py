@@ -5,7 +5,6 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,8 +15,8 @@ from threadmark.program import play
 from threadmark.store import Change, CheckpointRow, Outline
 from threadmark.thread_store import ThreadPlace, ThreadRow, ThreadScope, thread_row
 from threadmark_conformance.engine import at, checkpoint, early_id
-from threadmark_sqlite import SqliteSaver, migrations
-from threadmark_sqlite.sql import connections, expressions, reports
+from threadmark_sqlite import SqliteSaver
+from threadmark_sqlite.sql import expressions, reports
 from threadmark_sqlite.store import SqliteStore
 
 STORE = SqliteStore()
@@ -40,34 +39,23 @@ def _updates() -> Updates:
     return {f"t{number}": (chance.choice(moments), chance.choice(("ada", None))) for number in range(THREADS)}
 
 
-def _fill_format_4(database: sqlite3.Connection, updates: Updates) -> None:
-    """Make the tables of the format before minutes, with these threads."""
-    for migration in migrations.MIGRATIONS[:4]:
-        for statement in migration.statements:
-            database.execute(statement)
-        database.execute(connections.RECORD_MIGRATION, (migration.number, migration.name, ""))
-    database.execute(connections.SET_APPLICATION_ID)
-    database.execute(connections.SET_FORMAT.format(number=4))
-    for thread_id, (updated, owner) in updates.items():
-        database.execute(
-            "INSERT INTO threadmark_thread (thread_id, epoch, live, created_at, owner, checksum)"
-            " VALUES (?, 1, 1, 1, ?, ?)",
-            (thread_id, owner, thread_row(ThreadRow(thread_id, 1, owner)).check or None),
-        )
-        database.execute(
-            "INSERT INTO threadmark_head (thread_id, ns, newest, checkpoints, updated_at, owner)"
-            " VALUES (?, '', '', 0, ?, ?), (?, 'child:1', '1', 0, 1, NULL)",
-            (thread_id, updated, owner, thread_id),
-        )
-    database.execute("INSERT INTO threadmark_thread (thread_id, epoch, live, created_at) VALUES ('deleted', 1, 0, 1)")
-
-
 @pytest.fixture
 def filled(connection: sqlite3.Connection) -> sqlite3.Connection:
-    """A database that was brought to the present format with its threads."""
-    _fill_format_4(connection, _updates())
+    """A database with these threads, one that was deleted, and a head of another namespace for each."""
     with SqliteSaver(connection) as saver:
         saver.setup()
+    for thread_id, (updated, owner) in _updates().items():
+        connection.execute(
+            "INSERT INTO threadmark_thread (thread_id, epoch, live, created_at, owner, checksum, minute)"
+            " VALUES (?, 1, 1, 1, ?, ?, ?)",
+            (thread_id, owner, thread_row(ThreadRow(thread_id, 1, owner)).check or None, updated // MINUTE),
+        )
+        connection.execute(
+            "INSERT INTO threadmark_head (thread_id, ns, newest, checkpoints, updated_at)"
+            " VALUES (?, '', '', 0, ?), (?, 'child:1', '1', 0, 1)",
+            (thread_id, updated, thread_id),
+        )
+    connection.execute("INSERT INTO threadmark_thread (thread_id, epoch, live, created_at) VALUES ('deleted', 1, 0, 1)")
     return connection
 
 
@@ -165,26 +153,4 @@ def test_verify_notices_a_thread_in_another_minute(filled: sqlite3.Connection) -
         assert saver.verify().problems == []
         filled.execute("UPDATE threadmark_thread SET minute = minute + 1 WHERE thread_id IN ('t1', 't2')")
         (problem,) = saver.verify().problems
-        assert problem.problem == "2 threads are listed at a wrong time of their last update"
-
-
-OF_FORMAT_4 = (
-    "SELECT number, epoch, owner, expires_at FROM threadmark_thread AS t WHERE t.thread_id = 't1'",
-    "SELECT c.rank FROM threadmark_thread AS t CROSS JOIN threadmark_checkpoint AS c ON c.thread = t.number",
-    "SELECT w.idx FROM threadmark_thread AS t CROSS JOIN threadmark_write AS w ON w.thread = t.number",
-    "UPDATE threadmark_head SET owner = 'ada' WHERE thread_id = 't1' AND ns = ''",
-)
-"""What a process of an earlier release does first when it puts or reads, in parts."""
-
-
-@pytest.mark.parametrize("statement", OF_FORMAT_4)
-def test_a_process_of_an_earlier_release_neither_reads_nor_writes(statement: str, tmp_path: Path) -> None:
-    with closing(sqlite3.connect(tmp_path / "threads.db", isolation_level=None)) as earlier:
-        earlier.execute(connections.WRITE_AHEAD_LOG)
-        _fill_format_4(earlier, _updates())
-        earlier.execute(statement)
-        with SqliteSaver(tmp_path / "threads.db") as saver:
-            saver.setup()
-            with pytest.raises(sqlite3.OperationalError, match="no such column"):
-                earlier.execute(statement)
-            assert len(saver.threads(limit=2 * THREADS).threads) == THREADS
+        assert problem.problem == "2 threads are listed at a wrong time"

@@ -17,6 +17,7 @@ from typing import Any
 import aiosqlite
 import pytest
 
+import sqlite_next_format
 from patience import wait_until
 from sqlite_file import looking_at
 from threadmark import ConfigError, StoreError
@@ -26,7 +27,6 @@ from threadmark_sqlite import SqliteSaver
 from threadmark_sqlite.steps import Query
 
 LOGGER = "threadmark.sqlite"
-STORED = Path(__file__).parents[1] / "stored"
 SLOW = 0.2
 """Seconds from which on a transaction is told."""
 
@@ -68,7 +68,7 @@ def test_new_tables_are_told_once(tmp_path: Path, lines: Callable[..., list[str]
             run(lambda: store(saver))
             run(lambda: saver.get(at("thread")))
     (line,) = lines(logging.INFO)
-    assert re.fullmatch(rf"SQLite database {str(path)!r}: made the tables of format 5 in \d+\.\d+ s", line)
+    assert re.fullmatch(rf"SQLite database {str(path)!r}: made the tables of format 1 in \d+\.\d+ s", line)
 
 
 def test_new_tables_are_told_for_a_database_in_memory_and_for_asyncio(
@@ -87,19 +87,26 @@ def test_new_tables_are_told_for_a_database_in_memory_and_for_asyncio(
     asyncio.run(body())
     found = lines(logging.INFO)
     assert [line.partition(" in ")[0].rpartition("/")[2] for line in found] == [
-        "SQLite database ':memory:': made the tables of format 5",
-        "threads.db': made the tables of format 5",
-        "another.db': made the tables of format 5",
+        "SQLite database ':memory:': made the tables of format 1",
+        "threads.db': made the tables of format 1",
+        "another.db': made the tables of format 1",
     ]
 
 
-def test_a_migration_is_told_with_its_formats_and_its_duration(tmp_path: Path, lines: Callable[..., list[str]]) -> None:
+def test_a_migration_is_told_with_its_formats_and_its_duration(
+    tmp_path: Path, lines: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "threads.db"
-    shutil.copy(STORED / "sqlite-1.sqlite", path)
     with SqliteSaver(path) as saver:
-        assert list(saver.list(None))
+        saver.setup()
+    lines(logging.INFO)
+    sqlite_next_format.install(monkeypatch)
+    with SqliteSaver(path) as saver:
+        assert not list(saver.list(None))
     (line,) = lines(logging.INFO)
-    assert re.fullmatch(rf"SQLite database {str(path)!r}: migrated from format 1 to 5 in \d+\.\d+ s", line)
+    assert re.fullmatch(
+        rf"SQLite database {str(path)!r}: migrated from format 1 to {sqlite_next_format.NUMBER} in \d+\.\d+ s", line
+    )
 
 
 def let_go_late(saver: SqliteSaver, other: sqlite3.Connection) -> None:

@@ -2,7 +2,8 @@
 
     PYTHONPATH=tests python tests/stored/make.py
 
-Run it once for each format, when that is released; the file of an older format is never written anew.
+Run it once for each format, when that is released; the file of an older format is never written again. Until format 1
+is released, delete its files and run this when you change the stored form.
 """
 
 from collections.abc import Iterator

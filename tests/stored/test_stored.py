@@ -11,12 +11,14 @@ from typing import Any
 import psycopg
 import pytest
 
+import sqlite_next_format
 from damage import fill
 from postgres.cluster import shared
+from sqlite_file import looking_at
 from stored.make import ABOUT, COPIED, ENTRY, REPLICA
 from threadmark import MemorySaver, Saver, StoreError
 from threadmark.program import Program, Transaction
-from threadmark.replica_store import Replica, ReplicaStore
+from threadmark.replica_store import ReplicaStore
 from threadmark_conformance.engine import at, checkpoint
 from threadmark_postgres import PostgresSaver
 from threadmark_postgres import migrations as postgres_migrations
@@ -26,10 +28,6 @@ from threadmark_sqlite import migrations as sqlite_migrations
 FOLDER = Path(__file__).parent
 SQLITE = sorted(FOLDER.glob("*.sqlite"))
 POSTGRES = sorted(FOLDER.glob("*.sql"))
-FIRST_WITH_ABOUT = {"sqlite": 3, "postgres": 4}
-FIRST_WITH_REPLICATION = {"sqlite": 4, "postgres": 5}
-FIRST_WITH_WRITE_ONLY = {"sqlite": 3, "postgres": 3}
-"""Files of earlier formats have no thread that nothing but a write was stored for."""
 
 
 @contextmanager
@@ -68,28 +66,23 @@ def test_an_old_database_reads_as_it_was_written(stored: Path, schema: str | Non
 
 @pytest.mark.parametrize("stored", [*SQLITE, *POSTGRES], ids=lambda path: path.stem)
 def test_the_threads_of_an_old_database_are_listed(stored: Path, tmp_path: Path) -> None:
-    kind, number = stored.stem.split("-")
-    write_only = ["only a write"] * (int(number) >= FIRST_WITH_WRITE_ONLY[kind])
     with opened(stored, tmp_path, schema="stored") as saver:
         for thread_id, ns in (("subgraph only", "child:1"), ("new", "")):
             saver.put(at(thread_id, ns), checkpoint({"turn": 1}), {}, {"turn": 1})
         listed = saver.threads().threads
-        assert [thread.id for thread in listed] == ["new", "subgraph only", *write_only, "two", "one"]
+        assert [thread.id for thread in listed] == ["new", "subgraph only", "only a write", "two", "one"]
         for thread in listed[-2:]:
             newest = saver.get_tuple(at(thread.id))
             assert newest is not None
             assert (thread.newest, thread.checkpoints, thread.namespaces) == (newest.checkpoint["id"], 12, 2)
             assert thread.bytes == saver.stats(thread.id).bytes_stored
             assert thread.updated > thread.created
-        assert all(thread.updated == thread.created for thread in listed if thread.id in write_only)
+        assert all(thread.updated == thread.created for thread in listed if thread.id == "only a write")
 
 
 @pytest.mark.parametrize("stored", [*SQLITE, *POSTGRES], ids=lambda path: path.stem)
 def test_what_is_set_of_an_old_thread_comes_back(stored: Path, tmp_path: Path) -> None:
-    kind, number = stored.stem.split("-")
     with opened(stored, tmp_path, schema="stored") as saver:
-        if int(number) < FIRST_WITH_ABOUT[kind]:
-            saver.update_thread("one", **ABOUT)
         found = saver.thread("one")
         assert found is not None
         assert {name: getattr(found, name) for name in ABOUT} == ABOUT
@@ -104,17 +97,13 @@ def test_an_old_database_can_become_one_of_a_pair(stored: Path, tmp_path: Path) 
         copied = yield from store.copied(["deleted"])
         return replica, copied, (yield from store.summaries("one", 9)), (yield from store.outbox(None, 9)), position
 
-    kind, number = stored.stem.split("-")
-    is_replicated = int(number) >= FIRST_WITH_REPLICATION[kind]
     with opened(stored, tmp_path, schema="stored") as saver:
         store = saver._store
         assert isinstance(store, ReplicaStore)
         found = saver._driver.run(Transaction(partial(program, store), writes=True))
         replica, copied, summaries, outbox, position = found
-        assert replica == (REPLICA if is_replicated else Replica(0, ""))
-        assert copied == ({"deleted": COPIED} if is_replicated else {})
-        old = [("deleted", ENTRY)] * is_replicated
-        assert [(entry.thread_id, entry.body) for entry in outbox] == [*old, ("one", b"new entry")]
+        assert (replica, copied) == (REPLICA, {"deleted": COPIED})
+        assert [(entry.thread_id, entry.body) for entry in outbox] == [("deleted", ENTRY), ("one", b"new entry")]
         assert outbox[-1].position == position
         (two,) = [each for each in summaries if each.thread_id == "two"]
         newest = saver.get_tuple(at("two"))
@@ -123,23 +112,30 @@ def test_an_old_database_can_become_one_of_a_pair(stored: Path, tmp_path: Path) 
         assert saver.verify().problems == []
 
 
-@pytest.mark.parametrize("stored", SQLITE, ids=lambda path: path.stem)
-def test_a_script_brings_an_old_file_to_the_tables_of_a_new_one(stored: Path, tmp_path: Path) -> None:
-    old, new = Path(shutil.copy(stored, tmp_path / "old.db")), tmp_path / "new.db"
-    for path, script in ((old, ddl(since=int(stored.stem[-1]))), (new, ddl())):
+def test_a_script_brings_a_file_of_an_earlier_format_to_the_tables_of_a_new_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, new = tmp_path / "old.db", tmp_path / "new.db"
+    with SqliteSaver(old) as saver:
+        fill(saver)
+    sqlite_next_format.install(monkeypatch)
+    for path, script in ((old, ddl(since=sqlite_next_format.NUMBER - 1)), (new, ddl())):
         with closing(sqlite3.connect(path, isolation_level=None)) as connection:
             connection.executescript(script)
     assert _tables(old) == _tables(new)
     with SqliteSaver(old) as saver, closing(sqlite3.connect(f"file:{old}?mode=ro", uri=True)) as connection:
         with SqliteSaver(connection) as reader:
             assert len(list(reader.list(None))) == len(list(saver.list(None))) > 0
-        report = saver.report()
-        assert (report.format, report.other_tables) == (sqlite_migrations.CURRENT, ())
+        assert saver.report().format == sqlite_next_format.NUMBER
 
 
-@pytest.mark.parametrize("stored", SQLITE[:-1], ids=lambda path: path.stem)
-def test_a_file_of_an_old_format_cannot_be_read_until_somebody_has_written_to_it(stored: Path, tmp_path: Path) -> None:
-    path = shutil.copy(stored, tmp_path)
+def test_a_file_of_an_earlier_format_cannot_be_read_until_it_was_migrated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "old.db"
+    with SqliteSaver(path) as saver:
+        fill(saver)
+    sqlite_next_format.install(monkeypatch)
     url = f"sqlite:///{path}?mode=ro"
     with SqliteSaver.from_url(url) as saver, pytest.raises(StoreError, match="has no tables of this release to read"):
         list(saver.list(None))
@@ -147,6 +143,8 @@ def test_a_file_of_an_old_format_cannot_be_read_until_somebody_has_written_to_it
         saver.setup()
     with SqliteSaver.from_url(url) as saver:
         assert list(saver.list(None))
+    with looking_at(path) as connection:
+        assert connection.execute("SELECT DISTINCT made_up FROM threadmark_thread").fetchall() == [(7,)]
 
 
 def _tables(path: Path) -> dict[str, set[tuple[Any, ...]]]:
@@ -164,5 +162,4 @@ def _tables(path: Path) -> dict[str, set[tuple[Any, ...]]]:
 
 def test_there_is_a_database_of_every_format() -> None:
     assert [path.stem for path in SQLITE] == [f"sqlite-{n + 1}" for n in range(sqlite_migrations.CURRENT)]
-    # Those before the third were never released.
-    assert [path.stem for path in POSTGRES] == [f"postgres-{n}" for n in range(3, postgres_migrations.CURRENT + 1)]
+    assert [path.stem for path in POSTGRES] == [f"postgres-{n + 1}" for n in range(postgres_migrations.CURRENT)]

@@ -6,6 +6,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from threadmark import compiled
 from threadmark_cli.output.quantities import bytes_text
 
 Level = Literal["ok", "warning", "fault"]
@@ -46,6 +47,10 @@ def of_packages() -> Iterator[Finding]:
     missing = [f"{name}, which {what}" for name, what in _EXTRAS.items() if _version(name) is None]
     for each in missing:
         yield Finding("packages", "ok", f"not installed: {each}")
+    if _version("threadmark-speed") is not None:
+        level: Level = "fault" if compiled.IS_BROKEN else "ok"
+        way_out = "install threadmark-speed again, in the version of threadmark" if compiled.IS_BROKEN else ""
+        yield Finding("packages", level, f"the compiled part is {compiled.STATE}", way_out)
 
 
 def of_file(path: Path) -> Iterator[Finding]:

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import click
+
 from threadmark import ConfigError, SaverProtocol
 from threadmark_cli.exits import DatabaseError
 from threadmark_cli.keyring_file import read_keyring
@@ -48,6 +50,11 @@ class Session:
                 raise DatabaseError(f"{self.shown_url} has no tables of Threadmark: is it the right database?")
             saver = opened if write else opened.without_classes()
             yield saver if self.settings.owner is None else saver.for_owner(self.settings.owner)
+
+    def expect_no_owner(self) -> None:
+        """Raise UsageError with --owner, for a command that is about the whole database."""
+        if self.settings.owner is not None:
+            raise click.UsageError("Every thread is copied, whoever it belongs to: leave --owner out.")
 
     def saver_options(self) -> dict[str, Any]:
         """Return the options that the saver is opened with."""

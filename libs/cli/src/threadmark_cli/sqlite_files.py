@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
 
+from threadmark.bounded_sqlite import BoundedConnection, expect_plain_tables
 from threadmark_cli import sql
 
 T = TypeVar("T")
@@ -44,11 +45,13 @@ def read_file(path: Path, work: Callable[[sqlite3.Connection], T]) -> T:
 
 def _once(path: Path, work: Callable[[sqlite3.Connection], T], how: str) -> T:
     uri = f"file:{quote(str(path.absolute()))}?{how}"
-    with closing(sqlite3.connect(uri, uri=True, isolation_level=None, timeout=_TIMEOUT)) as connection:
+    with closing(BoundedConnection(uri, uri=True, isolation_level=None, timeout=_TIMEOUT)) as connection:
+        connection.bound(str(path))
         connection.text_factory = lambda text: text.decode("utf-8", "surrogateescape")
         connection.row_factory = sqlite3.Row
         connection.execute(sql.BEGIN_READ)
         connection.execute(sql.READ_ANYTHING).fetchall()
+        expect_plain_tables(connection, ("checkpoints", "writes"), str(path))
         return work(connection)
 
 

@@ -1,13 +1,14 @@
 """A store around another store that records each change of a thread in the outbox, and remembers what was called."""
 
-from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar, cast
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
 
+from threadmark.forwarding import ForwardingStore
 from threadmark.memory.driver import MemoryDriver
 from threadmark.memory.store import MemoryStore
 from threadmark.program import Program, Transaction
-from threadmark.replica_store import ReplicaStore
-from threadmark.store import ANYONE, Added, Change, Store, was_added
+from threadmark.store import ANYONE, Added, Change, CheckpointRow, Key, Store, was_added
+from threadmark.thread_store import ThreadRow
 
 T = TypeVar("T")
 
@@ -64,7 +65,7 @@ class Recording:
 
     def store(self, store: Store) -> Store:
         """Return a store that answers like another one, and gives each change an entry."""
-        return cast("Store", _RecordingStore(store, self))  # it has whatever the other one has
+        return _RecordingStore(store, self)
 
 
 def _anyway(change: Change) -> Change:
@@ -72,18 +73,28 @@ def _anyway(change: Change) -> Change:
     return change._replace(epoch=None, token=ANYONE, expects=None, sorts_last=False, term=None, entry=None)
 
 
-class _RecordingStore:
+class _RecordingStore(ForwardingStore):
     def __init__(self, store: Store, recording: Recording) -> None:
-        self._store = cast("ReplicaStore", store)
+        super().__init__(store)
         self._recording = recording
 
-    def __getattr__(self, name: str) -> Any:
-        method: Callable[..., Program[Any]] = getattr(self._store, name)
-        if name in ("add", "replace"):
-            return lambda change: self._change(name, method, change)
-        if name in _OTHERS:
-            return lambda *args: self._other(name, method, args)
-        return method
+    def add(self, change: Change) -> Program[Added]:
+        return self._change("add", self._store.add, change)
+
+    def replace(self, change: Change) -> Program[Added]:
+        return self._change("replace", self._store.replace, change)
+
+    def rewrite(self, thread_id: str, rows: Sequence[CheckpointRow]) -> Program[None]:
+        return self._other("rewrite", self._store.rewrite, thread_id, rows)
+
+    def remove(self, thread_id: str, keys: Sequence[Key], segments: Sequence[bytes]) -> Program[int]:
+        return self._other("remove", self._store.remove, thread_id, keys, segments)
+
+    def drop(self, thread_id: str, now: int) -> Program[None]:
+        return self._other("drop", self._store.drop, thread_id, now)
+
+    def set_thread(self, row: ThreadRow) -> Program[None]:
+        return self._other("set_thread", self._store.set_thread, row)
 
     def _change(self, name: str, method: Callable[..., Program[Added]], change: Change) -> Program[Added]:
         recording, body = self._recording, self._body(name)
@@ -92,7 +103,7 @@ class _RecordingStore:
         recording.calls.append(Call(name, (change,), added, body))
         return added
 
-    def _other(self, name: str, method: Callable[..., Program[Any]], args: tuple[Any, ...]) -> Program[Any]:
+    def _other(self, name: str, method: Callable[..., Program[Any]], *args: Any) -> Program[Any]:
         recording, body = self._recording, self._body(name)
         answer = yield from method(*args)
         thread_id = args[0] if isinstance(args[0], str) else args[0].thread_id
@@ -101,4 +112,5 @@ class _RecordingStore:
         return answer
 
     def _body(self, name: str) -> bytes:
-        return f"{len(self._recording.calls)}: {name}".encode()
+        made = sum(call.is_made_change or call.method in _OTHERS for call in self._recording.calls)
+        return f"{made}: {name}".encode()

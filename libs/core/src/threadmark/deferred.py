@@ -30,8 +30,9 @@ class StoreCall(Step):
 
 
 class _DeferredStore:
-    longest_pack = None
-    """As in `Store`. Which backend will answer is not known here."""
+    def __init__(self, longest_pack: int | None) -> None:
+        self.longest_pack = longest_pack
+        """As in `Store`, of the backend that will answer with the least."""
 
     def __getattr__(self, method: str) -> Callable[..., Program[Any]]:
         if method.startswith("_"):
@@ -43,9 +44,12 @@ def _ask(method: str, /, *args: Any, **kwargs: Any) -> Program[Any]:
     return (yield StoreCall(method, args, kwargs))
 
 
-def deferred_store() -> Store:
-    """Return a store whose programs yield `StoreCall`s."""
-    return cast("Store", _DeferredStore())  # every operation of a Store is a method that returns a program
+def deferred_store(*stores: Store) -> Store:
+    """Return a store whose programs yield `StoreCall`s, which one of these stores will answer."""
+    limits = [limit for store in stores if isinstance(limit := store.longest_pack, int)]
+    return cast(
+        "Store", _DeferredStore(min(limits, default=None))
+    )  # every operation of a Store is a method that returns a program
 
 
 def is_deferred(store: Store) -> bool:

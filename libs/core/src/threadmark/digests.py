@@ -27,6 +27,11 @@ KEY_SIZE = 12
 VALUE_DIGEST_SIZE = 16
 """The length of a value's digest."""
 
+NOT_SEALED = b"not sealed"
+"""Stands for the check of a row that was stored without a keyring, where there is one."""
+
+HOW_TO_SEAL = "reencrypt(plain='seal') seals what was stored without a keyring"
+
 CHECK_SIZE = 12
 """The length of a row's check."""
 

@@ -66,10 +66,17 @@ class Header(NamedTuple):
                 versions,
                 {channel: Stored.from_bytes(body) for channel, body in values.items()},
                 plain,
-                Encoded(*rest) if rest else None,
+                None if rest is None else _expect_encoded(rest),
             )
-        except (ValueError, TypeError, AttributeError, MemoryError) as error:
+        except (ValueError, TypeError, AttributeError, LookupError, MemoryError) as error:
             raise CorruptDataError("its header cannot be read") from error
+
+
+def _expect_encoded(rest: Any) -> Encoded:
+    tag, data = rest
+    if not (type(tag) is str and type(data) is bytes):
+        raise CorruptDataError("its header cannot be read")
+    return Encoded(tag, data)
 
 
 def split_fields(
@@ -96,7 +103,12 @@ def split_fields(
 def joined_fields(header: Header, serde: Serializer) -> dict[str, Any]:
     """Return the fields that `split_fields` was given."""
     plain = plain_fields(header)
-    return plain if header.rest is None else {**plain, **serde.loads_typed(header.rest)}
+    if header.rest is None:
+        return plain
+    rest = serde.loads_typed(header.rest)
+    if not isinstance(rest, dict):
+        raise CorruptDataError("its other fields cannot be read")
+    return {**plain, **rest}
 
 
 def plain_fields(header: Header) -> dict[str, Any]:

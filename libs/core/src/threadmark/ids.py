@@ -7,6 +7,7 @@ store the 16 bytes of a UUID.
 import secrets
 import threading
 import time
+from collections.abc import Iterable
 
 from threadmark.forks import begin_anew_after_fork
 
@@ -55,6 +56,18 @@ def time_of_id(checkpoint_id: str) -> int | None:
         return None
     ticks = int(checkpoint_id[:8] + checkpoint_id[9:13] + checkpoint_id[15:18], 16)
     return (ticks - _GREGORIAN_OFFSET) // 10
+
+
+def deleted_up_to(ids: Iterable[str], now: int) -> str:
+    """Return the greatest id that may belong to a thread that is deleted now, and had these ids.
+
+    A run that still goes on may have made an id that no row has yet; it is not greater than one of this moment. Ids
+    that tell no time are only compared with those that the thread had.
+    """
+    greatest = max(ids, default="")
+    if greatest and time_of_id(greatest) is None:
+        return greatest
+    return max(greatest, uuid6_text(now * 10 + _GREGORIAN_OFFSET + 9, 2**62 - 1))
 
 
 def packed_uuid(text: str) -> bytes | None:

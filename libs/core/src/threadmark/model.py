@@ -80,10 +80,19 @@ class Pruned(NamedTuple):
     writes: int
     segments: int
     bytes: int
+    problems: Sequence["Problem"] = ()
+    """The threads that are damaged. They were left as they are, and not counted."""
 
     def plus(self, other: "Pruned") -> "Pruned":
         """Both together."""
-        return Pruned(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
+        return Pruned(
+            self.threads + other.threads,
+            self.checkpoints + other.checkpoints,
+            self.writes + other.writes,
+            self.segments + other.segments,
+            self.bytes + other.bytes,
+            (*self.problems, *other.problems),
+        )
 
 
 class Problem(NamedTuple):
@@ -152,7 +161,8 @@ class ThreadInfo(NamedTuple):
     extracted: Mapping[str, Any]
     """The parts of its newest state that `threads(extract=...)` asked for, by their names; None where there is none."""
     problems: Sequence["Problem"]
-    """Why a part that was asked for could not be read. It is left out of `extracted` then."""
+    """What could not be read: a part that was asked for, which `extracted` then lacks, or the thread's own row; owner,
+    title, metadata and expiry are then left out."""
 
 
 class ThreadPage(NamedTuple):

@@ -4,14 +4,14 @@ Nothing of the saver above knows of it, so that no method can be reached around 
 another owner is answered as if there were none. Where the owner is not part of the one question that a method asks
 (`add`, `find`, and the listings), it is asked for first, in the same transaction.
 
-Of sealed rows it is asked for there as well, and proven: whoever can change the database, and has no key, gives nobody
-a thread. That is one more statement for each `add` and `find`.
+Of sealed rows the owner is proven by the thread's row (`SealedStore.for_owner`): whoever can change the database,
+and has no key, gives nobody a thread. That is one more statement for each `add` and `find`.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from threadmark.errors import CorruptDataError, ThreadNotFoundError
+from threadmark.errors import ThreadNotFoundError
 from threadmark.program import Program
 from threadmark.store import (
     Added,
@@ -34,7 +34,7 @@ from threadmark.thread_store import (
     ThreadRow,
     ThreadScope,
     beginning,
-    is_sound_thread,
+    expect_sound_thread,
 )
 
 T = TypeVar("T")
@@ -46,30 +46,22 @@ _PAGE = 256
 class OwnedStore(Store):
     """Another store, as far as it belongs to one owner."""
 
-    def __init__(self, store: Store, owner: str, *, proves_owners: bool = False) -> None:
+    def __init__(self, store: Store, owner: str) -> None:
         self._store = store
         self._owner = owner
-        self._proves_owners = proves_owners
 
     def find(
         self, thread_id: str, ns: str, checkpoint_id: str | None, held: Callable[[], str | None] = nothing_held
     ) -> Program[Found | None]:
         found = yield from self._store.find(thread_id, ns, checkpoint_id, held)
-        if found is None or found.owner != self._owner:
-            return None
-        yield from self._prove_owner(thread_id)
-        return found
+        return found if found is not None and found.owner == self._owner else None
 
     def segments(self, thread_id: str, keys: Sequence[bytes]) -> Program[dict[bytes, bytes]]:
         return self._if_own(thread_id, lambda: self._store.segments(thread_id, keys), {})
 
     def newest(self, thread_ids: Sequence[str], ns: str) -> Program[dict[str, Found]]:
         found = yield from self._store.newest(thread_ids, ns)
-        own = {thread_id: each for thread_id, each in found.items() if each.owner == self._owner}
-        if not self._proves_owners:
-            return own
-        proven = yield from self._own(own)
-        return {thread_id: own[thread_id] for thread_id in proven}
+        return {thread_id: each for thread_id, each in found.items() if each.owner == self._owner}
 
     def segments_of(self, wanted: Mapping[str, Collection[bytes]]) -> Program[dict[str, dict[bytes, bytes]]]:
         own = yield from self._own(wanted)
@@ -79,8 +71,6 @@ class OwnedStore(Store):
         return self._store.page(scope._replace(owner=self._owner), after, limit)
 
     def page_of_rows(self, scope: Scope, after: Outline | None, limit: int) -> Program[list[CheckpointRow] | None]:
-        if self._proves_owners:  # as `rows` does, thread by thread
-            return (yield from super().page_of_rows(scope, after, limit))
         return (yield from self._store.page_of_rows(scope._replace(owner=self._owner), after, limit))
 
     def rows(self, thread_id: str, keys: Sequence[Key]) -> Program[list[CheckpointRow]]:
@@ -100,12 +90,10 @@ class OwnedStore(Store):
         return epoch if (yield from self._is_own(thread_id)) else None
 
     def add(self, change: Change) -> Program[Added]:
-        yield from self._prove_owner(change.thread_id)
-        return (yield from self._store.add(self._as_owner(change)))
+        return self._store.add(self._as_owner(change))
 
     def replace(self, change: Change) -> Program[Added]:
-        yield from self._prove_owner(change.thread_id)
-        return (yield from self._store.replace(self._as_owner(change)))
+        return self._store.replace(self._as_owner(change))
 
     def rewrite(self, thread_id: str, rows: Sequence[CheckpointRow]) -> Program[None]:
         yield from self._expect_own(thread_id)
@@ -218,18 +206,8 @@ class OwnedStore(Store):
         """Whether a thread is the owner's. Raises CorruptDataError where its row is not what was written."""
         if outline.row.owner != self._owner:
             return False
-        if not is_sound_thread(outline.row):
-            raise CorruptDataError(
-                "its owner, title, metadata or expiry is not what was written: `update_thread` with all four of them, "
-                "of the saver that this is a view of, writes them anew",
-                f"thread {outline.row.thread_id!r}",
-            )
+        expect_sound_thread(outline.row)
         return True
-
-    def _prove_owner(self, thread_id: str) -> Program[None]:
-        """Raise CorruptDataError where somebody without the key may have made the thread the owner's."""
-        if self._proves_owners:
-            yield from self._is_own(thread_id)
 
     def _is_own(self, thread_id: str) -> Program[bool]:
         """Whether a thread is there and the owner's. Raises CorruptDataError where its row is not what was written."""

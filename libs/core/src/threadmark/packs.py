@@ -5,7 +5,6 @@ Each row costs its key, its check and its places in the database, which is more 
 stays: a pack is never changed, and where a task writes again, what it had not written yet is stored in rows of its own.
 Where a backend has a limit (`Store.longest_pack`) a batch has several packs, of which the first decides whether it is
 the task's first. Of two packs that hold the same write the one with the smaller index counts, which is the older one.
-Databases of earlier formats have nothing but such rows.
 
 Like any stored value, a pack begins with keys of its segments, so that a backend can bring them along without reading
 it. Where it has more than a byte can count, the others are asked for.

@@ -1,38 +1,38 @@
 """The rows of threads, sealed: title and metadata are encrypted where metadata is, owner and expiry stay readable.
 
 What is sealed stands in the row's check, which is sealed in any case: so nobody without the key gives a thread another
-owner. A row in which nothing was ever set has no check and is not sealed.
+owner. It names the thread's incarnation (`incarnations.py`), without which no other row of the thread opens.
 """
 
 from collections.abc import Sequence
 
 import msgpack
 
+from threadmark.digests import CHECK_SIZE, HOW_TO_SEAL, NOT_SEALED
 from threadmark.errors import CorruptDataError
+from threadmark.forwarding import ForwardingStore
+from threadmark.incarnations import Incarnation, KnownIncarnations
 from threadmark.program import Program
-from threadmark.sealing import Keyring
-from threadmark.store import Store
+from threadmark.sealing import Keyring, incarnation_of
+from threadmark.store import Scope
 from threadmark.thread_store import (
     Beginning,
-    LeaseRow,
-    ThreadCounts,
     ThreadOutline,
     ThreadPlace,
     ThreadRow,
     ThreadScope,
-    ThreadStore,
 )
 
 NOT_OPENED = b"not opened"
 """Stands for the check of a row that does not open."""
 
 
-class SealedThreadStore(ThreadStore):
+class SealedThreadStore(ForwardingStore):
     """The operations on threads of another store, their rows sealed with a keyring."""
 
-    _store: Store
     _keyring: Keyring
     _seal_metadata: bool
+    _known: KnownIncarnations
 
     def thread(self, thread_id: str) -> Program[ThreadOutline | None]:
         found = yield from self._store.thread(thread_id)
@@ -43,7 +43,21 @@ class SealedThreadStore(ThreadStore):
         return [self._open_thread(outline) for outline in found]
 
     def set_thread(self, row: ThreadRow) -> Program[None]:
-        return self._store.set_thread(self._seal_thread(row))
+        """Seal it for the thread's incarnation.
+
+        If it takes the thread from an owner, the epoch ends: a change that was sealed before is sealed again. A thread
+        without an owner is in nobody's view, so its row may be put back.
+        """
+        before = yield from self._store.thread(row.thread_id)
+        incarnation = self._incarnation_in(before)
+        is_taken = before is None or incarnation is None or before.row.owner not in (None, row.owner)
+        if incarnation is None:
+            incarnation = (yield from self._newest_incarnation(row.thread_id)) or Incarnation.begun()
+        if is_taken:
+            incarnation = incarnation.next_owner()
+            epoch = yield from self._store.remove(row.thread_id, (), ())
+            self._known.note(row.thread_id, epoch, incarnation, is_committed=False)
+        yield from self._store.set_thread(self._seal_thread(row, incarnation))
 
     def thread_page(
         self, scope: ThreadScope, after: ThreadPlace | None, offset: int, limit: int
@@ -53,71 +67,75 @@ class SealedThreadStore(ThreadStore):
         found = yield from self._store.thread_page(scope, after, offset, limit)
         return [self._open_thread(outline) for outline in found]
 
-    def count_threads(self, scope: ThreadScope) -> Program[int]:
-        return self._store.count_threads(scope)
-
-    def thread_counts(self, thread_ids: Sequence[str]) -> Program[list[ThreadCounts]]:
-        return self._store.thread_counts(thread_ids)
-
-    def lock_lease(self, thread_id: str) -> Program[LeaseRow]:
-        return self._store.lock_lease(thread_id)
-
-    def set_lease(self, thread_id: str, lease: LeaseRow) -> Program[LeaseRow]:
-        return self._store.set_lease(thread_id, lease)
-
-    def renew_lease(self, thread_id: str, token: int, left: int) -> Program[bool]:
-        return self._store.renew_lease(thread_id, token, left)
-
-    def lease(self, thread_id: str) -> Program[LeaseRow | None]:
-        return self._store.lease(thread_id)
-
-    def reseal_thread(self, thread_id: str, *, plain: bool) -> Program[int]:
-        """Seal the row of a locked thread again where another key sealed it. Returns how many rows that were."""
+    def reseal_thread(self, thread_id: str, epoch: int, *, plain: bool) -> Program[int]:
+        """Seal the row of a locked thread again if another key sealed it. Returns how many rows that were."""
         found = yield from self._store.thread(thread_id)
-        if found is None or not found.row.check or self._keyring.is_current(found.row.check):
+        if found is None:
             return 0
-        try:
-            opened = self._opened(found.row)
-        except CorruptDataError:
-            if not plain:
-                raise
-            opened = found.row
-        yield from self.set_thread(opened)
+        row = found.row
+        if len(row.check) > CHECK_SIZE:
+            is_open = self._seal_metadata and (row.title is not None or row.metadata is not None)
+            if self._keyring.is_current(row.check) and not is_open:
+                return 0
+            row, incarnation = self._opened(row)
+        elif plain:
+            incarnation = Incarnation.begun()
+        else:
+            raise CorruptDataError(f"the thread's row is not sealed: {HOW_TO_SEAL}")
+        self._known.note(thread_id, epoch, incarnation, is_committed=False)
+        yield from self._store.set_thread(self._seal_thread(row, incarnation))
         return 1
 
-    def _seal_beginning(self, thread_id: str, beginning: Beginning) -> Beginning:
-        if not beginning.check:
-            return beginning
-        return beginning._replace(check=self._sealed(thread_id, beginning.check, None, None))
+    def _incarnation_in(self, outline: ThreadOutline | None) -> Incarnation | None:
+        """Return the incarnation that a stored thread's row names, None if there is no such row that opens."""
+        try:
+            return None if outline is None else self._opened(outline.row)[1]
+        except CorruptDataError:
+            return None
 
-    def _seal_thread(self, row: ThreadRow) -> ThreadRow:
-        if not row.check:
-            return row
+    def _newest_incarnation(self, thread_id: str) -> Program[Incarnation | None]:
+        """Return that of the newest checkpoint, for a thread whose own row is damaged."""
+        outlines = yield from self._store.page(Scope(thread_id), None, 1)
+        for row in (yield from self._store.rows(thread_id, [outline.key for outline in outlines])):
+            try:
+                return incarnation_of(row.header)
+            except CorruptDataError:
+                return None
+        return None
+
+    def _seal_beginning(self, thread_id: str, beginning: Beginning, incarnation: Incarnation) -> Beginning:
+        return beginning._replace(check=self._sealed(thread_id, (beginning.check, None, None), incarnation))
+
+    def _seal_thread(self, row: ThreadRow, incarnation: Incarnation) -> ThreadRow:
         if not self._seal_metadata:
-            return row._replace(check=self._sealed(row.thread_id, row.check, None, None))
-        return row._replace(
-            title=None, metadata=None, check=self._sealed(row.thread_id, row.check, row.title, row.metadata)
-        )
+            return row._replace(check=self._sealed(row.thread_id, (row.check, None, None), incarnation))
+        sealed = self._sealed(row.thread_id, (row.check, row.title, row.metadata), incarnation)
+        return row._replace(title=None, metadata=None, check=sealed)
 
     def _open_thread(self, outline: ThreadOutline) -> ThreadOutline:
-        row = outline.row
-        if not row.check:
-            return outline
         try:
-            return outline._replace(row=self._opened(row))
+            row, _ = self._opened(outline.row)
+            return outline._replace(row=row)
         except CorruptDataError:  # the reader's error names the row
-            return outline._replace(row=row._replace(check=NOT_OPENED))
+            is_plain = len(outline.row.check) <= CHECK_SIZE
+            return outline._replace(row=outline.row._replace(check=NOT_SEALED if is_plain else NOT_OPENED))
 
-    def _opened(self, row: ThreadRow) -> ThreadRow:
+    def _opened(self, row: ThreadRow) -> tuple[ThreadRow, Incarnation]:
+        """Return a thread's row as it was before it was sealed, and the incarnation that it names."""
         opened = self._keyring.open(row.check, _where(row.thread_id))
+        incarnation = incarnation_of(row.check)
+        if incarnation is None:
+            raise CorruptDataError("the thread's row names no incarnation")
         check, title, metadata = msgpack.unpackb(opened, unicode_errors="surrogatepass")
         if row.title is not None or row.metadata is not None:
             title, metadata = row.title, row.metadata
-        return row._replace(title=title, metadata=metadata, check=check)
+        return row._replace(title=title, metadata=metadata, check=check), incarnation
 
-    def _sealed(self, thread_id: str, check: bytes, title: str | None, metadata: str | None) -> bytes:
-        packed: bytes = msgpack.packb((check, title, metadata), unicode_errors="surrogatepass")
-        return self._keyring.seal(packed, _where(thread_id))
+    def _sealed(
+        self, thread_id: str, contents: tuple[bytes, str | None, str | None], incarnation: Incarnation
+    ) -> bytes:
+        packed: bytes = msgpack.packb(contents, unicode_errors="surrogatepass")
+        return self._keyring.seal(packed, _where(thread_id), incarnation)
 
 
 def _where(thread_id: str) -> bytes:

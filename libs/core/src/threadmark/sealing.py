@@ -1,8 +1,9 @@
 """Encryption of stored rows: AES-256-GCM, each row bound to its table and key, with keys that can be rotated.
 
-A sealed row is a version byte, the key's id, a random nonce, and the ciphertext with its tag. Anyone who reads the
-database learns the lengths of rows and which key sealed them. Anyone who writes to it can neither change a row, nor
-move it to another place, nor pass off plain bytes as a row. This needs the extra: `pip install threadmark[crypto]`.
+A sealed row is a version byte, the key's id, the incarnation of its thread unless it is a segment, a random nonce, and
+the ciphertext with its tag. Anyone who reads the database learns the lengths of rows and which key sealed them. Anyone
+who writes to it can neither change a row, nor move it to another place or into another life of its thread, nor pass off
+plain bytes as a row. This needs the extra: `pip install threadmark[crypto]`.
 """
 
 import os
@@ -10,15 +11,16 @@ from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
-from threadmark.digests import segment_key
+from threadmark.digests import HOW_TO_SEAL, segment_key
 from threadmark.errors import ConfigError, CorruptDataError, MissingDependencyError
+from threadmark.incarnations import INCARNATION_LENGTH, Incarnation
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 KEY_LENGTH = 32
-HOW_TO_SEAL = "reencrypt(plain='seal') seals what was stored without a keyring"
-_VERSION = b"\x01"
+_UNBOUND, _BOUND = 1, 2
+"""The first byte of a sealed row: without the incarnation of its thread, or with it."""
 _NONCE_LENGTH = 12
 _TAG_LENGTH = 16
 _LONGEST_ID = 255
@@ -48,17 +50,16 @@ class Keyring:
             raise ConfigError(f"the digest secret has {len(digest_secret)} bytes; it needs at least {KEY_LENGTH}")
         self._ciphers = {name: cipher(key) for name, key in keys.items()}
         self._newest = newest
-        self._header = _header(newest)
         self.digest_key = _derived(digest_secret)
 
     def __repr__(self) -> str:
         return f"Keyring({sorted(self._ciphers)}, newest={self._newest!r})"
 
-    def seal(self, plain: bytes, where: bytes) -> bytes:
-        """Encrypt `plain`. The result can be decrypted only at the same location."""
+    def seal(self, plain: bytes, where: bytes, incarnation: Incarnation | None = None) -> bytes:
+        """Encrypt `plain`. The result can be decrypted only at the same location, and names the incarnation."""
         nonce = os.urandom(_NONCE_LENGTH)
-        sealed = self._ciphers[self._newest].encrypt(nonce, plain, _bound(self._header, where))
-        return self._header + nonce + sealed
+        header = _header(self._newest, incarnation)
+        return header + nonce + self._ciphers[self._newest].encrypt(nonce, plain, header + where)
 
     def open(self, sealed: bytes, where: bytes) -> bytes:
         """Decrypt what was encrypted for this location. Raises CorruptDataError if it does not decrypt."""
@@ -68,7 +69,7 @@ class Keyring:
             raise CorruptDataError(f"a row was sealed with key {name!r}, which is not on the keyring")
         nonce = sealed[len(header) : len(header) + _NONCE_LENGTH]
         try:
-            return cipher.decrypt(nonce, sealed[len(header) + _NONCE_LENGTH :], _bound(header, where))
+            return cipher.decrypt(nonce, sealed[len(header) + _NONCE_LENGTH :], header + where)
         except self._forged:
             raise CorruptDataError(
                 f"a row does not open with key {name!r}: it was changed, moved here from another place, or "
@@ -105,6 +106,12 @@ class SegmentNames:
                     "the keyring's digest_secret is not the one that this database was written with: its keys open the "
                     "rows, but equal content would not be found; give the first digest_secret"
                 )
+
+
+def incarnation_of(sealed: bytes) -> Incarnation | None:
+    """Return the incarnation that a row names, None if it names none. Only a row that opens is to be believed."""
+    _, header = _key_of(sealed)
+    return Incarnation.unpacked(header[-INCARNATION_LENGTH:]) if header[0] == _BOUND else None
 
 
 def looks_sealed(body: bytes) -> bool:
@@ -156,25 +163,25 @@ def _cryptography() -> "tuple[type[AESGCM], type[Exception]]":
     return AESGCM, InvalidTag
 
 
-def _header(name: str) -> bytes:
+def _header(name: str, incarnation: Incarnation | None) -> bytes:
+    """Return what stands before the nonce. It tells its own length, so that no two headers and places look alike."""
     encoded = name.encode()
-    return _VERSION + bytes([len(encoded)]) + encoded
+    if incarnation is None:
+        return bytes([_UNBOUND, len(encoded)]) + encoded
+    return bytes([_BOUND, len(encoded)]) + encoded + incarnation.packed()
 
 
 def _key_of(sealed: bytes) -> tuple[str, bytes]:
     """Return the id of the key that sealed a row, and the header that holds it."""
-    header = bytes(sealed[: 2 + sealed[1]]) if len(sealed) > 1 else b""
-    if not header.startswith(_VERSION) or len(sealed) < len(header) + _NONCE_LENGTH + _TAG_LENGTH:
+    kind, length = sealed[:2] if len(sealed) > 1 else (0, 0)
+    end_of_id = 2 + length
+    end = end_of_id + (INCARNATION_LENGTH if kind == _BOUND else 0)
+    if kind not in (_UNBOUND, _BOUND) or len(sealed) < end + _NONCE_LENGTH + _TAG_LENGTH:
         raise CorruptDataError(f"a row is not sealed, or is cut short: {HOW_TO_SEAL}")
     try:
-        return header[2:].decode(), header
+        return bytes(sealed[2:end_of_id]).decode(), bytes(sealed[:end])
     except UnicodeDecodeError:
         raise CorruptDataError("a row is not sealed: where the key's id should be, there is something else") from None
-
-
-def _bound(header: bytes, where: bytes) -> bytes:
-    """Return what the tag covers besides the row. The header contains its length, so that no two pairs are equal."""
-    return header + where
 
 
 def _derived(secret: bytes) -> bytes:

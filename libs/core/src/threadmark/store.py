@@ -16,6 +16,9 @@ from threadmark.thread_store import NO_BEGINNING, Beginning, ThreadStore
 TOMBSTONE_MICROSECONDS = 24 * 3600 * 1_000_000
 """How long a deleted thread is remembered: longer than a run that was going on then."""
 
+NO_NUMBER = (1 << 63) - 1
+"""What a backend gives for a number that is damaged to something else: as a time, one that never comes."""
+
 PACK = 1 << 29
 """From this `WriteRow.idx` on a row holds several writes of a task to ordinary channels (`packs.py`)."""
 

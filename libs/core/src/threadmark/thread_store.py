@@ -9,7 +9,8 @@ end, and listings go along an index of those.
 from collections.abc import Sequence
 from typing import Literal, NamedTuple, Protocol
 
-from threadmark.digests import row_check
+from threadmark.digests import CHECK_SIZE, HOW_TO_SEAL, NOT_SEALED, row_check
+from threadmark.errors import CorruptDataError
 from threadmark.model import ThreadStatus
 from threadmark.program import Program
 
@@ -38,6 +39,22 @@ def thread_row(row: ThreadRow) -> ThreadRow:
 def is_sound_thread(row: ThreadRow) -> bool:
     """Whether a thread's row is what was written."""
     return row.check == _check(row)
+
+
+def expect_sound_thread(row: ThreadRow) -> None:
+    """Raise CorruptDataError if a thread's row is not what was written."""
+    if row.check == NOT_SEALED:
+        raise CorruptDataError(f"its own row is not sealed: {HOW_TO_SEAL}", f"thread {row.thread_id!r}")
+    if len(row.check) > CHECK_SIZE:
+        raise CorruptDataError(
+            "its own row is sealed: give keyring=, the keyring that it was stored with", f"thread {row.thread_id!r}"
+        )
+    if not is_sound_thread(row):
+        raise CorruptDataError(
+            "its owner, title, metadata or expiry is not what was written: `update_thread` with all four of them, "
+            "on a saver that is no view of an owner, writes them again",
+            f"thread {row.thread_id!r}",
+        )
 
 
 def _check(row: ThreadRow) -> bytes:
@@ -89,6 +106,14 @@ class ThreadCounts(NamedTuple):
     """Whether a task of that checkpoint wrote an error (`model.SPECIAL_WRITES`)."""
     interrupted: bool
     """Whether one wrote an interrupt."""
+    damage: str = ""
+    """Why nothing of it could be counted."""
+
+
+def expect_counted(counts: ThreadCounts) -> None:
+    """Raise CorruptDataError if nothing of a thread could be counted."""
+    if counts.damage:
+        raise CorruptDataError(counts.damage, f"thread {counts.thread_id!r}")
 
 
 class ThreadScope(NamedTuple):
@@ -131,6 +156,8 @@ class LeaseRow(NamedTuple):
     holder: str = ""
     began: str | None = None
     """The id of the newest checkpoint of the namespace "" when it was taken, None if there was none."""
+    outlasts: bool = False
+    """Whether it would live for longer than was asked for, because another clock gave it; `lock_lease` bounds it."""
 
 
 class ThreadStore(Protocol):

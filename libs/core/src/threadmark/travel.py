@@ -55,6 +55,8 @@ class HistoryPage(NamedTuple):
 
     entries: list[HistoryEntry]
     cursor: str | None
+    problems: Sequence[Problem] = ()
+    """What the thread lacks, as far as that is known: said where these are the last, because then all are counted."""
 
 
 class TreeNode(NamedTuple):
@@ -95,6 +97,8 @@ class Tree(NamedTuple):
     branches: list[Branch]
     """Those with the newest heads first. Where a checkpoint has several children, the line goes on to the one with the
     newest descendant; the others begin branches."""
+    problems: Sequence[Problem] = ()
+    """What the thread lacks: checkpoints that are recorded, and are not found."""
 
 
 class Edit(NamedTuple):
@@ -163,7 +167,8 @@ class SearchPage(NamedTuple):
     matches: list[Match]
     cursor: str | None
     problems: Sequence[Problem] = ()
-    """The checkpoints among these that could not be searched, because they are damaged or cannot be read."""
+    """The checkpoints among these that could not be searched, because they are damaged or cannot be read; and at the
+    end what the thread lacks."""
 
 
 Values = Mapping[str, Any]

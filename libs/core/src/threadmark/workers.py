@@ -154,7 +154,8 @@ async def in_spite_of_cancelling(work: Awaitable[Any]) -> Any:
         except BaseException as error:  # noqa: BLE001 - raised below
             interruption = error
     if interruption is not None:
-        raise interruption
+        # The work's own error would be lost otherwise: nobody else asks for it.
+        raise interruption from (None if doing.cancelled() else doing.exception())
     return doing.result()
 
 

@@ -12,7 +12,7 @@ from threadmark_langgraph.postgres import (
 )
 from threadmark_langgraph.redis import AsyncRedisSaver, RedisSaver
 from threadmark_langgraph.savers import AsyncSqliteSaver, InMemorySaver, MemorySaver, SqliteSaver
-from threadmark_langgraph.unmoved import UnmovedThreadsWarning
+from threadmark_langgraph.unmoved import UnmovedThreadsError, UnmovedThreadsWarning
 from threadmark_langgraph.values import register_values
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ __all__ = [
     "RedisSaver",
     "ShallowPostgresSaver",
     "SqliteSaver",
+    "UnmovedThreadsError",
     "UnmovedThreadsWarning",
     "export",
     "migrate",

@@ -28,7 +28,7 @@ from threadmark_langgraph.shapes import (
     stored_metadata,
     stored_writes,
 )
-from threadmark_langgraph.unmoved import UnmovedThreads
+from threadmark_langgraph.unmoved import OnUnmoved, UnmovedThreads
 from threadmark_langgraph.values import register_values_once
 
 if TYPE_CHECKING:
@@ -37,12 +37,14 @@ if TYPE_CHECKING:
     from threadmark_langgraph.options import PruneRule
 
 
-def wrap(saver: SaverProtocol) -> "Checkpointer":
+def wrap(saver: SaverProtocol, *, on_unmoved: OnUnmoved = "warn") -> "Checkpointer":
     """Return a checkpointer for LangGraph that keeps everything in this saver.
 
     Whoever wrote its backend, and whether it is a `threadmark.Saver` or another object with the same methods.
+    `on_unmoved` is as of the savers that the database has: with "raise", threads of LangGraph's own saver that were not
+    moved are an `UnmovedThreadsError`.
     """
-    return Checkpointer(saver)
+    return Checkpointer(saver, on_unmoved=on_unmoved)
 
 
 class Checkpointer(BaseCheckpointSaver[Any]):
@@ -51,9 +53,15 @@ class Checkpointer(BaseCheckpointSaver[Any]):
     Both APIs work, on whatever threads and event loops the saver serves. Closing it closes the saver.
     """
 
-    def __init__(self, saver: SaverProtocol, *, serde: "SerializerProtocol | None" = None) -> None:
+    def __init__(
+        self,
+        saver: SaverProtocol,
+        *,
+        serde: "SerializerProtocol | None" = None,
+        on_unmoved: OnUnmoved = "warn",
+    ) -> None:
         self._saver = expect_saver(saver)
-        self.unmoved = UnmovedThreads()
+        self.unmoved = UnmovedThreads(on_unmoved)
         register_values_once()
         if serde is not None:
             self.serde = serde
@@ -168,6 +176,8 @@ class Checkpointer(BaseCheckpointSaver[Any]):
     ) -> RunnableConfig:
         """Store `checkpoint` as a child of the one in `config`. Returns the config of the new checkpoint."""
         merged = stored_metadata(config, metadata)
+        if self.unmoved.raises and not self.unmoved.expected:
+            self.unmoved.look(self._saver)
         # Both sides declare the same keys of checkpoints and configurations, each for itself.
         return self._saver.put(config, checkpoint, merged, new_versions)  # type: ignore[arg-type, return-value]
 
@@ -180,6 +190,8 @@ class Checkpointer(BaseCheckpointSaver[Any]):
     ) -> RunnableConfig:
         """Like `put`, for asyncio."""
         merged = stored_metadata(config, metadata)
+        if self.unmoved.raises and not self.unmoved.expected:
+            await self.unmoved.alook(self._saver)
         return await self._saver.aput(config, checkpoint, merged, new_versions)  # type: ignore[arg-type, return-value]
 
     def put_writes(
@@ -238,9 +250,11 @@ class Checkpointer(BaseCheckpointSaver[Any]):
     def for_owner(self, owner: str) -> Self:
         """Return a checkpointer on the same connections in which only this owner's threads are there.
 
-        Without it, the threads that a run begins belong to whom its `configurable["user_id"]` names, if it does.
+        Without it, the threads that a run begins belong to whom its `configurable["user_id"]` names, if it does. It has
+        no `conn`, with which everything could be read.
         """
         clone = copy.copy(self)
+        vars(clone).pop("conn", None)
         clone._saver = self._saver.for_owner(owner)  # noqa: SLF001 - of our own copy
         return clone
 

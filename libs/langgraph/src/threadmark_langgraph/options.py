@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from threadmark import OnProgress
 from threadmark.saver import StorageOptions, ThreadOptions
+from threadmark_langgraph.unmoved import OnUnmoved
 from threadmark_postgres.options import ConnectionOptions
 from threadmark_redis.options import ServerOptions
 from threadmark_sqlite.options import FileOptions
@@ -21,11 +22,18 @@ Ttl = Mapping[str, Any] | timedelta | None
 """When threads of a `RedisSaver` expire: a time, or what the saver of langgraph-checkpoint-redis takes."""
 
 
-class SqliteOptions(FileOptions, StorageOptions, ThreadOptions, total=False):
+class MovingOptions(TypedDict, total=False):
+    """What a saver does in a database where LangGraph's own saver has kept threads."""
+
+    on_unmoved: OnUnmoved
+    """What it does about those that were not moved: "warn" once, or "raise" an `UnmovedThreadsError`."""
+
+
+class SqliteOptions(FileOptions, StorageOptions, ThreadOptions, MovingOptions, total=False):
     """The options of `SqliteSaver` and `AsyncSqliteSaver`."""
 
 
-class PostgresOptions(ConnectionOptions, StorageOptions, ThreadOptions, total=False):
+class PostgresOptions(ConnectionOptions, StorageOptions, ThreadOptions, MovingOptions, total=False):
     """The options of `PostgresSaver` and `AsyncPostgresSaver`."""
 
 

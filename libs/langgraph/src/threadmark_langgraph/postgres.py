@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from threadmark import MissingDependencyError
 from threadmark_langgraph.checkpointer import Checkpointer
+from threadmark_langgraph.unmoved import split_options
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.serde.base import SerializerProtocol
@@ -30,7 +31,8 @@ class _Postgres(Checkpointer):
                 f"{missing}: pip install 'threadmark-langgraph[postgres]'", name=missing.name
             ) from missing
 
-        super().__init__(PostgresBackend(conn, **options), serde=serde)
+        on_unmoved, rest = split_options(options)
+        super().__init__(PostgresBackend(conn, **rest), serde=serde, on_unmoved=on_unmoved)
         self.conn = conn
 
 
@@ -40,7 +42,8 @@ class PostgresSaver(_Postgres):
     `conn` is a connection or a pool, as LangGraph's saver takes it, or simply a URL, which is better: connections
     that break are replaced. `pipe`, and `pipeline` of `from_conn_string`, are accepted because LangGraph's saver has
     them, and change nothing: a put is one round trip in any case. The options are those of
-    `threadmark_postgres.PostgresSaver`.
+    `threadmark_postgres.PostgresSaver`, and `on_unmoved`: "raise" makes an error of threads of LangGraph's own saver
+    that were not moved.
     """
 
     @classmethod

@@ -18,6 +18,7 @@ from langgraph.checkpoint.base import (
 from threadmark import MemorySaver as MemoryBackend
 from threadmark import Pruned, Saver
 from threadmark_langgraph.checkpointer import Checkpointer
+from threadmark_langgraph.unmoved import split_options
 
 if TYPE_CHECKING:
     import aiosqlite
@@ -101,7 +102,8 @@ class SqliteSaver(Checkpointer):
     """Keeps everything in a SQLite file, for any number of threads, event loops and processes.
 
     `conn` is a connection, as LangGraph's saver takes it, or simply a path. Of a connection to a file only
-    the path is used. The options are those of `threadmark_sqlite.SqliteSaver`.
+    the path is used. The options are those of `threadmark_sqlite.SqliteSaver`, and `on_unmoved`: "raise" makes an error
+    of threads of LangGraph's own saver that were not moved..
     """
 
     def __init__(
@@ -111,7 +113,8 @@ class SqliteSaver(Checkpointer):
         serde: "SerializerProtocol | None" = None,
         **options: "Unpack[SqliteOptions]",
     ) -> None:
-        super().__init__(_sqlite(conn, options), serde=serde)
+        on_unmoved, rest = split_options(options)
+        super().__init__(_sqlite(conn, rest), serde=serde, on_unmoved=on_unmoved)
         self.conn = conn
 
     @classmethod
@@ -134,7 +137,8 @@ class AsyncSqliteSaver(Checkpointer):
         serde: "SerializerProtocol | None" = None,
         **options: "Unpack[SqliteOptions]",
     ) -> None:
-        super().__init__(_sqlite(conn, options), serde=serde)
+        on_unmoved, rest = split_options(options)
+        super().__init__(_sqlite(conn, rest), serde=serde, on_unmoved=on_unmoved)
         self.conn = conn
 
     @classmethod
@@ -151,7 +155,7 @@ class AsyncSqliteSaver(Checkpointer):
         await self.asetup()
 
 
-def _sqlite(database: Any, options: "SqliteOptions") -> Saver:
+def _sqlite(database: Any, options: Mapping[str, Any]) -> Saver:
     from threadmark_sqlite import SqliteSaver as SqliteBackend
 
     return SqliteBackend(database, **options)

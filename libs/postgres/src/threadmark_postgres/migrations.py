@@ -1,8 +1,6 @@
 """The database's format, in numbered steps. A released step is never changed, a new one is added.
 
-Steps are applied with their record in one transaction, under a lock that other processes wait for. A step only adds
-what the release before does not mind, so that it may be applied while that release runs. The third, the fourth and the
-sixth are the exceptions: a process of an earlier release can read then, and can add no checkpoint and begin no thread.
+Steps are applied with their record in one transaction, under a lock that other processes wait for.
 """
 
 from collections.abc import Iterator
@@ -39,7 +37,7 @@ class Migration(NamedTuple):
 MIGRATIONS = (
     Migration(
         1,
-        "threads, segments, checkpoints, heads, writes",
+        "tables of the first release",
         (
             Table(
                 "thread",
@@ -48,9 +46,19 @@ MIGRATIONS = (
                 epoch bigint NOT NULL,
                 live boolean NOT NULL,
                 deleted_up_to text COLLATE "C",
+                removed_up_to text COLLATE "C",
                 created_at bigint NOT NULL,
+                owner text COLLATE "C",
+                title text COLLATE "C",
+                folded_title text COLLATE "C",
+                metadata text COLLATE "C",
                 expires_at bigint,
-                metadata text
+                checksum bytea,
+                token bigint NOT NULL,
+                lease_ends bigint,
+                lease_ttl bigint,
+                holder text COLLATE "C",
+                began text COLLATE "C"
                 """,
                 80,
             ),
@@ -86,6 +94,10 @@ MIGRATIONS = (
                 ns text COLLATE "C" NOT NULL,
                 rank text COLLATE "C" NOT NULL,
                 needs bytea[] NOT NULL,
+                checkpoints bigint NOT NULL,
+                updated_at bigint NOT NULL,
+                minute bigint NOT NULL,
+                owner text COLLATE "C",
                 PRIMARY KEY (thread_id, ns)
                 """,
                 50,
@@ -105,111 +117,6 @@ MIGRATIONS = (
                 PRIMARY KEY (thread_id, ns, checkpoint_id, task_id, idx)
                 """,
             ),
-        ),
-        (
-            # A segment is compressed already where that pays.
-            "ALTER TABLE tm.segment ALTER COLUMN data SET STORAGE EXTERNAL",
-            """
-            CREATE UNIQUE INDEX threadmark_checkpoint_id
-            ON tm.checkpoint (thread_id, ns, id)
-            WHERE id IS NOT NULL
-            """,
-            "CREATE INDEX threadmark_thread_buried ON tm.thread (epoch) WHERE NOT live",
-        ),
-    ),
-    Migration(
-        2,
-        "runs",
-        statements=("CREATE INDEX threadmark_checkpoint_run ON tm.checkpoint (run) WHERE run IS NOT NULL",),
-    ),
-    Migration(
-        3,
-        "counts",
-        statements=(
-            "ALTER TABLE tm.head ADD COLUMN checkpoints bigint NOT NULL DEFAULT 0",
-            """
-            INSERT INTO tm.head AS h (thread_id, ns, rank, needs, checkpoints)
-            SELECT thread_id, ns, max(rank), '{}', count(*)
-            FROM tm.checkpoint
-            GROUP BY thread_id, ns
-            ON CONFLICT (thread_id, ns) DO UPDATE
-            SET needs = CASE WHEN h.rank = excluded.rank THEN h.needs ELSE excluded.needs END,
-                rank = excluded.rank,
-                checkpoints = excluded.checkpoints
-            """,
-            # A process that still runs an earlier release would not count: its puts are refused from here on.
-            "ALTER TABLE tm.head ALTER COLUMN checkpoints DROP DEFAULT",
-        ),
-    ),
-    Migration(
-        4,
-        "threads and leases",
-        statements=(
-            """
-            ALTER TABLE tm.thread
-                ALTER COLUMN metadata TYPE text COLLATE "C",
-                ADD COLUMN owner text COLLATE "C",
-                ADD COLUMN title text COLLATE "C",
-                ADD COLUMN folded_title text COLLATE "C",
-                ADD COLUMN token bigint NOT NULL DEFAULT 0,
-                ADD COLUMN lease_ends bigint,
-                ADD COLUMN lease_ttl bigint,
-                ADD COLUMN holder text COLLATE "C",
-                ADD COLUMN began text COLLATE "C",
-                ADD COLUMN checksum bytea
-            """,
-            """
-            ALTER TABLE tm.head
-                ADD COLUMN updated_at bigint NOT NULL DEFAULT 0,
-                ADD COLUMN owner text COLLATE "C"
-            """,
-            """
-            UPDATE tm.head AS h
-            SET updated_at = c.updated_at
-            FROM (
-                SELECT thread_id, ns, max(created_at) AS updated_at
-                FROM tm.checkpoint
-                GROUP BY thread_id, ns
-            ) AS c
-            WHERE c.thread_id = h.thread_id AND c.ns = h.ns
-            """,
-            """
-            INSERT INTO tm.head (thread_id, ns, rank, needs, checkpoints, updated_at)
-            SELECT thread_id, '', '', '{}', 0, created_at
-            FROM tm.thread
-            WHERE live
-            ON CONFLICT DO NOTHING
-            """,
-            # A process that still runs an earlier release knows neither heads of threads nor leases: what would begin
-            # a thread or move a head is refused from here on.
-            "ALTER TABLE tm.thread ALTER COLUMN token DROP DEFAULT",
-            "ALTER TABLE tm.head ALTER COLUMN updated_at DROP DEFAULT",
-            "CREATE INDEX threadmark_head_updated ON tm.head (updated_at, thread_id) WHERE ns = ''",
-            """
-            CREATE INDEX threadmark_head_owner
-            ON tm.head (owner, updated_at, thread_id)
-            WHERE ns = '' AND owner IS NOT NULL
-            """,
-            "CREATE INDEX threadmark_thread_created ON tm.thread (created_at, thread_id) WHERE live",
-            """
-            CREATE INDEX threadmark_thread_owner
-            ON tm.thread (owner, created_at, thread_id)
-            WHERE live AND owner IS NOT NULL
-            """,
-            """
-            CREATE INDEX threadmark_thread_owner_id
-            ON tm.thread (owner, thread_id)
-            WHERE live AND owner IS NOT NULL
-            """,
-            "CREATE INDEX threadmark_write_status ON tm.write (thread_id) WHERE ns = '' AND idx IN (-1, -3)",
-            "CREATE INDEX threadmark_thread_expiry ON tm.thread (expires_at) WHERE expires_at IS NOT NULL",
-            "CREATE INDEX threadmark_thread_lease ON tm.thread (lease_ends) WHERE lease_ends IS NOT NULL",
-        ),
-    ),
-    Migration(
-        5,
-        "replication",
-        (
             Table(
                 "outbox",
                 """
@@ -239,6 +146,35 @@ MIGRATIONS = (
             ),
         ),
         (
+            # A segment is compressed already where that pays.
+            "ALTER TABLE tm.segment ALTER COLUMN data SET STORAGE EXTERNAL",
+            """
+            CREATE UNIQUE INDEX threadmark_checkpoint_id
+            ON tm.checkpoint (thread_id, ns, id)
+            WHERE id IS NOT NULL
+            """,
+            "CREATE INDEX threadmark_checkpoint_run ON tm.checkpoint (run) WHERE run IS NOT NULL",
+            "CREATE INDEX threadmark_thread_buried ON tm.thread (epoch) WHERE NOT live",
+            "CREATE INDEX threadmark_thread_created ON tm.thread (created_at, thread_id) WHERE live",
+            """
+            CREATE INDEX threadmark_thread_owner
+            ON tm.thread (owner, created_at, thread_id)
+            WHERE live AND owner IS NOT NULL
+            """,
+            """
+            CREATE INDEX threadmark_thread_owner_id
+            ON tm.thread (owner, thread_id)
+            WHERE live AND owner IS NOT NULL
+            """,
+            "CREATE INDEX threadmark_thread_expiry ON tm.thread (expires_at) WHERE expires_at IS NOT NULL",
+            "CREATE INDEX threadmark_thread_lease ON tm.thread (lease_ends) WHERE lease_ends IS NOT NULL",
+            "CREATE INDEX threadmark_head_minute ON tm.head (minute, thread_id) WHERE ns = ''",
+            """
+            CREATE INDEX threadmark_head_owner_minute
+            ON tm.head (owner, minute, thread_id)
+            WHERE ns = '' AND owner IS NOT NULL
+            """,
+            "CREATE INDEX threadmark_write_status ON tm.write (thread_id) WHERE ns = '' AND idx IN (-1, -3)",
             "CREATE INDEX threadmark_outbox_position ON tm.outbox (position, thread_id)",
             """
             CREATE TABLE tm.replica (
@@ -246,25 +182,6 @@ MIGRATIONS = (
                 term bigint NOT NULL,
                 body text COLLATE "C" NOT NULL
             )
-            """,
-        ),
-    ),
-    Migration(
-        6,
-        "heads updated in place",
-        statements=(
-            "DROP INDEX tm.head_updated",
-            "DROP INDEX tm.head_owner",
-            "ALTER TABLE tm.head ADD COLUMN minute bigint NOT NULL DEFAULT 0",
-            "UPDATE tm.head SET minute = updated_at / 60000000",
-            # A process that still runs an earlier release would leave the minute as it was: where it would move a head,
-            # it is refused from here on.
-            "ALTER TABLE tm.head ALTER COLUMN minute DROP DEFAULT",
-            "CREATE INDEX threadmark_head_minute ON tm.head (minute, thread_id) WHERE ns = ''",
-            """
-            CREATE INDEX threadmark_head_owner_minute
-            ON tm.head (owner, minute, thread_id)
-            WHERE ns = '' AND owner IS NOT NULL
             """,
         ),
     ),

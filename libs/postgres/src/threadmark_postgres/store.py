@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+from threadmark.ids import deleted_up_to
 from threadmark.program import Program
 from threadmark.replica_store import ReplicaStore
 from threadmark.store import (
@@ -203,9 +204,7 @@ class PostgresStore(FollowingStore, PostgresReplicaStore, ReplicaStore):
                 ("table threadmark_head", f"{unlisted} threads are in no listing: their rows are missing here")
             )
         if misplaced:
-            found.append(
-                ("table threadmark_head", f"{misplaced} threads are listed at a wrong time of their last update")
-            )
+            found.append(("table threadmark_head", f"{misplaced} threads are listed at a wrong time"))
         return found
 
     def drop(self, thread_id: str, now: int) -> Program[None]:
@@ -214,7 +213,9 @@ class PostgresStore(FollowingStore, PostgresReplicaStore, ReplicaStore):
         rows = yield from self._execute(judging.LOCK, thread)
         if not rows:
             return
-        yield from self._execute(removing.BURY_THREAD, thread, now)
+        greatest = yield from self._execute(removing.GREATEST_IDS, thread)
+        up_to = deleted_up_to([from_column(column) for (column,) in greatest if column is not None], now)
+        yield from self._execute(removing.BURY_THREAD, thread, now, to_column(up_to))
         yield from self._execute(removing.EMPTY_THREAD, thread)
         forgotten = yield from self._execute(removing.FORGET_BURIED, now - TOMBSTONE_MICROSECONDS)
         if forgotten:

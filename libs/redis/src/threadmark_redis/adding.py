@@ -20,6 +20,7 @@ from threadmark_redis.columns import (
     head_field,
     int_or_none,
     is_live,
+    lease_row,
     member_of,
     namespaces_in,
     needs_of,
@@ -27,6 +28,7 @@ from threadmark_redis.columns import (
     parts_of,
     text_or_none,
     to_bytes,
+    written_for,
 )
 from threadmark_redis.locked import Locked
 from threadmark_redis.outbox import entries_of_thread, known_term
@@ -127,8 +129,7 @@ def _refusal(locked: Locked, change: Change) -> Refusal | None:
 
 
 def _left(locked: Locked) -> int:
-    ends = int_or_none(locked.head.get(b"z")) or 0
-    return ends - locked.moment if ends else 0
+    return lease_row(locked.head, locked.moment).left
 
 
 def _renewal(locked: Locked, change: Change) -> int:
@@ -264,9 +265,12 @@ def _add_writes(reader: Reader, locked: Locked, rows: Sequence[WriteRow]) -> Pro
     replaced: list[WriteRow] = []
     pack_left_out = False
     groups = grouped(rows)
-    names = [name for reference, task, *_ in groups for name in (reference, reference + task)]
-    known = dict(zip(names, (yield from reader.writes(names)), strict=True))
+    references = list(dict.fromkeys(reference for reference, *_ in groups))
+    known = dict(zip(references, (yield from reader.written(references)), strict=True))
+    names = [reference + task for reference, task, *_ in groups]
+    known.update(zip(names, (yield from reader.writes(names)), strict=True))
     for reference, task, path, _, some in groups:
+        locked.checkpoints.changes[written_for(reference)] = b""
         merged = merge_group(known[reference], known[reference + task], task, path, some)
         for name, value in ((reference, merged.main), (reference + task, merged.own)):
             if value is not None:

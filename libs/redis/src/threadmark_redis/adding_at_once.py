@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from threadmark.errors import CorruptDataError
 from threadmark.program import Program
 from threadmark.store import Added, Change, was_added
 from threadmark_redis.announcing import announce
@@ -11,6 +12,7 @@ from threadmark_redis.index import STALE, Indexed, Settings, index
 from threadmark_redis.keys import index_keys, replica_keys, shard_of, thread_keys
 from threadmark_redis.reading import evicted_error
 from threadmark_redis.steps import run, script
+from threadmark_redis.transactions import ChangedError
 from threadmark_redis.writes import grouped
 
 ADD = script("add", "thread", "outbox", "groups", "index")
@@ -63,6 +65,12 @@ def _add(settings: Settings, change: Change, replica: tuple[bytes, ...]) -> Prog
         )
     if outcome == b"torn":
         raise evicted_error(change.thread_id)
+    if outcome == b"held":
+        raise ChangedError
+    if outcome == b"damaged":
+        raise CorruptDataError(
+            "its head cannot be read: `verify` names what is damaged", f"thread {change.thread_id!r}"
+        )
     if outcome == b"exists" and settings.clustered:
         # Maybe this change was made, and its reply lost: then the index has to be told still.
         yield from _index(settings, change.thread_id, *reply[2:])

@@ -12,7 +12,7 @@ import msgpack
 
 from threadmark.ids import UUID_BYTES, packed_uuid, uuid_text
 from threadmark.replica_store import Copied
-from threadmark.store import CheckpointRow, Outline
+from threadmark.store import NO_NUMBER, CheckpointRow, Outline
 from threadmark.thread_store import LeaseRow, ThreadOutline, ThreadRow
 
 ALIAS = b"\xff\xff"
@@ -20,6 +20,9 @@ ALIAS = b"\xff\xff"
 
 NEEDS = b"\xff\xfe"
 """Before a namespace: such a field holds the keys of the segments of its newest checkpoint."""
+
+WRITTEN = b"\xff\xf0"
+"""Before the field of a checkpoint's writes: such a field is there if that one is, so that it cannot be lost unseen."""
 
 Head = Mapping[bytes, bytes | None]
 """The fields of a thread's head. One that is not there may be None."""
@@ -64,7 +67,13 @@ def int_or_none(stored: bytes | None) -> int | None:
     try:
         return None if stored is None else int(stored)
     except ValueError:
-        return -1
+        return NO_NUMBER
+
+
+def state_in(epoch: bytes | None, revision: bytes | None) -> tuple[int, int]:
+    """Return the epoch and the revision of a thread; -1 for one that it does not have."""
+    found = int_or_none(epoch), int_or_none(revision)
+    return -1 if found[0] is None else found[0], -1 if found[1] is None else found[1]
 
 
 def bytes_of(stored: Any) -> bytes:
@@ -120,6 +129,11 @@ def needs_of(ns: str) -> bytes:
     return NEEDS + to_bytes(ns)
 
 
+def written_for(reference: bytes) -> bytes:
+    """Return the field that says that a checkpoint has writes, whose field this is."""
+    return WRITTEN + reference
+
+
 def is_member(field: bytes) -> bool:
     """Whether a field is a checkpoint."""
     return field[:1] != b"\xff"
@@ -159,7 +173,7 @@ def checkpoint_row(thread_id: str, member: bytes, value: bytes) -> CheckpointRow
             rank if own_id is None else from_bytes(own_id),
             rank,
             None if parent is None else from_packed_id(parent),
-            created_at if isinstance(created_at, int) else 0,
+            created_at if isinstance(created_at, int) else NO_NUMBER,
             from_bytes(metadata),
         ),
         bytes_of(header),
@@ -227,13 +241,18 @@ def thread_fields(row: ThreadRow) -> dict[bytes, bytes | None]:
 
 def lease_row(head: Head, moment: int) -> LeaseRow:
     """Return the last lease of a thread, at this time of the server's clock."""
-    ends = int_or_none(head.get(b"z")) or 0
+    ends, ttl = int_or_none(head.get(b"z")) or 0, int_or_none(head.get(b"l")) or 0
     return LeaseRow(
         int_or_none(head.get(b"t")) or 0,
-        max(0, ends - moment),
+        max(0, min(ends - moment, ttl)),
         text_or_none(head.get(b"g")) or "",
         text_or_none(head.get(b"b")),
+        outlasts=ends - moment > ttl + _SECOND,
     )
+
+
+_SECOND = 1_000_000
+"""A lease that seems to have so much more time left than it ever had is worth a look."""
 
 
 def copied_value(copied: Copied) -> bytes:

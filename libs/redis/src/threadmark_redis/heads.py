@@ -5,6 +5,7 @@ moment: of one thread because the transaction is strict, of all threads because 
 is done with one thread where others change it too often.
 """
 
+from threadmark.errors import CorruptDataError
 from threadmark.program import Program
 from threadmark.store import Head
 from threadmark_redis.columns import namespaces_in, parts_of
@@ -25,7 +26,12 @@ def recorded_heads(settings: Settings, thread_id: str | None, ns: str | None) ->
     found: list[Head] = []
     work.counted.clear()
     for name in (yield from live_ids(settings)) if thread_id is None else [thread_id]:
-        recorded, work.counted[name] = yield from _both(Reader(settings.prefix, name, work))
+        try:
+            recorded, work.counted[name] = yield from _both(Reader(settings.prefix, name, work))
+        except CorruptDataError:
+            if thread_id is not None:
+                raise
+            recorded, work.counted[name] = [Head(name, "", "", 1)], []  # of many, so that it says what is missing
         found += recorded
     return _of_namespace(found, ns)
 

@@ -5,8 +5,10 @@ everything in its real order.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
+from threadmark.errors import CorruptDataError
 from threadmark.program import Program
 from threadmark.store import Outline, Scope
 from threadmark.thread_store import ThreadOutline, ThreadPlace, ThreadScope
@@ -135,7 +137,8 @@ def _members_of_all(
         fields, *there = replies[number * width : (number + 1) * width]
         head = as_head(fields)
         if b"".join(b"%d" % each for each in there) != head.get(b"k", NOTHING_THERE):
-            yield from reader.head()  # which finds out whether keys were evicted, or just came
+            with suppress(CorruptDataError):  # what is left is found, and `heads` says that something is missing
+                yield from reader.head()  # which finds out whether keys were evicted, or just came
         namespaces = [scope.ns] if scope.ns is not None else namespaces_in(head)
         ranges += [(reader.thread_id, _range(reader, ns, scope, after, limit)) for ns in namespaces]
     replies = yield from commands([command for _, command in ranges])

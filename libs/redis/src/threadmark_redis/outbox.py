@@ -5,7 +5,7 @@ from typing import Any
 
 from threadmark.program import Program
 from threadmark.replica_store import Entry, Replica
-from threadmark_redis.columns import from_bytes, int_or_none
+from threadmark_redis.columns import from_bytes, int_or_none, state_in
 from threadmark_redis.keys import ReplicaKeys
 from threadmark_redis.reading import Reader
 from threadmark_redis.steps import Command, commands
@@ -88,5 +88,5 @@ def _see(reader: Reader, state: Sequence[Any]) -> int:
     epoch, revision, last = state
     position = int_or_none(last) or 0
     if reader.locked is None:
-        reader.work.see(reader.thread_id, (int(epoch or -1), int(revision or -1)), position)
+        reader.work.see(reader.thread_id, state_in(epoch, revision), position)
     return position

@@ -9,7 +9,7 @@ from typing import Any
 
 from threadmark.errors import CorruptDataError
 from threadmark.program import Program
-from threadmark_redis.columns import as_head, int_or_none, is_member
+from threadmark_redis.columns import as_head, int_or_none, is_member, state_in, written_for
 from threadmark_redis.keys import replica_keys, thread_keys
 from threadmark_redis.locked import Locked, Table
 from threadmark_redis.steps import Command, commands, run, script
@@ -17,26 +17,27 @@ from threadmark_redis.transactions import ChangedError, Work, state_of
 
 OPEN = script("open", "thread")
 
+_HELD = 200_000
+"""For how many microseconds those who add wait at most for a transaction that was overtaken too often."""
+
 _CHUNK = 1000
 """So many fields are asked for in one command."""
 
 NOTHING_THERE = b"0000"
 
-_OF_SCRIPTS = (b"r", b"k", b"c")
+_OF_SCRIPTS = (b"r", b"k", b"c", b"w")
 """Fields of the head that scripts set by themselves."""
+
+
+EVICTED = (
+    "some of its keys are gone, and others are there: the server has evicted them (maxmemory-policy must be "
+    "noeviction), or something else has deleted them. `delete_thread` removes the rest"
+)
 
 
 def evicted_error(thread_id: str) -> CorruptDataError:
     """The error about a thread of which the server has thrown a part away."""
-    return CorruptDataError(
-        "some of its keys are gone, and others are there: the server has evicted them (maxmemory-policy must be "
-        "noeviction), or something else has deleted them. `delete_thread` removes the rest",
-        f"thread {thread_id!r}",
-    )
-
-
-def _state(fields: Sequence[bytes | None]) -> tuple[int, int]:
-    return int(fields[0] or -1), int(fields[1] or -1)
+    return CorruptDataError(EVICTED, f"thread {thread_id!r}")
 
 
 class Reader:
@@ -63,7 +64,7 @@ class Reader:
         state = (b"HMGET", self.keys.head, b"e", b"r", b"k", b"p")
         there: list[Command] = [(b"EXISTS", key) for key in self.keys.companions]
         replies = yield from commands([state, *there, *asked, state])
-        before, after = _state(replies[0]), _state(replies[-1])
+        before, after = state_in(*replies[0][:2]), state_in(*replies[-1][:2])
         self.work.see(self.thread_id, before, int_or_none(replies[0][3]) or 0)
         self.work.see(self.thread_id, after)
         mask = b"".join(b"%d" % each for each in replies[1 : 1 + len(there)])
@@ -77,9 +78,10 @@ class Reader:
         """Read the head in order to change the thread."""
         if self.locked is not None:
             return self.locked
-        torn, moment, fields = yield from run(OPEN, self.keys, (), writes=False)
+        holds = self.work.holds
+        torn, moment, fields = yield from run(OPEN, self.keys, (_HELD if holds else 0,), writes=holds)
         head = as_head(fields)
-        self.work.see(self.thread_id, _state((head.get(b"e"), head.get(b"r"))), int_or_none(head.get(b"p")) or 0)
+        self.work.see(self.thread_id, state_in(head.get(b"e"), head.get(b"r")), int_or_none(head.get(b"p")) or 0)
         state = state_of(head.get(b"e"), head.get(b"r"))
         stored = {name: value for name, value in head.items() if name not in _OF_SCRIPTS}
         keys = self.keys, self.replica_keys
@@ -104,6 +106,26 @@ class Reader:
         """Return these fields of the writes."""
         locked = self.locked
         return (yield from self._fields(self.keys.writes, names, locked, locked.writes if locked else None))
+
+    def written(self, references: Sequence[bytes]) -> Program[list[bytes | None]]:
+        """Return these fields of checkpoints' writes; of one that was lost an empty one."""
+        marks = [written_for(reference) for reference in references]
+        if self.locked is not None:
+            found, noted = (yield from self.writes(references)), (yield from self.checkpoints(marks))
+        else:
+            found, noted = [], []
+            for start in range(0, len(references), _CHUNK):
+                end = start + _CHUNK
+                some, of_them = yield from self.look(
+                    [
+                        (b"HMGET", self.keys.writes, *references[start:end]),
+                        (b"HMGET", self.keys.checkpoints, *marks[start:end]),
+                    ]
+                )
+                found += some
+                noted += of_them
+        pairs = zip(found, noted, strict=True)
+        return [b"" if value is None and note is not None else value for value, note in pairs]
 
     def segments(self, names: Sequence[bytes]) -> Program[list[bytes | None]]:
         """Return these segments."""

@@ -12,6 +12,7 @@ from threadmark_redis.columns import (
     from_packed_id,
     int_or_none,
     parts_of,
+    state_in,
     to_bytes,
 )
 from threadmark_redis.keys import term_key, thread_keys
@@ -115,7 +116,7 @@ class RedisReplicaStore(RedisThreadStore):
         torn, epoch, revision, *rows = yield from run(MARKS, reader.keys, (LONG_MARK,), writes=False)
         if torn:
             raise evicted_error(thread_id)
-        reader.work.see(thread_id, (int(epoch or -1), int(revision or -1)))
+        reader.work.see(thread_id, state_in(epoch, revision))
         checkpoints, writes, segments = rows
         ranks = {}
         for member, own_id, mark in _in_groups(checkpoints, 3):
@@ -151,7 +152,7 @@ def _summary(thread_id: str, reply: Sequence[Any]) -> Summary:
     _, epoch, position, newest, checkpoints, writes, high, low = reply
     digest = high << 32 | low
     position = int_or_none(position) or 0
-    return Summary(thread_id, int(epoch or 0), position, from_bytes(newest), checkpoints, writes, digest)
+    return Summary(thread_id, int_or_none(epoch) or 0, position, from_bytes(newest), checkpoints, writes, digest)
 
 
 def _in_groups(flat: Sequence[Any], size: int) -> list[Sequence[Any]]:

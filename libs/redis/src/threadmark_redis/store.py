@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
+from threadmark.ids import deleted_up_to
 from threadmark.names import MESSAGES_NS
 from threadmark.program import Program
 from threadmark.replica_store import ReplicaStore
@@ -34,8 +35,10 @@ from threadmark_redis.columns import (
     member_of,
     namespaces_in,
     parts_of,
+    state_in,
     text_or_none,
     to_bytes,
+    written_for,
 )
 from threadmark_redis.heads import counted_heads, recorded_heads
 from threadmark_redis.index import Settings
@@ -45,7 +48,7 @@ from threadmark_redis.reading import Reader, evicted_error
 from threadmark_redis.repair import mend_index, problems_of_index
 from threadmark_redis.replica_store import RedisReplicaStore
 from threadmark_redis.steps import Command, commands, run, run_each, script
-from threadmark_redis.writes import own_fields, reference_to, referred, write_rows
+from threadmark_redis.writes import lost_write, own_fields, reference_to, referred, write_rows, writes_of_thread
 
 FIND = script("find", "thread", "groups")
 CHAIN = script("chain", "thread")
@@ -89,7 +92,7 @@ class RedisStore(RedisReplicaStore, ReplicaStore):
         outcome, epoch, revision = reply[:3]
         if outcome == b"torn":
             raise evicted_error(thread_id)
-        reader.work.see(thread_id, (int(epoch or -1), int(revision or -1)))
+        reader.work.see(thread_id, state_in(epoch, revision))
         return _found(thread_id, (ns, checkpoint_id), reply) if outcome == b"found" else None
 
     def segments(self, thread_id: str, keys: Sequence[bytes]) -> Program[dict[bytes, bytes]]:
@@ -136,14 +139,10 @@ class RedisStore(RedisReplicaStore, ReplicaStore):
     def writes(self, thread_id: str, keys: Sequence[Key] | None) -> Program[list[WriteRow]]:
         reader = yield from self.reader(thread_id)
         if keys is None:
-            names = yield from reader.write_names()
-            values = yield from reader.writes(names)
-            return [
-                row for name, value in zip(names, values, strict=True) for row in write_rows(referred(name)[0], [value])
-            ]
+            return (yield from writes_of_thread(reader))
         found: list[WriteRow] = []
         distinct = {reference_to(key): key for key in keys}
-        mains = yield from reader.writes(list(distinct))
+        mains = yield from reader.written(list(distinct))
         own = {
             name: key
             for (reference, key), main in zip(distinct.items(), mains, strict=True)
@@ -152,7 +151,7 @@ class RedisStore(RedisReplicaStore, ReplicaStore):
         of_tasks = yield from reader.writes(list(own))
         for key, value in [*zip(distinct.values(), mains, strict=True), *zip(own.values(), of_tasks, strict=True)]:
             found += write_rows(key, [value])
-        return found
+        return [*found, *(lost_write(key) for key, value in zip(own.values(), of_tasks, strict=True) if value is None)]
 
     def chain(self, thread_id: str, ns: str, checkpoint_id: str | None, limit: int) -> Program[list[CheckpointRow]]:
         reader = yield from self.reader(thread_id)
@@ -165,7 +164,7 @@ class RedisStore(RedisReplicaStore, ReplicaStore):
             torn, epoch, revision, found = yield from run(CHAIN, reader.keys, args, writes=False)
             if torn:
                 raise evicted_error(thread_id)
-            reader.work.see(thread_id, (int(epoch or -1), int(revision or -1)))
+            reader.work.see(thread_id, state_in(epoch, revision))
             if not found:
                 break
             rows += [checkpoint_row(thread_id, *each) for each in as_head(found).items()]
@@ -229,15 +228,18 @@ class RedisStore(RedisReplicaStore, ReplicaStore):
             if row.outline.id != row.outline.rank:
                 locked.checkpoints.changes[alias_of(*row.outline.key)] = None
         references = [reference_to(key) for key in keys]
-        mains = yield from reader.writes(references)
+        mains = yield from reader.written(references)
         for reference, main in zip(references, mains, strict=True):
             if main is not None:
                 locked.writes.changes.update(dict.fromkeys([reference, *own_fields(reference, main)]))
+                locked.checkpoints.changes[written_for(reference)] = None
         locked.segments.changes.update(dict.fromkeys(segments))
         if gone:
             yield from settle_heads(reader, locked, gone)
         epoch = (int_or_none(locked.head.get(b"e")) or 0) + 1
-        locked.set_head({b"e": b"%d" % epoch})
+        gone_up_to = max((checkpoint_id for ns, checkpoint_id in keys if ns != MESSAGES_NS), default="")
+        removed_up_to = max(text_or_none(locked.head.get(b"h")) or "", gone_up_to)
+        locked.set_head({b"e": b"%d" % epoch, b"h": to_bytes(removed_up_to) or None})
         return epoch
 
     def drop(self, thread_id: str, now: int) -> Program[None]:
@@ -247,7 +249,7 @@ class RedisStore(RedisReplicaStore, ReplicaStore):
             return
         locked.is_torn = False  # what there is of it goes
         head = locked.head
-        ids = [text_or_none(head.get(b"d")) or ""]
+        ids = [text_or_none(head.get(field)) or "" for field in (b"d", b"h")]
         names = yield from reader.checkpoint_names()
         aliases = [name for name in names if name.startswith(ALIAS)]
         ids += [each for ns, each in map(alias_parts, aliases) if ns != MESSAGES_NS]
@@ -260,7 +262,13 @@ class RedisStore(RedisReplicaStore, ReplicaStore):
         epoch = max(now, (int_or_none(head.get(b"e")) or 0) + 1)
         locked.empty()
         kept = {name: value for name, value in head.items() if name in _REPLICATED}
-        locked.head = {b"i": to_bytes(thread_id), b"e": b"%d" % epoch, b"v": b"0", b"d": to_bytes(max(ids)), **kept}
+        locked.head = {
+            b"i": to_bytes(thread_id),
+            b"e": b"%d" % epoch,
+            b"v": b"0",
+            b"d": to_bytes(deleted_up_to(ids, now)),
+            **kept,
+        }
         if token:
             locked.set_head({b"t": b"%d" % max(token + 1, locked.moment)})
         yield from self.follow(reader)
@@ -326,7 +334,7 @@ def _found(thread_id: str, wanted: tuple[str, str | None], reply: Sequence[Any])
     newest = text_or_none(newest) if wanted[1] is None else None
     about = text_or_none(owner), int_or_none(expires_at)
     if value is None:  # there is a head, and nothing else
-        return Found(int(epoch), None, (), {}, newest, *about)
+        return Found(int_or_none(epoch) or 0, None, (), {}, newest, *about)
     row = checkpoint_row(thread_id, member, value)
     key = wanted[0], row.outline.id
-    return Found(int(epoch), row, write_rows(key, [main, *own]), as_head(segments), newest, *about)
+    return Found(int_or_none(epoch) or 0, row, write_rows(key, [main, *own]), as_head(segments), newest, *about)

@@ -5,7 +5,6 @@ from functools import partial
 
 from threadmark.model import SPECIAL_WRITES
 from threadmark.program import Program
-from threadmark.store import WriteRow
 from threadmark.thread_store import (
     LeaseRow,
     ThreadCounts,
@@ -30,10 +29,10 @@ from threadmark_redis.columns import (
 )
 from threadmark_redis.index import STALE, Indexed, Settings, index, unindex
 from threadmark_redis.locked import Locked
-from threadmark_redis.reading import OPEN, Reader, evicted_error
+from threadmark_redis.reading import EVICTED, OPEN, Reader
 from threadmark_redis.steps import run
 from threadmark_redis.transactions import the_work
-from threadmark_redis.writes import referred, write_rows
+from threadmark_redis.writes import writes_of_thread
 
 _CHUNK = 500
 
@@ -76,12 +75,25 @@ class RedisThreadStore(ThreadStore):
             some = names[start : start + _CHUNK]
             replies = yield from listing.counts(self.settings, some, sizes=True)
             for name, reply in zip(some, replies, strict=True):
-                live, checkpoints, namespaces, size, newest, *flags = reply if len(reply) > 1 else [reply[0], *_NOTHING]
+                live, checkpoints, namespaces, size, newest, leased, failed, interrupted = (
+                    reply if len(reply) > 1 else [reply[0], *_NOTHING]
+                )
                 if live == b"torn":
-                    raise evicted_error(name)
-                if live == b"1":
+                    found.append(ThreadCounts(name, *_NOTHING, EVICTED))
+                elif live == b"1":
                     id_of_newest = text_or_none(newest)
-                    found.append(ThreadCounts(name, checkpoints, namespaces, size, id_of_newest, *map(bool, flags)))
+                    found.append(
+                        ThreadCounts(
+                            name,
+                            checkpoints,
+                            namespaces,
+                            size,
+                            id_of_newest,
+                            bool(leased),
+                            bool(failed),
+                            bool(interrupted),
+                        )
+                    )
                 elif live == b"large":
                     counts = yield from self._counted((yield from self.reader(name)))
                     found += [counts] if counts else []
@@ -90,7 +102,10 @@ class RedisThreadStore(ThreadStore):
     def lock_lease(self, thread_id: str) -> Program[LeaseRow]:
         locked = yield from (yield from self.reader(thread_id)).lock()
         locked.remember()
-        return lease_row(locked.head, locked.moment)
+        lease = lease_row(locked.head, locked.moment)
+        if lease.outlasts:  # another server's clock gave it, or its end is damaged
+            locked.set_head({b"z": b"%d" % (locked.moment + lease.left)})
+        return lease
 
     def set_lease(self, thread_id: str, lease: LeaseRow) -> Program[LeaseRow]:
         locked = yield from (yield from self.reader(thread_id)).lock()
@@ -119,7 +134,7 @@ class RedisThreadStore(ThreadStore):
         locked = reader.locked
         if locked is not None:
             return lease_row(locked.head, locked.moment) if locked.head else None
-        _, moment, fields = yield from run(OPEN, reader.keys, (), writes=False)
+        _, moment, fields = yield from run(OPEN, reader.keys, (0,), writes=False)
         head = as_head(fields)
         return lease_row(head, moment) if head else None
 
@@ -152,11 +167,7 @@ class RedisThreadStore(ThreadStore):
             if value is not None
         ]
         newest = max((row for row in rows if row.outline.ns == ""), key=lambda row: row.outline.rank, default=None)
-        write_names = yield from reader.write_names()
-        fields = yield from reader.writes(write_names)
-        writes: list[WriteRow] = []
-        for name, value in zip(write_names, fields, strict=True):
-            writes += write_rows(referred(name)[0], [value])
+        writes = yield from writes_of_thread(reader)
         sizes = yield from reader.segment_sizes()
         key = newest.outline.key if newest else None
         special = {row.idx for row in writes if row[:2] == key}
@@ -174,7 +185,7 @@ class RedisThreadStore(ThreadStore):
         )
 
 
-_NOTHING = (0, 0, 0, None, 0, 0, 0)
+_NOTHING = (0, 0, 0, None, False, False, False)
 
 _INDEXED = (b"v", b"a", b"o", b"x")
 

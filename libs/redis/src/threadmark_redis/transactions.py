@@ -30,6 +30,9 @@ ATTEMPTS = 64
 _STRICT_ATTEMPTS = 16
 """In later attempts a program that only read may have seen rows that were added meanwhile."""
 
+_HELD_ATTEMPTS = 8
+"""From this attempt on, those who add at once wait for a transaction that has read the thread."""
+
 _COPIED = 2
 """A transaction on two threads may copy one into the other, so that both must be as they were read. One on more of them
 treats each by itself."""
@@ -71,6 +74,9 @@ class Work:
     """Whether rows that were added meanwhile matter, too."""
     is_late: bool = False
     """Whether this was tried so often that rows may have been added meanwhile."""
+    holds: bool = False
+    """Whether this was tried so often that others have to wait for it, so that somebody who keeps adding cannot keep
+    it from ever being done."""
     counted: dict[str, list[Head]] = field(default_factory=dict)
     """The heads of threads, counted when what is recorded of them was read."""
     after: dict[str, Callable[[], Program[None]]] = field(default_factory=dict)
@@ -112,7 +118,7 @@ def in_transaction(
     `grace` is for how many milliseconds a thread that has expired stays. In a cluster every thread is committed for
     itself: first those that stay, so that a thread that is moved is never nowhere.
     """
-    work = Work(is_late=attempt >= _STRICT_ATTEMPTS)
+    work = Work(is_late=attempt >= _STRICT_ATTEMPTS, holds=attempt >= _HELD_ATTEMPTS)
     try:
         result = yield from _played(program(), work)
     except ThreadmarkError:

@@ -19,4 +19,5 @@ def found_of(
     any_outline: Callable[[str, Any], Outline],
     any_write_of: Callable[[str, str, Any], WriteRow],
     any_text: Callable[[Any], str],
+    any_number: Callable[[Any], int],
 ) -> Found: ...

@@ -70,9 +70,10 @@ cdef object identifier(column, known_column, known):
     return found
 
 
-cdef bint is_write(task_id, path, channel, value, check) except -1:
+cdef bint is_write(task_id, idx, path, channel, value, check) except -1:
     return (
-        task_id is not None and is_text(path) and is_text(channel) and type(value) is bytes and type(check) is bytes
+        task_id is not None and type(idx) is int and is_text(path) and is_text(channel) and type(value) is bytes
+        and type(check) is bytes
     )
 
 
@@ -85,7 +86,7 @@ def write_rows(list columns not None, reference):
         checkpoint_id = identifier(checkpoint, known_checkpoint, checkpoint_id)
         task_id = identifier(task, known_task, task_id)
         known_checkpoint, known_task = checkpoint, task
-        if checkpoint_id is not None and is_text(ns) and is_write(task_id, path, channel, value, check):
+        if checkpoint_id is not None and is_text(ns) and is_write(task_id, idx, path, channel, value, check):
             rows.append(named_tuple(WriteRow, (ns, checkpoint_id, task_id, idx, path, channel, value, check)))
         else:
             rows.append(reference(each))
@@ -101,7 +102,7 @@ def writes_of(ns, checkpoint_id, list columns not None, reference):
         task, idx, path, channel, value, check = each[1], each[2], each[3], each[4], each[5], each[6]
         task_id = identifier(task, known_task, task_id)
         known_task = task
-        if is_write(task_id, path, channel, value, check):
+        if is_write(task_id, idx, path, channel, value, check):
             rows.append(named_tuple(WriteRow, (ns, checkpoint_id, task_id, idx, path, channel, value, check)))
         else:
             rows.append(reference(ns, checkpoint_id, each[1:7]))
@@ -111,7 +112,7 @@ def writes_of(ns, checkpoint_id, list columns not None, reference):
 cdef object outlined(thread_id, ns, checkpoint_id, rank, parent, created_at, metadata, reference):
     if (
         is_text(ns) and is_text(rank) and is_text(metadata) and (parent is None or is_text(parent))
-        and (checkpoint_id is None or is_text(checkpoint_id))
+        and (checkpoint_id is None or is_text(checkpoint_id)) and type(created_at) is int
     ):
         if checkpoint_id is None:
             checkpoint_id = rank
@@ -139,8 +140,8 @@ def checkpoint_row(thread_id, columns, reference):
     )
 
 
-def found_of(thread_id, ns, list rows not None, bint with_head, any_outline, any_write_of, any_text):
-    """Return a checkpoint and its writes, whose rows come behind its own. The last three are of the reference."""
+def found_of(thread_id, ns, list rows not None, bint with_head, any_outline, any_write_of, any_text, any_number):
+    """Return a checkpoint and its writes, whose rows come behind its own. The last four are of the reference."""
     head, _, epoch, owner, expires_at, *of_checkpoint = rows[0]
     if not with_head:
         head = None
@@ -148,8 +149,12 @@ def found_of(thread_id, ns, list rows not None, bint with_head, any_outline, any
         head = any_text(head)
     if owner is not None and not is_text(owner):
         owner = any_text(owner)
+    if expires_at is not None and type(expires_at) is not int:
+        expires_at = any_number(expires_at)
     if of_checkpoint[0] is None:
         return tuple.__new__(Found, (0, None, (), NO_SEGMENTS, head, owner, expires_at))
     row = checkpoint_row(thread_id, of_checkpoint, any_outline)
     writes = writes_of(ns, row[0][2], rows[1:], any_write_of)
+    if type(epoch) is not int:
+        epoch = any_number(epoch)
     return tuple.__new__(Found, (epoch, row, writes, NO_SEGMENTS, head, owner, expires_at))

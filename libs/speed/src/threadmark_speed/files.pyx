@@ -91,22 +91,28 @@ cdef class Looks:
 
     cpdef bint is_there(self):
         cdef threadmark_status seen
+        cdef Place database = self.database
+        path = self.path  # the place points to it, and others may be set while nobody has the interpreter
         with nogil:  # the file may be on another machine
-            found = is_at(&self.database, &seen)
+            found = is_at(&database, &seen)
         return found
 
     cpdef bint is_untouched(self):
         cdef threadmark_status seen
+        cdef Place database = self.database
+        path = self.path
         with nogil:
-            found = is_at(&self.database, &seen)
+            found = is_at(&database, &seen)
         return found and self.has_stamp and seen.modified == self.modified and seen.size == self.size
 
     cpdef bint is_kept(self):
         cdef threadmark_status seen, of_log
-        cdef bint has_log = self.has_log  # it may be set while nobody has the interpreter
+        cdef Place database = self.database, its_log = self.its_log
+        cdef bint has_log = self.has_log
+        paths = self.path, self.log_path
         with nogil:
-            found = is_at(&self.database, &seen)
-            found_log = not has_log or is_at(&self.its_log, &of_log)
+            found = is_at(&database, &seen)
+            found_log = not has_log or is_at(&its_log, &of_log)
         if found:
             self.modified, self.size, self.has_stamp = seen.modified, seen.size, True
         return found and found_log

@@ -17,7 +17,7 @@ from libc.math cimport isfinite
 
 from threadmark_speed.packing cimport Packer
 from threadmark_speed.putting cimport scalar_bytes
-from threadmark_speed.tuples cimport named_tuple
+from threadmark_speed.tuples cimport named_tuple, tracked_tuple
 
 from threadmark_speed.packing import CannotPackError
 
@@ -125,7 +125,7 @@ def usual_checkpoint(type cls not None, checkpoint, new):
         return None
     reads = [channel for channel in <dict>new if channel in <dict>values]
     fields = checkpoint_id, checkpoint, values, versions, (<dict>new).keys(), reads, plain
-    return named_tuple(cls, fields)
+    return tracked_tuple(cls, fields)  # what the caller gave may lead back to it
 
 
 cdef object _item(checkpoint, str key):
@@ -313,9 +313,10 @@ def encoded_writes(writes, dict special not None, str tag not None, encode, serd
     for write in own:
         channel, value = <object>PyTuple_GET_ITEM(write, 0), <object>PyTuple_GET_ITEM(write, 1)
         found = PyDict_GetItemWithError(special, channel)
+        place = position if found is NULL else <object>found  # to encode a value may take it out of there
         data = scalar_bytes(value)
         both = (tag, data) if data is not None else encode(serde, f'channel "{channel}"', value)
-        encoded[position if found is NULL else <object>found] = channel, both
+        encoded[place] = channel, both
         position += 1
     for _, both in encoded.values():
         size += len(both[1])

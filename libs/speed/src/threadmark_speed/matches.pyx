@@ -64,7 +64,8 @@ cdef class Matches:
 
 
 cdef int _later(const void *one, const void *other) noexcept nogil:
-    return 1 if (<const Match *>one).at > (<const Match *>other).at else -1
+    cdef Py_ssize_t first = (<const Match *>one).at, second = (<const Match *>other).at
+    return (first > second) - (first < second)
 
 
 cdef Matches found(bytes data, list sources):

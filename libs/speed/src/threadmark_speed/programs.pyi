@@ -25,6 +25,7 @@ class Player:
         steps: tuple[type, type, type],
         execute: Callable[[sqlite3.Connection, Step], Any],
         again: Callable[[sqlite3.Connection, Step, Exception], Any],
+        bounds: tuple[int, int, Callable[[sqlite3.Connection, int], int]],
     ) -> None: ...
     def played(self, connection: sqlite3.Connection, program: Program[_T]) -> _T: ...
     def committed(

@@ -3,11 +3,13 @@
 sqlite3 those of `threadmark_sqlite.driver.playing`.
 """
 
+from cpython.bytes cimport PyBytes_GET_SIZE
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF
 from cython cimport final
 
 cdef extern from "Python.h":
+    Py_ssize_t PyUnicode_GET_LENGTH(object text)
     ctypedef enum PySendResult:
         PYGEN_RETURN
         PYGEN_ERROR
@@ -105,18 +107,20 @@ cdef class Player:
 
     cdef object begin_write, begin_read, commit, rollback
     cdef type query, direct, alone
-    cdef object execute, again
+    cdef object execute, again, expect_plausible
+    cdef Py_ssize_t few, much
 
-    def __init__(self, sql, tuple steps, execute, again):
+    def __init__(self, sql, tuple steps, execute, again, tuple bounds):
         """`steps` are the types of a statement, of a function and of a statement that is mostly the only one.
 
         A function is called with two methods of a cursor and its argument. Every other step is left to `execute`, and
-        what failed to `again`, which is given the error.
+        what failed to `again`, which is given the error. `bounds` are those of `threadmark.bounded_sqlite`.
         """
         self.begin_write, self.begin_read = sql.BEGIN_WRITE, sql.BEGIN_READ
         self.commit, self.rollback = sql.COMMIT, sql.ROLLBACK
         self.query, self.direct, self.alone = steps
         self.execute, self.again = execute, again
+        self.few, self.much, self.expect_plausible = bounds
 
     def played(self, connection, program):
         """Answer everything that a program asks until it returns. Errors are thrown into it."""
@@ -153,7 +157,7 @@ cdef class _Playing:
     """One cursor, and what the program that uses it has asked so far."""
 
     cdef Player player
-    cdef object connection, run, fetch
+    cdef object connection, run, fetch, fetch_many
     cdef bint reads
     """Whether it is to begin a transaction itself where it needs one."""
     cdef bint has_begun
@@ -165,7 +169,7 @@ cdef class _Playing:
     def __init__(self, Player player, connection):
         cursor = connection.cursor()
         self.player, self.connection = player, connection
-        self.run, self.fetch = cursor.execute, cursor.fetchall
+        self.run, self.fetch, self.fetch_many = cursor.execute, cursor.fetchall, cursor.fetchmany
 
     cdef begin(self, how):
         self.run(how)
@@ -206,11 +210,29 @@ cdef class _Playing:
             except Exception as error:
                 failure = error
 
+    cdef fetched(self):
+        """The counterpart of the function in `threadmark.bounded_sqlite`."""
+        cdef Py_ssize_t few = self.player.few, most = self.player.much, size = 0
+        cdef list some = self.fetch_many(few)
+        cdef list rows = list(some) if len(some) == few else some
+        while len(some) == few:
+            for row in some:
+                for each in row:
+                    if type(each) is bytes:
+                        size += PyBytes_GET_SIZE(each)
+                    elif type(each) is str:
+                        size += PyUnicode_GET_LENGTH(each)
+            if size > most:
+                most = self.player.expect_plausible(self.connection, size)
+            some = self.fetch_many(few)
+            rows.extend(some)
+        return rows
+
     cdef rows_of(self, asked):
         try:
             if Py_IS_TYPE(asked, self.player.query) or Py_IS_TYPE(asked, self.player.alone):
                 self.run(asked[0], asked[1])
-                return self.fetch()
+                return self.fetched()
             if Py_IS_TYPE(asked, self.player.direct):
                 return asked[0](self.run, self.fetch, asked[1])
             return self.player.execute(self.connection, asked)

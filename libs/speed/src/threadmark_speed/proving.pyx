@@ -2,7 +2,7 @@
 """Proving rows, compiled: what `threadmark.saver.proving` does with the rows of a checkpoint where all is as it should.
 
 The write rows of a checkpoint are proven, compared with the records of their batches, unpacked, opened and sorted in
-one call. Whatever is unusual (damage, a row of the first format, a write that has a row and is in a pack, text with
+one call. Whatever is unusual (damage, a write that has a row and is in a pack, text with
 surrogates) is left to the reference, which alone raises errors: nothing here says more than that rows are sound.
 """
 

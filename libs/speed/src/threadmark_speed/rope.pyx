@@ -1,4 +1,4 @@
-"""What a put stores of a value, compiled: the rules are those of `threadmark.rope.deduplicate`, which explains them.
+"""What a put stores of a value, compiled: the rules are those of `threadmark.rope.deduplicating`, which explains them.
 
 What is found may differ from what Python finds, because the search does. What becomes of it is the same.
 """
@@ -494,11 +494,16 @@ cdef int _merged(const Segment *ascending, int count, bint fresh) noexcept:
     return best
 
 
+cdef inline int _order(int64_t one, int64_t other) noexcept nogil:
+    """What `qsort` is told: for equals 0, since an order that is none may lead it astray."""
+    return (one > other) - (one < other)
+
+
 cdef int _less_used(const void *one, const void *other) noexcept nogil:
     cdef double difference = (<const Segment *>one).share - (<const Segment *>other).share
     if difference:
         return 1 if difference > 0 else -1
-    return 1 if (<const Segment *>one).rank > (<const Segment *>other).rank else -1
+    return _order((<const Segment *>one).rank, (<const Segment *>other).rank)
 
 
 cdef int _smaller(const void *one, const void *other) noexcept nogil:

@@ -9,9 +9,16 @@ cdef extern from "Python.h":
     #define IS_NAMED_TUPLE(cls) (PyType_FastSubclass((PyTypeObject *)(cls), Py_TPFLAGS_TUPLE_SUBCLASS) && \\
         ((PyTypeObject *)(cls))->tp_basicsize == PyTuple_Type.tp_basicsize)
     #define ALLOCATED(cls, count) PyType_GenericAlloc((PyTypeObject *)(cls), count)
+    /* A tuple of Python 3.14 remembers its hash, and -1 says that it is not known yet; memory begins with 0. */
+    #if PY_VERSION_HEX >= 0x030E0000
+    #define FORGET_HASH(made) (((PyTupleObject *)(made))->ob_hash = -1)
+    #else
+    #define FORGET_HASH(made) ((void)(made))
+    #endif
     """
     bint IS_NAMED_TUPLE(type cls)
     object ALLOCATED(type cls, Py_ssize_t count)
+    void FORGET_HASH(object made)
     void PyObject_GC_UnTrack(object found)
     Py_ssize_t PyTuple_GET_SIZE(object items)
     PyObject *PyTuple_GET_ITEM(object items, Py_ssize_t index)
@@ -32,6 +39,7 @@ cdef inline object tracked_tuple(type cls, tuple fields):
     if not IS_NAMED_TUPLE(cls):
         return tuple.__new__(cls, fields)
     made = ALLOCATED(cls, count)
+    FORGET_HASH(made)
     for index in range(count):
         field = <object>PyTuple_GET_ITEM(fields, index)
         Py_INCREF(field)

@@ -9,7 +9,15 @@ from threadmark.compiled import IN_USE
 from threadmark.program import Program
 from threadmark.store import ANYONE, FIRST_RECORD, PACK, Added, Change, CheckpointRow, Key, Refusal, WriteRow
 from threadmark.text import to_column
-from threadmark_sqlite.columns import from_blob_column, from_text_column, from_text_or_null, id_column, text_or_null
+from threadmark_sqlite.columns import (
+    as_number,
+    as_number_or_null,
+    from_blob_column,
+    from_text_column,
+    from_text_or_null,
+    id_column,
+    text_or_null,
+)
 from threadmark_sqlite.placeholders import with_rows
 from threadmark_sqlite.replica_store import outdated
 from threadmark_sqlite.sql import adding, expressions, removing
@@ -43,13 +51,24 @@ class Thread(NamedTuple):
     """Whether the checkpoint is there that was asked for with it."""
 
 
+def _thread(columns: Sequence[Any]) -> Thread:
+    """A thread from its columns. One without numbers where they belong is a thread all the same: it can be deleted."""
+    thread = Thread(*columns)
+    return thread._replace(
+        epoch=as_number(thread.epoch),
+        expires_at=as_number_or_null(thread.expires_at),
+        token=as_number(thread.token),
+        ttl=as_number_or_null(thread.ttl),
+    )
+
+
 _NONE = Thread(0, 0, 0, None, None, None, 0, None, None, None)
 
 
 def thread_of(thread_id: str) -> Program[Thread | None]:
     """Return a thread's row, live or not."""
     rows = yield from execute(adding.THREAD, (to_column(thread_id),))
-    return Thread(*rows[0]) if rows else None
+    return _thread(rows[0]) if rows else None
 
 
 def admitted(change: Change) -> Program[Thread | Added]:
@@ -65,7 +84,7 @@ def admitted(change: Change) -> Program[Thread | Added]:
         rows = yield from execute(adding.THREAD_AND_CHECKPOINT, asked)
     else:
         rows = yield from execute(adding.THREAD, (thread_id,))
-    known = Thread(*rows[0]) if rows else None
+    known = _thread(rows[0]) if rows else None
     thread = known or _NONE
     if change.epoch is not None and (known is None or change.epoch != known.epoch):
         return Added(thread.epoch)
@@ -185,7 +204,7 @@ def _begun(change: Change) -> Program[Thread]:
     yield from execute(adding.ADD_ROOT_HEAD, (thread_id, change.now))
     yield from execute(adding.BEGIN_THREAD, (thread_id, change.now, change.now, *about, thread_id))
     (row,) = yield from execute(adding.THREAD, (thread_id,))
-    return Thread(*row)
+    return _thread(row)
 
 
 def _insert_segments(thread: int, segments: Mapping[bytes, bytes]) -> Program[None]:

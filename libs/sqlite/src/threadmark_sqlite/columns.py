@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from threadmark.compiled import IN_USE
 from threadmark.ids import UUID_BYTES, packed_uuid, uuid_text
-from threadmark.store import CheckpointRow, Found, Outline, WriteRow
+from threadmark.store import NO_NUMBER, CheckpointRow, Found, Outline, WriteRow
 from threadmark.text import ESCAPES, from_column, to_column
 from threadmark.thread_store import LeaseRow, ThreadCounts, ThreadOutline, ThreadRow
 
@@ -71,6 +71,16 @@ def from_blob_column(column: Any) -> bytes:
     return column if isinstance(column, bytes) else b""
 
 
+def as_number(column: Any) -> int:
+    """The number of a column, which SQLite lets be anything."""
+    return column if type(column) is int else NO_NUMBER
+
+
+def as_number_or_null(column: Any) -> int | None:
+    """The number of a column that may be missing."""
+    return None if column is None else as_number(column)
+
+
 def any_outline(thread_id: str, columns: Any) -> Outline:
     """Do what `outline` does in Python, whatever the columns hold."""
     ns, checkpoint_id, ranked, parent, created_at, metadata = columns
@@ -83,7 +93,7 @@ def any_outline(thread_id: str, columns: Any) -> Outline:
             rank if checkpoint_id is None else from_text_column(checkpoint_id),
             rank,
             None if parent is None else from_text_column(parent),
-            created_at,
+            as_number(created_at),
             from_text_column(metadata),
         ),
     )
@@ -115,14 +125,15 @@ checkpoint_row: Callable[[str, Any], CheckpointRow] = (
 def found_of(thread_id: str, ns: str, rows: list[tuple[Any, ...]], *, with_head: bool = True) -> Found:
     """A checkpoint and its writes from the columns of `sql.finding.FIND` and its like. The checkpoint's come first."""
     if IN_USE:
-        return compiled.found_of(thread_id, ns, rows, with_head, any_outline, any_write_of, from_text_column)
+        return compiled.found_of(thread_id, ns, rows, with_head, any_outline, any_write_of, from_text_column, as_number)
     head, _, epoch, owner, expires_at, *of_checkpoint = rows[0]
     newest = from_text_or_null(head) if with_head else None
     if of_checkpoint[0] is None:  # there is a head, and nothing else
-        return Found(0, None, (), NO_SEGMENTS, newest, from_text_or_null(owner), expires_at)
+        return Found(0, None, (), NO_SEGMENTS, newest, from_text_or_null(owner), as_number_or_null(expires_at))
     row = checkpoint_row(thread_id, of_checkpoint)
     writes = writes_of(ns, row.outline.id, rows[1:])
-    return _row(Found, (epoch, row, writes, NO_SEGMENTS, newest, from_text_or_null(owner), expires_at))
+    about = from_text_or_null(owner), as_number_or_null(expires_at)
+    return _row(Found, (as_number(epoch), row, writes, NO_SEGMENTS, newest, *about))
 
 
 def checkpoint_columns(thread: int, row: CheckpointRow) -> tuple[Any, ...]:
@@ -163,7 +174,7 @@ def any_write_of(ns: str, checkpoint_id: str, columns: Any) -> WriteRow:
             ns,
             checkpoint_id,
             from_id_column(task_id),
-            idx,
+            as_number(idx),
             name(task_path),
             name(channel),
             value if type(value) is bytes else b"",
@@ -203,14 +214,14 @@ def thread_outline(columns: Any) -> ThreadOutline:
     thread_id, created_at, owner, title, metadata, expires_at, check, updated_at = columns
     row = ThreadRow(
         from_text_column(thread_id),
-        created_at,
+        as_number(created_at),
         from_text_or_null(owner),
         from_text_or_null(title),
         from_text_or_null(metadata),
-        expires_at,
+        as_number_or_null(expires_at),
         from_blob_column(check),
     )
-    return ThreadOutline(row, updated_at)
+    return ThreadOutline(row, as_number(updated_at))
 
 
 def thread_columns(row: ThreadRow) -> tuple[Any, ...]:
@@ -243,8 +254,8 @@ def thread_counts(columns: Any) -> ThreadCounts:
 
 def lease_row(columns: Any) -> LeaseRow:
     """A lease from the columns of `sql.threads.LEASE`."""
-    token, left, holder, began = columns
-    return LeaseRow(token, left, from_text_or_null(holder) or "", from_text_or_null(began))
+    token, left, holder, began, outlasts = columns
+    return LeaseRow(as_number(token), left, from_text_or_null(holder) or "", from_text_or_null(began), bool(outlasts))
 
 
 def lease_columns(lease: LeaseRow) -> tuple[Any, ...]:

@@ -4,7 +4,10 @@ Each step and its record are one transaction, and the file's `user_version` is t
 a database tells its format even to tools that know nothing of its tables.
 """
 
+import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime
+from functools import cache
 from textwrap import dedent
 from typing import NamedTuple
 
@@ -25,7 +28,7 @@ class Migration(NamedTuple):
 MIGRATIONS = (
     Migration(
         1,
-        "threads, segments, checkpoints, writes",
+        "tables of the first release",
         (
             """
             CREATE TABLE threadmark_migration (
@@ -36,15 +39,52 @@ MIGRATIONS = (
             """,
             """
             CREATE TABLE threadmark_thread (
-                number INTEGER PRIMARY KEY,
+                thread INTEGER PRIMARY KEY,
                 thread_id TEXT NOT NULL UNIQUE,
                 epoch INTEGER NOT NULL,
                 live INTEGER NOT NULL,
                 deleted_up_to TEXT,
+                removed_up_to TEXT,
                 created_at INTEGER NOT NULL,
+                minute INTEGER,
+                owner TEXT,
                 expires_at INTEGER,
+                checksum BLOB,
+                token INTEGER NOT NULL DEFAULT 0,
+                lease_ends INTEGER,
+                lease_ttl INTEGER,
+                holder TEXT,
+                began TEXT,
+                position INTEGER NOT NULL DEFAULT 0,
+                copied_position INTEGER,
+                copied_epoch INTEGER,
+                title TEXT,
+                folded_title TEXT,
                 metadata TEXT
             )
+            """,
+            "CREATE INDEX threadmark_thread_created ON threadmark_thread (created_at, thread_id) WHERE live = 1",
+            "CREATE INDEX threadmark_thread_minute ON threadmark_thread (minute, thread_id) WHERE live = 1",
+            "CREATE INDEX threadmark_thread_owner ON threadmark_thread (owner, thread_id) WHERE owner IS NOT NULL",
+            """
+            CREATE INDEX threadmark_thread_owner_created
+            ON threadmark_thread (owner, created_at, thread_id)
+            WHERE owner IS NOT NULL
+            """,
+            """
+            CREATE INDEX threadmark_thread_owner_minute
+            ON threadmark_thread (owner, minute, thread_id)
+            WHERE owner IS NOT NULL
+            """,
+            """
+            CREATE INDEX threadmark_thread_expires
+            ON threadmark_thread (expires_at)
+            WHERE expires_at IS NOT NULL
+            """,
+            """
+            CREATE INDEX threadmark_thread_lease
+            ON threadmark_thread (lease_ends)
+            WHERE lease_ends IS NOT NULL
             """,
             """
             CREATE TABLE threadmark_segment (
@@ -81,6 +121,19 @@ MIGRATIONS = (
             ON threadmark_checkpoint (thread, ns, id)
             WHERE id IS NOT NULL
             """,
+            # By the thread's id: a listing reads heads without the rows of their threads.
+            """
+            CREATE TABLE threadmark_head (
+                thread_id TEXT NOT NULL,
+                ns TEXT NOT NULL,
+                newest TEXT NOT NULL,
+                checkpoints INTEGER NOT NULL,
+                updated_at INTEGER NOT NULL,
+                newest_id BLOB,
+                PRIMARY KEY (thread_id, ns)
+            )
+            WITHOUT ROWID
+            """,
             """
             CREATE TABLE threadmark_write (
                 thread INTEGER NOT NULL,
@@ -96,21 +149,12 @@ MIGRATIONS = (
             )
             WITHOUT ROWID
             """,
-        ),
-    ),
-    Migration(
-        2,
-        "heads, records of batches",
-        (
+            # A thread's status is derived from these writes; others are not in the index. IN, not `=`: if a statement
+            # compared `idx` with a parameter, SQLite would prepare it again for each value.
             """
-            CREATE TABLE threadmark_head (
-                thread_id TEXT NOT NULL,
-                ns TEXT NOT NULL,
-                newest TEXT NOT NULL,
-                checkpoints INTEGER NOT NULL,
-                PRIMARY KEY (thread_id, ns)
-            )
-            WITHOUT ROWID
+            CREATE INDEX threadmark_write_status
+            ON threadmark_write (thread, ns)
+            WHERE idx IN (-1, -3)
             """,
             # The columns of threadmark_write, in a tree of its own: a damaged page hides neighbours.
             """
@@ -129,100 +173,6 @@ MIGRATIONS = (
             WITHOUT ROWID
             """,
             """
-            INSERT INTO threadmark_head (thread_id, ns, newest, checkpoints)
-            SELECT t.thread_id, c.ns, max(c.rank), count(*)
-            FROM threadmark_thread AS t
-            JOIN threadmark_checkpoint AS c ON c.thread = t.number
-            GROUP BY t.thread_id, c.ns
-            """,
-        ),
-    ),
-    Migration(
-        3,
-        "threads that are listed, owned and leased",
-        (
-            "ALTER TABLE threadmark_thread ADD COLUMN owner TEXT",
-            "ALTER TABLE threadmark_thread ADD COLUMN title TEXT",
-            "ALTER TABLE threadmark_thread ADD COLUMN folded_title TEXT",
-            "ALTER TABLE threadmark_thread ADD COLUMN checksum BLOB",
-            "ALTER TABLE threadmark_thread ADD COLUMN token INTEGER NOT NULL DEFAULT 0",
-            "ALTER TABLE threadmark_thread ADD COLUMN lease_ends INTEGER",
-            "ALTER TABLE threadmark_thread ADD COLUMN lease_ttl INTEGER",
-            "ALTER TABLE threadmark_thread ADD COLUMN holder TEXT",
-            "ALTER TABLE threadmark_thread ADD COLUMN began TEXT",
-            "CREATE INDEX threadmark_thread_created ON threadmark_thread (created_at, thread_id) WHERE live = 1",
-            "CREATE INDEX threadmark_thread_owner ON threadmark_thread (owner, thread_id) WHERE owner IS NOT NULL",
-            """
-            CREATE INDEX threadmark_thread_owner_created
-            ON threadmark_thread (owner, created_at, thread_id)
-            WHERE owner IS NOT NULL
-            """,
-            """
-            CREATE INDEX threadmark_thread_expires
-            ON threadmark_thread (expires_at)
-            WHERE expires_at IS NOT NULL
-            """,
-            """
-            CREATE INDEX threadmark_thread_lease
-            ON threadmark_thread (lease_ends)
-            WHERE lease_ends IS NOT NULL
-            """,
-            # A new table, because `updated_at` has no default: a process of an earlier release that is still running
-            # knows nothing of leases, and must not be able to go on putting.
-            """
-            CREATE TABLE threadmark_listed_head (
-                thread_id TEXT NOT NULL,
-                ns TEXT NOT NULL,
-                newest TEXT NOT NULL,
-                checkpoints INTEGER NOT NULL,
-                updated_at INTEGER NOT NULL,
-                owner TEXT,
-                PRIMARY KEY (thread_id, ns)
-            )
-            WITHOUT ROWID
-            """,
-            """
-            INSERT INTO threadmark_listed_head (thread_id, ns, newest, checkpoints, updated_at)
-            SELECT h.thread_id, h.ns, h.newest, h.checkpoints, coalesce(
-                (
-                    SELECT max(c.created_at)
-                    FROM threadmark_thread AS t
-                    CROSS JOIN threadmark_checkpoint AS c ON c.thread = t.number
-                    WHERE t.thread_id = h.thread_id AND c.ns = h.ns
-                ),
-                0
-            )
-            FROM threadmark_head AS h
-            """,
-            """
-            INSERT OR IGNORE INTO threadmark_listed_head (thread_id, ns, newest, checkpoints, updated_at)
-            SELECT thread_id, '', '', 0, created_at
-            FROM threadmark_thread
-            WHERE live = 1
-            """,
-            "DROP TABLE threadmark_head",
-            "ALTER TABLE threadmark_listed_head RENAME TO threadmark_head",
-            # Not `ns = ''`: where a statement compares `ns` with a parameter, SQLite would look at each value, whether
-            # the index has it, and prepare the statement anew for that. Likewise IN below, and not `idx = -1`.
-            "CREATE INDEX threadmark_head_updated ON threadmark_head (updated_at, thread_id) WHERE ns IS ''",
-            """
-            CREATE INDEX threadmark_head_owner
-            ON threadmark_head (owner, updated_at, thread_id)
-            WHERE owner IS NOT NULL
-            """,
-            # What a thread's status is derived from; other writes are not in it.
-            """
-            CREATE INDEX threadmark_write_status
-            ON threadmark_write (thread, ns)
-            WHERE idx IN (-1, -3)
-            """,
-        ),
-    ),
-    Migration(
-        4,
-        "replication",
-        (
-            """
             CREATE TABLE threadmark_replica (
                 number INTEGER PRIMARY KEY CHECK (number = 1),
                 term INTEGER NOT NULL,
@@ -230,10 +180,7 @@ MIGRATIONS = (
             )
             """,
             "INSERT INTO threadmark_replica (number, term, body) VALUES (1, 0, '')",
-            "ALTER TABLE threadmark_thread ADD COLUMN position INTEGER NOT NULL DEFAULT 0",
-            "ALTER TABLE threadmark_thread ADD COLUMN copied_position INTEGER",
-            "ALTER TABLE threadmark_thread ADD COLUMN copied_epoch INTEGER",
-            # By id, so that a process of an earlier release, which forgets deleted threads, leaves no row of nobody.
+            # By the thread's id: the thread may have been deleted, and its row forgotten.
             """
             CREATE TABLE threadmark_outbox (
                 thread_id TEXT NOT NULL,
@@ -244,52 +191,6 @@ MIGRATIONS = (
             WITHOUT ROWID
             """,
             "CREATE INDEX threadmark_outbox_position ON threadmark_outbox (position, thread_id)",
-        ),
-    ),
-    Migration(
-        5,
-        "listings by the minute",
-        (
-            # Every statement of an earlier release names the old column: a process of one that is still running knows
-            # nothing of what follows, and must neither read nor write.
-            "ALTER TABLE threadmark_thread RENAME COLUMN number TO thread",
-            # Without `owner`, without the indexes that each put would have to write, and with `newest_id`. That is not
-            # known here: such ids are bytes, which SQLite cannot make of text.
-            """
-            CREATE TABLE threadmark_plain_head (
-                thread_id TEXT NOT NULL,
-                ns TEXT NOT NULL,
-                newest TEXT NOT NULL,
-                checkpoints INTEGER NOT NULL,
-                updated_at INTEGER NOT NULL,
-                newest_id BLOB,
-                PRIMARY KEY (thread_id, ns)
-            )
-            WITHOUT ROWID
-            """,
-            """
-            INSERT INTO threadmark_plain_head (thread_id, ns, newest, checkpoints, updated_at)
-            SELECT thread_id, ns, newest, checkpoints, updated_at
-            FROM threadmark_head
-            """,
-            "DROP TABLE threadmark_head",
-            "ALTER TABLE threadmark_plain_head RENAME TO threadmark_head",
-            "ALTER TABLE threadmark_thread ADD COLUMN minute INTEGER",
-            """
-            UPDATE threadmark_thread
-            SET minute = (
-                SELECT h.updated_at / 60000000
-                FROM threadmark_head AS h
-                WHERE h.thread_id = threadmark_thread.thread_id AND h.ns = ''
-            )
-            WHERE live = 1
-            """,
-            "CREATE INDEX threadmark_thread_minute ON threadmark_thread (minute, thread_id) WHERE live = 1",
-            """
-            CREATE INDEX threadmark_thread_owner_minute
-            ON threadmark_thread (owner, minute, thread_id)
-            WHERE owner IS NOT NULL
-            """,
         ),
     ),
 )
@@ -336,7 +237,40 @@ def is_current(location: str) -> Program[bool]:
         raise SchemaError(
             f"{location} has format {number}, this release knows formats up to {CURRENT}: upgrade threadmark-sqlite"
         )
-    return bool(made and number == CURRENT)
+    if not made or number != CURRENT:
+        return False
+    yield from _expect_own_schema(location)
+    return True
+
+
+def _expect_own_schema(location: str) -> Program[None]:
+    """Raise SchemaError if a table or an index is not as it was made: a view could answer with anything, for ever.
+
+    Other indexes than ours may be there. A trigger may not: what it does is nothing that we know of.
+    """
+    expected = _schema_of(MIGRATIONS)
+    missing = set(expected)
+    for kind, name, _, sql in (yield from execute(connections.SCHEMA)):
+        if expected.get(name) == _normal(sql):
+            missing.discard(name)
+        elif kind != "index" or name.lower().startswith("threadmark_"):
+            raise SchemaError(f"{location} has a {kind} {name!r} that Threadmark did not make: it is not read")
+    for name in sorted(missing):
+        raise SchemaError(f"{location} has no {name!r}, which Threadmark made: something has removed it")
+
+
+@cache
+def _schema_of(made: tuple[Migration, ...]) -> dict[str, str]:
+    """What these migrations create, by its name: what they leave in a new database."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        for statement in (statement for migration in made for statement in migration.statements):
+            connection.execute(statement)
+        return {name: _normal(sql) for _, name, _, sql in connection.execute(connections.SCHEMA)}
+
+
+def _normal(sql: str) -> str:
+    """A statement without the line breaks in which it was written."""
+    return " ".join(sql.split())
 
 
 def migrate(location: str) -> Program[int]:

@@ -51,6 +51,8 @@ class SqliteSaver(Saver):
         driver = _driver(database, Settings(MEMORY, durability, timeout, slow=slow_after(slow)))
         super().__init__(SqliteStore(), driver, **options)
         self._durability: Durability = durability
+        if isinstance(driver, SharedDriver):  # in memory
+            self._keep_local_classes()
 
     @classmethod
     def from_url(cls, url: str, **options: Unpack[SqliteOptions]) -> Self:

@@ -5,6 +5,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from threadmark.compiled import IN_USE
+from threadmark.ids import deleted_up_to
+from threadmark.names import MESSAGES_NS
 from threadmark.program import Program
 from threadmark.replica_store import ReplicaStore
 from threadmark.store import (
@@ -32,6 +34,7 @@ from threadmark_sqlite.adding import (
     twice,
 )
 from threadmark_sqlite.columns import (
+    as_number,
     checkpoint_row,
     found_of,
     from_blob_column,
@@ -185,13 +188,13 @@ class SqliteStore(SqliteThreadStore, SqliteReplicaStore, ReplicaStore):
         rows = change.checkpoints
         replaced = any(old.get(row.outline.key, row.header) != row.header for row in rows)
         if replaced:
-            yield from execute(removing.NEXT_EPOCH, (thread.number,))
+            yield from execute(removing.NEXT_EPOCH, ("", thread.number))
         made = added(thread, change, (yield from insert(thread, change)), replaced=replaced)
         return (yield from noted(change, made))
 
     def rewrite(self, thread_id: str, rows: Sequence[CheckpointRow]) -> Program[None]:
-        ((number, *_),) = yield from execute(adding.THREAD, (to_column(thread_id),))
-        yield from executemany(removing.REWRITE_CHECKPOINT, [rewriting_columns(number, row) for row in rows])
+        ((thread, *_),) = yield from execute(adding.THREAD, (to_column(thread_id),))
+        yield from executemany(removing.REWRITE_CHECKPOINT, [rewriting_columns(thread, row) for row in rows])
 
     def heads(self, thread_id: str | None, ns: str | None) -> Program[list[Head]]:
         return self._heads(listing.HEADS, listing.HEADS_OF_NAMESPACE, thread_id, ns)
@@ -212,9 +215,7 @@ class SqliteStore(SqliteThreadStore, SqliteReplicaStore, ReplicaStore):
                 ("table threadmark_head", f"{unlisted} threads are in no listing: their rows are missing here")
             )
         if misplaced:
-            found.append(
-                ("table threadmark_thread", f"{misplaced} threads are listed at a wrong time of their last update")
-            )
+            found.append(("table threadmark_thread", f"{misplaced} threads are listed at a wrong time"))
         structure = yield from execute(reports.CHECK_STRUCTURE)
         return found + [("the database file", str(line)) for (line,) in structure if line != "ok"]
 
@@ -223,29 +224,30 @@ class SqliteStore(SqliteThreadStore, SqliteReplicaStore, ReplicaStore):
         return {key: size for key, size in rows if isinstance(key, bytes)}  # damaged, it may be anything
 
     def remove(self, thread_id: str, keys: Sequence[Key], segments: Sequence[bytes]) -> Program[int]:
-        ((number, epoch, *_),) = yield from execute(adding.THREAD, (to_column(thread_id),))
-        locations = [(number, to_column(ns), checkpoint_id) for ns, checkpoint_id in keys]
+        ((thread, epoch, *_),) = yield from execute(adding.THREAD, (to_column(thread_id),))
+        locations = [(thread, to_column(ns), checkpoint_id) for ns, checkpoint_id in keys]
         yield from remove_checkpoints(to_column(thread_id), [(*location, *twice(key)) for *location, key in locations])
         written_for = [(*location, id_column(key)) for *location, key in locations]
         yield from executemany(removing.REMOVE_WRITES, written_for)
         yield from executemany(removing.REMOVE_RECORDS, written_for)
-        yield from executemany(removing.REMOVE_SEGMENT, [(number, key) for key in segments])
-        yield from execute(removing.NEXT_EPOCH, (number,))
-        return int(epoch) + 1
+        yield from executemany(removing.REMOVE_SEGMENT, [(thread, key) for key in segments])
+        gone = max((checkpoint_id for ns, checkpoint_id in keys if ns != MESSAGES_NS), default="")
+        yield from execute(removing.NEXT_EPOCH, (to_column(gone), thread))
+        return as_number(epoch) + 1
 
     def drop(self, thread_id: str, now: int) -> Program[None]:
         thread = yield from thread_of(thread_id)
         if thread is None:
             return
         number = thread.number
-        ((greatest,),) = yield from execute(removing.GREATEST_ID, (number,))
+        greatest = yield from execute(removing.GREATEST_IDS, (number, number))
         written = yield from execute(removing.WRITTEN_FOR, (number,))
         ids = [from_id_column(column) for (column,) in written]
-        ids += [from_text_column(column) for column in (greatest, thread.deleted_up_to) if column is not None]
+        ids += [from_text_column(column) for (column,) in (*greatest, (thread.deleted_up_to,)) if column is not None]
         for statement in removing.EMPTY_THREAD:
             yield from execute(statement, (number,))
         yield from execute(removing.REMOVE_HEADS, (to_column(thread_id),))
-        yield from execute(removing.BURY_THREAD, (to_column(max(ids, default="")), now, number))
+        yield from execute(removing.BURY_THREAD, (to_column(deleted_up_to(ids, now)), now, number))
         yield from execute(removing.FORGET_BURIED, (now - TOMBSTONE_MICROSECONDS,))
 
     def copy_segments(self, source: str, target: str) -> Program[None]:

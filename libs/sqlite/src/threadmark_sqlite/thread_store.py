@@ -5,7 +5,7 @@ from json import dumps
 from typing import Any
 
 from threadmark.program import Program
-from threadmark.store import now
+from threadmark.store import NO_NUMBER, now
 from threadmark.text import to_column
 from threadmark.thread_store import (
     LeaseRow,
@@ -92,7 +92,11 @@ class SqliteThreadStore(ThreadStore):
     def lock_lease(self, thread_id: str) -> Program[LeaseRow]:
         began = now()
         yield from execute(threads.ADD_LEASED, (to_column(thread_id), began, began))
-        return (yield from self._lease(thread_id))
+        lease = yield from self._lease(thread_id)
+        if lease.outlasts:
+            yield from execute(threads.BOUND_LEASE, (to_column(thread_id),))
+            lease = yield from self._lease(thread_id)
+        return lease
 
     def set_lease(self, thread_id: str, lease: LeaseRow) -> Program[LeaseRow]:
         yield from execute(threads.SET_LEASE, (*lease_columns(lease), to_column(thread_id)))
@@ -191,6 +195,8 @@ def _searched(scope: ThreadScope) -> Iterator[Clause]:
 
 def _after(scope: ThreadScope, columns: Sequence[str], place: ThreadPlace) -> Clause:
     """The condition of a page that begins behind a thread."""
+    if place.value == NO_NUMBER and scope.sort == "created" and not scope.descending:
+        return threads.AFTER_NO_NUMBER, (to_column(place.thread_id),)
     values = (place.value, to_column(place.thread_id))[-len(columns) :]
     sign = "<" if scope.descending else ">"
     clause = threads.AFTER.format(columns=", ".join(columns), sign=sign, placeholders=", ".join("?" * len(columns)))

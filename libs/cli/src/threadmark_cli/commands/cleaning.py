@@ -1,13 +1,13 @@
 """`prune` and `retention`: what removes old checkpoints and threads."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import Any, TypeVar
 
 import click
 
-from threadmark import Pruned, RetentionReport
+from threadmark import Problem, Pruned, RetentionReport
 from threadmark_cli.addresses import expect_thread
 from threadmark_cli.command import command
 from threadmark_cli.commands.editing import dry_run_option, yes_option
@@ -49,11 +49,11 @@ def prune(
     dry_run: bool,
     yes: bool,
     **rule: Any,
-) -> None:
+) -> int:
     """Remove old checkpoints.
 
     Of every namespace the newest stays, and what it or others that stay need to be read. After an interrupt each thread
-    is pruned or as it was, and the same command goes on.
+    is pruned or as it was, and the same command goes on. With --all, damaged ones are left alone: then it ends with 1.
     """
     if every == bool(threads):
         raise click.UsageError("Name the threads, or give --all.")
@@ -65,9 +65,10 @@ def prune(
         prune = partial(saver.prune, None if every else list(threads), **rule)
         pruned = _asked_first(session, prune, "Pruning", _pruned_text, dry_run=dry_run, yes=yes)
     if session.out.as_json:
-        session.out.record({**pruned._asdict(), "dry_run": dry_run})
+        session.out.record({**pruned._asdict(), "problems": _records(pruned.problems), "dry_run": dry_run})
     else:
         session.out.line("would remove " if dry_run else "removed ", _pruned_text(pruned))
+    return _warned(session, pruned.problems)
 
 
 @command(
@@ -115,13 +116,22 @@ def retention(
         )
         report = _asked_first(session, retain, "Looking at threads", _report_text, dry_run=dry_run, yes=yes)
     if session.out.as_json:
-        problems = [problem._asdict() for problem in report.problems]
-        session.out.record({**report._asdict(), "pruned": report.pruned._asdict(), "problems": problems})
+        pruned = {**report.pruned._asdict(), "problems": _records(report.pruned.problems)}
+        session.out.record({**report._asdict(), "pruned": pruned, "problems": _records(report.problems)})
     else:
         session.out.line(str(report))
-    for problem in report.problems:
+    return _warned(session, report.problems)
+
+
+def _records(problems: Sequence[Problem]) -> list[dict[str, str]]:
+    return [problem._asdict() for problem in problems]
+
+
+def _warned(session: Session, problems: Sequence[Problem]) -> int:
+    """Name the damaged threads. Returns what the command ends with."""
+    for problem in problems:
         session.out.warn(f"{problem.location}: {problem.problem}")
-    return WRONG if report.problems else DONE
+    return WRONG if problems else DONE
 
 
 def _asked_first(

@@ -49,7 +49,7 @@ def log(session: Session, thread: str | None, *, graph: bool, ns: str | None, li
     out = session.out
     with session.saver() as saver, out.paged():
         thread_id = thread_or_newest(saver, thread)
-        entries = _entries(saver, thread_id, ns, limit)
+        entries = _entries(session, saver, thread_id, ns, limit)
         if out.as_json:
             for entry in entries:
                 out.record(entry_record(thread_id, entry))
@@ -64,11 +64,15 @@ def log(session: Session, thread: str | None, *, graph: bool, ns: str | None, li
             out.rows(_COLUMNS, lines, lambda _: {})
 
 
-def _entries(saver: SaverProtocol, thread_id: str, ns: str | None, limit: int) -> Iterator[HistoryEntry]:
+def _entries(
+    session: Session, saver: SaverProtocol, thread_id: str, ns: str | None, limit: int
+) -> Iterator[HistoryEntry]:
     cursor, left = None, limit
     while True:
         page = saver.history(thread_id, ns=ns, limit=min(left, _PAGE) if limit else _PAGE, cursor=cursor)
         yield from page.entries
+        for problem in page.problems:
+            session.out.warn(f"{problem.location}: {problem.problem}")
         left, cursor = left - len(page.entries), page.cursor
         if cursor is None or (limit and left <= 0):
             return

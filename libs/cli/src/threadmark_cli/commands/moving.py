@@ -1,8 +1,11 @@
 """`migrate` and `export`: threads from one database to another, and out of it."""
 
+import importlib
 import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from pathlib import Path
 from typing import Any
 
 import click
@@ -20,6 +23,21 @@ _PAGE = 200
 _INSTALL = "pip install 'threadmark-langgraph[migrate]'"
 
 
+allow_option = click.option(
+    "--allow", multiple=True, metavar="MODULE:CLASS", help="A class that stored values have. Its module is imported."
+)
+import_option = click.option(
+    "--import",
+    "imported",
+    multiple=True,
+    metavar="MODULE",
+    help="A module with classes that stored values have; found in the current folder, too.",
+)
+partial_option = click.option(
+    "--partial", is_flag=True, help="Copy also what can be had of a thread of which something cannot be copied."
+)
+
+
 @command(
     "migrate",
     examples="""
@@ -34,27 +52,38 @@ _INSTALL = "pip install 'threadmark-langgraph[migrate]'"
 @click.option(
     "--from", "whose", type=click.Choice(["langgraph", "threadmark"]), help="Whose threads, where both are there."
 )
-@click.option(
-    "--allow", multiple=True, metavar="MODULE:CLASS", help="A class that stored values have. Its module is imported."
-)
+@allow_option
+@import_option
+@partial_option
 @dry_run_option
-def migrate(session: Session, *, databases: tuple[str, ...], whose: Any, allow: tuple[str, ...], dry_run: bool) -> int:
+def migrate(
+    session: Session,
+    *,
+    databases: tuple[str, ...],
+    whose: Any,
+    allow: tuple[str, ...],
+    imported: tuple[str, ...],
+    partial: bool,
+    dry_run: bool,
+) -> int:
     """Copy every thread of LangGraph's own saver, or of Threadmark's, to a database of Threadmark's.
 
-    Without TARGET it is the database of --url or THREADMARK_URL. Each checkpoint is read back and compared. The source
-    stays as it is, and what was copied stays: after an interrupt, the same command goes on. Unlike the commands that
-    only look, this makes the values, with LangGraph's own serializer for its threads: run it where the application's
-    modules can be imported. Options of a saver and a keyring are those of the target. It ends with 1 if something was
-    not moved.
+    Without TARGET it is the database of --url or THREADMARK_URL. A thread is copied whole or not at all, unless
+    --partial asks for what can be had. Each checkpoint is read back and compared. The source stays as it is, and what
+    was copied stays: after an interrupt, the same command goes on. Unlike the commands that only look, this makes the
+    values, with LangGraph's own serializer for its threads: run it where the application's modules can be imported.
+    Options of a saver and a keyring are those of the target. It ends with 1 if something was not moved.
     """
     source, target = _two(session, databases)
-    _expect_no_owner(session)
+    session.expect_no_owner()
     _expect_source(source)
     moving, names = _moving()
-    classes = [_class_of(names.loadable, each) for each in allow]
+    classes = _classes(names.loadable, allow, imported)
     opened = nullcontext(source) if whose is None else names.saver_of(whose, source)
     with opened as given, _ours(session, target) as ours, session.out.progress("Moving checkpoints") as progress:
-        moved = moving.migrate(given, ours, allow=classes, dry_run=dry_run, progress=_counted(progress))
+        moved = moving.migrate(
+            given, ours, allow=classes, partial=partial, dry_run=dry_run, progress=_counted(progress)
+        )
     return _tell(session, moved, dry_run=dry_run)
 
 
@@ -67,9 +96,21 @@ def migrate(session: Session, *, databases: tuple[str, ...], whose: Any, allow: 
 )
 @click.argument("threads", metavar="[THREAD...]", nargs=-1)
 @click.option("--to", "target", metavar="DATABASE", help="Copy every thread to LangGraph's own saver there.")
+@allow_option
+@import_option
+@partial_option
 @dry_run_option
-def export(session: Session, *, threads: tuple[str, ...], target: str | None, dry_run: bool) -> int:
-    """Write threads as JSON lines, or with --to copy every thread back to LangGraph's own saver.
+def export(
+    session: Session,
+    *,
+    threads: tuple[str, ...],
+    target: str | None,
+    allow: tuple[str, ...],
+    imported: tuple[str, ...],
+    partial: bool,
+    dry_run: bool,
+) -> int:
+    """Write threads as JSON lines, or with --to copy every thread, whole, back to LangGraph's own saver.
 
     The lines are for people and programs that read: a checkpoint each, the oldest first, with its values and pending
     writes, objects by name and fields. No class is needed, and none of it can be loaded again; to copy a database, use
@@ -80,14 +121,17 @@ def export(session: Session, *, threads: tuple[str, ...], target: str | None, dr
             raise click.UsageError("Name the threads to write as JSON lines, or give --to DATABASE.")
         if dry_run:
             raise click.UsageError("--dry-run is for --to: to write JSON lines changes nothing.")
+        if allow or imported or partial:
+            raise click.UsageError("--allow, --import and --partial are for --to: JSON lines need no class.")
         return _write_lines(session, threads)
     if threads:
         raise click.UsageError("--to copies every thread: name none.")
-    _expect_no_owner(session)
+    session.expect_no_owner()
     _expect_source(session.url)
-    moving, _ = _moving()
+    moving, names = _moving()
+    _classes(names.loadable, allow, imported)  # a saver loads what has been imported
     with _ours(session, session.url) as ours, session.out.progress("Moving checkpoints") as progress:
-        moved = moving.export(ours, path_or_url(target), dry_run=dry_run, progress=_counted(progress))
+        moved = moving.export(ours, path_or_url(target), partial=partial, dry_run=dry_run, progress=_counted(progress))
     return _tell(session, moved, dry_run=dry_run)
 
 
@@ -102,11 +146,6 @@ def _two(session: Session, databases: tuple[str, ...]) -> tuple[str, str]:
         raise click.UsageError("Give two databases: the one to copy from, and the one to copy to.")
     source, target = map(path_or_url, databases)
     return source, target
-
-
-def _expect_no_owner(session: Session) -> None:
-    if session.settings.owner is not None:
-        raise click.UsageError("Every thread is copied, whoever it belongs to: leave --owner out.")
 
 
 def _expect_source(url: str) -> None:
@@ -140,6 +179,20 @@ def _moving() -> tuple[Any, Any]:
     return moving, names
 
 
+def _classes(loadable: Callable[[str], type], allow: tuple[str, ...], imported: tuple[str, ...]) -> list[type]:
+    """Import what was named, from the current folder too, as `python -m` does. Returns the classes."""
+    if (allow or imported) and "" not in sys.path and str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    for module in imported:
+        try:
+            importlib.import_module(module)
+        except Exception as error:
+            raise click.BadParameter(
+                f"the module {module!r} cannot be imported ({type(error).__name__}: {error})", param_hint="--import"
+            ) from error
+    return [_class_of(loadable, each) for each in allow]
+
+
 def _class_of(loadable: Callable[[str], type], named: str) -> type:
     from argparse import ArgumentTypeError
 
@@ -155,7 +208,7 @@ def _counted(progress: Callable[[Progress], object]) -> Callable[[int, int], obj
 
 def _tell(session: Session, moved: Any, *, dry_run: bool) -> int:
     if session.out.as_json:
-        figures = ("threads", "checkpoints", "writes", "already_there", "messages", "incomplete")
+        figures = ("threads", "checkpoints", "writes", "already_there", "held_back", "messages", "incomplete")
         record = {name: getattr(moved, name) for name in figures}
         record |= {name: [str(each) for each in getattr(moved, name)] for name in ("problems", "changed")}
         session.out.record({**record, "dry_run": dry_run})

@@ -61,22 +61,25 @@ def threads(session: Session, limit: int, **wanted: Any) -> None:
     for name in ("since", "until"):
         wanted[name] = wanted[name] and wanted[name].replace(tzinfo=UTC)
     with session.saver() as saver, session.out.paged():
-        session.out.rows(COLUMNS, _threads(saver, limit, wanted), thread_record)
+        session.out.rows(COLUMNS, _threads(session, saver, limit, wanted), thread_record)
 
 
 def thread_record(thread: ThreadInfo) -> dict[str, Any]:
     """A thread as `--json` has it."""
     record = thread._asdict()
-    del record["extracted"], record["problems"]
+    del record["extracted"]
     times = {name: value.isoformat() for name, value in record.items() if isinstance(value, datetime)}
-    return {**record, **times}
+    return {**record, **times, "problems": [problem._asdict() for problem in thread.problems]}
 
 
-def _threads(saver: SaverProtocol, limit: int, wanted: Mapping[str, Any]) -> Iterator[ThreadInfo]:
+def _threads(session: Session, saver: SaverProtocol, limit: int, wanted: Mapping[str, Any]) -> Iterator[ThreadInfo]:
     cursor, left = None, limit
     while True:
         page = saver.threads(**wanted, limit=min(left, _PAGE) if limit else _PAGE, cursor=cursor)
         yield from page.threads
+        for thread in page.threads:
+            for problem in thread.problems:
+                session.out.warn(f"{problem.location}: {problem.problem}")
         left, cursor = left - len(page.threads), page.cursor
         if cursor is None or (limit and left <= 0):
             return

@@ -57,7 +57,7 @@ def _set_up_parts(session: Session, saver: SaverProtocol, partitions: int) -> No
     "ddl",
     examples="""
     threadmark ddl postgresql:// > setup.sql                    # for whoever may create tables
-    threadmark ddl postgresql:// -o schema=agents --since 3     # from format 3 to the current one
+    threadmark ddl postgresql:// -o schema=agents --since 1     # from format 1 to the current one
     threadmark ddl sqlite:// | sqlite3 agents.db
     """,
 )
@@ -107,6 +107,7 @@ def backup(session: Session, *, file: Path) -> None:
 
     The copy is of one moment, and is there whole or not at all. Postgres and Redis have tools of their own for this.
     """
+    session.expect_no_owner()
     source = file_of(session.url)
     if source is None:
         raise RefusedError(_other_tool(session.url))

@@ -3,7 +3,6 @@
 import base64
 import json
 import math
-import re
 from collections import deque
 from collections.abc import Mapping
 from datetime import datetime
@@ -11,10 +10,7 @@ from typing import Any
 
 from threadmark import Shown
 from threadmark.serde.shown import SECRET_FIELD
-
-_UNSAFE = re.compile("[\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff]")
-"""What JSON may hold unescaped, and a terminal should not get: controls, what hides or turns text, half characters."""
-
+from threadmark_cli.output.printable import escaped
 
 _MOST_BITS = 10_000
 """Of a number in decimal: Python refuses to write much longer ones."""
@@ -28,7 +24,13 @@ def visible_fields(shown: Shown) -> dict[str, Any]:
 def json_line(record: Mapping[str, Any]) -> str:
     """A record as one line of JSON, in which everything that a terminal could take for a command is escaped."""
     text = json.dumps(json_value(record), ensure_ascii=False, separators=(", ", ": "))
-    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    return escaped(text, _as_units)
+
+
+def _as_units(character: str) -> str:
+    """A character as JSON can write any: one or two units of UTF-16."""
+    units = character.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[place : place + 2].hex()}" for place in range(0, len(units), 2))
 
 
 def json_value(value: Any) -> Any:

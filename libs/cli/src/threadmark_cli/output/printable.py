@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections.abc import Callable
 
 _ALLOWED = {"\n", "\u200c", "\u200d"}
 """Line ends, and the two joiners without which some scripts and many emoji are not written right."""
@@ -14,7 +15,12 @@ def printable(text: str) -> str:
     r"""Return the text with control characters, and those that hide or turn others, as their escapes: `\x1b`."""
     if text.isascii() and text.replace("\n", "").isprintable():
         return text
-    return _SUSPICIOUS.sub(_shown, text)
+    return escaped(text, lambda character: character.encode("unicode_escape").decode("ascii"))
+
+
+def escaped(text: str, escape: Callable[[str], str]) -> str:
+    """Return the text with those characters escaped that a terminal should not get."""
+    return _SUSPICIOUS.sub(lambda match: match[0] if _is_harmless(match[0]) else escape(match[0]), text)
 
 
 def one_line(text: str) -> str:
@@ -22,8 +28,5 @@ def one_line(text: str) -> str:
     return printable(text).replace("\n", "\\n")
 
 
-def _shown(match: re.Match[str]) -> str:
-    character = match[0]
-    if character.isprintable() or character in _ALLOWED or unicodedata.category(character) == "Zs":
-        return character
-    return character.encode("unicode_escape").decode("ascii")
+def _is_harmless(character: str) -> bool:
+    return character.isprintable() or character in _ALLOWED or unicodedata.category(character) == "Zs"

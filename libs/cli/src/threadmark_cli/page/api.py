@@ -112,10 +112,11 @@ class Api:
             limit=given.number("limit", 50, _MOST_ROWS),
             cursor=given.get("cursor") or None,
         )
-        return {"entries": [entry_shape(entry) for entry in page.entries], "cursor": page.cursor}
+        problems = [problem._asdict() for problem in page.problems]
+        return {"entries": [entry_shape(entry) for entry in page.entries], "cursor": page.cursor, "problems": problems}
 
     async def tree(self, request: Request) -> Mapping[str, Any]:
-        """Return all checkpoints of a thread, and their branches."""
+        """Return the newest checkpoints of a thread, and their branches."""
         return tree_shape(await self._saver.atree(Parameters(request).text("thread")))
 
     async def checkpoint(self, request: Request) -> Mapping[str, Any]:

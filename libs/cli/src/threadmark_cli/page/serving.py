@@ -5,14 +5,16 @@ import secrets
 import socket
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from types import FrameType
-from typing import NamedTuple
+from typing import NamedTuple, cast
 from urllib.parse import urlsplit
 
 import uvicorn
 
 from threadmark import ConfigError, SaverProtocol
 from threadmark_cli.page.app import LOCAL, Page, create_app
+from threadmark_cli.page.connections import MOST_WAITING, PageConnection, Waiting, quiet
 
 _LONGEST_HEAD = 128 * 1024
 """Bytes of a request's line and headers: a path or an id may be long, and every byte of it three characters."""
@@ -37,11 +39,12 @@ class PageServer(uvicorn.Server):
     def __init__(self, app: Page, on_start: Callable[[], None]) -> None:
         config = uvicorn.Config(
             app,
-            http="h11",
+            http=cast("type[asyncio.Protocol]", partial(PageConnection, waiting=Waiting())),
             ws="none",
             lifespan="off",
             h11_max_incomplete_event_size=_LONGEST_HEAD,
             timeout_graceful_shutdown=_LAST_SECONDS,
+            backlog=MOST_WAITING,  # asyncio accepts so many at once, before any of them is looked at
             log_config=None,
             access_log=False,
             server_header=False,
@@ -49,6 +52,7 @@ class PageServer(uvicorn.Server):
         super().__init__(config)
         self._app = app
         self._on_start = on_start
+        quiet("uvicorn.error", "asyncio")
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to answer, and say so."""

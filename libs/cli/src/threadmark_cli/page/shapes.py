@@ -56,15 +56,24 @@ def entry_shape(entry: HistoryEntry) -> dict[str, Any]:
     }
 
 
+MOST_NODES = 5000
+"""Of a tree. What is older is in the timeline, which comes in pages."""
+
+
 def tree_shape(tree: Tree) -> dict[str, Any]:
-    """Return a tree, whose nodes are arrays: there may be thousands."""
-    namespaces = sorted({node.ns for node in tree.nodes})
+    """Return a tree of its newest nodes, which are arrays, and of the branches that they are in."""
+    nodes = tree.nodes[:MOST_NODES]
+    namespaces = sorted({node.ns for node in nodes})
     number = {ns: index for index, ns in enumerate(namespaces)}
     return {
-        "branches": [branch._asdict() for branch in tree.branches],
+        # Those with the newest heads come first, so no node is in one behind the last that is needed.
+        "branches": [
+            branch._asdict() for branch in tree.branches[: 1 + max((node.branch for node in nodes), default=0)]
+        ],
+        "left_out": len(tree.nodes) - len(nodes),
         "nodes": [
             [number[node.ns], node.id, node.parent, time_text(node.created), node.step, node.source, node.branch]
-            for node in tree.nodes
+            for node in nodes
         ],
         "namespaces": namespaces,
     }

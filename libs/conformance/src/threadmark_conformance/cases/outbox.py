@@ -84,8 +84,9 @@ async def entries_follow_each_other_however_many_put_at_once(world: World) -> No
     await asyncio.gather(*(run.step({"a": number}) for number, run in enumerate(runs)))
     made = [call.answer for recording in recordings for call in recording.changes]
     positions = [entry.position for entry in await outbox(world)]
-    assert sorted(added.position for added in made) == positions
-    assert sorted(added.previous for added in made) == [0, *positions[:-1]]
+    assert {added.position for added in made} >= set(positions)
+    kept = [added for added in made if added.position in positions]  # others belong to attempts that were undone
+    assert sorted(added.previous for added in kept) == [0, *positions[:-1]]
 
 
 async def an_entry_is_not_recorded_with_a_change_that_is_not_made(world: World) -> None:

@@ -3,6 +3,7 @@
 import pytest
 
 from threadmark.errors import ThreadDeletedError
+from threadmark.model import Pruned
 from threadmark_conformance.backend import World
 from threadmark_conformance.engine import Run, at, checkpoint, early_id, got, id_of, listed, pending, values
 
@@ -58,7 +59,7 @@ async def deleting_runs_tells_what_was_removed(world: World) -> None:
         for run_id in ("r1", "r2", "r1", "r3"):
             await run.step({"a": f"{run_id}{_LONG}"}, metadata={"run_id": run_id})
             await run.write(("a", 1))
-    assert tuple(await world.saver.adelete_for_runs(["r9"])) == (0, 0, 0, 0, 0)
+    assert await world.saver.adelete_for_runs(["r9"]) == Pruned(0, 0, 0, 0, 0)
     removed = await world.saver.adelete_for_runs(["r1", "r2", "r9"])
     assert removed[:3] == (2, 6, 6)
 
@@ -78,7 +79,7 @@ async def deleting_leaves_no_bytes(world: World) -> None:
     assert held.segments > 0
     await world.saver.adelete_thread("thread")
     left = await world.another().aprune(["thread"], strategy="delete", dry_run=True)
-    assert tuple(left) == (0, 0, 0, 0, 0)
+    assert left == Pruned(0, 0, 0, 0, 0)
 
 
 async def a_late_write_does_not_bring_a_deleted_thread_back(world: World) -> None:
@@ -111,6 +112,43 @@ async def a_thread_pruned_whole_is_not_brought_back_either(world: World) -> None
     with pytest.raises(ThreadDeletedError, match="deleted"):
         await world.another().aput_writes(config, [("a", 2)], "late")
     assert await listed(world.saver, None) == []
+
+
+async def a_run_whose_last_checkpoint_was_removed_before_the_thread_does_not_bring_it_back(world: World) -> None:
+    # Ids tell their time, or are whatever the caller chooses as long as they grow.
+    for thread, ids in (("times", [early_id(number) for number in range(3)]), ("names", ["a", "b", "c"])):
+        run = Run(world.saver, thread)
+        for number, each in enumerate(ids):
+            last = await run.step({"a": number}, checkpoint_id=each)
+        assert await world.saver.adelete_checkpoint(last)
+        await world.saver.adelete_thread(thread)
+        for saver in (world.saver, world.another()):
+            with pytest.raises(ThreadDeletedError, match="deleted"):
+                await saver.aput(last, checkpoint({"a": _LONG}), {}, {"a": 9})
+            with pytest.raises(ThreadDeletedError, match="deleted"):
+                await saver.aput_writes(last, [("a", 1)], "late")
+        assert await world.saver.athread(thread) is None
+
+
+async def a_checkpoint_that_was_on_its_way_does_not_bring_a_deleted_thread_back(world: World) -> None:
+    run = Run(world.saver)
+    config = await run.step({"a": 1})
+    coming = checkpoint({"a": 2})
+    its_config = at("thread", "", coming["id"])
+    await world.saver.adelete_thread("thread")
+    # The writes of its tasks may come before it does, and what follows it, after it was refused.
+    for saver in (world.saver, world.another()):
+        with pytest.raises(ThreadDeletedError, match="deleted"):
+            await saver.aput_writes(its_config, [("a", 1)], "task")
+        with pytest.raises(ThreadDeletedError, match="deleted"):
+            await saver.aput(config, coming, {}, {"a": 2})
+        with pytest.raises(ThreadDeletedError, match="deleted"):
+            await saver.aput(its_config, checkpoint({"a": 3}), {}, {"a": 3})
+    assert await world.saver.athread("thread") is None
+    fresh = checkpoint({"a": 1})
+    await world.saver.aput_writes(at("thread", "", fresh["id"]), [("a", 1)], "task")
+    await world.saver.aput(at("thread", ""), fresh, {}, {"a": 1})
+    assert len(await listed(world.saver, at("thread"))) == 1
 
 
 async def a_deleted_thread_can_be_started_anew(world: World) -> None:

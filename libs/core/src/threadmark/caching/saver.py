@@ -32,13 +32,14 @@ class CachedSaver(ReadFromSaver):
         access = Access(cache, ttl.total_seconds(), wait)
         store = saver._store  # noqa: SLF001 - as above
         exchanges = Exchanges(store, access, Places(name, keyring), segment_proof(keyring))
-        super().__init__(deferred_store(), CachedDriver(saver, cache, exchanges, owns_cache=owns_cache), **options)
+        super().__init__(deferred_store(store), CachedDriver(saver, cache, exchanges, owns_cache=owns_cache), **options)
         self._uncached = saver
 
     @property
     def uncached(self) -> Saver:
-        """The saver that this one is in front of. What is read through it does not come from the cache."""
-        return self._uncached
+        """The saver that this one is in front of, with the same threads. What it reads does not come from the cache."""
+        owner = self._context.threads.owner
+        return self._uncached if owner is None else self._uncached.for_owner(owner)
 
     def setup(self) -> None:
         """Do what `setup` of the saver does that this one is in front of."""

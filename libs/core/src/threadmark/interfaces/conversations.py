@@ -69,10 +69,6 @@ class Conversations(Interface):
         """
         return self._play(stored_messages.put_messages(self._named(config), given_messages(messages)))
 
-    async def aput_messages(self, config: ConversationConfig, messages: Iterable[Any]) -> list[str]:
-        """Like `put_messages`, for asyncio."""
-        return await self._aplay(stored_messages.put_messages(self._named(config), given_messages(messages)))
-
     def get_messages(
         self,
         config: ConversationConfig,
@@ -95,26 +91,9 @@ class Conversations(Interface):
         """
         return self._play(stored_messages.get_messages(self._named(config), *given_page(search, offset, limit, before)))
 
-    async def aget_messages(
-        self,
-        config: ConversationConfig,
-        search: str | None = None,
-        offset: int = 0,
-        limit: int = 50,
-        before: str | None = None,
-    ) -> list[Any]:
-        """Like `get_messages`, for asyncio."""
-        return await self._aplay(
-            stored_messages.get_messages(self._named(config), *given_page(search, offset, limit, before))
-        )
-
     def get_message(self, config: ConversationConfig, message_id: str) -> Any:
         """Return one message, None where there is none of this id."""
         return self._play(stored_messages.get_message(self._named(config), given_message_id(message_id)))
-
-    async def aget_message(self, config: ConversationConfig, message_id: str) -> Any:
-        """Like `get_message`, for asyncio."""
-        return await self._aplay(stored_messages.get_message(self._named(config), given_message_id(message_id)))
 
     def delete_message(self, config: ConversationConfig, message_id: str) -> bool:
         """Remove a message, so that no stored row has anything of it. Returns whether there was one.
@@ -124,10 +103,6 @@ class Conversations(Interface):
         """
         return self._play(stored_messages.delete_message(self._named(config), given_message_id(message_id)))
 
-    async def adelete_message(self, config: ConversationConfig, message_id: str) -> bool:
-        """Like `delete_message`, for asyncio."""
-        return await self._aplay(stored_messages.delete_message(self._named(config), given_message_id(message_id)))
-
     def put_state(self, config: ConversationConfig, state: Any) -> None:
         """Store a state as the newest of the conversation. What did not change since the last one costs nothing.
 
@@ -136,17 +111,9 @@ class Conversations(Interface):
         """
         self._play(states.put_state(self._named(config), self._caches, state))
 
-    async def aput_state(self, config: ConversationConfig, state: Any) -> None:
-        """Like `put_state`, for asyncio."""
-        await self._aplay(states.put_state(self._named(config), self._caches, state))
-
     def get_state(self, config: ConversationConfig) -> Any:
         """Return a copy of the newest state, None where there is none. Of a graph it is the values of its channels."""
         return self._play(states.get_state(self._named(config), self._caches))
-
-    async def aget_state(self, config: ConversationConfig) -> Any:
-        """Like `get_state`, for asyncio."""
-        return await self._aplay(states.get_state(self._named(config), self._caches))
 
     def clear_state(self, config: ConversationConfig) -> bool:
         """Remove the state of a conversation with its whole history, and what subgraphs and tasks stored.
@@ -155,20 +122,12 @@ class Conversations(Interface):
         """
         return self._play(states.clear_state(self._named(config), self._caches))
 
-    async def aclear_state(self, config: ConversationConfig) -> bool:
-        """Like `clear_state`, for asyncio."""
-        return await self._aplay(states.clear_state(self._named(config), self._caches))
-
     def put_state_cache(self, config: ConversationConfig, state: Any) -> bool:
         """Remember a state for `get_state_cache`, if it is what the newest checkpoint holds. Returns whether it is.
 
         `put_state` and `get_state` do so by themselves.
         """
         return self._play(states.put_state_cache(self._named(config), self._caches, state))
-
-    async def aput_state_cache(self, config: ConversationConfig, state: Any) -> bool:
-        """Like `put_state_cache`, for asyncio."""
-        return await self._aplay(states.put_state_cache(self._named(config), self._caches, state))
 
     def get_state_cache(self, config: ConversationConfig) -> Any:
         """Return the newest state if it is remembered, and None if it is not; `get_state` reads it then.
@@ -178,25 +137,13 @@ class Conversations(Interface):
         """
         return self._play(states.get_state_cache(self._named(config), self._caches))
 
-    async def aget_state_cache(self, config: ConversationConfig) -> Any:
-        """Like `get_state_cache`, for asyncio."""
-        return await self._aplay(states.get_state_cache(self._named(config), self._caches))
-
     def get_thread(self, config: ConversationConfig) -> ThreadInfo | None:
         """Return what is known of a conversation without reading it, None where there is none."""
         return self._play(self._thread(config))
 
-    async def aget_thread(self, config: ConversationConfig) -> ThreadInfo | None:
-        """Like `get_thread`, for asyncio."""
-        return await self._aplay(self._thread(config))
-
     def delete_thread(self, config: ConversationConfig) -> bool:
         """Remove a conversation whole: messages, state and history. Returns whether there was one."""
         return self._play(states.delete_conversation(self._named(config), self._caches))
-
-    async def adelete_thread(self, config: ConversationConfig) -> bool:
-        """Like `delete_thread`, for asyncio."""
-        return await self._aplay(states.delete_conversation(self._named(config), self._caches))
 
     def get_threads(
         self,
@@ -219,17 +166,6 @@ class Conversations(Interface):
             cursor: That of the page before.
         """
         return self._play(self._threads(config, search, offset, limit, cursor))
-
-    async def aget_threads(
-        self,
-        config: ConversationConfig | None = None,
-        search: str | None = None,
-        offset: int = 0,
-        limit: int = 20,
-        cursor: str | None = None,
-    ) -> ThreadPage:
-        """Like `get_threads`, for asyncio."""
-        return await self._aplay(self._threads(config, search, offset, limit, cursor))
 
     def _named(self, config: ConversationConfig) -> Conversation:
         return given_conversation(self._saver._context, config)  # noqa: SLF001 - see `Interface`
@@ -263,3 +199,71 @@ class Conversations(Interface):
         if isinstance(asked, CacheCall):
             return await self._caches.shared.acall(asked)
         return await self._saver._driver.arun(asked)  # noqa: SLF001 - see `Interface`
+
+    # Written by scripts/write_twins.py from the methods above: change those, and run it.
+
+    async def aput_messages(self, config: ConversationConfig, messages: Iterable[Any]) -> list[str]:
+        """Like `put_messages`, for asyncio."""
+        return await self._aplay(stored_messages.put_messages(self._named(config), given_messages(messages)))
+
+    async def aget_messages(
+        self,
+        config: ConversationConfig,
+        search: str | None = None,
+        offset: int = 0,
+        limit: int = 50,
+        before: str | None = None,
+    ) -> list[Any]:
+        """Like `get_messages`, for asyncio."""
+        return await self._aplay(
+            stored_messages.get_messages(self._named(config), *given_page(search, offset, limit, before))
+        )
+
+    async def aget_message(self, config: ConversationConfig, message_id: str) -> Any:
+        """Like `get_message`, for asyncio."""
+        return await self._aplay(stored_messages.get_message(self._named(config), given_message_id(message_id)))
+
+    async def adelete_message(self, config: ConversationConfig, message_id: str) -> bool:
+        """Like `delete_message`, for asyncio."""
+        return await self._aplay(stored_messages.delete_message(self._named(config), given_message_id(message_id)))
+
+    async def aput_state(self, config: ConversationConfig, state: Any) -> None:
+        """Like `put_state`, for asyncio."""
+        await self._aplay(states.put_state(self._named(config), self._caches, state))
+
+    async def aget_state(self, config: ConversationConfig) -> Any:
+        """Like `get_state`, for asyncio."""
+        return await self._aplay(states.get_state(self._named(config), self._caches))
+
+    async def aclear_state(self, config: ConversationConfig) -> bool:
+        """Like `clear_state`, for asyncio."""
+        return await self._aplay(states.clear_state(self._named(config), self._caches))
+
+    async def aput_state_cache(self, config: ConversationConfig, state: Any) -> bool:
+        """Like `put_state_cache`, for asyncio."""
+        return await self._aplay(states.put_state_cache(self._named(config), self._caches, state))
+
+    async def aget_state_cache(self, config: ConversationConfig) -> Any:
+        """Like `get_state_cache`, for asyncio."""
+        return await self._aplay(states.get_state_cache(self._named(config), self._caches))
+
+    async def aget_thread(self, config: ConversationConfig) -> ThreadInfo | None:
+        """Like `get_thread`, for asyncio."""
+        return await self._aplay(self._thread(config))
+
+    async def adelete_thread(self, config: ConversationConfig) -> bool:
+        """Like `delete_thread`, for asyncio."""
+        return await self._aplay(states.delete_conversation(self._named(config), self._caches))
+
+    async def aget_threads(
+        self,
+        config: ConversationConfig | None = None,
+        search: str | None = None,
+        offset: int = 0,
+        limit: int = 20,
+        cursor: str | None = None,
+    ) -> ThreadPage:
+        """Like `get_threads`, for asyncio."""
+        return await self._aplay(self._threads(config, search, offset, limit, cursor))
+
+    # The end of what scripts/write_twins.py wrote.

@@ -29,25 +29,13 @@ class Sessions(Interface):
         """
         return self._run(sessions.save(self._context, checkpoint, lease_token))
 
-    async def asave(self, checkpoint: SessionCheckpoint, *, lease_token: int | None = None) -> SessionCheckpoint:
-        """Like `save`, for asyncio."""
-        return await self._arun(sessions.save(self._context, checkpoint, lease_token))
-
     def load(self, session_id: str, checkpoint_id: str | None = None) -> SessionCheckpoint | None:
         """Return a checkpoint of a session, by default the newest. Returns None if there is none."""
         return self._run(sessions.load(self._context, session_id, checkpoint_id))
 
-    async def aload(self, session_id: str, checkpoint_id: str | None = None) -> SessionCheckpoint | None:
-        """Like `load`, for asyncio."""
-        return await self._arun(sessions.load(self._context, session_id, checkpoint_id))
-
     def list(self, session_id: str, limit: int = 10) -> Checkpoints:
         """Return the newest checkpoints of a session with their states, newest first."""
         return self._run(sessions.list_checkpoints(self._context, session_id, limit))
-
-    async def alist(self, session_id: str, limit: int = 10) -> Checkpoints:
-        """Like `list`, for asyncio."""
-        return await self._arun(sessions.list_checkpoints(self._context, session_id, limit))
 
     def delete(self, session_id: str, checkpoint_id: str | None = None) -> bool:
         """Remove a whole session, or one checkpoint of it. Returns whether it was there.
@@ -56,22 +44,38 @@ class Sessions(Interface):
         """
         return self._run(clearing.delete(self._context, session_id, checkpoint_id))
 
-    async def adelete(self, session_id: str, checkpoint_id: str | None = None) -> bool:
-        """Like `delete`, for asyncio."""
-        return await self._arun(clearing.delete(self._context, session_id, checkpoint_id))
-
     def clear_all(self) -> int:
         """Remove every session that was begun here. Returns how many there were."""
         return self._run(clearing.clear(self._context, SESSION))
-
-    async def aclear_all(self) -> int:
-        """Like `clear_all`, for asyncio."""
-        return await self._arun(clearing.clear(self._context, SESSION))
 
     def stats(self) -> SessionStats:
         """Return how many sessions were begun here, and what they hold. No state is read."""
         return self._run(sessions.stats(self._context))
 
+    # Written by scripts/write_twins.py from the methods above: change those, and run it.
+
+    async def asave(self, checkpoint: SessionCheckpoint, *, lease_token: int | None = None) -> SessionCheckpoint:
+        """Like `save`, for asyncio."""
+        return await self._arun(sessions.save(self._context, checkpoint, lease_token))
+
+    async def aload(self, session_id: str, checkpoint_id: str | None = None) -> SessionCheckpoint | None:
+        """Like `load`, for asyncio."""
+        return await self._arun(sessions.load(self._context, session_id, checkpoint_id))
+
+    async def alist(self, session_id: str, limit: int = 10) -> Checkpoints:
+        """Like `list`, for asyncio."""
+        return await self._arun(sessions.list_checkpoints(self._context, session_id, limit))
+
+    async def adelete(self, session_id: str, checkpoint_id: str | None = None) -> bool:
+        """Like `delete`, for asyncio."""
+        return await self._arun(clearing.delete(self._context, session_id, checkpoint_id))
+
+    async def aclear_all(self) -> int:
+        """Like `clear_all`, for asyncio."""
+        return await self._arun(clearing.clear(self._context, SESSION))
+
     async def astats(self) -> SessionStats:
         """Like `stats`, for asyncio."""
         return await self._arun(sessions.stats(self._context))
+
+    # The end of what scripts/write_twins.py wrote.

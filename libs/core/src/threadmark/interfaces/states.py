@@ -47,6 +47,51 @@ class States(Interface):
         """
         return self._run(states.save(self._context, thread_id, state, metadata, lease_token, self._max_history))
 
+    def load(self, thread_id: str, state_id: str | None = None, *, default: Any = None) -> Any:
+        """Return a state of a thread, by default the newest. Returns `default` if there is none."""
+        return self._run(states.load(self._context, thread_id, state_id, default))
+
+    def exists(self, thread_id: str, state_id: str | None = None) -> bool:
+        """Return whether a thread has a state, or the one with this id. No value is read."""
+        return self._run(states.exists(self._context, thread_id, state_id))
+
+    def delete(self, thread_id: str, state_id: str | None = None) -> bool:
+        """Remove a whole thread, or one state of its history. Returns whether it was there.
+
+        The other states read as before. With its last state a thread is gone.
+        """
+        return self._run(clearing.delete(self._context, thread_id, state_id))
+
+    def list(self, *, limit: int = 20, cursor: str | None = None, sort: ThreadSort = "-updated") -> StatePage:
+        """Return a page of the newest states of all threads that were begun here, and the cursor of the next page.
+
+        No value is read. `sort` is by when the thread was "updated" or "created", or by its "id"; with a minus, the
+        greatest comes first. Threads that come or go meanwhile do not shift the next page.
+        """
+        return self._run(outlining.list_states(self._context, limit, cursor, sort))
+
+    def history(self, thread_id: str, *, limit: int = 20, cursor: str | None = None) -> StatePage:
+        """Return a page of the states of one thread, newest first, and the cursor of the next. No value is read."""
+        return self._run(outlining.history(self._context, thread_id, limit, cursor))
+
+    def size(self) -> int:
+        """Return how many threads with a state there are: those that were begun here. Their metadata is read."""
+        return self._run(states.size(self._context))
+
+    def cleanup_old(self, max_age: timedelta) -> RetentionReport:
+        """Remove the threads that were begun here and whose newest state is older than that. Returns what was removed.
+
+        It is `saver.retention(idle_for=max_age)` of these threads, so that expired ones go, too, and those that
+        somebody holds a lease of stay.
+        """
+        return self._run(states.cleanup_old(self._context, max_age))
+
+    def ping(self) -> bool:
+        """Return whether the database answers: False where asking it is a StoreError. Any other error is raised."""
+        return self._run(states.ping(self._context))
+
+    # Written by scripts/write_twins.py from the methods above: change those, and run it.
+
     async def asave(
         self,
         thread_id: str,
@@ -58,80 +103,39 @@ class States(Interface):
         """Like `save`, for asyncio."""
         return await self._arun(states.save(self._context, thread_id, state, metadata, lease_token, self._max_history))
 
-    def load(self, thread_id: str, state_id: str | None = None, *, default: Any = None) -> Any:
-        """Return a state of a thread, by default the newest. Returns `default` if there is none."""
-        return self._run(states.load(self._context, thread_id, state_id, default))
-
     async def aload(self, thread_id: str, state_id: str | None = None, *, default: Any = None) -> Any:
         """Like `load`, for asyncio."""
         return await self._arun(states.load(self._context, thread_id, state_id, default))
-
-    def exists(self, thread_id: str, state_id: str | None = None) -> bool:
-        """Return whether a thread has a state, or the one with this id. No value is read."""
-        return self._run(states.exists(self._context, thread_id, state_id))
 
     async def aexists(self, thread_id: str, state_id: str | None = None) -> bool:
         """Like `exists`, for asyncio."""
         return await self._arun(states.exists(self._context, thread_id, state_id))
 
-    def delete(self, thread_id: str, state_id: str | None = None) -> bool:
-        """Remove a whole thread, or one state of its history. Returns whether it was there.
-
-        The other states read as before. With its last state a thread is gone.
-        """
-        return self._run(clearing.delete(self._context, thread_id, state_id))
-
     async def adelete(self, thread_id: str, state_id: str | None = None) -> bool:
         """Like `delete`, for asyncio."""
         return await self._arun(clearing.delete(self._context, thread_id, state_id))
-
-    def list(self, *, limit: int = 20, cursor: str | None = None, sort: ThreadSort = "-updated") -> StatePage:
-        """Return a page of the newest states of all threads that were begun here, and the cursor of the next page.
-
-        No value is read. `sort` is by when the thread was "updated" or "created", or by its "id"; with a minus, the
-        greatest comes first. Threads that come or go meanwhile do not shift the next page.
-        """
-        return self._run(outlining.list_states(self._context, limit, cursor, sort))
 
     async def alist(self, *, limit: int = 20, cursor: str | None = None, sort: ThreadSort = "-updated") -> StatePage:
         """Like `list`, for asyncio."""
         return await self._arun(outlining.list_states(self._context, limit, cursor, sort))
 
-    def history(self, thread_id: str, *, limit: int = 20, cursor: str | None = None) -> StatePage:
-        """Return a page of the states of one thread, newest first, and the cursor of the next. No value is read."""
-        return self._run(outlining.history(self._context, thread_id, limit, cursor))
-
     async def ahistory(self, thread_id: str, *, limit: int = 20, cursor: str | None = None) -> StatePage:
         """Like `history`, for asyncio."""
         return await self._arun(outlining.history(self._context, thread_id, limit, cursor))
-
-    def size(self) -> int:
-        """Return how many threads with a state there are: those that were begun here. Their metadata is read."""
-        return self._run(states.size(self._context))
 
     async def asize(self) -> int:
         """Like `size`, for asyncio."""
         return await self._arun(states.size(self._context))
 
-    def cleanup_old(self, max_age: timedelta) -> RetentionReport:
-        """Remove the threads that were begun here and whose newest state is older than that. Returns what was removed.
-
-        It is `saver.retention(idle_for=max_age)` of these threads, so that expired ones go, too, and those that
-        somebody holds a lease of stay.
-        """
-        return self._run(states.cleanup_old(self._context, max_age))
-
     async def acleanup_old(self, max_age: timedelta) -> RetentionReport:
         """Like `cleanup_old`, for asyncio."""
         return await self._arun(states.cleanup_old(self._context, max_age))
 
-    def ping(self) -> bool:
-        """Return whether the database answers: False where asking it is a StoreError. Any other error is raised."""
-        return self._run(states.ping(self._context))
-
     async def aping(self) -> bool:
         """Like `ping`, for asyncio."""
         return await self._arun(states.ping(self._context))
+
+    # The end of what scripts/write_twins.py wrote.
 
 
 class CleanedStates(States):

@@ -40,7 +40,7 @@ def _entry(thread: Thread) -> tuple[Any, ...]:
     return (
         thread.epoch,
         thread.live,
-        thread.deleted_up_to,
+        (thread.deleted_up_to, thread.removed_up_to),
         tuple(thread.row),
         thread.updated_at,
         (lease.token, lease.holder, lease.began),
@@ -62,7 +62,7 @@ def _thread(
     thread_id: str,
     epoch: int,
     live: bool,  # noqa: FBT001 - a part of an entry, in their order
-    deleted_up_to: str,
+    up_to: tuple[str, str],
     row: tuple[Any, ...],
     updated_at: int,
     lease: tuple[int, str, str | None],
@@ -74,7 +74,9 @@ def _thread(
     outbox: tuple[tuple[int, bytes], ...] = (),
     /,
 ) -> Thread:
+    deleted_up_to, removed_up_to = up_to
     thread = Thread(thread_id, epoch, live=live, deleted_up_to=deleted_up_to)
+    thread.state["removed_up_to"] = removed_up_to
     token, holder, began = lease
     thread.state["row"] = ThreadRow(*row)
     thread.state["updated"] = updated_at

@@ -23,7 +23,9 @@ class MemorySaver(Saver):
 
     def __init__(self, *, file: str | os.PathLike[str] | None = None, **options: Unpack[SaverOptions]) -> None:
         super().__init__(MemoryStore(), MemoryDriver(), **options)
-        if file is not None:
+        if file is None:
+            self._keep_local_classes()
+        else:
             # It needs sqlite3 and asyncio, which others need not wait for.
             from threadmark.memory.kept import KeptDriver
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from threadmark.ids import deleted_up_to
 from threadmark.memory.adding import add_change, add_segments
 from threadmark.memory.replica_store import MemoryReplicaStore
 from threadmark.memory.tables import Tables, Thread, clock, with_tables
@@ -151,6 +152,8 @@ class MemoryStore(MemoryThreadStore, MemoryReplicaStore, ReplicaStore):
                 tables.unset(thread.writes, write_key)
             for segment in segments:
                 tables.unset(thread.segments, segment)
+            gone = [checkpoint_id for ns, checkpoint_id in doomed if ns != MESSAGES_NS]
+            tables.set(thread.state, "removed_up_to", max([thread.removed_up_to, *gone]))
             tables.set(thread.state, "epoch", thread.epoch + 1)
             return thread.epoch
 
@@ -163,8 +166,8 @@ class MemoryStore(MemoryThreadStore, MemoryReplicaStore, ReplicaStore):
                 return
             ids = [row.outline.id for row in thread.checkpoints.values() if row.outline.ns != MESSAGES_NS]
             ids += [row.checkpoint_id for row in thread.writes.values()]
-            deleted_up_to = max([*ids, thread.deleted_up_to])
-            tombstone = Thread(thread_id, max(now, thread.epoch + 1), live=False, deleted_up_to=deleted_up_to)
+            up_to = deleted_up_to([*ids, thread.deleted_up_to, thread.removed_up_to], now)
+            tombstone = Thread(thread_id, max(now, thread.epoch + 1), live=False, deleted_up_to=up_to)
             if thread.lease.row.token:
                 tombstone.state["lease"] = next_lease(thread, LeaseRow(0))
             tombstone.state.update(position=thread.position, copied=thread.copied)

@@ -42,6 +42,7 @@ class Thread:
             "live": live,
             "row": ThreadRow(thread_id, epoch),
             "updated": epoch,
+            "removed_up_to": "",
             "lease": _NEVER,
             "position": 0,
             "copied": None,
@@ -57,6 +58,11 @@ class Thread:
     def epoch(self) -> int:
         """Grows whenever rows are removed."""
         return int(self.state["epoch"])
+
+    @property
+    def removed_up_to(self) -> str:
+        """The greatest id of a checkpoint that was removed since the thread began."""
+        return str(self.state["removed_up_to"])
 
     @property
     def live(self) -> bool:

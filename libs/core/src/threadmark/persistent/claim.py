@@ -6,14 +6,16 @@ locked only while it is read or stored, so that others may read it meanwhile, an
 when another part of the program opens and closes it, which takes away a process's locks of a file.
 """
 
+import os
 import sqlite3
+import stat
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from threadmark.errors import StoreError, TransientStoreError
 from threadmark.persistent import sql
-from threadmark.persistent.connection import CREATE, connect
+from threadmark.persistent.connection import WRITE, connect
 from threadmark.persistent.forking import turn
 
 _ATTEMPTS = 100
@@ -41,10 +43,9 @@ class Claim:
                         f"{path!r} is open for writing already, in this process or another: close it there first, "
                         "or open it with flag 'r' to read what was stored last"
                     ) from error
-                raise StoreError(
-                    f"{path!r} cannot be claimed for writing: its folder, or {self._path.name!r} in it, may not be "
-                    f"written to ({error})"
-                ) from error
+                raise self._refused(path, error) from error
+            except OSError as error:
+                raise self._refused(path, error) from error
 
     def release(self) -> None:
         """Let others have it. It may be called again."""
@@ -56,6 +57,12 @@ class Claim:
                     self._path.unlink()
                 connection.close()
 
+    def _refused(self, path: str, error: Exception) -> StoreError:
+        return StoreError(
+            f"{path!r} cannot be claimed for writing: its folder, or {self._path.name!r} in it, may not be written to "
+            f"({error})"
+        )
+
     def abandon(self) -> None:
         """In the child of a fork: the parent has it, and goes on with it."""
         _of_parents.append(self._connection)
@@ -64,8 +71,13 @@ class Claim:
     def _take(self) -> None:
         """Lock the file, if it is the one that the path leads to: a lock of a removed file is worth nothing."""
         for _ in range(_ATTEMPTS):
-            before = _identity(self._path)
-            connection = connect(str(self._path), CREATE, timeout=0)
+            before = self._made()
+            try:
+                connection = connect(str(self._path), WRITE, timeout=0)
+            except sqlite3.OperationalError:
+                if _identity(self._path) is None:
+                    continue  # who had the claim has just removed it
+                raise
             try:
                 opened = _identity(self._path)
                 connection.execute(sql.NO_JOURNAL_FILE)
@@ -78,13 +90,25 @@ class Claim:
                     connection.close()
         raise sqlite3.OperationalError("others open and close it all the time")
 
+    def _made(self) -> _Identity | None:
+        """Make the file if it is not there, and see that it is one of its own. Returns its identity.
+
+        SQLite would follow a link: a dangling one to wherever it points, and a second name of the file to a lock that
+        others do not look at. A file that is there is not opened here, because to close it would release locks of it.
+        """
+        with suppress(FileExistsError):
+            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666))
+        return _identity(self._path)
+
 
 def _identity(path: Path) -> _Identity | None:
-    """What tells the file at a path from another one that is put there."""
+    """What tells the file at a path from another one that is put there. Raises StoreError for a link."""
     try:
-        found = path.stat()
+        found = path.lstat()
     except FileNotFoundError:
         return None
+    if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+        raise StoreError(f"{str(path)!r} is a link, or has a second name: remove it, it is made again as a plain file")
     return _Identity(found.st_dev, found.st_ino, found.st_ctime_ns)
 
 

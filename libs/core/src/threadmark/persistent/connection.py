@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
 
+from threadmark.bounded_sqlite import BoundedConnection
 from threadmark.errors import CorruptDataError, StoreError, ThreadmarkError, TransientStoreError
 from threadmark.persistent import sql
 from threadmark.persistent.forking import turn
@@ -28,13 +29,14 @@ CREATE, WRITE, READ, UNCHANGING = "mode=rwc", "mode=rw", "mode=ro", "mode=ro&imm
 
 def connect(path: str, mode: Mode, timeout: float = _TIMEOUT) -> sqlite3.Connection:
     """Open the file. Returns the connection, which has no transaction but those it is told to begin."""
-    connection = sqlite3.connect(
+    connection = BoundedConnection(
         f"file:{quote(os.fsencode(path))}?{mode}",
         uri=True,
         timeout=timeout,
         isolation_level=None,
         check_same_thread=False,
     )
+    connection.bound(path)
     connection.text_factory = bytes  # a blob that damage made a text is to fail by its digest
     return connection
 

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from threadmark.bounded_sqlite import expect_plain_tables, fetched
 from threadmark.errors import ClosedError, CorruptDataError, SchemaError, SerializationError, StoreError, located, shown
 from threadmark.forks import begin_anew_after_fork
 from threadmark.persistent import sql
@@ -181,6 +182,7 @@ def _is_made(path: str, connection: sqlite3.Connection) -> bool:
         raise SchemaError(
             f"{path!r} has format {number}, and this release knows format {sql.FORMAT}: upgrade threadmark"
         )
+    expect_plain_tables(connection, ("entry", "contents"), path)
     return True
 
 
@@ -207,7 +209,7 @@ def _read(path: str, kind: str, connection: sqlite3.Connection) -> _Read:
     ((there, digest),) = found
     if there != kind.encode():
         raise SchemaError(f"{path!r} does not hold a {kind}, but a {_text(there)}: choose another file")
-    return _Read([Row(*row) for row in connection.execute(sql.GET_ENTRIES)], digest)
+    return _Read([Row(*row) for row in fetched(connection.execute(sql.GET_ENTRIES))], digest)
 
 
 def _text(stored: object) -> str:

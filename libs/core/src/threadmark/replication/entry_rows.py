@@ -61,9 +61,11 @@ def read_entry_rows(store: ReplicaStore, thread_id: str, copied_to: int) -> Prog
     if position <= copied_to:
         return EntryRows(copied_to, copied_to, 0, None, 0, sets_row=False, bodies=Bodies({}, {}, {}))
     copied = yield from copied_of(store, thread_id)
+    # What the entries name is read after them, the thread's row included: on Redis this is not one moment, and a row
+    # that is older than its entry would be settled with it.
+    entries = yield from store.outbox(thread_id, MOST_ENTRIES)
     outline = yield from store.thread(thread_id)
     epoch = yield from store.epoch(thread_id)
-    entries = yield from store.outbox(thread_id, MOST_ENTRIES)
     known_to = max(position, entries[-1].position if entries else 0)
     if outline is None or epoch is None or len(entries) == MOST_ENTRIES:
         return "more"

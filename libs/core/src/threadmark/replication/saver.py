@@ -27,16 +27,12 @@ class ReplicatedSaver(ReadFromSaver):
     """
 
     def __init__(self, driver: "PairDriver", **options: Unpack[SaverOptions]) -> None:
-        super().__init__(deferred_store(), driver, **options)
+        super().__init__(deferred_store(*(side.store for side in driver.pair.sides)), driver, **options)
         self._pair = driver
 
     def status(self) -> ReplicationStatus:
         """Ask both databases how they are. One that is away is shown as it was last seen."""
         return self._pair.play(self._whole_pair.status())
-
-    async def astatus(self) -> ReplicationStatus:
-        """Like `status`, for asyncio."""
-        return await self._pair.aplay(self._whole_pair.status())
 
     def reconcile(
         self, *, both_ways: bool = False, dry_run: bool = False, after: str = "", progress: OnProgress | None = None
@@ -55,14 +51,6 @@ class ReplicatedSaver(ReadFromSaver):
             self._whole_pair.reconcile(both_ways=both_ways, dry_run=dry_run, after=after, progress=progress)
         )
 
-    async def areconcile(
-        self, *, both_ways: bool = False, dry_run: bool = False, after: str = "", progress: OnProgress | None = None
-    ) -> Reconciled:
-        """Like `reconcile`, for asyncio."""
-        return await self._pair.aplay(
-            self._whole_pair.reconcile(both_ways=both_ways, dry_run=dry_run, after=after, progress=progress)
-        )
-
     def promote(self, side: SideName | None = None, *, force: bool = False) -> ReplicationStatus:
         """Have the other side, or the one that is named, take the writes from now on.
 
@@ -72,23 +60,39 @@ class ReplicatedSaver(ReadFromSaver):
         """
         return self._pair.play(self._whole_pair.promote(side, force=force))
 
-    async def apromote(self, side: SideName | None = None, *, force: bool = False) -> ReplicationStatus:
-        """Like `promote`, for asyncio."""
-        return await self._pair.aplay(self._whole_pair.promote(side, force=force))
-
     def drain(self, within: float = 30.0) -> int:
         """Wait until everything is copied, for up to `within` seconds. Returns how many changes are still waiting."""
         return self._pair.play(self._whole_pair.drain(within))
-
-    async def adrain(self, within: float = 30.0) -> int:
-        """Like `drain`, for asyncio."""
-        return await self._pair.aplay(self._whole_pair.drain(within))
 
     @property
     def _whole_pair(self) -> "PairDriver":
         """The driver, for what concerns all threads. Raises ConfigError in the view of one owner."""
         self._context.expect_no_view()
         return self._pair
+
+    # Written by scripts/write_twins.py from the methods above: change those, and run it.
+
+    async def astatus(self) -> ReplicationStatus:
+        """Like `status`, for asyncio."""
+        return await self._pair.aplay(self._whole_pair.status())
+
+    async def areconcile(
+        self, *, both_ways: bool = False, dry_run: bool = False, after: str = "", progress: OnProgress | None = None
+    ) -> Reconciled:
+        """Like `reconcile`, for asyncio."""
+        return await self._pair.aplay(
+            self._whole_pair.reconcile(both_ways=both_ways, dry_run=dry_run, after=after, progress=progress)
+        )
+
+    async def apromote(self, side: SideName | None = None, *, force: bool = False) -> ReplicationStatus:
+        """Like `promote`, for asyncio."""
+        return await self._pair.aplay(self._whole_pair.promote(side, force=force))
+
+    async def adrain(self, within: float = 30.0) -> int:
+        """Like `drain`, for asyncio."""
+        return await self._pair.aplay(self._whole_pair.drain(within))
+
+    # The end of what scripts/write_twins.py wrote.
 
 
 def replicated(

@@ -6,11 +6,12 @@ with the epoch of this one, and is prepared again. Tokens of leases are shown wi
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn
 
 from threadmark.errors import ReplicationError
+from threadmark.forwarding import ForwardingStore
 from threadmark.program import Program
-from threadmark.replica_store import ReplicaStore, StaleTermError
+from threadmark.replica_store import StaleTermError
 from threadmark.replication.entries import Touched
 from threadmark.replication.steps import Side
 from threadmark.store import ANYONE, Added, Change, CheckpointRow, Found, Key, Store, nothing_held
@@ -21,10 +22,12 @@ FIRST_TERM = 1
 
 _EVERYTHING = Touched(everything=True)
 
-_TERMS = 256
-"""Tokens of leases are shown as `token * _TERMS + term % _TERMS`."""
+_TERM = 2**52
+"""Tokens of leases are shown as `term * _TERM + token`. Those of databases come from a clock in microseconds, and stay
+below that for another eighty years. The term comes first, so tokens grow over a promotion whatever the new side's clock
+says."""
 _LOST = 1
-"""A token that no lease has: those of databases come from a clock in microseconds."""
+"""A token that no lease has."""
 
 
 class Journal:
@@ -55,24 +58,20 @@ class Journal:
 def active_store(side: Side, term: int, journal: Journal) -> Store:
     """Return the store of the side that takes the writes under this term."""
     journal.begin()
-    return cast("Store", _ActiveStore(side, term, journal))  # what it does not have, the side's own store has
+    return _ActiveStore(side, term, journal)
 
 
 def standby_store(side: Side) -> Store:
     """Return a store to read from while the active side is away."""
-    return cast("Store", _StandbyStore(side))  # see above
+    return _StandbyStore(side)
 
 
-class _ShownStore:
+class _ShownStore(ForwardingStore):
     """The side's store with other epochs."""
 
     def __init__(self, side: Side) -> None:
-        self._store: ReplicaStore = side.store
+        super().__init__(side.store)
         self._number = side.number
-
-    def __getattr__(self, method: str) -> Callable[..., Program[Any]]:
-        asked: Callable[..., Program[Any]] = getattr(self._store, method)
-        return asked
 
     def find(
         self, thread_id: str, ns: str, checkpoint_id: str | None, held: Callable[[], str | None] = nothing_held
@@ -181,11 +180,11 @@ class _ActiveStore(_ShownStore):
 
     def _shown_lease(self, lease: LeaseRow) -> LeaseRow:
         """Return the lease with a token that includes the term, so that it ends when the writes move."""
-        return lease._replace(token=lease.token * _TERMS + self._term % _TERMS) if lease.token else lease
+        return lease._replace(token=self._term * _TERM + lease.token) if lease.token else lease
 
     def _stored_token(self, token: int) -> int:
-        stored, term = divmod(token, _TERMS)
-        return stored if stored and term == self._term % _TERMS else _LOST
+        term, stored = divmod(token, _TERM)
+        return stored if stored and term == self._term else _LOST
 
     def _changed(
         self, make: Callable[[Change], Program[Added]], change: Change, touched: Touched

@@ -12,7 +12,7 @@ if IN_USE:
     from threadmark_speed.manifests import join, keys_in, layout
     from threadmark_speed.rope import deduplicate, patch
 else:
-    from threadmark.rope.deduplicate import deduplicate, patch
+    from threadmark.rope.deduplicating import deduplicate, patch
     from threadmark.rope.packed import join, keys_in, layout
 
 __all__ = [

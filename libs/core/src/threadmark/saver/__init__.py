@@ -2,7 +2,7 @@
 
 from threadmark.saver.context import SaverOptions, StorageOptions, ThreadOptions
 from threadmark.saver.lease import Lease
-from threadmark.saver.protocol import SaverProtocol, expect_saver
-from threadmark.saver.saver import Saver
+from threadmark.saver.protocol import SaverProtocol
+from threadmark.saver.saver import Saver, expect_saver
 
 __all__ = ["Lease", "Saver", "SaverOptions", "SaverProtocol", "StorageOptions", "ThreadOptions", "expect_saver"]

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypedDict
 
 from threadmark.digests import segment_key
 from threadmark.errors import ConfigError, shown
+from threadmark.incarnations import KnownIncarnations
 from threadmark.owned import OwnedStore
 from threadmark.saver.arguments import check_flag, check_keep_last, microseconds_in
 from threadmark.saver.caches.encoding_cache import EncodingCache
@@ -101,14 +102,16 @@ class SaverContext(NamedTuple):
     """The one that rows are sealed with."""
     longest_pack: int | None = None
     """`Store.longest_pack` of the backend."""
+    moves: bool = False
+    """Whether checkpoints are moved here from elsewhere: each counts as stored at its own `ts`."""
 
     def of_owner(self, owner: str) -> "SaverContext":
         """The same, where only the threads of one owner are there. Raises ConfigError if only another one's are."""
         if self.threads.owner == owner:
             return self
         self.expect_no_view()
-        store = OwnedStore(self.store, owner, proves_owners=isinstance(self.store, SealedStore))
-        return self._replace(store=store, threads=self.threads._replace(owner=owner))
+        store = self.store.for_owner(owner) if isinstance(self.store, SealedStore) else self.store
+        return self._replace(store=OwnedStore(store, owner), threads=self.threads._replace(owner=owner))
 
     def without_classes(self) -> "SaverContext":
         """The same, where objects are shown by name and fields. What another serializer wrote is loaded as always."""
@@ -191,7 +194,8 @@ def context_of(store: Store, options: SaverOptions) -> SaverContext:
         return context
     if not isinstance(keyring, Keyring):
         raise ConfigError(f"keyring must be a threadmark.Keyring, not a {type(keyring).__name__}")
-    sealed = SealedStore(store, keyring, seal_metadata=seal_metadata)
+    known = KnownIncarnations(context.encoding_cache.epoch)
+    sealed = SealedStore(store, keyring, seal_metadata=seal_metadata, known=known)
     return context._replace(
         store=sealed, segment_key=keyring.segment_key, segment_names=SegmentNames(keyring), keyring=keyring
     )

@@ -34,6 +34,44 @@ class OperatingMethods:
         verified = inspecting.verify(self._context, thread_id, decode=decode, repair=repair, progress=progress)
         return run(self._driver, verified)
 
+    def stats(self, thread_id: str | None = None, *, progress: OnProgress | None = None) -> Stats:
+        """Return how much is stored, and how much it would be if every value were stored whole.
+
+        With `thread_id`, of that thread only; `Stats.threads` is 0 if there is none. Damaged data is reported beside
+        the figures of everything else.
+        """
+        return run(self._driver, counting.stats(self._context, thread_id, progress))
+
+    def has_tables(self) -> bool:
+        """Return whether the database has its tables. Unlike every other method, this does not create them."""
+        return run(self._driver, surveying.has_tables(self._context))
+
+    def has_only_langgraph_data(self) -> bool:
+        """Return whether LangGraph's own saver has checkpoints in this database and this saver has none.
+
+        `threadmark_langgraph.migrate` moves them.
+        """
+        return run(self._driver, surveying.has_only_langgraph_data(self._context))
+
+    def list_checkpoint_refs(self) -> Sequence[CheckpointRef]:
+        """Return references to all checkpoints, newest first, unreadable ones included. Creates no tables."""
+        return run(self._driver, surveying.list_checkpoint_refs(self._context))
+
+    def orphan_writes(self) -> Sequence[CheckpointRef]:
+        """Return references to the missing checkpoints of pending writes. Creates no tables."""
+        return run(self._driver, surveying.orphan_writes(self._context))
+
+    def reencrypt(
+        self, thread_id: str | None = None, *, plain: PlainRows = "refuse", progress: OnProgress | None = None
+    ) -> int:
+        """Encrypt everything stored, or one thread, with the newest key. Returns how many rows were encrypted again.
+
+        With `plain="seal"`, rows that were stored without a keyring are encrypted as well; otherwise they are refused.
+        """
+        return run(self._driver, resealing.reencrypt(self._context, thread_id, plain, progress))
+
+    # Written by scripts/write_twins.py from the methods above: change those, and run it.
+
     async def averify(
         self,
         thread_id: str | None = None,
@@ -46,64 +84,30 @@ class OperatingMethods:
         verified = inspecting.verify(self._context, thread_id, decode=decode, repair=repair, progress=progress)
         return await arun(self._driver, verified)
 
-    def stats(self, thread_id: str | None = None, *, progress: OnProgress | None = None) -> Stats:
-        """Return how much is stored, and how much it would be if every value were stored whole.
-
-        With `thread_id`, of that thread only; `Stats.threads` is 0 if there is none. Damaged data is reported beside
-        the figures of everything else.
-        """
-        return run(self._driver, counting.stats(self._context, thread_id, progress))
-
     async def astats(self, thread_id: str | None = None, *, progress: OnProgress | None = None) -> Stats:
         """Like `stats`, for asyncio."""
         return await arun(self._driver, counting.stats(self._context, thread_id, progress))
-
-    def has_tables(self) -> bool:
-        """Return whether the database has its tables. Unlike every other method, this does not create them."""
-        return run(self._driver, surveying.has_tables(self._context))
 
     async def ahas_tables(self) -> bool:
         """Like `has_tables`, for asyncio."""
         return await arun(self._driver, surveying.has_tables(self._context))
 
-    def has_only_langgraph_data(self) -> bool:
-        """Return whether LangGraph's own saver has checkpoints in this database and this saver has none.
-
-        `threadmark_langgraph.migrate` moves them.
-        """
-        return run(self._driver, surveying.has_only_langgraph_data(self._context))
-
     async def ahas_only_langgraph_data(self) -> bool:
         """Like `has_only_langgraph_data`, for asyncio."""
         return await arun(self._driver, surveying.has_only_langgraph_data(self._context))
-
-    def list_checkpoint_refs(self) -> Sequence[CheckpointRef]:
-        """Return references to all checkpoints, newest first, unreadable ones included. Creates no tables."""
-        return run(self._driver, surveying.list_checkpoint_refs(self._context))
 
     async def alist_checkpoint_refs(self) -> Sequence[CheckpointRef]:
         """Like `list_checkpoint_refs`, for asyncio."""
         return await arun(self._driver, surveying.list_checkpoint_refs(self._context))
 
-    def orphan_writes(self) -> Sequence[CheckpointRef]:
-        """Return references to the missing checkpoints of pending writes. Creates no tables."""
-        return run(self._driver, surveying.orphan_writes(self._context))
-
     async def aorphan_writes(self) -> Sequence[CheckpointRef]:
         """Like `orphan_writes`, for asyncio."""
         return await arun(self._driver, surveying.orphan_writes(self._context))
-
-    def reencrypt(
-        self, thread_id: str | None = None, *, plain: PlainRows = "refuse", progress: OnProgress | None = None
-    ) -> int:
-        """Encrypt everything stored, or one thread, with the newest key. Returns how many rows were encrypted again.
-
-        With `plain="seal"`, rows that were stored without a keyring are encrypted as well; otherwise they are refused.
-        """
-        return run(self._driver, resealing.reencrypt(self._context, thread_id, plain, progress))
 
     async def areencrypt(
         self, thread_id: str | None = None, *, plain: PlainRows = "refuse", progress: OnProgress | None = None
     ) -> int:
         """Like `reencrypt`, for asyncio."""
         return await arun(self._driver, resealing.reencrypt(self._context, thread_id, plain, progress))
+
+    # The end of what scripts/write_twins.py wrote.

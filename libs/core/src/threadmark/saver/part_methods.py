@@ -35,10 +35,6 @@ class PartMethods:
         """
         return run(self._driver, parts.extract(self._context, thread, path, default))
 
-    async def aextract(self, thread: Config | str, path: str, default: Any = None) -> Any:
-        """Like `extract`, for asyncio."""
-        return await arun(self._driver, parts.extract(self._context, thread, path, default))
-
     def messages(
         self, thread: Config | str, *, limit: int = 20, before: str | int | None = None, channel: str = "messages"
     ) -> MessagePage:
@@ -57,9 +53,17 @@ class PartMethods:
         page = parts.messages(self._context, thread, given_count(limit, "limit"), parts.given_before(before), channel)
         return run(self._driver, page)
 
+    # Written by scripts/write_twins.py from the methods above: change those, and run it.
+
+    async def aextract(self, thread: Config | str, path: str, default: Any = None) -> Any:
+        """Like `extract`, for asyncio."""
+        return await arun(self._driver, parts.extract(self._context, thread, path, default))
+
     async def amessages(
         self, thread: Config | str, *, limit: int = 20, before: str | int | None = None, channel: str = "messages"
     ) -> MessagePage:
         """Like `messages`, for asyncio."""
         page = parts.messages(self._context, thread, given_count(limit, "limit"), parts.given_before(before), channel)
         return await arun(self._driver, page)
+
+    # The end of what scripts/write_twins.py wrote.

@@ -1,38 +1,44 @@
-"""`SaverProtocol`: what a saver can do, for whatever accepts one."""
+"""`SaverProtocol`: what every saver can do. Written by scripts/write_twins.py."""
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from datetime import timedelta
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any, Protocol, Self
 
-from threadmark.errors import ConfigError
 from threadmark.model import (
+    UNSET,
     ChannelVersions,
     Checkpoint,
     CheckpointRef,
     CheckpointTuple,
     Config,
     DeltaChannelHistory,
+    MessagePage,
+    OnBusy,
     OnProgress,
     PlainRows,
     Pruned,
     PruneStrategy,
     RetentionReport,
     Stats,
+    ThreadInfo,
+    ThreadPage,
+    ThreadSort,
+    ThreadStatus,
+    Unset,
     Verified,
 )
-from threadmark.saver.part_protocol import PartProtocol
-from threadmark.saver.thread_protocol import ThreadProtocol
-from threadmark.saver.travel_protocol import TravelProtocol
+from threadmark.saver.lease import Lease
 from threadmark.serde import Serializer
+from threadmark.travel import Blame, Diff, HistoryPage, SearchPage, Tree, Values
 from threadmark.versions import Version
 
 
-class SaverProtocol(ThreadProtocol, PartProtocol, TravelProtocol, Protocol):
+class SaverProtocol(Protocol):
     """The public interface of `Saver`, which documents each method.
 
     `threadmark.open`, `threadmark_langgraph.wrap` and the tools accept any object that has it: a `Saver`, one behind a
-    proxy, or a class of its own.
+    proxy, or a class that you write.
     """
 
     @property
@@ -49,20 +55,11 @@ class SaverProtocol(ThreadProtocol, PartProtocol, TravelProtocol, Protocol):
     def setup(self) -> None:
         """Create the tables of a new database, or bring those of an earlier release to the current format."""
 
-    async def asetup(self) -> None:
-        """Like `setup`, for asyncio."""
-
     def get(self, config: Config) -> Checkpoint | None:
-        """Return the checkpoint that `config` names, or the newest of its namespace; None if there is none."""
-
-    async def aget(self, config: Config) -> Checkpoint | None:
-        """Like `get`, for asyncio."""
+        """Return the checkpoint that `config` names, or the newest of its namespace. Returns None if there is none."""
 
     def get_tuple(self, config: Config) -> CheckpointTuple | None:
         """Like `get`, but return the checkpoint with its metadata, parent and pending writes."""
-
-    async def aget_tuple(self, config: Config) -> CheckpointTuple | None:
-        """Like `get_tuple`, for asyncio."""
 
     def list(
         self,
@@ -73,16 +70,6 @@ class SaverProtocol(ThreadProtocol, PartProtocol, TravelProtocol, Protocol):
         limit: int | None = None,
     ) -> Iterator[CheckpointTuple]:
         """Yield checkpoints, newest first, of a thread, of one of its namespaces, or of all threads (`config` None)."""
-
-    def alist(
-        self,
-        config: Config | None,
-        *,
-        filter: Mapping[str, Any] | None = None,  # noqa: A002 - the contract's name
-        before: Config | None = None,
-        limit: int | None = None,
-    ) -> AsyncIterator[CheckpointTuple]:
-        """Like `list`, for asyncio."""
 
     def put(
         self,
@@ -95,48 +82,20 @@ class SaverProtocol(ThreadProtocol, PartProtocol, TravelProtocol, Protocol):
     ) -> dict[str, Any]:
         """Store `checkpoint` as a child of the one in `config`. Returns the config of the new checkpoint."""
 
-    async def aput(
-        self,
-        config: Config,
-        checkpoint: Checkpoint,
-        metadata: Mapping[str, Any],
-        new_versions: ChannelVersions,
-        *,
-        expect_newest: bool | None = None,
-    ) -> dict[str, Any]:
-        """Like `put`, for asyncio."""
-
     def put_writes(self, config: Config, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = "") -> None:
         """Store what a task wrote before its step is over, all of it or nothing."""
-
-    async def aput_writes(
-        self, config: Config, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
-    ) -> None:
-        """Like `put_writes`, for asyncio."""
 
     def delete_thread(self, thread_id: str) -> bool:
         """Remove a thread and everything in it. Returns whether there was one."""
 
-    async def adelete_thread(self, thread_id: str) -> bool:
-        """Like `delete_thread`, for asyncio."""
-
     def delete_checkpoint(self, config: Config) -> bool:
-        """Remove one checkpoint. Returns whether there was one. Raises ConflictError if others need it."""
-
-    async def adelete_checkpoint(self, config: Config) -> bool:
-        """Like `delete_checkpoint`, for asyncio."""
+        """Remove the checkpoint that `config` names by its `checkpoint_id`. Returns whether there was one."""
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> Pruned:
-        """Remove the checkpoints that these runs made, except those that others need. Returns what was removed."""
-
-    async def adelete_for_runs(self, run_ids: Sequence[str]) -> Pruned:
-        """Like `delete_for_runs`, for asyncio."""
+        """Remove the checkpoints that these runs made, except those that other checkpoints need to be read."""
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> bool:
-        """Copy every checkpoint and pending write of a thread to another. Returns whether there is a source."""
-
-    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> bool:
-        """Like `copy_thread`, for asyncio."""
+        """Copy every checkpoint and pending write of the source thread to the target thread."""
 
     def prune(
         self,
@@ -150,19 +109,6 @@ class SaverProtocol(ThreadProtocol, PartProtocol, TravelProtocol, Protocol):
         progress: OnProgress | None = None,
     ) -> Pruned:
         """Remove old checkpoints of these threads. Returns what was removed, or with `dry_run` what would be."""
-
-    async def aprune(
-        self,
-        thread_ids: Sequence[str] | None,
-        *,
-        strategy: PruneStrategy = "keep_latest",
-        keep_last: int | None = None,
-        older_than: timedelta | None = None,
-        dry_run: bool = False,
-        missing_ok: bool = True,
-        progress: OnProgress | None = None,
-    ) -> Pruned:
-        """Like `prune`, for asyncio."""
 
     def retention(
         self,
@@ -178,6 +124,89 @@ class SaverProtocol(ThreadProtocol, PartProtocol, TravelProtocol, Protocol):
     ) -> RetentionReport:
         """Remove what has expired, and what the arguments say, from all threads. Returns what was removed."""
 
+    def get_delta_channel_history(
+        self, *, config: Config, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """Return, for each channel, its last stored value and what the ancestors wrote since then, oldest first."""
+
+    def get_next_version(self, current: Version | None, channel: None = None) -> Version:
+        """Return the version after `current`, of the same type. A new channel starts with the integer 1."""
+
+    def close(self) -> None:
+        """Close all connections. Later calls raise ClosedError."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    async def __aenter__(self) -> Self: ...
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    async def asetup(self) -> None:
+        """Like `setup`, for asyncio."""
+
+    async def aget(self, config: Config) -> Checkpoint | None:
+        """Like `get`, for asyncio."""
+
+    async def aget_tuple(self, config: Config) -> CheckpointTuple | None:
+        """Like `get_tuple`, for asyncio."""
+
+    def alist(
+        self,
+        config: Config | None,
+        *,
+        filter: Mapping[str, Any] | None = None,  # noqa: A002 - the contract's name
+        before: Config | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        """Like `list`, for asyncio."""
+
+    async def aput(
+        self,
+        config: Config,
+        checkpoint: Checkpoint,
+        metadata: Mapping[str, Any],
+        new_versions: ChannelVersions,
+        *,
+        expect_newest: bool | None = None,
+    ) -> dict[str, Any]:
+        """Like `put`, for asyncio."""
+
+    async def aput_writes(
+        self, config: Config, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """Like `put_writes`, for asyncio."""
+
+    async def adelete_thread(self, thread_id: str) -> bool:
+        """Like `delete_thread`, for asyncio."""
+
+    async def adelete_checkpoint(self, config: Config) -> bool:
+        """Like `delete_checkpoint`, for asyncio."""
+
+    async def adelete_for_runs(self, run_ids: Sequence[str]) -> Pruned:
+        """Like `delete_for_runs`, for asyncio."""
+
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> bool:
+        """Like `copy_thread`, for asyncio."""
+
+    async def aprune(
+        self,
+        thread_ids: Sequence[str] | None,
+        *,
+        strategy: PruneStrategy = "keep_latest",
+        keep_last: int | None = None,
+        older_than: timedelta | None = None,
+        dry_run: bool = False,
+        missing_ok: bool = True,
+        progress: OnProgress | None = None,
+    ) -> Pruned:
+        """Like `prune`, for asyncio."""
+
     async def aretention(
         self,
         *,
@@ -192,15 +221,225 @@ class SaverProtocol(ThreadProtocol, PartProtocol, TravelProtocol, Protocol):
     ) -> RetentionReport:
         """Like `retention`, for asyncio."""
 
-    def get_delta_channel_history(
-        self, *, config: Config, channels: Sequence[str]
-    ) -> Mapping[str, DeltaChannelHistory]:
-        """Return, for each channel, its last stored value and what the ancestors wrote since then, oldest first."""
-
     async def aget_delta_channel_history(
         self, *, config: Config, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
         """Like `get_delta_channel_history`, for asyncio."""
+
+    async def aclose(self) -> None:
+        """Like `close`, for asyncio."""
+
+    def for_owner(self, owner: str) -> Self:
+        """Return a saver on the same connections in which only this owner's threads are there, for every method."""
+
+    def threads(
+        self,
+        *,
+        owner: str | None = None,
+        status: ThreadStatus | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        text: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        sort: ThreadSort = "-updated",
+        limit: int = 20,
+        cursor: str | None = None,
+        offset: int = 0,
+        extract: Mapping[str, str] | None = None,
+    ) -> ThreadPage:
+        """Return a page of threads, and the cursor of the next one."""
+
+    def count_threads(
+        self,
+        *,
+        owner: str | None = None,
+        status: ThreadStatus | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        text: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> int:
+        """Return how many threads a listing with these arguments has."""
+
+    def thread(self, thread_id: str) -> ThreadInfo | None:
+        """Return one thread without its checkpoints. Returns None if there is none."""
+
+    def create_thread(
+        self,
+        thread_id: str,
+        *,
+        title: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        owner: str | Unset | None = UNSET,
+        expires: datetime | timedelta | Unset | None = UNSET,
+    ) -> ThreadInfo:
+        """Create a thread before its first checkpoint. Raises ConflictError if it is there already."""
+
+    def update_thread(
+        self,
+        thread_id: str,
+        *,
+        title: str | Unset | None = UNSET,
+        metadata: Mapping[str, Any] | None = None,
+        owner: str | Unset | None = UNSET,
+        expires: datetime | timedelta | Unset | None = UNSET,
+    ) -> ThreadInfo:
+        """Set something of a thread, and leave the rest. Raises ThreadNotFoundError if there is none."""
+
+    def rename_thread(self, thread_id: str, new_thread_id: str) -> bool:
+        """Give a thread another id, with everything in it. Returns whether there is one."""
+
+    def lease(
+        self,
+        thread_id: str,
+        *,
+        on_busy: OnBusy = "wait",
+        ttl: float | timedelta = 30,
+        holder: str | None = None,
+        timeout: float | None = None,
+        on_lost: Callable[[Lease], object] | None = None,
+    ) -> Lease:
+        """Return the right to write to a thread, for a `with` or `async with` block: one at a time has it."""
+
+    async def athreads(
+        self,
+        *,
+        owner: str | None = None,
+        status: ThreadStatus | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        text: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        sort: ThreadSort = "-updated",
+        limit: int = 20,
+        cursor: str | None = None,
+        offset: int = 0,
+        extract: Mapping[str, str] | None = None,
+    ) -> ThreadPage:
+        """Like `threads`, for asyncio."""
+
+    async def acount_threads(
+        self,
+        *,
+        owner: str | None = None,
+        status: ThreadStatus | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        text: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> int:
+        """Like `count_threads`, for asyncio."""
+
+    async def athread(self, thread_id: str) -> ThreadInfo | None:
+        """Like `thread`, for asyncio."""
+
+    async def acreate_thread(
+        self,
+        thread_id: str,
+        *,
+        title: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        owner: str | Unset | None = UNSET,
+        expires: datetime | timedelta | Unset | None = UNSET,
+    ) -> ThreadInfo:
+        """Like `create_thread`, for asyncio."""
+
+    async def aupdate_thread(
+        self,
+        thread_id: str,
+        *,
+        title: str | Unset | None = UNSET,
+        metadata: Mapping[str, Any] | None = None,
+        owner: str | Unset | None = UNSET,
+        expires: datetime | timedelta | Unset | None = UNSET,
+    ) -> ThreadInfo:
+        """Like `update_thread`, for asyncio."""
+
+    async def arename_thread(self, thread_id: str, new_thread_id: str) -> bool:
+        """Like `rename_thread`, for asyncio."""
+
+    def extract(self, thread: Config | str, path: str, default: Any = None) -> Any:
+        """Return a part of a thread's newest state, such as `messages[-1].content`, without reading the rest."""
+
+    def messages(
+        self, thread: Config | str, *, limit: int = 20, before: str | int | None = None, channel: str = "messages"
+    ) -> MessagePage:
+        """Return a page of a thread's messages: the newest ones before `before`, oldest first."""
+
+    async def aextract(self, thread: Config | str, path: str, default: Any = None) -> Any:
+        """Like `extract`, for asyncio."""
+
+    async def amessages(
+        self, thread: Config | str, *, limit: int = 20, before: str | int | None = None, channel: str = "messages"
+    ) -> MessagePage:
+        """Like `messages`, for asyncio."""
+
+    def without_classes(self) -> Self:
+        """Return a saver on the same connections that shows objects by name and fields, as `threadmark.Shown`."""
+
+    def history(
+        self, thread: Config | str, *, ns: str | None = "", limit: int = 50, cursor: str | None = None
+    ) -> HistoryPage:
+        """Return a page of a thread's checkpoints, newest first, without reading a value."""
+
+    def tree(self, thread: Config | str) -> Tree:
+        """Return all checkpoints of a thread, and the branches that they form, in all namespaces."""
+
+    def diff(self, a: Config, b: Config, *, path: str | None = None, limit: int = 1000) -> Diff:
+        """Return what differs between two checkpoints of a thread, by channel and by place inside of values."""
+
+    def blame(self, thread: Config | str, path: str) -> Blame | None:
+        """Return which checkpoint first held the present value at a path. Returns None where there is nothing."""
+
+    def fork(self, config: Config, values: Values | None = None, *, as_thread: str | None = None) -> dict[str, Any]:
+        """Begin a branch at a checkpoint, or a thread of its own, and return the configuration to go on with."""
+
+    def restore(self, config: Config) -> dict[str, Any]:
+        """Make a checkpoint the newest again, without losing what came after it. Returns its new configuration."""
+
+    def search(
+        self,
+        thread: Config | str,
+        text: str,
+        *,
+        ns: str | None = None,
+        limit: int = 20,
+        cursor: str | None = None,
+    ) -> SearchPage:
+        """Return where a text occurs in a thread's values, pending writes and metadata, whatever its case."""
+
+    async def ahistory(
+        self, thread: Config | str, *, ns: str | None = "", limit: int = 50, cursor: str | None = None
+    ) -> HistoryPage:
+        """Like `history`, for asyncio."""
+
+    async def atree(self, thread: Config | str) -> Tree:
+        """Like `tree`, for asyncio."""
+
+    async def adiff(self, a: Config, b: Config, *, path: str | None = None, limit: int = 1000) -> Diff:
+        """Like `diff`, for asyncio."""
+
+    async def ablame(self, thread: Config | str, path: str) -> Blame | None:
+        """Like `blame`, for asyncio."""
+
+    async def afork(
+        self, config: Config, values: Values | None = None, *, as_thread: str | None = None
+    ) -> dict[str, Any]:
+        """Like `fork`, for asyncio."""
+
+    async def arestore(self, config: Config) -> dict[str, Any]:
+        """Like `restore`, for asyncio."""
+
+    async def asearch(
+        self,
+        thread: Config | str,
+        text: str,
+        *,
+        ns: str | None = None,
+        limit: int = 20,
+        cursor: str | None = None,
+    ) -> SearchPage:
+        """Like `search`, for asyncio."""
 
     def verify(
         self,
@@ -212,6 +451,26 @@ class SaverProtocol(ThreadProtocol, PartProtocol, TravelProtocol, Protocol):
     ) -> Verified:
         """Read everything stored, or everything of one thread, and report what is damaged or orphaned."""
 
+    def stats(self, thread_id: str | None = None, *, progress: OnProgress | None = None) -> Stats:
+        """Return how much is stored, and how much it would be if every value were stored whole."""
+
+    def has_tables(self) -> bool:
+        """Return whether the database has its tables. Unlike every other method, this does not create them."""
+
+    def has_only_langgraph_data(self) -> bool:
+        """Return whether LangGraph's own saver has checkpoints in this database and this saver has none."""
+
+    def list_checkpoint_refs(self) -> Sequence[CheckpointRef]:
+        """Return references to all checkpoints, newest first, unreadable ones included. Creates no tables."""
+
+    def orphan_writes(self) -> Sequence[CheckpointRef]:
+        """Return references to the missing checkpoints of pending writes. Creates no tables."""
+
+    def reencrypt(
+        self, thread_id: str | None = None, *, plain: PlainRows = "refuse", progress: OnProgress | None = None
+    ) -> int:
+        """Encrypt everything stored, or one thread, with the newest key. Returns how many rows were encrypted again."""
+
     async def averify(
         self,
         thread_id: str | None = None,
@@ -222,80 +481,22 @@ class SaverProtocol(ThreadProtocol, PartProtocol, TravelProtocol, Protocol):
     ) -> Verified:
         """Like `verify`, for asyncio."""
 
-    def stats(self, thread_id: str | None = None, *, progress: OnProgress | None = None) -> Stats:
-        """Return how much is stored, and how much it would be if every value were stored whole."""
-
     async def astats(self, thread_id: str | None = None, *, progress: OnProgress | None = None) -> Stats:
         """Like `stats`, for asyncio."""
-
-    def has_tables(self) -> bool:
-        """Return whether the database has its tables. Unlike every other method, this does not create them."""
 
     async def ahas_tables(self) -> bool:
         """Like `has_tables`, for asyncio."""
 
-    def has_only_langgraph_data(self) -> bool:
-        """Return whether LangGraph's own saver has checkpoints in this database and this saver has none."""
-
     async def ahas_only_langgraph_data(self) -> bool:
         """Like `has_only_langgraph_data`, for asyncio."""
-
-    def list_checkpoint_refs(self) -> Sequence[CheckpointRef]:
-        """Return references to all checkpoints, newest first, unreadable ones included. Creates no tables."""
 
     async def alist_checkpoint_refs(self) -> Sequence[CheckpointRef]:
         """Like `list_checkpoint_refs`, for asyncio."""
 
-    def orphan_writes(self) -> Sequence[CheckpointRef]:
-        """Return references to the missing checkpoints of pending writes. Creates no tables."""
-
     async def aorphan_writes(self) -> Sequence[CheckpointRef]:
         """Like `orphan_writes`, for asyncio."""
-
-    def reencrypt(
-        self, thread_id: str | None = None, *, plain: PlainRows = "refuse", progress: OnProgress | None = None
-    ) -> int:
-        """Encrypt everything stored, or one thread, with the newest key. Returns how many rows were encrypted again."""
 
     async def areencrypt(
         self, thread_id: str | None = None, *, plain: PlainRows = "refuse", progress: OnProgress | None = None
     ) -> int:
         """Like `reencrypt`, for asyncio."""
-
-    def get_next_version(self, current: Version | None, channel: None = None) -> Version:
-        """Return the version after `current`, of the same type. A new channel starts with the integer 1."""
-
-    def close(self) -> None:
-        """Close all connections. Later calls raise ClosedError."""
-
-    async def aclose(self) -> None:
-        """Like `close`, for asyncio."""
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
-
-    async def __aenter__(self) -> Self: ...
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
-
-
-_MEMBERS = tuple(name for name in vars(SaverProtocol) if not name.startswith("_"))
-
-
-def expect_saver(given: Any) -> SaverProtocol:
-    """Return what was given if it has the public methods of a saver. Raises ConfigError if it does not."""
-    if isinstance(given, str):
-        raise ConfigError("expected a saver, got a string: threadmark.open(url) makes the saver of a URL")
-    missing = [name for name in _MEMBERS if not hasattr(given, name)]
-    if missing:
-        raise ConfigError(
-            f"expected a threadmark.Saver, or an object with its methods, got {type(given).__name__}, "
-            f"which has no {', '.join(missing)}"
-        )
-    saver: SaverProtocol = given
-    return saver

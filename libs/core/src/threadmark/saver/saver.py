@@ -6,6 +6,7 @@ from datetime import timedelta
 from types import TracebackType
 from typing import Any, Self, Unpack
 
+from threadmark.errors import ConfigError
 from threadmark.model import (
     ChannelVersions,
     Checkpoint,
@@ -34,9 +35,11 @@ from threadmark.saver.operations import (
     writing,
 )
 from threadmark.saver.part_methods import PartMethods
+from threadmark.saver.protocol import SaverProtocol
 from threadmark.saver.thread_methods import ThreadMethods
 from threadmark.saver.travel_methods import TravelMethods
 from threadmark.serde import Serializer
+from threadmark.serde.serializer import finds_parts
 from threadmark.store import Store
 from threadmark.versions import Version, next_version
 
@@ -48,6 +51,8 @@ class Saver(ThreadMethods, PartMethods, TravelMethods, OperatingMethods):
     has an asyncio version whose name begins with `a`, and both may be used on one saver, from any thread and event
     loop. Use it as a context manager, blocking or asyncio, or call `close` or `aclose`.
     """
+
+    _keeps_local_classes = False
 
     def __init__(self, store: Store, driver: Driver, **options: Unpack[SaverOptions]) -> None:
         check_options(type(self), options)
@@ -69,7 +74,8 @@ class Saver(ThreadMethods, PartMethods, TravelMethods, OperatingMethods):
     def with_serde(self, serde: Serializer) -> Self:
         """Return a saver that uses another serializer on the same connections and cache. Closing one closes both."""
         other = copy.copy(self)
-        other._context = self._context._replace(serde=checked_serde(serde))  # noqa: SLF001 - of our own copy
+        suited = self._suited(checked_serde(serde))
+        other._context = self._context._replace(serde=suited)  # noqa: SLF001 - of our own copy
         return other
 
     @property
@@ -85,27 +91,14 @@ class Saver(ThreadMethods, PartMethods, TravelMethods, OperatingMethods):
         """
         return run(self._driver, surveying.setup(self._context))
 
-    async def asetup(self) -> None:
-        """Like `setup`, for asyncio."""
-        return await arun(self._driver, surveying.setup(self._context))
-
     def get(self, config: Config) -> Checkpoint | None:
         """Return the checkpoint that `config` names, or the newest of its namespace. Returns None if there is none."""
         found = self.get_tuple(config)
         return found.checkpoint if found else None
 
-    async def aget(self, config: Config) -> Checkpoint | None:
-        """Like `get`, for asyncio."""
-        found = await self.aget_tuple(config)
-        return found.checkpoint if found else None
-
     def get_tuple(self, config: Config) -> CheckpointTuple | None:
         """Like `get`, but return the checkpoint with its metadata, parent and pending writes."""
         return run(self._driver, reading.get_tuple(self._context, config))
-
-    async def aget_tuple(self, config: Config) -> CheckpointTuple | None:
-        """Like `get_tuple`, for asyncio."""
-        return await arun(self._driver, reading.get_tuple(self._context, config))
 
     def list(
         self,
@@ -128,17 +121,6 @@ class Saver(ThreadMethods, PartMethods, TravelMethods, OperatingMethods):
         """
         return self._pages(listing.listing(config, filter, before, limit))
 
-    def alist(
-        self,
-        config: Config | None,
-        *,
-        filter: Mapping[str, Any] | None = None,  # noqa: A002 - the contract's name
-        before: Config | None = None,
-        limit: int | None = None,
-    ) -> AsyncIterator[CheckpointTuple]:
-        """Like `list`, for asyncio."""
-        return self._apages(listing.listing(config, filter, before, limit))
-
     def put(
         self,
         config: Config,
@@ -157,19 +139,6 @@ class Saver(ThreadMethods, PartMethods, TravelMethods, OperatingMethods):
         put = writing.put(self._context, config, checkpoint, metadata, new_versions, expect_newest=expect_newest)
         return run(self._driver, put)
 
-    async def aput(
-        self,
-        config: Config,
-        checkpoint: Checkpoint,
-        metadata: Mapping[str, Any],
-        new_versions: ChannelVersions,
-        *,
-        expect_newest: bool | None = None,
-    ) -> dict[str, Any]:
-        """Like `put`, for asyncio."""
-        put = writing.put(self._context, config, checkpoint, metadata, new_versions, expect_newest=expect_newest)
-        return await arun(self._driver, put)
-
     def put_writes(self, config: Config, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = "") -> None:
         """Store what a task wrote before its step is over, all of it or nothing.
 
@@ -177,22 +146,12 @@ class Saver(ThreadMethods, PartMethods, TravelMethods, OperatingMethods):
         """
         return run(self._driver, writing.put_writes(self._context, config, writes, task_id, task_path))
 
-    async def aput_writes(
-        self, config: Config, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
-    ) -> None:
-        """Like `put_writes`, for asyncio."""
-        return await arun(self._driver, writing.put_writes(self._context, config, writes, task_id, task_path))
-
     def delete_thread(self, thread_id: str) -> bool:
         """Remove a thread and everything in it. Returns whether there was one.
 
         Runs that are still going can no longer store anything for it.
         """
         return run(self._driver, removing.delete_thread(self._context, thread_id))
-
-    async def adelete_thread(self, thread_id: str) -> bool:
-        """Like `delete_thread`, for asyncio."""
-        return await arun(self._driver, removing.delete_thread(self._context, thread_id))
 
     def delete_checkpoint(self, config: Config) -> bool:
         """Remove the checkpoint that `config` names by its `checkpoint_id`. Returns whether there was one.
@@ -204,10 +163,6 @@ class Saver(ThreadMethods, PartMethods, TravelMethods, OperatingMethods):
         """
         return run(self._driver, deleting.delete_checkpoint(self._context, config))
 
-    async def adelete_checkpoint(self, config: Config) -> bool:
-        """Like `delete_checkpoint`, for asyncio."""
-        return await arun(self._driver, deleting.delete_checkpoint(self._context, config))
-
     def delete_for_runs(self, run_ids: Sequence[str]) -> Pruned:
         """Remove the checkpoints that these runs made, except those that other checkpoints need to be read.
 
@@ -217,10 +172,6 @@ class Saver(ThreadMethods, PartMethods, TravelMethods, OperatingMethods):
         """
         return run(self._driver, removing.delete_for_runs(self._context, run_ids))
 
-    async def adelete_for_runs(self, run_ids: Sequence[str]) -> Pruned:
-        """Like `delete_for_runs`, for asyncio."""
-        return await arun(self._driver, removing.delete_for_runs(self._context, run_ids))
-
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> bool:
         """Copy every checkpoint and pending write of the source thread to the target thread.
 
@@ -229,10 +180,6 @@ class Saver(ThreadMethods, PartMethods, TravelMethods, OperatingMethods):
         the source is large, and on SQLite others wait to write meanwhile.
         """
         return run(self._driver, copying.copy_thread(self._context, source_thread_id, target_thread_id))
-
-    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> bool:
-        """Like `copy_thread`, for asyncio."""
-        return await arun(self._driver, copying.copy_thread(self._context, source_thread_id, target_thread_id))
 
     def prune(
         self,
@@ -267,24 +214,6 @@ class Saver(ThreadMethods, PartMethods, TravelMethods, OperatingMethods):
             self._context, thread_ids, rule, dry_run=dry_run, missing_ok=missing_ok, progress=progress
         )
         return run(self._driver, prune)
-
-    async def aprune(
-        self,
-        thread_ids: Sequence[str] | None,
-        *,
-        strategy: PruneStrategy = "keep_latest",
-        keep_last: int | None = None,
-        older_than: timedelta | None = None,
-        dry_run: bool = False,
-        missing_ok: bool = True,
-        progress: OnProgress | None = None,
-    ) -> Pruned:
-        """Like `prune`, for asyncio."""
-        rule = pruning.prune_rule(strategy, keep_last, older_than)
-        prune = pruning.prune(
-            self._context, thread_ids, rule, dry_run=dry_run, missing_ok=missing_ok, progress=progress
-        )
-        return await arun(self._driver, prune)
 
     def retention(
         self,
@@ -327,6 +256,143 @@ class Saver(ThreadMethods, PartMethods, TravelMethods, OperatingMethods):
         )
         return run(self._driver, retaining.retention(self._context, rule, dry_run=dry_run, progress=progress))
 
+    def get_delta_channel_history(
+        self, *, config: Config, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """Return, for each channel, its last stored value and what the ancestors wrote since then, oldest first."""
+        return run(self._driver, delta.get_delta_channel_history(self._context, config, channels))
+
+    def get_next_version(self, current: Version | None, channel: None = None) -> Version:  # noqa: ARG002 - the contract's
+        """Return the version after `current`, of the same type. A new channel starts with the integer 1."""
+        return next_version(current)
+
+    def close(self) -> None:
+        """Close all connections. Later calls raise ClosedError."""
+        self._driver.close()
+        self._context.encoding_cache.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def _moving(self) -> Self:
+        """Return a saver that stores checkpoints as of the time that their `ts` names. It is for moving them here."""
+        other = copy.copy(self)
+        other._context = self._context._replace(moves=True)  # noqa: SLF001 - of our own copy
+        return other
+
+    def _keep_local_classes(self) -> None:
+        """Store objects of classes to which no name leads, too: this saver's database ends with the process."""
+        self._keeps_local_classes = True
+        self._context = self._context._replace(serde=self._suited(self._context.serde))
+
+    def _suited(self, serde: Serializer) -> Serializer:
+        return serde.keeping_local_classes() if self._keeps_local_classes and finds_parts(serde) else serde
+
+    def _pages(self, asked: listing.Listing) -> Iterator[CheckpointTuple]:
+        reader = listing.Reader(self._context, asked)
+        while reader.more:
+            yield from reader.readable(run(self._driver, reader.next_batch()))
+        reader.finish()
+
+    async def _apages(self, asked: listing.Listing) -> AsyncIterator[CheckpointTuple]:
+        reader = listing.Reader(self._context, asked)
+        while reader.more:
+            for item in reader.readable(await arun(self._driver, reader.next_batch())):
+                yield item
+        reader.finish()
+
+    # Written by scripts/write_twins.py from the methods above: change those, and run it.
+
+    async def asetup(self) -> None:
+        """Like `setup`, for asyncio."""
+        return await arun(self._driver, surveying.setup(self._context))
+
+    async def aget(self, config: Config) -> Checkpoint | None:
+        """Like `get`, for asyncio."""
+        found = await self.aget_tuple(config)
+        return found.checkpoint if found else None
+
+    async def aget_tuple(self, config: Config) -> CheckpointTuple | None:
+        """Like `get_tuple`, for asyncio."""
+        return await arun(self._driver, reading.get_tuple(self._context, config))
+
+    def alist(
+        self,
+        config: Config | None,
+        *,
+        filter: Mapping[str, Any] | None = None,  # noqa: A002 - the contract's name
+        before: Config | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        """Like `list`, for asyncio."""
+        return self._apages(listing.listing(config, filter, before, limit))
+
+    async def aput(
+        self,
+        config: Config,
+        checkpoint: Checkpoint,
+        metadata: Mapping[str, Any],
+        new_versions: ChannelVersions,
+        *,
+        expect_newest: bool | None = None,
+    ) -> dict[str, Any]:
+        """Like `put`, for asyncio."""
+        put = writing.put(self._context, config, checkpoint, metadata, new_versions, expect_newest=expect_newest)
+        return await arun(self._driver, put)
+
+    async def aput_writes(
+        self, config: Config, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """Like `put_writes`, for asyncio."""
+        return await arun(self._driver, writing.put_writes(self._context, config, writes, task_id, task_path))
+
+    async def adelete_thread(self, thread_id: str) -> bool:
+        """Like `delete_thread`, for asyncio."""
+        return await arun(self._driver, removing.delete_thread(self._context, thread_id))
+
+    async def adelete_checkpoint(self, config: Config) -> bool:
+        """Like `delete_checkpoint`, for asyncio."""
+        return await arun(self._driver, deleting.delete_checkpoint(self._context, config))
+
+    async def adelete_for_runs(self, run_ids: Sequence[str]) -> Pruned:
+        """Like `delete_for_runs`, for asyncio."""
+        return await arun(self._driver, removing.delete_for_runs(self._context, run_ids))
+
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> bool:
+        """Like `copy_thread`, for asyncio."""
+        return await arun(self._driver, copying.copy_thread(self._context, source_thread_id, target_thread_id))
+
+    async def aprune(
+        self,
+        thread_ids: Sequence[str] | None,
+        *,
+        strategy: PruneStrategy = "keep_latest",
+        keep_last: int | None = None,
+        older_than: timedelta | None = None,
+        dry_run: bool = False,
+        missing_ok: bool = True,
+        progress: OnProgress | None = None,
+    ) -> Pruned:
+        """Like `prune`, for asyncio."""
+        rule = pruning.prune_rule(strategy, keep_last, older_than)
+        prune = pruning.prune(
+            self._context, thread_ids, rule, dry_run=dry_run, missing_ok=missing_ok, progress=progress
+        )
+        return await arun(self._driver, prune)
+
     async def aretention(
         self,
         *,
@@ -350,57 +416,32 @@ class Saver(ThreadMethods, PartMethods, TravelMethods, OperatingMethods):
         )
         return await arun(self._driver, retaining.retention(self._context, rule, dry_run=dry_run, progress=progress))
 
-    def get_delta_channel_history(
-        self, *, config: Config, channels: Sequence[str]
-    ) -> Mapping[str, DeltaChannelHistory]:
-        """Return, for each channel, its last stored value and what the ancestors wrote since then, oldest first."""
-        return run(self._driver, delta.get_delta_channel_history(self._context, config, channels))
-
     async def aget_delta_channel_history(
         self, *, config: Config, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
         """Like `get_delta_channel_history`, for asyncio."""
         return await arun(self._driver, delta.get_delta_channel_history(self._context, config, channels))
 
-    def get_next_version(self, current: Version | None, channel: None = None) -> Version:  # noqa: ARG002 - the contract's
-        """Return the version after `current`, of the same type. A new channel starts with the integer 1."""
-        return next_version(current)
-
-    def close(self) -> None:
-        """Close all connections. Later calls raise ClosedError."""
-        self._driver.close()
-        self._context.encoding_cache.clear()
-
     async def aclose(self) -> None:
         """Like `close`, for asyncio."""
         await self._driver.aclose()
         self._context.encoding_cache.clear()
 
-    def __enter__(self) -> Self:
-        return self
+    # The end of what scripts/write_twins.py wrote.
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
-    async def __aenter__(self) -> Self:
-        return self
+_MEMBERS = tuple(name for name in vars(SaverProtocol) if not name.startswith("_"))
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
 
-    def _pages(self, asked: listing.Listing) -> Iterator[CheckpointTuple]:
-        reader = listing.Reader(self._context, asked)
-        while reader.more:
-            yield from reader.readable(run(self._driver, reader.next_batch()))
-        reader.finish()
-
-    async def _apages(self, asked: listing.Listing) -> AsyncIterator[CheckpointTuple]:
-        reader = listing.Reader(self._context, asked)
-        while reader.more:
-            for item in reader.readable(await arun(self._driver, reader.next_batch())):
-                yield item
-        reader.finish()
+def expect_saver(given: Any) -> SaverProtocol:
+    """Return what was given if it has the public methods of a saver. Raises ConfigError if it does not."""
+    if isinstance(given, str):
+        raise ConfigError("expected a saver, got a string: threadmark.open(url) makes the saver of a URL")
+    missing = [name for name in _MEMBERS if not hasattr(given, name)]
+    if missing:
+        raise ConfigError(
+            f"expected a threadmark.Saver, or an object with its methods, got {type(given).__name__}, "
+            f"which has no {', '.join(missing)}"
+        )
+    saver: SaverProtocol = given
+    return saver

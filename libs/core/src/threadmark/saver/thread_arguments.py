@@ -14,7 +14,7 @@ from threadmark.names import ID_BYTES, THREAD_ID_BYTES, as_text, check_length
 from threadmark.saver.arguments import MOST, check_seconds, microseconds_in
 from threadmark.saver.cursors import new_cursor, parts_of_cursor
 from threadmark.saver.operations.leasing import LeaseRequest
-from threadmark.store import now
+from threadmark.store import NO_NUMBER, now
 from threadmark.thread_store import SortKey, ThreadOutline, ThreadPlace, ThreadScope
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -155,12 +155,12 @@ def given_lease(
 
 def time_of(microseconds: int) -> datetime:
     """A stored time as its user sees it."""
+    if microseconds == NO_NUMBER or not isinstance(microseconds, int):
+        raise CorruptDataError("a stored time is no number")
     try:
         return _EPOCH + timedelta(microseconds=microseconds)
     except OverflowError:  # somebody's clock, or damage: `created` and `updated` are in no check
         return _LAST if microseconds > 0 else _FIRST
-    except TypeError as error:
-        raise CorruptDataError(f"a stored time is {shown(microseconds)}") from error
 
 
 def microseconds_of(time: object, what: str) -> int:

@@ -86,42 +86,6 @@ class ThreadMethods:
             ),
         )
 
-    async def athreads(
-        self,
-        *,
-        owner: str | None = None,
-        status: ThreadStatus | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        text: str | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        sort: ThreadSort = "-updated",
-        limit: int = 20,
-        cursor: str | None = None,
-        offset: int = 0,
-        extract: Mapping[str, str] | None = None,
-    ) -> ThreadPage:
-        """Like `threads`, for asyncio."""
-        return await arun(
-            self._driver,
-            threads.threads(
-                self._context,
-                given_query(
-                    owner=owner,
-                    status=status,
-                    metadata=metadata,
-                    text=text,
-                    since=since,
-                    until=until,
-                    sort=sort,
-                ),
-                given_count(limit, "limit"),
-                cursor,
-                given_count(offset, "offset"),
-                parse_paths(extract),
-            ),
-        )
-
     def count_threads(
         self,
         *,
@@ -136,27 +100,9 @@ class ThreadMethods:
         query = given_query(owner=owner, status=status, metadata=metadata, text=text, since=since, until=until)
         return run(self._driver, threads.count_threads(self._context, query))
 
-    async def acount_threads(
-        self,
-        *,
-        owner: str | None = None,
-        status: ThreadStatus | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        text: str | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-    ) -> int:
-        """Like `count_threads`, for asyncio."""
-        query = given_query(owner=owner, status=status, metadata=metadata, text=text, since=since, until=until)
-        return await arun(self._driver, threads.count_threads(self._context, query))
-
     def thread(self, thread_id: str) -> ThreadInfo | None:
         """Return one thread without its checkpoints. Returns None if there is none."""
         return run(self._driver, threads.thread(self._context, thread_id))
-
-    async def athread(self, thread_id: str) -> ThreadInfo | None:
-        """Like `thread`, for asyncio."""
-        return await arun(self._driver, threads.thread(self._context, thread_id))
 
     def create_thread(
         self,
@@ -173,19 +119,6 @@ class ThreadMethods:
         """
         update = given_update(title, metadata, owner, expires)
         return run(self._driver, threads.create_thread(self._context, thread_id, update))
-
-    async def acreate_thread(
-        self,
-        thread_id: str,
-        *,
-        title: str | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        owner: str | Unset | None = UNSET,
-        expires: datetime | timedelta | Unset | None = UNSET,
-    ) -> ThreadInfo:
-        """Like `create_thread`, for asyncio."""
-        update = given_update(title, metadata, owner, expires)
-        return await arun(self._driver, threads.create_thread(self._context, thread_id, update))
 
     def update_thread(
         self,
@@ -204,19 +137,6 @@ class ThreadMethods:
         update = given_update(title, metadata, owner, expires)
         return run(self._driver, threads.update_thread(self._context, thread_id, update))
 
-    async def aupdate_thread(
-        self,
-        thread_id: str,
-        *,
-        title: str | Unset | None = UNSET,
-        metadata: Mapping[str, Any] | None = None,
-        owner: str | Unset | None = UNSET,
-        expires: datetime | timedelta | Unset | None = UNSET,
-    ) -> ThreadInfo:
-        """Like `update_thread`, for asyncio."""
-        update = given_update(title, metadata, owner, expires)
-        return await arun(self._driver, threads.update_thread(self._context, thread_id, update))
-
     def rename_thread(self, thread_id: str, new_thread_id: str) -> bool:
         """Give a thread another id, with everything in it. Returns whether there is one.
 
@@ -224,10 +144,6 @@ class ThreadMethods:
         costs as much as `copy_thread`, because every row is bound to its thread's id.
         """
         return run(self._driver, copying.rename_thread(self._context, thread_id, new_thread_id))
-
-    async def arename_thread(self, thread_id: str, new_thread_id: str) -> bool:
-        """Like `rename_thread`, for asyncio."""
-        return await arun(self._driver, copying.rename_thread(self._context, thread_id, new_thread_id))
 
     def lease(
         self,
@@ -269,3 +185,91 @@ class ThreadMethods:
             raise ConfigError(f"on_lost must be a function of the lease, not {shown(on_lost)}")
         wanted = given_lease(thread_id, on_busy, ttl, holder, timeout)
         return Lease(self._driver, self._context, wanted, timeout, on_lost)
+
+    # Written by scripts/write_twins.py from the methods above: change those, and run it.
+
+    async def athreads(
+        self,
+        *,
+        owner: str | None = None,
+        status: ThreadStatus | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        text: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        sort: ThreadSort = "-updated",
+        limit: int = 20,
+        cursor: str | None = None,
+        offset: int = 0,
+        extract: Mapping[str, str] | None = None,
+    ) -> ThreadPage:
+        """Like `threads`, for asyncio."""
+        return await arun(
+            self._driver,
+            threads.threads(
+                self._context,
+                given_query(
+                    owner=owner,
+                    status=status,
+                    metadata=metadata,
+                    text=text,
+                    since=since,
+                    until=until,
+                    sort=sort,
+                ),
+                given_count(limit, "limit"),
+                cursor,
+                given_count(offset, "offset"),
+                parse_paths(extract),
+            ),
+        )
+
+    async def acount_threads(
+        self,
+        *,
+        owner: str | None = None,
+        status: ThreadStatus | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        text: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> int:
+        """Like `count_threads`, for asyncio."""
+        query = given_query(owner=owner, status=status, metadata=metadata, text=text, since=since, until=until)
+        return await arun(self._driver, threads.count_threads(self._context, query))
+
+    async def athread(self, thread_id: str) -> ThreadInfo | None:
+        """Like `thread`, for asyncio."""
+        return await arun(self._driver, threads.thread(self._context, thread_id))
+
+    async def acreate_thread(
+        self,
+        thread_id: str,
+        *,
+        title: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        owner: str | Unset | None = UNSET,
+        expires: datetime | timedelta | Unset | None = UNSET,
+    ) -> ThreadInfo:
+        """Like `create_thread`, for asyncio."""
+        update = given_update(title, metadata, owner, expires)
+        return await arun(self._driver, threads.create_thread(self._context, thread_id, update))
+
+    async def aupdate_thread(
+        self,
+        thread_id: str,
+        *,
+        title: str | Unset | None = UNSET,
+        metadata: Mapping[str, Any] | None = None,
+        owner: str | Unset | None = UNSET,
+        expires: datetime | timedelta | Unset | None = UNSET,
+    ) -> ThreadInfo:
+        """Like `update_thread`, for asyncio."""
+        update = given_update(title, metadata, owner, expires)
+        return await arun(self._driver, threads.update_thread(self._context, thread_id, update))
+
+    async def arename_thread(self, thread_id: str, new_thread_id: str) -> bool:
+        """Like `rename_thread`, for asyncio."""
+        return await arun(self._driver, copying.rename_thread(self._context, thread_id, new_thread_id))
+
+    # The end of what scripts/write_twins.py wrote.

@@ -43,22 +43,12 @@ class TravelMethods:
         """
         return run(self._driver, history.history(self._context, thread, ns, given_count(limit, "limit"), cursor))
 
-    async def ahistory(
-        self, thread: Config | str, *, ns: str | None = "", limit: int = 50, cursor: str | None = None
-    ) -> HistoryPage:
-        """Like `history`, for asyncio."""
-        return await arun(self._driver, history.history(self._context, thread, ns, given_count(limit, "limit"), cursor))
-
     def tree(self, thread: Config | str) -> Tree:
         """Return all checkpoints of a thread, and the branches that they form, in all namespaces.
 
         It reads no value and no header. A thread that is not there has an empty tree.
         """
         return run(self._driver, tree.tree(self._context, thread))
-
-    async def atree(self, thread: Config | str) -> Tree:
-        """Like `tree`, for asyncio."""
-        return await arun(self._driver, tree.tree(self._context, thread))
 
     def diff(self, a: Config, b: Config, *, path: str | None = None, limit: int = 1000) -> Diff:
         """Return what differs between two checkpoints of a thread, by channel and by place inside of values.
@@ -73,10 +63,6 @@ class TravelMethods:
         """
         return run(self._driver, diffing.diff(self._context, a, b, path, given_count(limit, "limit")))
 
-    async def adiff(self, a: Config, b: Config, *, path: str | None = None, limit: int = 1000) -> Diff:
-        """Like `diff`, for asyncio."""
-        return await arun(self._driver, diffing.diff(self._context, a, b, path, given_count(limit, "limit")))
-
     def blame(self, thread: Config | str, path: str) -> Blame | None:
         """Return which checkpoint first held the present value at a path. Returns None where there is nothing.
 
@@ -84,10 +70,6 @@ class TravelMethods:
         stored value is the same are passed over without reading it.
         """
         return run(self._driver, blaming.blame(self._context, thread, path))
-
-    async def ablame(self, thread: Config | str, path: str) -> Blame | None:
-        """Like `blame`, for asyncio."""
-        return await arun(self._driver, blaming.blame(self._context, thread, path))
 
     def fork(self, config: Config, values: Values | None = None, *, as_thread: str | None = None) -> dict[str, Any]:
         """Begin a branch at a checkpoint, or a thread of its own, and return the configuration to go on with.
@@ -107,12 +89,6 @@ class TravelMethods:
         """
         return run(self._driver, forking.fork(self._context, config, values, as_thread))
 
-    async def afork(
-        self, config: Config, values: Values | None = None, *, as_thread: str | None = None
-    ) -> dict[str, Any]:
-        """Like `fork`, for asyncio."""
-        return await arun(self._driver, forking.fork(self._context, config, values, as_thread))
-
     def restore(self, config: Config) -> dict[str, Any]:
         """Make a checkpoint the newest again, without losing what came after it. Returns its new configuration.
 
@@ -120,10 +96,6 @@ class TravelMethods:
         with its pending writes.
         """
         return run(self._driver, forking.restore(self._context, config))
-
-    async def arestore(self, config: Config) -> dict[str, Any]:
-        """Like `restore`, for asyncio."""
-        return await arun(self._driver, forking.restore(self._context, config))
 
     def search(
         self,
@@ -147,6 +119,36 @@ class TravelMethods:
         """
         return run(self._driver, searching.search(self._context, thread, text, ns, given_count(limit, "limit"), cursor))
 
+    # Written by scripts/write_twins.py from the methods above: change those, and run it.
+
+    async def ahistory(
+        self, thread: Config | str, *, ns: str | None = "", limit: int = 50, cursor: str | None = None
+    ) -> HistoryPage:
+        """Like `history`, for asyncio."""
+        return await arun(self._driver, history.history(self._context, thread, ns, given_count(limit, "limit"), cursor))
+
+    async def atree(self, thread: Config | str) -> Tree:
+        """Like `tree`, for asyncio."""
+        return await arun(self._driver, tree.tree(self._context, thread))
+
+    async def adiff(self, a: Config, b: Config, *, path: str | None = None, limit: int = 1000) -> Diff:
+        """Like `diff`, for asyncio."""
+        return await arun(self._driver, diffing.diff(self._context, a, b, path, given_count(limit, "limit")))
+
+    async def ablame(self, thread: Config | str, path: str) -> Blame | None:
+        """Like `blame`, for asyncio."""
+        return await arun(self._driver, blaming.blame(self._context, thread, path))
+
+    async def afork(
+        self, config: Config, values: Values | None = None, *, as_thread: str | None = None
+    ) -> dict[str, Any]:
+        """Like `fork`, for asyncio."""
+        return await arun(self._driver, forking.fork(self._context, config, values, as_thread))
+
+    async def arestore(self, config: Config) -> dict[str, Any]:
+        """Like `restore`, for asyncio."""
+        return await arun(self._driver, forking.restore(self._context, config))
+
     async def asearch(
         self,
         thread: Config | str,
@@ -160,3 +162,5 @@ class TravelMethods:
         return await arun(
             self._driver, searching.search(self._context, thread, text, ns, given_count(limit, "limit"), cursor)
         )
+
+    # The end of what scripts/write_twins.py wrote.

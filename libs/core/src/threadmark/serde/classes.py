@@ -14,6 +14,7 @@ from types import GenericAlias, NoneType, UnionType
 from typing import Any, Union, get_args, get_origin
 
 from threadmark.errors import ConfigError, CorruptDataError, ForbiddenTypeError, SerializationError, shown
+from threadmark.serde.local_classes import MARK, local_class, local_name
 from threadmark.serde.lookup import check_inert, found_under, is_class
 from threadmark.serde.registry import Registry
 
@@ -47,14 +48,20 @@ class Classes:
     Without `allow`, every class of a known family may be stored, and loaded once the program itself has imported its
     module. With `allow`, only builtin kinds, registered classes and the listed classes may be: an entry is a class,
     "module:Class" or "module:*". `import_anything` lets stored names import modules, which runs code that the data
-    chose.
+    chose. `keeps_local` also finds classes to which no name leads, as long as this process lives.
     """
 
     def __init__(
-        self, registry: Registry, allow: Iterable[type | str] | None = None, *, import_anything: bool = False
+        self,
+        registry: Registry,
+        allow: Iterable[type | str] | None = None,
+        *,
+        import_anything: bool = False,
+        keeps_local: bool = False,
     ) -> None:
         self._registry = registry
         self._import_anything = import_anything
+        self._keeps_local = keeps_local
         self._allow = None if allow is None else frozenset(map(_entry, allow))
         self._models: dict[str, type] = {}  # the parametrized models found last, by name
 
@@ -65,9 +72,12 @@ class Classes:
         self._check_allowed(name, cls)
         found = found_under(name) if "[" not in name else self._parametrized(name)
         if found is not cls:
+            if self._keeps_local:
+                return local_name(cls, name)
             raise SerializationError(
                 f"{name} cannot be stored: the class is not found under its own name (it was defined "
-                "inside a function, or replaced since); define it at the top level of a module"
+                "inside a function, or replaced since); define it at the top level of a module. Only a saver in memory "
+                "keeps such a class, because it ends with the process"
             )
         return name
 
@@ -77,6 +87,8 @@ class Classes:
             return registered.cls
         if len(name) > LONGEST_NAME or ":" not in name:
             raise CorruptDataError("a stored class name is not valid")
+        if self._keeps_local and MARK in name:
+            return self._local(name)
         if "[" in name:
             return self._parametrized(name)
         self._check_allowed(name, None)
@@ -92,6 +104,21 @@ class Classes:
             f"{name} was stored, but there is no such class now; if it was moved or renamed, "
             f'say so: threadmark.serde.register(TheClass, aliases=["{name}"])'
         )
+
+    def leads_to(self, name: str, cls: type) -> bool:
+        """Whether a name of stored data still leads to a class that it led to."""
+        found = local_class(name) if self._keeps_local and MARK in name else found_under(name)
+        return found is cls
+
+    def _local(self, name: str) -> type:
+        self._check_allowed(name.partition(MARK)[0], None)
+        found = local_class(name)
+        if found is None:
+            raise ForbiddenTypeError(
+                f"{name} was stored, and the program no longer holds the class: it was defined inside a function"
+            )
+        check_inert(found)
+        return found
 
     def _check_allowed(self, name: str, cls: type | None) -> None:
         if self._allow is None or self._import_anything:

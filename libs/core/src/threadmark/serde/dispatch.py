@@ -168,7 +168,7 @@ class Dispatch:
 
     def _leads_there(self, kept: Kept) -> bool:
         registered = self._registry.of_name(kept.name)
-        return registered is kept.registered and (registered is not None or found_under(kept.name) is kept.cls)
+        return registered is kept.registered and (registered is not None or self._classes.leads_to(kept.name, kept.cls))
 
     def _new_writer(self, cls: type, registered: Registered | None) -> Deconstruct:
         if registered and registered.encode:

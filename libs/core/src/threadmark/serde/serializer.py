@@ -53,10 +53,9 @@ class Serde:
         self._allow = None if allow is None else given_classes(allow)
         self._import_anything = dangerously_import_anything
         self._registry = registry
-        classes = Classes(registry, self._allow, import_anything=dangerously_import_anything)
-        self._dispatch = Dispatch(registry, classes)
-        self._shows = False
+        self._shows = self._keeps_local = False
         self._showing: Serde | None = None
+        self._dispatch = Dispatch(registry, self._classes())
 
     def __repr__(self) -> str:
         arguments = []
@@ -81,16 +80,35 @@ class Serde:
             dangerously_import_anything=self._import_anything,
             registry=self._registry,
         )
+        if self._keeps_local:
+            allowing = allowing.keeping_local_classes()
         return allowing.showing() if self._shows else allowing
+
+    def keeping_local_classes(self) -> "Serde":
+        """Return a serializer that also stores objects of classes to which no name leads, such as one in a function.
+
+        It is for what ends with the process, because another one does not find them.
+        """
+        if self._keeps_local:
+            return self
+        other = copy(self)
+        other._keeps_local, other._shows, other._showing = True, False, None  # noqa: SLF001 - our own copy
+        other._dispatch = Dispatch(self._registry, other._classes())  # noqa: SLF001 - see above
+        return other.showing() if self._shows else other
+
+    def _classes(self) -> Classes:
+        return Classes(
+            self._registry, self._allow, import_anything=self._import_anything, keeps_local=self._keeps_local
+        )
 
     def showing(self) -> "Serde":
         """Return a serializer that reads every object as a `Shown`, without its class. It writes as this one does."""
         if self._shows:
             return self
         if self._showing is None:
-            classes = Classes(self._registry, self._allow, import_anything=self._import_anything)
             other = copy(self)
-            other._dispatch, other._shows = ShowingDispatch(self._registry, classes), True  # noqa: SLF001 - our own copy
+            other._dispatch = ShowingDispatch(self._registry, self._classes())  # noqa: SLF001 - our own copy
+            other._shows = True  # noqa: SLF001 - see above
             self._showing = other  # so that what it has learned of marks is kept
         return self._showing
 

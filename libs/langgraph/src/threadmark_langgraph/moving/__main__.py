@@ -63,6 +63,11 @@ def _parser() -> argparse.ArgumentParser:
         "--dry-run", action="store_true", help="read everything, tell what a move would do, and store and make nothing"
     )
     parser.add_argument(
+        "--partial",
+        action="store_true",
+        help="move also what can be had of a thread of which something cannot be moved",
+    )
+    parser.add_argument(
         "--allow",
         action="append",
         default=[],
@@ -76,11 +81,20 @@ def _parser() -> argparse.ArgumentParser:
 
 def _moved(asked: argparse.Namespace, progress: Progress) -> Moved:
     if asked.export:
-        return export(asked.source, asked.target, dry_run=asked.dry_run, progress=progress)
+        return export(asked.source, asked.target, partial=asked.partial, dry_run=asked.dry_run, progress=progress)
     if asked.whose is None:
-        return migrate(asked.source, asked.target, allow=asked.allow, dry_run=asked.dry_run, progress=progress)
+        return migrate(
+            asked.source,
+            asked.target,
+            allow=asked.allow,
+            partial=asked.partial,
+            dry_run=asked.dry_run,
+            progress=progress,
+        )
     with saver_of(asked.whose, asked.source) as source:
-        return migrate(source, asked.target, allow=asked.allow, dry_run=asked.dry_run, progress=progress)
+        return migrate(
+            source, asked.target, allow=asked.allow, partial=asked.partial, dry_run=asked.dry_run, progress=progress
+        )
 
 
 def loadable(named: str) -> type:

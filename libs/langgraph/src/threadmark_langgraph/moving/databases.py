@@ -13,6 +13,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 import threadmark
 from threadmark import ConfigError, MissingDependencyError, StoreError
+from threadmark.bounded_sqlite import expect_plain_tables
 from threadmark_langgraph.checkpointer import Checkpointer, wrap
 from threadmark_langgraph.moving import sql
 
@@ -216,6 +217,7 @@ def _in_sqlite(path: str) -> Contents:
     uri = f"{Path(path).absolute().as_uri()}?mode=rw"  # to read only would leave a log's files behind
     try:
         with closing(sqlite3.connect(uri, uri=True)) as connection:
+            expect_plain_tables(connection, ("checkpoints", "writes"), path)
             ((langgraphs, threadmarks),) = connection.execute(sql.SQLITE_CONTENTS)
     except sqlite3.DatabaseError as error:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # without the details

@@ -54,6 +54,8 @@ class Moved:
     """How many pending writes, those added to checkpoints that were there among them."""
     already_there: int = 0
     """How many were there from an earlier move."""
+    held_back: int = 0
+    """How many checkpoints were not moved because others of their thread cannot be: see `partial`."""
     messages: int = 0
     """How many messages of conversations, which only move between two Threadmark savers."""
     problems: list[NotMoved] = field(default_factory=list)
@@ -73,10 +75,11 @@ class Moved:
     @property
     def counts(self) -> str:
         """The counts in a line."""
+        held_back = f", {self.held_back} held back with them" if self.held_back else ""
         messages = f" and {self.messages} messages" if self.messages else ""
         return (
             f"{self.checkpoints} checkpoints with {self.writes} pending writes{messages} of {self.threads} threads, "
-            f"{self.already_there} already there, {len(self.problems)} not moved"
+            f"{self.already_there} already there, {len(self.problems)} not moved{held_back}"
         )
 
     def __str__(self) -> str:

@@ -4,20 +4,25 @@ Both may be stopped and started again: what is there already is compared and lef
 meanwhile, on either side; only where it did on both, its last checkpoint has a difference to report.
 """
 
+import copy
+import functools
 import logging
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 from langgraph.checkpoint.base import WRITES_IDX_MAP, BaseCheckpointSaver, ChannelVersions, CheckpointTuple
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.event_hooks import SerdeEvent, register_serde_event_listener
 
-from threadmark import CheckpointRef, ConfigError, ForbiddenTypeError, MemorySaver, SaverProtocol, ThreadDeletedError
+from threadmark import CheckpointRef, ConfigError, ForbiddenTypeError, Saver, SaverProtocol, ThreadDeletedError
 from threadmark.errors import shown
+from threadmark.memory.driver import MemoryDriver
+from threadmark.memory.store import MemoryStore
 from threadmark.serde.exact import exactly_equal
 from threadmark_langgraph.checkpointer import Checkpointer, wrap
 from threadmark_langgraph.log import log
@@ -45,10 +50,14 @@ def migrate(
     target: Checkpointer | SaverProtocol | Database,
     *,
     allow: Iterable[type] = (),
+    partial: bool = False,
     dry_run: bool = False,
     progress: Progress | None = None,
 ) -> Moved:
     """Copy every thread to a Threadmark saver; ids, parents, order and values stay, and a thread may simply go on.
+
+    A thread is copied whole or not at all: all of it is read, and tried in memory, before the first checkpoint is
+    stored. What was copied counts as stored when it was made, as its `ts` says.
 
     Args:
         source: LangGraph's SqliteSaver or PostgresSaver, another saver that can list all its checkpoints, a Threadmark
@@ -57,6 +66,7 @@ def migrate(
             is compared and left alone, so a stopped move can be repeated. Where the thread went on in the source, what
             its tasks wrote since is added.
         allow: Classes that the source's serializer may load besides those it allows by itself.
+        partial: Copy also what can be had of a thread of which something cannot be. That is not tried first.
         dry_run: Read everything and try in memory, one by one, whether it can be stored; store nothing. In a target
             that is not there yet, its file or its tables, everything would be new, and it is not made.
         progress: Called after each checkpoint with the number done and the number of all.
@@ -65,24 +75,29 @@ def migrate(
     with opened_target(target) as ours, opened_source(source, target) as given:
         allowed = given.with_allowlist(names) if names else given
         ours.unmoved.expected = True  # its threads are being moved
-        return _Move(allowed, _ready(ours, dry_run=dry_run), rename=False, dry_run=dry_run).run(progress)
+        target_saver = _ready(ours, dry_run=dry_run)
+        move = _Move(allowed, _with_times(target_saver), rename=False, partial=partial, dry_run=dry_run)
+        return move.run(progress)
 
 
 def export(
     source: Checkpointer | SaverProtocol | Database,
     target: BaseCheckpointSaver[Any] | Database,
     *,
+    partial: bool = False,
     dry_run: bool = False,
     progress: Progress | None = None,
 ) -> Moved:
     """Copy every thread from a Threadmark saver into one of LangGraph's savers, through its own methods.
 
+    Each is copied whole or not at all, unless `partial` asks for what can be had of it.
     Either may be named by its path or URL. Channel versions are made anew, because LangGraph's savers need different
     ones in every fork. What is read back must be what LangGraph would read if it had stored the value itself; where
     its serializer keeps something else than the value, the result says so in `changed`.
     """
     with opened_for_export(source, target, dry_run=dry_run) as (ours, theirs):
-        return _Move(ours, _ready(theirs, dry_run=dry_run), rename=True, dry_run=dry_run).run(progress)
+        ready = _ready(theirs, dry_run=dry_run)
+        return _Move(ours, ready, rename=True, partial=partial, dry_run=dry_run).run(progress)
 
 
 def _name(allowed: type) -> tuple[str, str]:
@@ -106,6 +121,7 @@ class _Move:
         target: BaseCheckpointSaver[Any],
         *,
         rename: bool,
+        partial: bool,
         dry_run: bool,
     ) -> None:
         self._from = source
@@ -113,10 +129,12 @@ class _Move:
         # The way back goes through a serializer that is not exact: what it makes of a value is what LangGraph has, too.
         self._same = kept_by(target.serde) if rename else exactly_equal
         self._rename = rename
+        self._partial = partial
         self._dry_run = dry_run
         self._names = Renaming()
         self._moved = Moved()
         self._conflicts: Mapping[str, str] = {}
+        self._held_back: set[str] = set()
 
     def run(self, progress: Progress | None) -> Moved:
         begun = time.monotonic()
@@ -126,28 +144,52 @@ class _Move:
         self._moved.threads = len({ref.thread_id for ref in (*refs, *messages)})
         there = source_of(self._to).refs()
         self._conflicts = conflicts(refs, there)
-        thread_id = None
-        for done, ref in enumerate(parents_first(refs), 1):
-            is_first = ref.thread_id != thread_id
-            if is_first:
-                thread_id, self._names = ref.thread_id, Renaming()
-            try:
-                if is_first and not self._dry_run:
-                    with _refused("its thread cannot be created"):
-                        describe(self._from, self._to, ref.thread_id)
-                self._move(source, ref)
-            except _CannotMove as problem:
-                self._names.forget(ref)
-                self._moved.problems.append(NotMoved(ref, problem.cause, problem.detail))
-            if progress:
-                progress(done, len(refs))
+        known = {ref[:3] for ref in there}
+        done = 0
+        for _, group in groupby(parents_first(refs), attrgetter("thread_id")):
+            thread = list(group)
+            if self._partial or self._can_be_whole(source, thread, known):
+                for number, ref in enumerate(thread, done + 1):
+                    self._move_or_note(source, ref, is_first=ref is thread[0])
+                    if progress:
+                        progress(number, len(refs))
+            elif progress:
+                progress(done + len(thread), len(refs))
+            done += len(thread)
         self._moved.note_incomplete(there, decided=self._conflicts)
-        self._move_messages(messages)
+        self._move_messages([ref for ref in messages if ref.thread_id not in self._held_back])
         for orphan in source.orphan_writes():
             self._moved.problems.append(NotMoved(orphan, "only pending writes of it are there: they were not moved"))
         moved = "would be moved" if self._dry_run else "moved"
         log.write(logging.INFO, "%s: %s, in %.3f s", moved, self._moved.counts, time.monotonic() - begun)
         return self._moved
+
+    def _can_be_whole(self, source: Source, thread: Sequence[CheckpointRef], known: Container[tuple[str, ...]]) -> bool:
+        """Try a thread in memory. Where something of it cannot be moved, that is noted, and the rest is held back."""
+        trial = _Move(self._from, self._to, rename=self._rename, partial=True, dry_run=True)
+        trial._conflicts = self._conflicts
+        for ref in thread:
+            trial._move_or_note(source, ref, is_first=ref is thread[0])
+        found = trial._moved.problems
+        if thread[0].thread_id in self._conflicts or all(each.ref[:3] in known for each in found):
+            return True
+        self._held_back.add(thread[0].thread_id)
+        self._moved.problems += found
+        self._moved.held_back += len(thread) - len(found)
+        return False
+
+    def _move_or_note(self, source: Source, ref: CheckpointRef, *, is_first: bool) -> None:
+        """Move a checkpoint, the first of its thread with what is set of that, or note why it cannot be moved."""
+        try:
+            if is_first:
+                self._names = Renaming()
+                if not self._dry_run:
+                    with _refused("its thread cannot be created"):
+                        describe(self._from, self._to, ref.thread_id)
+            self._move(source, ref)
+        except _CannotMove as problem:
+            self._names.forget(ref)
+            self._moved.problems.append(NotMoved(ref, problem.cause, problem.detail))
 
     def _move_messages(self, refs: Sequence[CheckpointRef]) -> None:
         """Move the messages that the target does not have. One that it has is left alone, whatever it says."""
@@ -262,10 +304,20 @@ def _ready(target: BaseCheckpointSaver[Any], *, dry_run: bool) -> BaseCheckpoint
     return target
 
 
+def _with_times(target: BaseCheckpointSaver[Any]) -> BaseCheckpointSaver[Any]:
+    """The target, where each checkpoint counts as stored when it was made. A saver behind a proxy has no such times."""
+    if not isinstance(target, Checkpointer) or not isinstance(target.saver, Saver):
+        return target
+    moving = copy.copy(target)
+    moving._saver = target.saver._moving()  # noqa: SLF001 - of our own copy, and core's own method for this
+    return moving
+
+
 def _in_memory(saver: BaseCheckpointSaver[Any]) -> BaseCheckpointSaver[Any]:
     """An empty saver of the same side and with the same serializer, where storing can be tried."""
     if isinstance(saver, Checkpointer):
-        return wrap(MemorySaver(serde=saver.saver.serde))
+        # No `MemorySaver`, which keeps objects that the target would refuse.
+        return wrap(Saver(MemoryStore(), MemoryDriver(), serde=saver.saver.serde))
     return InMemorySaver(serde=saver.serde)
 
 
@@ -276,7 +328,7 @@ def _put_whole(
     config = config_of(ref, ref.parent)
     if isinstance(saver, Checkpointer):
         config["configurable"]["expect_newest"] = False  # it is a branch wherever it was one
-    put = partial(saver.put, config, content.checkpoint, content.metadata, new)
+    put = functools.partial(saver.put, config, content.checkpoint, content.metadata, new)
     try:
         _put_writes(saver, ref, content, paths)
     except ThreadDeletedError:  # only a first checkpoint brings a deleted thread back
@@ -330,6 +382,12 @@ _OF_THE_PROGRAM = (
 _NOT_IMPORTED = "where its module was not imported, do that first, or on the command line give --allow module:Class"
 
 
+_PICKLED = (
+    "it was stored with pickle_fallback=True, and reading a pickle can run any code: if you trust the database, give a "
+    "source saver with serde=JsonPlusSerializer(pickle_fallback=True) instead of a path, in Python"
+)
+
+
 @contextmanager
 def _refused(what: str) -> Iterator[None]:
     try:
@@ -339,4 +397,6 @@ def _refused(what: str) -> Iterator[None]:
         cause = f"one {_OF_THE_PROGRAM}" if of_the_program else f"{what} ({type(error).__name__}; {_NOT_IMPORTED})"
         raise _CannotMove(cause, str(error)) from error
     except Exception as error:
+        if isinstance(error, NotImplementedError) and str(error).endswith(": pickle"):
+            raise _CannotMove(_PICKLED) from error
         raise _CannotMove(f"{what} ({type(error).__name__})", str(error)) from error

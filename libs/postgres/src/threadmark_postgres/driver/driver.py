@@ -15,6 +15,7 @@ from threadmark.exits import close_at_exit, was_closed
 from threadmark.forks import begin_anew_after_fork
 from threadmark.program import Transaction
 from threadmark.workers import Workers, may_be_interrupted, run_on_loop
+from threadmark_postgres import migrations
 from threadmark_postgres.driver import aio, blocking
 from threadmark_postgres.driver.batching import BatchMember
 from threadmark_postgres.driver.cancellation import for_main_thread, in_order, on_thread
@@ -30,7 +31,7 @@ from threadmark_postgres.driver.failures import (
 from threadmark_postgres.driver.log import log
 from threadmark_postgres.driver.loop_pool import LoopPool
 from threadmark_postgres.driver.settings import Settings
-from threadmark_postgres.migrations import CURRENT, format_of, migrate
+from threadmark_postgres.migrations import format_of, migrate
 from threadmark_postgres.steps import Query, Rows, execute
 
 _inherited: list[object] = []
@@ -277,12 +278,12 @@ class PostgresDriver:
         found = self._transact(connection, self._checking())
         if not (found or creates_tables):
             return False
-        if found < CURRENT:
+        if found < migrations.CURRENT:
             self._expect_writable(found)
             begun = time.monotonic()
             with advising_on_privileges(self._settings, found):
                 found = self._transact(connection, self._migrating())
-            log.note_migration(self._settings, found, CURRENT, begun)
+            log.note_migration(self._settings, found, migrations.CURRENT, begun)
         self._ready = True
         return True
 
@@ -291,18 +292,20 @@ class PostgresDriver:
         found = await self._atransact(connection, self._checking())
         if not (found or creates_tables):
             return False
-        if found < CURRENT:
+        if found < migrations.CURRENT:
             self._expect_writable(found)
             begun = time.monotonic()
             with advising_on_privileges(self._settings, found):
                 found = await self._atransact(connection, self._migrating())
-            log.note_migration(self._settings, found, CURRENT, begun)
+            log.note_migration(self._settings, found, migrations.CURRENT, begun)
         self._ready = True
         return True
 
     def _expect_writable(self, found: int) -> None:
         if self._settings.read_only:
-            state = f"format {found}, and this release reads {CURRENT}" if found else "no tables of Threadmark"
+            state = (
+                f"format {found}, and this release reads {migrations.CURRENT}" if found else "no tables of Threadmark"
+            )
             raise SchemaError(f"{self._settings} has {state}; a read-only saver does not change that, but setup() does")
 
     def _checking(self) -> Transaction[Any]:

@@ -39,6 +39,9 @@ _PASSING = (
     "0A000",
 )
 
+_STALE = "0A000"
+"""A plan that fits no more, or something that this server cannot do at all."""
+
 # Others' connections will meet the same: all sessions end, or this server has become a standby.
 _FOR_ALL = ("57P01", "57P02", "57P03", "25006")
 
@@ -66,6 +69,7 @@ class Retries(Attempts):
     def __init__(self, settings: Settings, begun: float) -> None:
         super().__init__(settings.timeout - (time.monotonic() - begun))
         self._settings = settings
+        self._stale = 0
 
     def next_wait(self, error: psycopg.Error, *, reached: bool) -> float:
         """Return the seconds to wait before the next attempt, and log it. Raises what ends the attempts.
@@ -73,6 +77,9 @@ class Retries(Attempts):
         `reached` says whether the saver ever had a connection. Call it with no connection and no lock held.
         """
         check_worth_waiting(error, self._settings, reached=reached)
+        self._stale += error.sqlstate == _STALE
+        if self._stale > self._settings.pool_size:  # each connection may have been prepared before a change of tables
+            raise to_threadmark_error(error, self._settings) from error
         if self.left <= 0:
             raise TransientStoreError(
                 f"{self._settings} could not be used for {self._settings.timeout:g} s: {_words(error)}"

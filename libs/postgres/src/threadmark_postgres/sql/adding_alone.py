@@ -8,7 +8,7 @@ comes back and nothing was added: the statements of `adding` say why.
 from functools import cache
 
 from threadmark.store import PACK
-from threadmark_postgres.sql.expressions import CLOCK, MINUTE
+from threadmark_postgres.sql.expressions import CLOCK, IS_LET_IN, MINUTE
 from threadmark_postgres.sql.judging import LEASE_REFUSAL
 
 _RENEWAL = f"""
@@ -26,6 +26,7 @@ WITH held AS (
         AND {_LEASE_ACCEPTS}
         AND ($4::text IS NULL OR owner = $4::text)
         AND (deleted_up_to IS NULL OR deleted_up_to < $5::text)
+        AND {IS_LET_IN}
     FOR SHARE SKIP LOCKED
 )"""
 _SEGMENTS_ALONE = """, segments AS (

@@ -7,7 +7,7 @@ a statement is made shorter by leaving all of it out (`for_begun`).
 from functools import cache
 
 from threadmark.store import ANYONE
-from threadmark_postgres.sql.expressions import CLOCK, MINUTE
+from threadmark_postgres.sql.expressions import CLOCK, GATE_ALONE, GATE_SHARED, IS_LET_IN, MINUTE
 
 # A live thread's epoch.
 EPOCH = """
@@ -17,20 +17,25 @@ WHERE thread_id = $1::text AND live
 """
 
 _LOCK = """
+WITH gate AS MATERIALIZED (
+    SELECT {gate}
+    FROM tm.thread
+    WHERE thread_id = $1::text
+)
 SELECT epoch, live
 FROM tm.thread
-WHERE thread_id = $1::text
-FOR {}
+WHERE thread_id = $1::text AND (SELECT count(*) FROM gate) > 0
+FOR {strength}
 """
-LOCK = _LOCK.format("UPDATE")
+LOCK = _LOCK.format(gate=GATE_ALONE, strength="UPDATE")
 
 # Waits for a removal that holds the thread's row, and keeps the next one away. With FOR SHARE, two that have waited and
 # then both revive the thread would wait for each other; to revive it is no change of its key.
-AWAIT_REMOVAL = _LOCK.format("KEY SHARE")
+AWAIT_REMOVAL = _LOCK.format(gate=GATE_SHARED, strength="KEY SHARE")
 
 # Then somebody may still be reviving the thread, which that lock does not wait for; this one does. It comes second,
 # when the thread is live or about to be: of those that waited for a removal with it, each would be in the others' way.
-AWAIT_REVIVAL = _LOCK.format("SHARE")
+AWAIT_REVIVAL = _LOCK.format(gate=GATE_SHARED, strength="SHARE")
 
 # Why the lease of a thread's row refuses a change with a token, NULL where it does not. The row is read as it was
 # locked, the clock at the latest then: a lease that ends while the statement waits still counts as living.
@@ -43,7 +48,7 @@ LEASE_REFUSAL = f"""
 """
 
 # Nothing is revived where somebody else did it, or took a lease, after the change was judged; then it is judged anew.
-# A process of an earlier release that deletes a thread leaves its title and metadata.
+# Nothing that was set of an earlier thread with this id stays.
 REVIVE_THREAD = f"""
 WITH revived AS (
     UPDATE tm.thread AS t
@@ -98,10 +103,10 @@ ADD_MADE_HEADS = f"""), headed AS (
 
 # How adding begins, which is one statement, one transaction and one round trip. It adds the changes of several callers,
 # to one thread or to several, or that of one; what belongs to a change says so by its number, and each is judged for
-# itself. Adders of a thread share its row's lock. A row that a removal holds is passed over, so that nobody waits
-# here on account of others' threads; its change gets no judgement. `seen` is what was there before any lock and
-# `held` what is there with it: where the two differ the rest of the statement would still see the old state, so
-# nothing is added. The lease, too, is read from the row as it was locked: whoever takes one changes that row, so no
+# itself. Adders of a thread share its row's lock. A row that a removal holds, or waits for, is passed over, so that
+# nobody waits here on account of others' threads; its change gets no judgement. `seen` is what was there before any
+# lock and `held` what is there with it: where the two differ the rest of the statement would still see the old state,
+# so nothing is added. The lease, too, is read from the row as it was locked: whoever takes one changes that row, so no
 # change is accepted with the token before once that is committed. Adders cannot wait for each other in a circle: all
 # take rows in one order (see decision 6).
 JUDGED = f"""
@@ -121,7 +126,7 @@ WITH change AS (
 ), locked AS (
     SELECT {_HELD_COLUMNS}
     FROM tm.thread
-    WHERE thread_id {OF_ONE} AND live
+    WHERE thread_id {OF_ONE} AND live AND {IS_LET_IN}
     FOR SHARE SKIP LOCKED
 {_MAKE}), held AS (
     SELECT {_HELD_COLUMNS}, true AS live

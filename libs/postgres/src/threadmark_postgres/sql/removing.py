@@ -6,7 +6,7 @@ from threadmark_postgres.sql.expressions import CLOCK
 # The thread is locked by then, so its rows do not move, and they are deleted by ctid. A join would look up everything
 # that is doomed once for each row of the thread, as long as the tables have no statistics. A ctid is unique within one
 # partition only: hence the condition on the thread.
-REMOVE = """
+REMOVE = f"""
 WITH doomed AS (
     SELECT ns, id
     FROM unnest($2::text[], $3::text[]) AS doomed (ns, id)
@@ -49,7 +49,12 @@ WITH doomed AS (
     WHERE thread_id = $1::text AND key = ANY ($4::bytea[])
 )
 UPDATE tm.thread
-SET epoch = epoch + 1
+SET
+    epoch = epoch + 1,
+    removed_up_to = greatest(
+        removed_up_to,
+        (SELECT max(id COLLATE "C") FROM doomed WHERE ns <> '{MESSAGES_NS}')
+    )
 WHERE thread_id = $1::text
 RETURNING epoch
 """
@@ -107,8 +112,22 @@ DELETE FROM tm.head
 WHERE thread_id = $1::text AND checkpoints = 0 AND ns <> ''
 """
 
-# Where there ever was a lease it gets the next token, so that no earlier one is accepted in a thread of the same name.
 # The ids of messages are whatever their users choose, and no run continues one.
+GREATEST_IDS = f"""
+SELECT max(coalesce(c.id, c.rank))
+FROM tm.checkpoint AS c
+WHERE c.thread_id = $1::text AND c.ns <> '{MESSAGES_NS}'
+UNION ALL
+SELECT max(w.checkpoint_id)
+FROM tm.write AS w
+WHERE w.thread_id = $1::text
+UNION ALL
+SELECT greatest(t.deleted_up_to, t.removed_up_to)
+FROM tm.thread AS t
+WHERE t.thread_id = $1::text
+"""
+
+# Where there ever was a lease it gets the next token, so that no earlier one is accepted in a thread of the same name.
 BURY_THREAD = f"""
 UPDATE tm.thread
 SET live = false,
@@ -124,16 +143,8 @@ SET live = false,
     holder = NULL,
     began = NULL,
     epoch = greatest(epoch + 1, $2::bigint),
-    deleted_up_to = greatest(
-        deleted_up_to,
-        (
-            SELECT max(coalesce(c.id, c.rank))
-            FROM tm.checkpoint AS c
-            WHERE c.thread_id = $1::text AND c.ns <> '{MESSAGES_NS}'
-        ),
-        (SELECT max(w.checkpoint_id) FROM tm.write AS w WHERE w.thread_id = $1::text),
-        ''
-    )
+    deleted_up_to = $3::text,
+    removed_up_to = NULL
 WHERE thread_id = $1::text
 """
 

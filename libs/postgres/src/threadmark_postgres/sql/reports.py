@@ -60,7 +60,7 @@ GROUP BY kind
 """
 
 # Threads that no listing finds, having no head, and those that listings find in another minute than that of their last
-# update: a process of an earlier release can tell a head, without a put, that its thread was updated.
+# update.
 UNLISTED = f"""
 SELECT count(*) FILTER (WHERE h.ns IS NULL), count(*) FILTER (WHERE h.minute <> {MINUTE.format("h.updated_at")})
 FROM tm.thread AS t

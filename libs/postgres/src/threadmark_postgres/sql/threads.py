@@ -1,7 +1,7 @@
 """Every statement about threads themselves: their rows, their listing and their leases."""
 
 from threadmark.model import SPECIAL_WRITES
-from threadmark_postgres.sql.expressions import CLOCK, MINUTE
+from threadmark_postgres.sql.expressions import CLOCK, GATE_ALONE, MINUTE
 
 _THREAD = "t.thread_id, t.created_at, t.owner, t.title, t.metadata, t.expires_at, t.checksum"
 
@@ -155,10 +155,14 @@ WHERE thread_id = $1::text
 
 # The clock is read when the lock is there.
 LOCK_LEASE = f"""
-WITH locked AS MATERIALIZED (
-    SELECT token, lease_ends, holder, began
+WITH gate AS MATERIALIZED (
+    SELECT {GATE_ALONE}
     FROM tm.thread
     WHERE thread_id = $1::text
+), locked AS MATERIALIZED (
+    SELECT token, lease_ends, holder, began
+    FROM tm.thread
+    WHERE thread_id = $1::text AND (SELECT count(*) FROM gate) > 0
     FOR UPDATE
 )
 SELECT {_LEASE}

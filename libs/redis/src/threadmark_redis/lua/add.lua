@@ -3,7 +3,7 @@
 -- and on one server the term and the index of pending threads. ARGV: the change (changes.py), how stale the index may
 -- be in microseconds, and for how long an expired thread is kept, in milliseconds.
 
-local NEVER = -1 -- where a thread is that never came from another database
+local NOWHERE = -1 -- where a thread is that never came from another database
 local change = cmsgpack.unpack(ARGV[1])
 local epoch_expected, now, token, only_owner, continues, expects, sorts_last, touches =
     change[1], change[2], change[3], change[4], change[5], change[6], change[7], change[8]
@@ -17,11 +17,14 @@ local outbox, replica, pending = KEYS[on_one_server and 11 or 6], KEYS[12], KEYS
 if term and on_one_server and is_raised(replica, term) then
     return { 'term', 0 }
 end
-local stored = redis.call('HMGET', head, 'e', 'v', 'o', 'x', 't', 'z', 'l', 'd', 'u', 'y', MASK, 'a')
+local stored = redis.call('HMGET', head, 'e', 'v', 'o', 'x', 't', 'z', 'l', 'd', 'u', 'y', MASK, 'a', HELD)
 local epoch, live = tonumber(stored[1]), stored[2] == '1'
+if stored[13] and (tonumber(stored[13]) or 0) > clock() then
+    return { 'held', epoch or 0 }
+end
 if follows then
     local known = redis.call('HGET', head, 'f')
-    local position, copied = unpack(known and cmsgpack.unpack(known) or { NEVER, 0 })
+    local position, copied = unpack(known and list_in(known) or { NOWHERE, 0 })
     local is_next = position == follows[1] and (copied == 0 or copied == follows[3])
     if not is_next or redis.call('EXISTS', outbox) == 1 then
         return { 'behind', epoch or 0 }
@@ -29,6 +32,16 @@ if follows then
 end
 if is_torn(0, stored[11]) then
     return { 'torn', epoch or 0 }
+end
+local heads, is_whole = {}, epoch ~= nil or not stored[1]
+for _, row in ipairs(checkpoints) do
+    local recorded = redis.call('HGET', head, 'n' .. row[1])
+    local columns = recorded and list_in(recorded) or { 0, '' }
+    is_whole = is_whole and type(columns[1]) == 'number' and type(columns[2]) == 'string'
+    heads[row[1]] = columns
+end
+if not is_whole then
+    return { 'damaged', 0 }
 end
 if epoch_expected and epoch ~= epoch_expected then
     return { 'epoch', epoch or 0 }
@@ -38,7 +51,7 @@ if only_owner and live and (stored[3] or nil) ~= owner then
     return { 'owner', epoch or 0 }
 end
 local last, ends = tonumber(stored[5]) or 0, tonumber(stored[6]) or 0
-local left = ends > 0 and ends - clock() or 0
+local left = ends > 0 and left_of(stored[6], stored[7]) or 0
 if token == nil then
     if left > 0 then
         return { 'busy', epoch or 0 }
@@ -92,15 +105,14 @@ if epoch_expected then
     end
 end
 if expects or sorts_last then
-    local recorded = redis.call('HGET', head, 'n' .. checkpoints[1][1])
-    local newest = recorded and cmsgpack.unpack(recorded)[2] or ''
+    local newest = heads[checkpoints[1][1]][2]
     if (sorts_last and not is_less(newest, checkpoints[1][2])) or (expects and expects ~= newest) then
         return { 'conflict', epoch or 0 }
     end
 end
 
 -- From here on the change is made.
-local updated, created, expires_at = tonumber(stored[9]), tonumber(stored[12]), stored[4] or nil
+local updated, created, expires_at = tonumber(stored[9]) or 0, tonumber(stored[12]) or 0, stored[4] or nil
 owner = owner or nil
 if not live then
     epoch = epoch or now
@@ -134,12 +146,7 @@ for _, row in ipairs(checkpoints) do
     if row_id ~= rank then
         redis.call('HSET', rows, '\255\255' .. measured(ns) .. row_id, rank)
     end
-    local recorded = redis.call('HGET', head, 'n' .. ns)
-    local count, newest = 0, ''
-    if recorded then
-        recorded = cmsgpack.unpack(recorded)
-        count, newest = recorded[1], recorded[2]
-    end
+    local count, newest = unpack(heads[ns])
     if count == 0 or is_less(newest, rank) then
         newest = rank
         if needs and needs ~= '' then
@@ -148,7 +155,8 @@ for _, row in ipairs(checkpoints) do
             redis.call('HDEL', rows, '\255\254' .. ns)
         end
     end
-    redis.call('HSET', head, 'n' .. ns, cmsgpack.pack({ count + 1, newest }))
+    heads[ns] = { count + 1, newest }
+    redis.call('HSET', head, 'n' .. ns, cmsgpack.pack(heads[ns]))
     if ns == '' then
         root_count = root_count or count
         updated = (root_count == 0 and row == checkpoints[1]) and created_at or math.max(updated, created_at)
@@ -160,7 +168,7 @@ end
 
 local replaced, number, pack_left_out = {}, 0, 0
 for _, group in ipairs(groups) do
-    if add_group(writes, group[1], group[2], group[3], group[4], number, replaced) then
+    if add_group(writes, rows, group[1], group[2], group[3], group[4], number, replaced) then
         pack_left_out = 1
     end
     number = number + #group[4] / 4

@@ -39,8 +39,8 @@ while #found < 2 * most and bytes > 0 do
     found[#found + 1] = member
     found[#found + 1] = value
     bytes = bytes - #value
-    local parent = cmsgpack.unpack(value)[2]
-    if not parent then
+    local parent = text_in(list_in(value), 2)
+    if parent == '' then
         break
     end
     id, member = text_of(parent), nil

@@ -40,6 +40,7 @@ local function make(base, thread)
     each('HSET', KEYS[base + 1], thread[3], CHUNK)
     each('HDEL', KEYS[base + 1], thread[4], CHUNK)
     redis.call('HSET', KEYS[base + 1], COMMIT, ARGV[2])
+    redis.call('HDEL', KEYS[base + 1], HELD)
     each('HSET', KEYS[base + 2], thread[5], CHUNK)
     each('HDEL', KEYS[base + 2], thread[6], CHUNK)
     for _, member in ipairs(thread[7]) do

@@ -16,16 +16,16 @@ end
 
 local newest, failed, interrupted = false, 0, 0
 if head.n then
-    local rank = cmsgpack.unpack(head.n)[2]
+    local rank = text_in(list_in(head.n), 2)
     local value = redis.call('HGET', KEYS[2], '\0\0' .. rank)
     if value then
-        newest = cmsgpack.unpack(value)[1] or rank
+        newest = list_in(value)[1] and text_in(list_in(value), 1) or rank
         local reference = '\0\0' .. measured(newest)
         local main = redis.call('HGET', KEYS[4], reference)
-        for _, group in ipairs(groups_in(main or '')) do
+        for _, group in ipairs((groups_in(main or ''))) do
             if #group == 1 then
                 local own = redis.call('HGET', KEYS[4], reference .. group[1])
-                for _, each in ipairs(groups_in(own or '')) do
+                for _, each in ipairs((groups_in(own or ''))) do
                     for at = 3, #each, 4 do
                         failed = each[at] == -1 and 1 or failed
                         interrupted = each[at] == -3 and 1 or interrupted
@@ -39,7 +39,7 @@ if head.n then
         end
     end
 end
-local leased = (tonumber(head.z) or 0) > clock() and 1 or 0
+local leased = left_of(head.z, head.l) > 0 and 1 or 0
 if ARGV[1] == '0' then
     return { '1', 0, 0, 0, newest, leased, failed, interrupted }
 end
@@ -60,12 +60,12 @@ end
 local rows = redis.call('HGETALL', KEYS[2])
 for at = 1, #rows, 2 do
     if rows[at]:byte(1) ~= 255 then
-        local columns = cmsgpack.unpack(rows[at + 1])
-        size = size + #columns[4] + #columns[5]
+        local columns = list_in(rows[at + 1])
+        size = size + #text_in(columns, 4) + #text_in(columns, 5)
     end
 end
 for _, field in ipairs(redis.call('HVALS', KEYS[4])) do
-    for _, group in ipairs(groups_in(field)) do
+    for _, group in ipairs((groups_in(field))) do
         for at = 3, #group, 4 do
             size = size + #group[at + 2]
         end

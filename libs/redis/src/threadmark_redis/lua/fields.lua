@@ -19,15 +19,6 @@ local function columns_in(field)
     return is_whole and type(columns) == 'table' and columns or { false, nil, nil, nil, field, '' }
 end
 
-local function whole_groups_in(field)
-    local is_whole, groups = pcall(groups_in, field)
-    local found = {}
-    for _, group in ipairs(is_whole and groups or {}) do
-        found[#found + 1] = type(group) == 'table' and group or nil
-    end
-    return found
-end
-
 -- The end of a row's check, or of its body where it has none.
 local function mark_of(check, body, size)
     local mark = (check ~= '' and check or body)

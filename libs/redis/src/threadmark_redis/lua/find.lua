@@ -1,6 +1,7 @@
 -- Find one checkpoint. ARGV: its namespace, its id or '' for the newest, the rank of one whose segments the caller has,
 -- and how many bytes of segments may come along. Returns: what became of it, epoch, revision, recorded newest rank,
--- owner, expiry, its place among the ranks, its row, its writes, those in fields of their own, and segments.
+-- owner, expiry, its place among the ranks, its row, its writes, those in fields of their own ('' for what is missing),
+-- and segments.
 
 local ns, id, held, most = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 local rows, ranks, writes, segments = KEYS[2], KEYS[3], KEYS[4], KEYS[5]
@@ -21,7 +22,7 @@ if id ~= '' then
 else
     newest = ''
     if stored[5] then
-        newest = cmsgpack.unpack(stored[5])[2]
+        newest = text_in(list_in(stored[5]), 2)
         member = prefix .. newest
         value = redis.call('HGET', rows, member)
     end
@@ -40,8 +41,8 @@ local reply = { 'found', stored[1], stored[6], newest, stored[2], stored[3], mem
 if not value then
     return reply
 end
-local columns = cmsgpack.unpack(value)
-local own_id = columns[1] or member:sub(#prefix + 1)
+local columns = list_in(value)
+local own_id = columns[1] and text_in(columns, 1) or member:sub(#prefix + 1)
 local is_held = id == '' and member == prefix .. held
 
 -- Of the newest all that it needs is recorded. Of another one the header's segments come along, which names the others;
@@ -63,17 +64,20 @@ end
 if not is_held then
     local needs = id == '' and redis.call('HGET', rows, '\255\254' .. ns)
     add_keys(needs or '', 1, #(needs or ''))
-    add_keys_of(columns[5])
+    add_keys_of(text_in(columns, 5))
 end
 local reference = prefix .. measured(own_id)
 local main = redis.call('HGET', writes, reference)
+if not main and redis.call('HEXISTS', rows, WRITTEN .. reference) == 1 then
+    main = ''
+end
 reply[9] = main
-for _, group in ipairs(groups_in(main or '')) do
-    local own = #group == 1 and redis.call('HGET', writes, reference .. group[1])
+for _, group in ipairs((groups_in(main or ''))) do
+    local own = #group == 1 and (redis.call('HGET', writes, reference .. group[1]) or '')
     if own then
         reply[10][#reply[10] + 1] = own
     end
-    for _, each in ipairs(own and groups_in(own) or { group }) do
+    for _, each in ipairs(own and (groups_in(own)) or { group }) do
         for at = 5, #each, 4 do
             add_keys_of(each[at])
         end

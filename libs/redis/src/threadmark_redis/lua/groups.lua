@@ -5,12 +5,49 @@
 local INLINE = 1024
 local PACK = 536870912 -- the number of a row of several writes
 
-local function groups_in(field)
-    local found, at = {}, 1
-    while at ~= -1 and at < #field do
-        at, found[#found + 1] = cmsgpack.unpack_one(field, at)
+-- Before a reference: such a field of the checkpoints says that there are writes under it.
+local WRITTEN = '\255\240'
+-- The first byte of a field of which something is missing. Whoever reads it says so.
+local LOST = '\2'
+
+-- Whether a group is what add_group packs.
+local function is_group(group)
+    if type(group) ~= 'table' or type(group[1]) ~= 'string' then
+        return false
     end
-    return found
+    if #group == 1 then
+        return true
+    end
+    if #group < 6 or #group % 4 ~= 2 or type(group[2]) ~= 'string' then
+        return false
+    end
+    for at = 3, #group, 4 do
+        if type(group[at]) ~= 'number' or type(group[at + 1]) ~= 'string' then
+            return false
+        end
+        if type(group[at + 2]) ~= 'string' or type(group[at + 3]) ~= 'string' then
+            return false
+        end
+    end
+    return true
+end
+
+-- The groups in a field, and whether that is all: of a damaged field those that can be read.
+local function groups_in(field)
+    local found, at, is_whole = {}, 1, #field > 0 and field:byte(1) < 2
+    while at ~= -1 and at < #field do
+        local is_read, next_at, group = pcall(cmsgpack.unpack_one, field, at)
+        if not is_read then
+            return found, false
+        end
+        at = next_at
+        if is_group(group) then
+            found[#found + 1] = group
+        else
+            is_whole = false
+        end
+    end
+    return found, is_whole
 end
 
 -- The group without those of its writes whose numbers are in `doomed`; nil if none is left.
@@ -39,16 +76,22 @@ local function field_without(field, task, doomed)
     return table.concat(left)
 end
 
--- Add writes of one task. `rows` has for each its number, channel, value and check, one behind the other. What was
+-- Add writes of one task. Damage stays as it is, so that nothing that was lost seems never to have been. `rows` has for each its number, channel, value and check, one behind the other. What was
 -- replaced is appended to `replaced`: its place in the whole change, and the old value. Returns whether a row of several
 -- writes was left out, because the task had one.
-local function add_group(key, reference, task, path, rows, first, replaced)
-    local main = redis.call('HGET', key, reference) or '\0'
+local function add_group(key, checkpoints, reference, task, path, rows, first, replaced)
+    local main = redis.call('HGET', key, reference)
     local own = redis.call('HGET', key, reference .. task)
-    local there = {}
-    for _, field in ipairs({ main, own or '' }) do
-        for _, group in ipairs(groups_in(field)) do
+    if not main then
+        main = redis.call('HSETNX', checkpoints, WRITTEN .. reference, '') == 1 and '\0' or LOST
+    end
+    local there, is_whole, has_own = {}, true, false
+    for _, field in ipairs({ main, own or '\0' }) do
+        local groups, is_all = groups_in(field)
+        is_whole = is_whole and is_all
+        for _, group in ipairs(groups) do
             if group[1] == task then
+                has_own = has_own or #group == 1
                 for at = 3, #group, 4 do
                     there[group[at]] = group[at + 2]
                 end
@@ -76,18 +119,18 @@ local function add_group(key, reference, task, path, rows, first, replaced)
     if #fresh == 2 then
         return pack_left_out
     end
-    if any then
+    if any and is_whole then
         main = field_without(main, task, doomed)
         own = own and field_without(own, task, doomed)
     end
     local packed = cmsgpack.pack(fresh)
     if own then
         own = own .. packed
-    elseif #main + #packed <= INLINE then
+    elseif has_own or #main + #packed <= INLINE then
         main = main .. packed
     else
         own = '\0' .. packed
-        main = '\1' .. main:sub(2) .. cmsgpack.pack({ task })
+        main = string.char(math.max(main:byte(1), 1)) .. main:sub(2) .. cmsgpack.pack({ task })
     end
     redis.call('HSET', key, reference, main)
     if own then

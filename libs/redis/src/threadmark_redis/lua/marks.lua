@@ -22,7 +22,7 @@ each_field(KEYS[2], redis.call('ZRANGE', KEYS[3], 0, -1), CHUNK, function(member
     append(checkpoints, member, own_id, mark_of(columns[6], columns[5], size))
 end)
 each_field(KEYS[4], redis.call('HKEYS', KEYS[4]), CHUNK, function(field, value)
-    for _, group in ipairs(whole_groups_in(value)) do
+    for _, group in ipairs((groups_in(value))) do
         for at = 3, #group, 4 do
             append(writes, field, group[1], group[at], mark_of(group[at + 3], group[at + 2], size))
         end

@@ -31,7 +31,7 @@ each_field(KEYS[2], redis.call('ZRANGE', KEYS[3], 0, -1), CHUNK, function(_, val
 end)
 local writes = 0
 each_field(KEYS[4], redis.call('HKEYS', KEYS[4]), CHUNK, function(_, value)
-    for _, group in ipairs(whole_groups_in(value)) do
+    for _, group in ipairs((groups_in(value))) do
         for at = 6, #group, 4 do
             add(group[at], group[at - 1])
             writes = writes + 1

@@ -5,10 +5,17 @@
 
 local DAY = 86400000
 local MASK = 'k'
+local HELD = 'w' -- until when those who add wait for a transaction that has read the thread
+local NEVER = 9007199254740992 -- microseconds: a damaged time
 
 local function clock()
     local time = redis.call('TIME')
     return time[1] * 1000000 + time[2]
+end
+
+-- How long a lease lives still: no longer than it was given, whatever its end says. Negative since it has ended.
+local function left_of(ends, ttl)
+    return math.min((tonumber(ends) or 0) - clock(), tonumber(ttl) or 0)
 end
 
 -- Which of the keys beside the head are there, as four digits.
@@ -23,6 +30,16 @@ end
 -- Whether a key was evicted, or expired without the others: the head says which should be there.
 local function is_torn(base, mask)
     return present(base) ~= (mask or '0000')
+end
+
+-- What was packed as a list; of damage an empty one.
+local function list_in(packed)
+    local is_read, list = pcall(cmsgpack.unpack, packed)
+    return is_read and type(list) == 'table' and list or {}
+end
+
+local function text_in(list, at)
+    return type(list[at]) == 'string' and list[at] or ''
 end
 
 local function is_less(one, other)
@@ -47,7 +64,7 @@ local function bury(head, ends, outbox)
         redis.call('PERSIST', head)
     else
         local moment = math.floor(clock() / 1000)
-        redis.call('PEXPIREAT', head, math.max(moment, math.floor((tonumber(ends) or 0) / 1000)) + DAY)
+        redis.call('PEXPIREAT', head, math.max(moment, math.floor(math.min(tonumber(ends) or 0, NEVER) / 1000)) + DAY)
     end
 end
 
@@ -60,12 +77,14 @@ local function settle(base, grace, outbox)
     if fields[1] ~= mask then
         redis.call('HSET', head, MASK, mask)
     end
-    redis.call('HINCRBY', head, 'r', 1)
+    if type(redis.pcall('HINCRBY', head, 'r', 1)) == 'table' then -- the revision is damaged
+        redis.call('HSET', head, 'r', clock())
+    end
     if fields[2] ~= '1' then
         bury(head, fields[4], outbox)
     elseif fields[3] then
         local moment = math.floor(clock() / 1000)
-        local at = math.max(moment, math.floor(fields[3] / 1000)) + grace
+        local at = math.max(moment, math.floor(math.min(tonumber(fields[3]) or NEVER, NEVER) / 1000)) + grace
         for number = base + 1, base + 5 do
             redis.call('PEXPIREAT', KEYS[number], at)
         end

@@ -12,6 +12,7 @@ import aiosqlite
 from threadmark.errors import ClosedError, ConfigError, StoreError
 from threadmark.program import Step, Transaction, aplay
 from threadmark.workers import in_spite_of_cancelling, run_on_loop
+from threadmark_sqlite import migrations
 from threadmark_sqlite.driver.connection import (
     MEMORY,
     NOT_OURS,
@@ -24,7 +25,7 @@ from threadmark_sqlite.driver.connection import (
 from threadmark_sqlite.driver.log import log
 from threadmark_sqlite.driver.playing import plain_text
 from threadmark_sqlite.driver.watch import ReplacedError, Watch
-from threadmark_sqlite.migrations import CURRENT, is_current, is_made, migrate
+from threadmark_sqlite.migrations import is_current, is_made, migrate
 from threadmark_sqlite.sql import connections
 from threadmark_sqlite.steps import Direct, Many, Query
 
@@ -175,7 +176,8 @@ class AiosqliteDriver:
             await cursor.execute(connections.WRITE_AHEAD_LOG)
             begun = time.monotonic()
             migration = Transaction(partial(migrate, str(self._settings)), writes=True)
-            log.note_migration(self._settings, await self._in_transaction(cursor, migration), CURRENT, begun)
+            found = await self._in_transaction(cursor, migration)
+            log.note_migration(self._settings, found, migrations.CURRENT, begun)
         if self._settings.path != MEMORY:
             self._watch = Watch(self._settings)
             self._watch.learn()

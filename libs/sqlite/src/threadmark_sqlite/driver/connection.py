@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from threadmark.bounded_sqlite import BoundedConnection, reset_steps
 from threadmark.errors import CorruptDataError, StoreError, ThreadmarkError, TransientStoreError
 from threadmark.program import Transaction
+from threadmark_sqlite import migrations
 from threadmark_sqlite.driver.log import log
 from threadmark_sqlite.driver.playing import committed, end_transaction, played
 from threadmark_sqlite.driver.waiting import busy_timeout
-from threadmark_sqlite.migrations import CURRENT, is_current, is_made, migrate
+from threadmark_sqlite.migrations import is_current, is_made, migrate
 from threadmark_sqlite.sql import connections
 
 MEMORY = ":memory:"
@@ -74,11 +76,17 @@ def connect(settings: Settings, expect_same: Callable[[], None], *, creates_tabl
     expect_file(settings, creates_tables=creates_tables)
     try:
         connection = sqlite3.connect(
-            location(settings), uri=True, timeout=settings.timeout, isolation_level=None, check_same_thread=False
+            location(settings),
+            uri=True,
+            timeout=settings.timeout,
+            isolation_level=None,
+            check_same_thread=False,
+            factory=BoundedConnection,
         )
     except sqlite3.Error as error:
         raise to_threadmark_error(error, settings) from error
     try:
+        connection.bound(settings.path)
         expect_same()
         if not creates_tables:
             expect_made(connection, settings)
@@ -110,6 +118,7 @@ def connection_pragmas(settings: Settings) -> tuple[str, ...]:
         connections.SYNCHRONOUS[settings.durability],
         connections.WAL_SIZE_LIMIT,
         connections.SECURE_DELETE,
+        connections.UNTRUSTED_SCHEMA,
     )
 
 
@@ -135,7 +144,7 @@ def prepare(connection: sqlite3.Connection, settings: Settings) -> None:
             _use_log(connection, settings)
             begun = time.monotonic()
             found = transact(connection, Transaction(partial(migrate, str(settings)), writes=True), settings)
-            log.note_migration(settings, found, CURRENT, begun)
+            log.note_migration(settings, found, migrations.CURRENT, begun)
     except (sqlite3.Error, UnicodeDecodeError) as error:
         raise to_threadmark_error(error, settings) from error
 
@@ -143,6 +152,7 @@ def prepare(connection: sqlite3.Connection, settings: Settings) -> None:
 def transact(connection: sqlite3.Connection, transaction: Transaction[Any], settings: Settings) -> Any:
     """Run a program in a transaction of its own. It is logged if it is slow. Returns the program's result."""
     begun = time.monotonic()
+    reset_steps(connection)
     result = committed(connection, transaction)
     if (seconds := time.monotonic() - begun) >= settings.slow:
         log.note_slow(settings, seconds, transaction)
@@ -191,6 +201,8 @@ def to_threadmark_error(error: Exception, settings: Settings) -> ThreadmarkError
     # SQLite quotes damaged text in some messages, and sqlite3 cannot read that.
     if primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or isinstance(error, UnicodeDecodeError):
         return CorruptDataError(f"the file is damaged or is not a SQLite database ({error})", str(settings))
+    if primary == sqlite3.SQLITE_INTERRUPT:
+        return CorruptDataError("reading it takes more steps than its size explains: it is damaged", str(settings))
     meaning = _MEANINGS[primary].format(timeout=settings.timeout) if primary in _MEANINGS else f": {error}"
     return (TransientStoreError if primary in _PASSING else StoreError)(f"{settings}{meaning}")
 

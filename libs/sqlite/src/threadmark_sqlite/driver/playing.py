@@ -6,6 +6,7 @@ from functools import partial
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from threadmark.bounded_sqlite import FEW, MUCH, expect_plausible, fetched
 from threadmark.compiled import IN_USE
 from threadmark.program import Program, Step, Transaction, play
 from threadmark_sqlite.sql import connections
@@ -107,7 +108,7 @@ def execute(connection: sqlite3.Connection, step: Step) -> Any:
     try:
         if isinstance(step, Query):
             # No variable refers to the cursor: an error's traceback would keep it, and it a file that was closed.
-            return connection.execute(*step).fetchall()
+            return fetched(connection.execute(*step))
         if isinstance(step, Many):
             connection.cursor().executemany(*step)
             return []
@@ -138,7 +139,7 @@ def _met_damaged_text(connection: sqlite3.Connection, error: Exception) -> bool:
 
 
 if IN_USE:
-    _player = Player(connections, (Query, Direct, Alone), execute, again)
+    _player = Player(connections, (Query, Direct, Alone), execute, again, (FEW, MUCH, expect_plausible))
     committed, played = _player.committed, _player.played
 else:
     committed, played = committed_in_python, played_in_python

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from threadmark.bounded_sqlite import BoundedConnection
 from threadmark.errors import StoreError, ThreadmarkError
 from threadmark.program import Transaction
 from threadmark_sqlite.driver.connection import (
@@ -20,6 +21,7 @@ from threadmark_sqlite.driver.connection import (
 )
 from threadmark_sqlite.driver.playing import plain_text, played
 from threadmark_sqlite.migrations import is_current
+from threadmark_sqlite.sql import connections
 
 
 class UnsettledError(Exception):
@@ -63,8 +65,10 @@ def is_unchanging(settings: Settings, error: StoreError) -> bool:
 
 
 def _read_once(settings: Settings, transaction: Transaction[Any]) -> Any:
-    connect_once = partial(sqlite3.connect, location(settings, unchanging=True), uri=True, isolation_level=None)
+    connect_once = partial(BoundedConnection, location(settings, unchanging=True), uri=True, isolation_level=None)
     with closing(connect_once(check_same_thread=False)) as connection:
+        connection.bound(settings.path)
+        connection.execute(connections.UNTRUSTED_SCHEMA)
         connection.text_factory = plain_text
         if not transaction.creates_tables:
             expect_made(connection, settings)

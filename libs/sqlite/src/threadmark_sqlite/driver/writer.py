@@ -19,6 +19,7 @@ from functools import partial
 from operator import attrgetter
 from typing import Any
 
+from threadmark.bounded_sqlite import reset_steps
 from threadmark.errors import StoreError
 from threadmark.exits import close_at_exit
 from threadmark.program import Transaction
@@ -154,6 +155,7 @@ class Writer:
                 if connection is None or connection.in_transaction or looks is None or not looks.is_untouched():
                     connection = self._ready()
                 begun = time.monotonic()
+                reset_steps(connection)
                 try:
                     join = partial(self._join, connection, others, outcomes)
                     outcome = committed(connection, transaction, self._callers.waiting, join)

@@ -59,7 +59,7 @@ WHERE thread = ? AND ns = ? AND ((rank = ? AND id IS NULL) OR id = ?)
 """
 
 # A new thread, or one of which only the memory of a deleted one or a lease is there.
-# A process of an earlier release that deletes a thread leaves its title and metadata.
+# Nothing that was set of an earlier thread with this id stays.
 BEGIN_THREAD = f"""
 INSERT INTO threadmark_thread (thread_id, epoch, live, created_at, owner, expires_at, checksum, minute)
 VALUES (?, ?, 1, ?, ?, ?, ?, {_MINUTE_OF_HEAD.format(thread_id="?")})

@@ -15,6 +15,9 @@ WAL_SIZE_LIMIT = "PRAGMA journal_size_limit = 16777216"
 # What is removed is overwritten with zeros, where SQLite was not built to do so anyway.
 SECURE_DELETE = "PRAGMA secure_delete = ON"
 
+# Functions that do something are refused in what a file itself defines.
+UNTRUSTED_SCHEMA = "PRAGMA trusted_schema = OFF"
+
 # Run on a new file, before its first table. With a write-ahead log, readers go on while another connection writes.
 INCREMENTAL_VACUUM = "PRAGMA auto_vacuum = INCREMENTAL"
 WRITE_AHEAD_LOG = "PRAGMA journal_mode = WAL"
@@ -66,6 +69,14 @@ HAS_MIGRATIONS = """
 SELECT count(*)
 FROM sqlite_master
 WHERE type = 'table' AND name = 'threadmark_migration'
+"""
+
+# Whatever has one of our names, or is attached to one of our tables. Names are the same in any case. What SQLite makes
+# for a key by itself has no text.
+SCHEMA = """
+SELECT type, name, tbl_name, sql
+FROM sqlite_master
+WHERE sql IS NOT NULL AND (lower(name) GLOB 'threadmark_*' OR lower(tbl_name) GLOB 'threadmark_*')
 """
 
 LAST_MIGRATION = """

@@ -16,7 +16,7 @@ WHERE thread = ? AND ns = ? AND rank = ?
 
 NEXT_EPOCH = """
 UPDATE threadmark_thread
-SET epoch = epoch + 1
+SET epoch = epoch + 1, removed_up_to = nullif(max(coalesce(removed_up_to, ''), ?), '')
 WHERE thread = ?
 """
 
@@ -56,10 +56,10 @@ WHERE thread = ? AND key = ?
 """
 
 # Of checkpoints that a run may continue: the ids of messages are whatever their users choose.
-GREATEST_ID = f"""
-SELECT max(coalesce(id, rank))
-FROM threadmark_checkpoint
-WHERE thread = ? AND ns <> '{MESSAGES_NS}'
+GREATEST_IDS = f"""
+SELECT max(coalesce(id, rank)) FROM threadmark_checkpoint WHERE thread = ? AND ns <> '{MESSAGES_NS}'
+UNION ALL
+SELECT removed_up_to FROM threadmark_thread WHERE thread = ?
 """
 
 WRITTEN_FOR = """
@@ -72,6 +72,7 @@ BURY_THREAD = f"""
 UPDATE threadmark_thread
 SET live = 0,
     deleted_up_to = ?,
+    removed_up_to = NULL,
     epoch = max(epoch + 1, ?),
     owner = NULL,
     title = NULL,

@@ -53,9 +53,17 @@ SELECT 'threadmark_segment', count(*)
 FROM threadmark_segment
 WHERE thread NOT IN (SELECT thread FROM threadmark_thread WHERE live = 1)
 """
-# Threads that no listing finds, and those that one by the last update has in a wrong place.
+# Threads that no listing finds, and those that one by a time has in a wrong place.
 UNLISTED = f"""
-SELECT coalesce(sum(h.ns IS NULL), 0), coalesce(sum(h.ns IS NOT NULL AND t.minute IS NOT h.updated_at / {MINUTE}), 0)
+SELECT
+    coalesce(sum(h.ns IS NULL), 0),
+    coalesce(
+        sum(
+            (h.ns IS NOT NULL AND (t.minute IS NOT h.updated_at / {MINUTE} OR typeof(h.updated_at) <> 'integer'))
+            OR typeof(t.created_at) <> 'integer'
+        ),
+        0
+    )
 FROM threadmark_thread AS t
 LEFT JOIN threadmark_head AS h ON h.thread_id = t.thread_id AND h.ns = ''
 WHERE t.live = 1

@@ -7,11 +7,13 @@ with old ones, too.
 from threadmark.model import SPECIAL_WRITES
 from threadmark_sqlite.sql.expressions import CLOCK, MINUTE
 
-_OUTLINE = "t.thread_id, t.created_at, t.owner, t.title, t.metadata, t.expires_at, t.checksum, h.updated_at"
+# What is no number, because it is damaged, would hide other threads from a listing: the thread's minute is near.
+_UPDATED = f"CASE typeof(h.updated_at) WHEN 'integer' THEN h.updated_at ELSE coalesce(t.minute * {MINUTE}, 0) END"
 
-_THREADS_THERE = """
-SELECT t.thread_id, t.created_at, t.owner, t.title, t.metadata, t.expires_at, t.checksum,
-    coalesce(h.updated_at, t.created_at)
+_ROW = "t.thread_id, t.created_at, t.owner, t.title, t.metadata, t.expires_at, t.checksum"
+
+_THREADS_THERE = f"""
+SELECT {_ROW}, CASE WHEN h.thread_id IS NULL THEN t.created_at ELSE {_UPDATED} END
 FROM threadmark_thread AS t
 LEFT JOIN threadmark_head AS h ON h.thread_id = t.thread_id AND h.ns = ''
 WHERE t.live = 1
@@ -53,7 +55,7 @@ BY_NUMBER = "threadmark_thread AS t"
 HEAD_OF_THREAD = "CROSS JOIN threadmark_head AS h ON h.thread_id = t.thread_id"
 
 PAGE = f"""
-SELECT {_OUTLINE}
+SELECT {_ROW}, {_UPDATED}
 FROM {{tables}}
 WHERE {{clauses}}
 ORDER BY {{order}}
@@ -76,19 +78,21 @@ WHERE {clauses}
 """
 
 PLACES = {
-    "updated": ("h.updated_at", "t.thread_id"),
+    "updated": (_UPDATED, "t.thread_id"),
     "created": ("t.created_at", "t.thread_id"),
     "id": ("t.thread_id",),
 }
 """What a listing is sorted by: as its index has it, but for those of `BY_MINUTE`."""
 
 AFTER = "({columns}) {sign} ({placeholders})"
+# SQLite sorts what is no number behind all numbers.
+AFTER_NO_NUMBER = "typeof(t.created_at) <> 'integer' AND t.thread_id > ?"
 
 LIVE = "t.live = 1"
 ROOT_HEAD = "h.ns IS ''"
 OF_OWNER = "t.owner = ?"
-SINCE = "h.updated_at >= ?"
-UNTIL = "h.updated_at < ?"
+SINCE = f"{_UPDATED} >= ?"
+UNTIL = f"{_UPDATED} < ?"
 FROM_MINUTE = f"{MINUTE_OF_THREAD} >= ? / {MINUTE}"
 TO_MINUTE = f"{MINUTE_OF_THREAD} <= ? / {MINUTE}"
 EXPIRED = "t.expires_at <= ?"
@@ -174,8 +178,18 @@ INSERT OR IGNORE INTO threadmark_thread (thread_id, epoch, live, created_at)
 VALUES (?, ?, 0, ?)
 """
 
+# The clock is that of the process. A lease from another machine's clock, or from this one's before it was set back, may
+# seem to have more time left than it ever had: a second more is not worth a look.
+_LONGEST = f"{CLOCK} + lease_ttl"
+_OUTLASTS = f"lease_ends > {_LONGEST} + 1000000"
+
 LEASE = f"""
-SELECT token, CASE WHEN lease_ends IS NOT NULL THEN max(lease_ends - {CLOCK}, 0) ELSE 0 END, holder, began
+SELECT
+    token,
+    CASE WHEN lease_ends IS NOT NULL THEN max(min(lease_ends - {CLOCK}, lease_ttl), 0) ELSE 0 END,
+    holder,
+    began,
+    coalesce({_OUTLASTS}, 0)
 FROM threadmark_thread
 WHERE thread_id = ?
 """
@@ -184,6 +198,12 @@ SET_LEASE = f"""
 UPDATE threadmark_thread
 SET token = max(token + 1, {CLOCK}), lease_ends = {CLOCK} + ?, lease_ttl = ?, holder = ?, began = ?
 WHERE thread_id = ?
+"""
+
+BOUND_LEASE = f"""
+UPDATE threadmark_thread
+SET lease_ends = {_LONGEST}
+WHERE thread_id = ? AND {_OUTLASTS}
 """
 
 RENEW_LEASE = f"""

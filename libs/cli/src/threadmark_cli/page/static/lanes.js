@@ -19,7 +19,7 @@ export class Lanes {
     this.#spans = branches.map((branch, index) => {
       const place = (id) => this.#places.get(entryKey({ ns: branch.ns, id }));
       const from = place(branch.head);
-      const start = place(branch.start);
+      const start = place(branch.start) ?? rows.length; // older than what is drawn
       const fork = branch.forked_from === null ? undefined : place(branch.forked_from);
       const parent = fork === undefined ? null : rows[fork].branch;
       return { index, from, start, to: Math.max(fork ?? start, start), fork, parent, lane: 0 };

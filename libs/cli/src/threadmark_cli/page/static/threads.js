@@ -139,6 +139,7 @@ function row(thread) {
       {},
       thread.status !== "idle" && el("span.word", { "data-status": thread.status }, thread.status),
       thread.title !== null && el("span.row-id", { title: thread.id }, thread.id),
+      thread.problems.length > 0 && el("span.row-id", { title: thread.problems[0].problem }, "damaged"),
       thread.owner !== null && el("span.row-owner", { title: "Owner" }, thread.owner),
       el("span.push", {}, count(thread.checkpoints), el("span.unit", {}, " cp")),
       el("span.size", {}, bytes(thread.bytes)),

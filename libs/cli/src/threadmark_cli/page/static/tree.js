@@ -15,15 +15,15 @@ const NAMED_BRANCHES = 12;
 
 /** Returns the branches, the namespaces and the checkpoints of a thread, or of one of its namespaces. */
 export async function fetchTree(latest, thread, ns = null) {
-  const { branches, nodes, namespaces } = await latest.get("tree", { thread });
+  const { branches, nodes, namespaces, left_out: leftOut } = await latest.get("tree", { thread });
   const rows = nodes.map(([place, id, parent, created, step, source, branch]) => {
     return { ns: namespaces[place], id, parent, created, step, source, branch };
   });
-  if (ns === null) return { branches, namespaces, rows };
+  if (ns === null) return { branches, namespaces, rows, leftOut };
   const kept = branches.filter((branch) => branch.ns === ns);
   const places = new Map(kept.map((branch, place) => [branches.indexOf(branch), place]));
   const within = rows.filter((row) => row.ns === ns).map((row) => ({ ...row, branch: places.get(row.branch) }));
-  return { branches: kept, namespaces: [ns], rows: within };
+  return { branches: kept, namespaces: [ns], rows: within, leftOut };
 }
 
 export class Tree {
@@ -137,8 +137,9 @@ export class Tree {
   }
 
   #legend() {
-    const { branches, namespaces, rows } = this.#tree;
-    if (branches.length < 2) return el("p.total", {}, rows.length ? "One line, without forks" : "");
+    const { branches, namespaces, rows, leftOut } = this.#tree;
+    const older = leftOut > 0 && `; ${counted(leftOut, "older checkpoint")} in the timeline`;
+    if (branches.length < 2) return el("p.total", {}, rows.length ? "One line, without forks" : "", older);
     const known = new Map(rows.map((row) => [entryKey(row), row]));
     const chips = branches.slice(0, NAMED_BRANCHES).map((branch, index) => this.#chip(branch, index, known));
     const more = branches.length - chips.length;
@@ -147,7 +148,7 @@ export class Tree {
     return el(
       "div",
       {},
-      el("p.total", {}, total),
+      el("p.total", {}, total, older),
       el("div.chips", {}, ...chips, more > 0 && `and ${count(more)} more`),
     );
   }

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from threadmark.config import ParsedConfig
 from threadmark.errors import ConfigError, TransientStoreError
 from threadmark.ids import new_id
 from threadmark.interfaces.conversation_config import Conversation
@@ -23,8 +24,10 @@ from threadmark.program import Operation, Program, Transaction, ask, read, write
 from threadmark.saver.expiry import first_expiry, refresh_expiry
 from threadmark.saver.loading.loader import LoadedCheckpoint
 from threadmark.saver.operations.beginning import check_keyring
+from threadmark.saver.operations.leasing import last_lease
 from threadmark.saver.operations.refusals import refusal_error
 from threadmark.saver.operations.writing import live_on
+from threadmark.saver.proving.completeness import prove_absent, prove_complete
 from threadmark.store import Added, Change, CheckpointRow, Outline, Scope, now, rank_after
 from threadmark.thread_store import beginning
 
@@ -59,7 +62,7 @@ def put_messages(conversation: Conversation, given: Sequence[GivenMessage]) -> O
             newest = yield from read(_newest_rank, conversation)
             continue
         if added.refused is not None:
-            lease = yield from read(context.store.lease, thread_id)
+            lease = yield from last_lease(context, thread_id)
             raise refusal_error(context, change, added.refused, lease)
         if (yield from live_on(context, change, added)):
             return [each.id for each in given]
@@ -162,6 +165,8 @@ def _rank_of(conversation: Conversation, message_id: str) -> Program[str]:
     thread_id = conversation.thread_id
     same = yield from conversation.context.store.page(Scope(thread_id, MESSAGES_NS, message_id), None, 1)
     if not same:
+        where = ParsedConfig(thread_id, MESSAGES_NS, message_id)
+        yield from prove_absent(conversation.context, where)
         raise ConfigError(
             f"there is no message {message_id!r} in thread {thread_id!r} to read on from: it may have been deleted; "
             "give the id of another one as `before`"
@@ -187,10 +192,13 @@ def _page(
 ) -> Program[tuple[list[Outline], list[LoadedCheckpoint]]]:
     context, thread_id, *_ = conversation
     page = (yield from context.store.page(scope, after, offset + limit))[offset:]
+    yield from prove_complete(context, thread_id, MESSAGES_NS)
     return page, (yield from loaded_messages(context, thread_id, page))
 
 
 def _message(conversation: Conversation, message_id: str) -> Program[list[LoadedCheckpoint]]:
     context, thread_id, *_ = conversation
     rows = yield from context.store.rows(thread_id, message_keys([message_id]))
+    if not rows:
+        yield from prove_absent(context, ParsedConfig(thread_id, MESSAGES_NS, message_id))
     return (yield from loaded_rows(context, thread_id, rows))

@@ -36,7 +36,11 @@ def stats(context: SaverContext, thread_id: str | None, progress: OnProgress | N
     while after is not None:
         names, after = yield from some_threads(context, thread_id, after)
         for name in names:
-            total.add((yield from read_itself(_count, context, name)))
+            try:
+                one = yield from read_itself(_count, context, name)
+            except CorruptDataError as error:  # of which nothing can be counted
+                one = Stats(1, 0, 0, 0, 0, 0, 0, {}, [damaged(error)])
+            total.add(one)
             reporter.done([name])
     return total.stats()
 

@@ -64,7 +64,10 @@ def verify(
     while after is not None:
         names, after = yield from some_threads(context, thread_id, after)
         for name in names:
-            one = yield from _verify_thread(context, name, decode=decode)
+            try:
+                one = yield from _verify_thread(context, name, decode=decode)
+            except CorruptDataError as error:  # in which nothing can be looked at
+                one = Verified(1, 0, 0, [damaged(error)], [])
             total = Verified(*(mine + theirs for mine, theirs in zip(total, one, strict=True)))  # type: ignore[operator]  # numbers and lists both add up
             reporter.done([name])
     if thread_id is None:

@@ -46,12 +46,20 @@ def acquire(context: SaverContext, wanted: LeaseRequest) -> Operation[Taken | Le
     if not context.keyring_check.done:
         yield from check_keyring(context)
     if wanted.on_busy in ("wait", "reject"):
-        held = yield from read(context.store.lease, wanted.thread_id)  # waiting locks no row that the holder needs
+        held = yield from last_lease(context, wanted.thread_id)
         if held is not None and held.left:
             return _held(wanted, held)
     empty = _empty_state(context, wanted.thread_id) if wanted.on_busy == "rollback" else None
     taken = yield from write(_take, context, wanted, empty, [])
     return _held(wanted, taken) if isinstance(taken, LeaseRow) else taken
+
+
+def last_lease(context: SaverContext, thread_id: str) -> Operation[LeaseRow | None]:
+    """Return the last lease of a thread. It locks no row that the holder needs, unless the lease is to be bounded."""
+    lease = yield from read(context.store.lease, thread_id)
+    if lease is not None and lease.outlasts:
+        lease = yield from write(context.store.lock_lease, thread_id)
+    return lease
 
 
 def renew(context: SaverContext, thread_id: str, token: int, ttl: int) -> Operation[bool]:

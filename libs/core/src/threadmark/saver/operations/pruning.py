@@ -12,6 +12,7 @@ from threadmark.model import OnProgress, Pruned, PruneStrategy
 from threadmark.program import Operation, Program, Transaction, ask, read
 from threadmark.saver.arguments import check_flag, check_keep_last, check_progress, given_names
 from threadmark.saver.context import SaverContext
+from threadmark.saver.operations.inspecting import damaged
 from threadmark.saver.operations.listing import thread_ids as next_threads
 from threadmark.saver.operations.removing import NOTHING, Rule, carry_out, removal_of, remove
 from threadmark.saver.operations.reporting import PAGE, Reporter, in_batches, reporter_of
@@ -45,7 +46,9 @@ def prune(
         yield from read(_expect_all, context, names)
     total, reporter = NOTHING, Reporter(progress, len(names))
     for start in range(0, len(names), PAGE):
-        pruned = yield from _prune_some(context, names[start : start + PAGE], rule, reporter, dry_run=dry_run)
+        pruned = yield from _prune_some(
+            context, names[start : start + PAGE], rule, reporter, go_on=False, dry_run=dry_run
+        )
         total = total.plus(pruned)
     return total
 
@@ -139,16 +142,16 @@ def _prune_all(context: SaverContext, rule: Rule, progress: OnProgress | None, *
     more = True
     while more:
         names = yield from read(next_threads, context, after, PAGE)
-        pruned = yield from _prune_some(context, names, rule, reporter, dry_run=dry_run)
+        pruned = yield from _prune_some(context, names, rule, reporter, go_on=True, dry_run=dry_run)
         total = total.plus(pruned)
         more, after = len(names) == PAGE, names[-1] if names else ""
     return total
 
 
 def _prune_some(
-    context: SaverContext, names: Sequence[str], rule: Rule, reporter: Reporter, *, dry_run: bool
+    context: SaverContext, names: Sequence[str], rule: Rule, reporter: Reporter, *, go_on: bool, dry_run: bool
 ) -> Operation[Pruned]:
-    """Prune a few threads, in transactions of a bounded size."""
+    """Prune a few threads, in transactions of a bounded size. With `go_on`, damaged ones are reported."""
     # One alone is a batch of its own, however large it is.
     counts = (yield from read(context.store.thread_counts, names)) if len(names) > 1 else []
     total = NOTHING
@@ -156,17 +159,25 @@ def _prune_some(
         try:
             pruned = yield from _prune_batch(context, batch, rule, dry_run=dry_run)
         except CorruptDataError:
-            pruned = yield from _prune_one_by_one(context, batch, rule, dry_run=dry_run)
+            pruned = yield from _prune_one_by_one(context, batch, rule, go_on=go_on, dry_run=dry_run)
         total = total.plus(pruned)
         reporter.done(batch)
     return total
 
 
-def _prune_one_by_one(context: SaverContext, names: Iterable[str], rule: Rule, *, dry_run: bool) -> Operation[Pruned]:
-    """Prune those that come before a damaged one, which raises CorruptDataError."""
+def _prune_one_by_one(
+    context: SaverContext, names: Iterable[str], rule: Rule, *, go_on: bool, dry_run: bool
+) -> Operation[Pruned]:
+    """Prune all but the damaged ones, which are reported; without `go_on`, the first of them is an error."""
     total = NOTHING
     for name in names:
-        total = total.plus((yield from _prune_batch(context, [name], rule, dry_run=dry_run)))
+        try:
+            pruned = yield from _prune_batch(context, [name], rule, dry_run=dry_run)
+        except CorruptDataError as error:
+            if not go_on:
+                raise
+            pruned = NOTHING._replace(problems=(damaged(error),))
+        total = total.plus(pruned)
     return total
 
 

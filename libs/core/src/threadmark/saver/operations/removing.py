@@ -16,6 +16,7 @@ from threadmark.program import Operation, Program, Transaction, ask, read
 from threadmark.saver.arguments import given_names, given_run
 from threadmark.saver.context import SaverContext
 from threadmark.saver.loading.decoding import decode_metadata
+from threadmark.saver.operations.inspecting import damaged
 from threadmark.saver.operations.listing import all_outlines
 from threadmark.saver.paging import Pages
 from threadmark.saver.proving.batches import count_writes
@@ -92,11 +93,14 @@ def delete_for_runs(context: SaverContext, run_ids: Sequence[str]) -> Operation[
         pages = Pages(Scope(fragments=certain_fragments(wanted), run_id=run_id), _PAGE)
         while pages.more:
             page = pages.read((yield from read(context.store.page, *pages.request)))
-            threads |= dict.fromkeys(row.thread_id for row in page if matches(decode_metadata(row), wanted))
+            threads |= dict.fromkeys(row.thread_id for row in page if _may_match(row, wanted))
         rule = Rule(everything=False, choose=partial(_made_by, wanted=wanted))
         visited |= threads.keys()
         for thread_id in sorted(threads):
-            removed = yield from _removal(context, thread_id, rule)
+            try:
+                removed = yield from _removal(context, thread_id, rule)
+            except CorruptDataError as error:
+                removed = NOTHING._replace(problems=(damaged(error),))
             total = total.plus(removed)
     return total._replace(threads=len(visited))  # a thread that two of the runs were in counts once
 
@@ -170,6 +174,14 @@ def _forget_parents(
             prove_checkpoint(row)
         parentless = [checkpoint_row(row.outline._replace(parent=None), row.header, row.run_id) for row in rows]
         yield from context.store.rewrite(thread_id, parentless)
+
+
+def _may_match(row: Outline, wanted: Mapping[str, str]) -> bool:
+    """Whether a checkpoint is of a run, or nobody can tell: then its thread is looked at, and found to be damaged."""
+    try:
+        return matches(decode_metadata(row), wanted)
+    except CorruptDataError:
+        return True
 
 
 def _nothing(_: Namespace) -> set[Key]:

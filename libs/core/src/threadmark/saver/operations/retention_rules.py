@@ -16,7 +16,7 @@ from threadmark.saver.proving.completeness import prove_complete
 from threadmark.saver.proving.thread_rows import metadata_of, sound_row
 from threadmark.saver.thread_arguments import ThreadQuery, given_count, given_query
 from threadmark.store import now
-from threadmark.thread_store import ThreadCounts, ThreadOutline
+from threadmark.thread_store import ThreadCounts, ThreadOutline, expect_counted
 
 _BATCH = 256
 
@@ -110,6 +110,7 @@ def retain(
         if outline is None or name not in counts or not is_chosen(rule, outline):
             outcomes.append(Outcome("gone", 0))
             continue
+        expect_counted(counts[name])
         limit = rule.max_bytes if outline.updated_at <= listed[name] else None
         outcome = yield from _outcome(context, rule, outline, counts[name], moment, used, limit, dry_run=dry_run)
         if outcome.fate in ("expired", "idle", "for space") and not dry_run:

@@ -1,27 +1,29 @@
 """Threads themselves: found, listed, counted, created and described. No value is read or decoded for it."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from threadmark.config import as_thread_id
-from threadmark.errors import ConflictError, ThreadNotFoundError, located
+from threadmark.errors import ConflictError, CorruptDataError, ThreadNotFoundError, located
 from threadmark.metadata import matches, to_json
 from threadmark.model import UNSET, ThreadInfo, ThreadPage, ThreadStatus
 from threadmark.names import THREAD_ID_BYTES, check_length
 from threadmark.program import Operation, Program, read, write
 from threadmark.saver.context import SaverContext
 from threadmark.saver.expiry import first_expiry
+from threadmark.saver.operations.inspecting import damaged
 from threadmark.saver.operations.parts import parts_of
 from threadmark.saver.paths import Path
 from threadmark.saver.proving.thread_rows import metadata_of, sound_row
 from threadmark.saver.thread_arguments import ThreadQuery, ThreadUpdate, cursor_of, place_of, time_of
-from threadmark.store import Change, now
+from threadmark.store import NO_NUMBER, Change, now
 from threadmark.thread_store import (
     ThreadCounts,
     ThreadOutline,
     ThreadPlace,
     ThreadRow,
     beginning,
+    expect_counted,
     is_sound_thread,
     thread_row,
 )
@@ -49,7 +51,7 @@ def threads(
         found = (yield from filtered(context, query, after, offset + limit + 1))[offset:]
     else:
         found = yield from read(context.store.thread_page, query.scope, after, offset, limit + 1)
-    infos = yield from read(_infos, context, found[:limit])
+    infos = yield from read(_infos, context, found[:limit], _info_or_problem)
     if paths:
         infos = yield from _with_parts(context, infos, paths)
     return ThreadPage(infos, cursor_of(query, found[limit - 1]) if len(found) > limit > 0 else None)
@@ -105,7 +107,7 @@ def filtered(
     more = True
     while more and len(found) < enough:
         page = yield from read(context.store.thread_page, query.scope, after, 0, _FILTERED)
-        found += [outline for outline in page if _matches(query, outline)]
+        found += [outline for outline in page if not is_sound_thread(outline.row) or _matches(query, outline)]
         more = len(page) == _FILTERED
         after = query.place(page[-1]) if page else None
     return found
@@ -116,26 +118,34 @@ def _with_parts(
 ) -> Operation[list[ThreadInfo]]:
     # Those without a newest checkpoint, too: it may be missing.
     parts = yield from parts_of(context, [info.id for info in infos], paths)
-    return [info._replace(extracted=parts[info.id][0], problems=parts[info.id][1]) for info in infos]
+    return [
+        info._replace(extracted=parts[info.id].extracted, problems=[*info.problems, *parts[info.id].problems])
+        for info in infos
+    ]
 
 
 def _thread(context: SaverContext, thread_id: str) -> Program[ThreadInfo | None]:
     outline = yield from context.store.thread(thread_id)
-    infos = yield from _infos(context, [outline] if outline else [])
+    infos = yield from _infos(context, [outline] if outline else [], _info)
     return infos[0] if infos else None
 
 
-def _infos(context: SaverContext, outlines: Sequence[ThreadOutline]) -> Program[list[ThreadInfo]]:
+def _infos(
+    context: SaverContext,
+    outlines: Sequence[ThreadOutline],
+    info: Callable[[ThreadOutline, ThreadCounts], ThreadInfo],
+) -> Program[list[ThreadInfo]]:
     """Complete what a listing found. A thread that was deleted meanwhile is left out."""
     if not outlines:
         return []
     found = yield from context.store.thread_counts([outline.row.thread_id for outline in outlines])
     counts = {each.thread_id: each for each in found}
     there = [outline for outline in outlines if outline.row.thread_id in counts]
-    return [_info(outline, counts[outline.row.thread_id]) for outline in there]
+    return [info(outline, counts[outline.row.thread_id]) for outline in there]
 
 
 def _info(outline: ThreadOutline, counts: ThreadCounts) -> ThreadInfo:
+    expect_counted(counts)
     row = sound_row(outline)
     with located(f"thread {row.thread_id!r}"):
         created, updated = time_of(row.created_at), time_of(outline.updated_at)
@@ -155,6 +165,18 @@ def _info(outline: ThreadOutline, counts: ThreadCounts) -> ThreadInfo:
         extracted={},
         problems=[],
     )
+
+
+def _info_or_problem(outline: ThreadOutline, counts: ThreadCounts) -> ThreadInfo:
+    """One thread of a listing. Where its row is damaged, only what is not of that row, and the problem."""
+    try:
+        return _info(outline, counts)
+    except CorruptDataError as error:
+        created_at, updated_at = (
+            0 if each == NO_NUMBER else each for each in (outline.row.created_at, outline.updated_at)
+        )
+        bare = ThreadOutline(ThreadRow(outline.row.thread_id, created_at), updated_at)
+        return _info(bare, counts._replace(damage=""))._replace(problems=[damaged(error)])
 
 
 def _create(context: SaverContext, thread_id: str, update: ThreadUpdate, tried: list[int]) -> Program[ThreadInfo]:

@@ -6,6 +6,7 @@ again with what is there now.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,7 @@ from threadmark.saver.caches.encoding_cache import Known
 from threadmark.saver.context import SaverContext
 from threadmark.saver.expiry import extend_expiry, first_expiry, is_due
 from threadmark.saver.operations.beginning import add_first, check_keyring
+from threadmark.saver.operations.leasing import last_lease
 from threadmark.saver.operations.pruning import keep_last
 from threadmark.saver.operations.reading import load
 from threadmark.saver.operations.refusals import refusal_error
@@ -37,6 +39,7 @@ from threadmark.saver.operations.writing_again import add_whole, has_more
 from threadmark.saver.proving.batches import rows_of_batch
 from threadmark.saver.proving.checks import checkpoint_row
 from threadmark.saver.storing import Deduplicator, Draft, encode_writes, needed_segments, rows_of_scalars
+from threadmark.saver.thread_arguments import microseconds_of
 from threadmark.store import Added, Change, Outline, WriteRow, now, rank_after
 from threadmark.stored import LITERAL_LIMIT, Stored, before_literal
 from threadmark.thread_store import NO_BEGINNING, Beginning, beginning
@@ -77,7 +80,8 @@ def put(
         check_flag(expect_newest, "expect_newest")
     given = usual_checkpoint(checkpoint, new_versions) or given_checkpoint(checkpoint, new_versions)
     draft = Draft(context.serde, given)
-    return store(context, config, continues, draft, metadata, expect_newest=expect_newest)
+    stored_at = time_in(checkpoint) if context.moves else None
+    return store(context, config, continues, draft, metadata, expect_newest=expect_newest, stored_at=stored_at)
 
 
 def store(
@@ -90,11 +94,12 @@ def store(
     expect_newest: bool,
     replaced_rank: str | None = None,
     about_thread: Mapping[str, Any] | None = None,
+    stored_at: int | None = None,
 ) -> Operation[dict[str, Any]]:
     """Store a draft, as `put` does. Returns the config of the new checkpoint.
 
-    `replaced_rank` is that of the checkpoint whose place it takes. Where it is the first of its thread, the thread's
-    metadata gets the entries `about_thread` in the same transaction.
+    It counts as stored at `stored_at`, by default now. `replaced_rank` is that of the checkpoint whose place it takes.
+    Where it is the first of its thread, the thread's metadata gets the entries `about_thread` in the same transaction.
     """
     # Named tuples are made without their classes, which would call a function in Python for each.
     thread_id, ns, continued, token = continues
@@ -117,7 +122,8 @@ def store(
         if replaced_rank is None and parent and parent_id and draft.id <= parent.rank:
             rank = rank_after(parent.rank, draft.id)
         moment, (epoch, segments) = now(), deduplicator.needs()
-        outline = tuple.__new__(Outline, (thread_id, ns, draft.id, rank, parent_id, moment, metadata.text))
+        created_at = moment if stored_at is None else stored_at
+        outline = tuple.__new__(Outline, (thread_id, ns, draft.id, rank, parent_id, created_at, metadata.text))
         row = checkpoint_row(outline, stored.body, run_id)
         needs = partial(needed_segments, header, stored)
         begins = _beginning(context, config, metadata, thread_id) if epoch is None else NO_BEGINNING
@@ -146,6 +152,16 @@ def store(
                 yield from keep_last(context, where, context.threads.keep_last)
             return where.config()
     raise _kept_changing(where)
+
+
+def time_in(checkpoint: Checkpoint) -> int:
+    """Return when a checkpoint was made, as its `ts` says; now where that is no time, or in the future."""
+    moment = now()
+    try:
+        made = datetime.fromisoformat(checkpoint["ts"])
+    except (KeyError, TypeError, ValueError):
+        return moment
+    return min(moment, microseconds_of(made if made.tzinfo else made.replace(tzinfo=UTC), "ts"))
 
 
 def put_writes(
@@ -345,7 +361,7 @@ def _settled(
     if added.exists:
         added = yield from write(context.store.replace, change)
     if added.refused is not None:
-        lease = yield from read(context.store.lease, change.thread_id)  # only its holder's name is wanted
+        lease = yield from last_lease(context, change.thread_id)
         raise refusal_error(context, change, added.refused, lease)
     if added.too_late:
         raise ThreadDeletedError(

@@ -109,23 +109,20 @@ def proven_batches(thread_id: str, rows: Sequence[WriteRow]) -> list[WriteRow]:
     Raises CorruptDataError if a row is damaged or missing.
     """
     writes: list[WriteRow] = []
-    recorded: list[WriteRow] = []
     listed: dict[_WriteKey, WriteRow] = {}
     for row in rows:
-        has_record = prove_write(thread_id, row)
+        prove_write(thread_id, row)
         if row.idx >= FIRST_RECORD:  # a number, since the row is proven
             ns, checkpoint_id, task_id, *_ = row
             listed.update([((ns, checkpoint_id, task_id, idx), row) for idx in _listed(thread_id, row)])
             continue
         writes.append(row)
-        if has_record:
-            recorded.append(row)
     there = {row[:4] for row in writes}
     for key, row in listed.items():
         if key not in there:
             missing = "row of its writes" if is_pack_index(key[3]) else f"write with index {key[3]}"
             raise CorruptDataError(f"the {missing} is missing", task_location(thread_id, row))
-    for row in recorded:
+    for row in writes:
         if row[:4] not in listed:
             raise CorruptDataError("the record of its batch is missing", write_location(thread_id, row))
     return unpacked(thread_id, writes)

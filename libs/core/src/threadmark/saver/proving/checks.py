@@ -4,12 +4,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from threadmark.compiled import IN_USE
-from threadmark.digests import check_of, row_check
+from threadmark.digests import HOW_TO_SEAL, NOT_SEALED, check_of
 from threadmark.errors import CorruptDataError
 from threadmark.packs import is_pack_index
-from threadmark.sealed import NOT_SEALED
+from threadmark.sealed import OF_ANOTHER_LIFE
 from threadmark.sealed_threads import NOT_OPENED
-from threadmark.sealing import HOW_TO_SEAL
 from threadmark.store import PACK, CheckpointRow, Outline, WriteRow
 
 if TYPE_CHECKING or IN_USE:
@@ -17,11 +16,10 @@ if TYPE_CHECKING or IN_USE:
     from threadmark_speed import packing, putting
 
 RECORDED = 2
-"""Comes first in the check of a write whose batch has a record. A thread's name is no number, so it cannot be one."""
+"""Comes first in the check of a row of a write, and of the record of a batch."""
 
 PACKED = 3
-"""Comes first in the check of a pack (`store.PACK`). Releases that know none refuse a row with this check: to them it
-would be a write to a channel without a name, and those that it holds would be missing."""
+"""Comes first in the check of a pack (`store.PACK`)."""
 
 
 def checkpoint_row(outline: Outline, header: bytes, run_id: str | None) -> CheckpointRow:
@@ -64,9 +62,8 @@ def write_rows(
 
 def rebound_write(source: str, target: str, row: WriteRow) -> WriteRow:
     """Verify a write's row and return it for another thread. Raises CorruptDataError if it is damaged."""
-    if prove_write(source, row):
-        return write_row(target, *row[:-1])
-    return row._replace(check=row_check(target, *row[:-1]))
+    prove_write(source, row)
+    return write_row(target, *row[:-1])
 
 
 def prove_checkpoint(row: CheckpointRow) -> None:
@@ -86,16 +83,10 @@ def is_sound(row: CheckpointRow) -> bool:
     return check == check_of([*outline, header])
 
 
-def prove_write(thread_id: str, row: WriteRow) -> bool:
-    """Raise CorruptDataError where the row is not what was written under its key.
-
-    Returns whether its batch has a record: the first format knew none.
-    """
-    if row.check == check_of([_mark(row.idx), thread_id, *row[:-1]]):
-        return True
-    if row.check == row_check(thread_id, *row[:-1]):
-        return False
-    raise CorruptDataError(f"the pending write's row {_problem(row.check)}", write_location(thread_id, row))
+def prove_write(thread_id: str, row: WriteRow) -> None:
+    """Raise CorruptDataError if the row is not what was written under its key."""
+    if row.check != check_of([_mark(row.idx), thread_id, *row[:-1]]):
+        raise CorruptDataError(f"the pending write's row {_problem(row.check)}", write_location(thread_id, row))
 
 
 def checkpoint_location(outline: Outline) -> str:
@@ -150,4 +141,7 @@ _PROBLEMS = {
     b"": "is sealed: give keyring= (or, where nothing was ever sealed, it is damaged)",
     NOT_OPENED: "is damaged, or sealed with a key that is not on the keyring",
     NOT_SEALED: f"is not sealed: {HOW_TO_SEAL}",
+    OF_ANOTHER_LIFE: (
+        "was stored in another life of the thread, or under a later owner: this row, or the thread's own, was put back"
+    ),
 }

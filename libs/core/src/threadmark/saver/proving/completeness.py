@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator
 
 from threadmark.config import ParsedConfig
 from threadmark.errors import CorruptDataError
+from threadmark.model import Problem
+from threadmark.names import MESSAGES_NS
 from threadmark.program import Program
 from threadmark.saver.context import SaverContext
 from threadmark.saver.paging import Pages
@@ -55,10 +57,18 @@ def prove_absent(context: SaverContext, where: ParsedConfig) -> Program[None]:
         raise CorruptDataError(f"it is not found, and in its namespace {problem}: {_ADVICE}", str(where))
 
 
+def lacking(context: SaverContext, thread_id: str, ns: str | None) -> Program[list[Problem]]:
+    """What a history should have found and cannot: the namespaces that lack checkpoints. Messages are none of these."""
+    counted = yield from context.store.counted_heads(thread_id, ns)
+    recorded = yield from context.store.heads(thread_id, ns)
+    steps = [[head for head in heads if head.ns != MESSAGES_NS] for heads in (recorded, counted)]
+    return [Problem("damaged", location, f"{problem}: {_ADVICE}") for location, problem in _differences(*steps)]
+
+
 def missing(context: SaverContext, thread_id: str | None, ns: str | None) -> Program[list[tuple[str, str]]]:
     """The namespaces (None: of all) that lack checkpoints, as (location, problem)."""
-    recorded = yield from context.store.heads(thread_id, ns)
     counted = yield from context.store.counted_heads(thread_id, ns)
+    recorded = yield from context.store.heads(thread_id, ns)
     return list(_differences(recorded, counted))
 
 

@@ -1,19 +1,13 @@
 """Whether the row of a thread is what was written, and the metadata in it."""
 
-from threadmark.errors import CorruptDataError
 from threadmark.metadata import from_json
 from threadmark.model import Metadata
-from threadmark.thread_store import ThreadOutline, ThreadRow, is_sound_thread
+from threadmark.thread_store import ThreadOutline, ThreadRow, expect_sound_thread
 
 
 def sound_row(outline: ThreadOutline) -> ThreadRow:
     """Return a thread's row. Raises CorruptDataError if it is not what was written."""
-    if not is_sound_thread(outline.row):
-        raise CorruptDataError(
-            "its owner, title, metadata or expiry is not what was written: "
-            "`update_thread` with all four of them writes them anew",
-            f"thread {outline.row.thread_id!r}",
-        )
+    expect_sound_thread(outline.row)
     return outline.row
 
 

@@ -2,6 +2,7 @@
 
 from decimal import Decimal
 from fractions import Fraction
+from math import gcd
 from types import EllipsisType, NotImplementedType
 from typing import Any
 from uuid import UUID, SafeUUID
@@ -36,6 +37,11 @@ def _deconstruct_fraction(value: Fraction) -> tuple[int, int]:
         )
     if max(value.numerator.bit_length(), value.denominator.bit_length()) > LARGEST_FRACTION_BITS:
         raise SerializationError(f"a Fraction of more than {LARGEST_FRACTION_BITS} bits cannot be stored")
+    if value.denominator < 1 or gcd(value.numerator, value.denominator) != 1:
+        raise SerializationError(
+            f"a Fraction whose parts are {value.numerator} and {value.denominator} would come back in lowest terms: "
+            "make it with Fraction(numerator, denominator)"
+        )
     return (value.numerator, value.denominator)
 
 

@@ -15,6 +15,7 @@ from threadmark.saver.context import SaverContext
 from threadmark.saver.loading.decoding import decode_metadata
 from threadmark.saver.loading.loader import CheckpointLoader, missing_headers
 from threadmark.saver.operations.listing import good, loaders, open_headers
+from threadmark.saver.paging import Pages
 from threadmark.saver.proving.batches import proven_batches
 from threadmark.saver.proving.checks import checkpoint_location, header_location
 from threadmark.saver.thread_arguments import time_of
@@ -24,6 +25,8 @@ from threadmark.travel import HistoryEntry, WriteInfo
 _PULLED = re.compile("^~?__pregel_pull, (.+)$", re.DOTALL)
 """The path of a task that LangGraph began because channels had changed. It ends with the node's name; the path of one
 that was sent names none."""
+
+_PAGE = 512
 
 _RESERVED = "__"
 """What names of LangGraph's own begin with, such as `__input__`, which no user's node has."""
@@ -61,12 +64,12 @@ def entries_of(context: SaverContext, thread_id: str, outlines: Sequence[Outline
 
 def _removed(context: SaverContext, outlines: Sequence[Outline]) -> Program[set[Key]]:
     """Which of these, whose rows are not found, are not listed any more either. Of the others the key is damaged."""
-    removed = set()
-    for outline in outlines:
-        same = Scope(outline.thread_id, outline.ns, outline.id)
-        if not (yield from context.store.page(same, None, 1)):
-            removed.add(outline.key)
-    return removed
+    listed: set[Outline] = set()
+    for ns in {outline.ns for outline in outlines}:
+        pages = Pages(Scope(outlines[0].thread_id, ns), _PAGE)
+        while pages.more:
+            listed.update(pages.read((yield from context.store.page(*pages.request))))
+    return {outline.key for outline in outlines if outline not in listed}
 
 
 def steps_of(metadata: Metadata) -> Steps:

@@ -8,6 +8,7 @@ from threadmark.saver.context import SaverContext
 from threadmark.saver.cursors import new_cursor, parts_of_cursor
 from threadmark.saver.operations.parts import given_place
 from threadmark.saver.operations.travel.entries import entries_of
+from threadmark.saver.proving.completeness import lacking
 from threadmark.store import Outline, Scope
 from threadmark.travel import HistoryPage
 
@@ -33,6 +34,8 @@ def history(
         after = outlines[-1] if outlines else None
         if more and after is not None and len(page.entries) >= limit:
             return page._replace(cursor=new_cursor(after.rank, after.ns))
+    if limit > 0:
+        page = page._replace(problems=(yield from read(lacking, context, thread_id, scope.ns)))
     return page
 
 

@@ -23,6 +23,7 @@ from threadmark.saver.operations.travel.comparing import Changes, Place
 from threadmark.saver.operations.travel.needle import Hit, Needle
 from threadmark.saver.paths import channel_text
 from threadmark.saver.proving.checks import checkpoint_location
+from threadmark.saver.proving.completeness import lacking
 from threadmark.serde.steps import NOTHING
 from threadmark.store import Key, Outline, Scope
 from threadmark.travel import Match, MatchPlace, SearchPage
@@ -61,6 +62,8 @@ def search(
             problems += failed
             after = outline
         after, more, work = batch.after, batch.more, work + batch.work
+    if not more:
+        problems += yield from read(lacking, context, thread_id, scope.ns)
     return SearchPage(matches, _cursor(after, ("", ""), 0) if more else None, problems)
 
 

@@ -10,6 +10,7 @@ from threadmark.program import Operation, read
 from threadmark.saver.context import SaverContext
 from threadmark.saver.operations.parts import given_place
 from threadmark.saver.operations.travel.entries import Steps, created, steps_of
+from threadmark.saver.proving.completeness import lacking
 from threadmark.store import Key, Outline, Scope
 from threadmark.travel import Branch, Tree, TreeNode
 
@@ -33,7 +34,8 @@ def tree(context: SaverContext, thread: Config | str) -> Operation[Tree]:
     lines = _lines(found)
     branch_of = {key: number for number, line in enumerate(lines) for key in line}
     nodes = [_node(outline, branch_of[key]) for key, outline in found.items()]
-    return Tree(thread_id, nodes, _branches(found, lines, branch_of))
+    problems = yield from read(lacking, context, thread_id, None)
+    return Tree(thread_id, nodes, _branches(found, lines, branch_of), problems)
 
 
 def _lines(found: Mapping[Key, Outline]) -> list[list[Key]]:

@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+"""Write the asyncio methods of the savers and interfaces, and `SaverProtocol`, from their blocking methods.
+
+You write a blocking method once, by hand. Its asyncio twin, `a` and its name, has the same signature and body, but
+awaits what the blocking one calls; the twins stand at the end of their class, between MARK and END. `SaverProtocol` has
+the signature and the first paragraph of every public method. Run this script after you change a method; `make check`
+runs it with `--check`, which writes nothing and fails where a file is stale.
+"""
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+CORE = Path(__file__).parents[1] / "libs/core/src/threadmark"
+METHODS = ("saver/thread_methods.py", "saver/part_methods.py", "saver/travel_methods.py", "saver/operating_methods.py")
+FOR_PROTOCOL = ("saver/saver.py", *METHODS)
+WITH_TWINS = (
+    *FOR_PROTOCOL,
+    "interfaces/sessions.py",
+    "interfaces/states.py",
+    "interfaces/conversations.py",
+    "replication/saver.py",
+)
+PROTOCOL = "saver/protocol.py"
+
+MARK = "    # Written by scripts/write_twins.py from the methods above: change those, and run it.\n"
+END = "    # The end of what scripts/write_twins.py wrote.\n"
+CALLS = {
+    r"\brun\((?=\s*self\._driver)": "await arun(",
+    r"\bself\._run\(": "await self._arun(",
+    r"\bself\._play\(": "await self._aplay(",
+    r"\bself\._pair\.play\(": "await self._pair.aplay(",
+    r"\bself\._driver\.close\(": "await self._driver.aclose(",
+    r"\bself\._pages\(": "self._apages(",
+}
+"""How a blocking method reaches the database, and how its twin does. A method with none of these has no twin."""
+
+PROTOCOL_TEXT = '''"""`SaverProtocol`: what every saver can do. Written by scripts/write_twins.py."""
+
+{imports}
+
+
+class SaverProtocol(Protocol):
+    """The public interface of `Saver`, which documents each method.
+
+    `threadmark.open`, `threadmark_langgraph.wrap` and the tools accept any object that has it: a `Saver`, one behind a
+    proxy, or a class that you write.
+    """
+
+{methods}
+'''
+
+Method = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def lines_of(text: str, first: int, end: int) -> str:
+    """The lines of a text from `first` up to `end`, which is left out; both count from 1, as those of a node do."""
+    return "".join(text.splitlines(keepends=True)[first - 1 : end - 1])
+
+
+def head_of(text: str, method: Method) -> str:
+    """The decorators and the signature of a method."""
+    first = min([method.lineno, *(each.lineno for each in method.decorator_list)])
+    return lines_of(text, first, method.body[0].lineno)
+
+
+def body_of(text: str, method: Method) -> str:
+    """What a method does, without its docstring."""
+    return lines_of(text, method.body[0].end_lineno + 1, method.end_lineno + 1)  # type: ignore[operator] # parsed
+
+
+def twin_of(text: str, method: Method, names: set[str]) -> str:
+    """The asyncio twin of a method; `names` are those of its class that have a twin."""
+    head, body = head_of(text, method), body_of(text, method)
+    own_calls = {rf"\bself\.{name}\(": f"await self.a{name}(" for name in names}
+    for blocking, awaiting in {**CALLS, **own_calls}.items():
+        body = re.sub(blocking, awaiting, body)
+    if "self._apages(" in body:
+        head = head.replace(f"def {method.name}(", f"def a{method.name}(").replace("-> Iterator[", "-> AsyncIterator[")
+    else:
+        head = head.replace(f"def {method.name}(", f"async def a{method.name}(")
+    return f'{head}        """Like `{method.name}`, for asyncio."""\n{body}'
+
+
+def twins_of(text: str, owner: ast.ClassDef) -> str:
+    """The asyncio twins of a class."""
+    public = [each for each in owner.body if isinstance(each, ast.FunctionDef) and not each.name.startswith("_")]
+    reaching = "|".join(CALLS)
+    reaching += "".join(rf"|\bself\.{each.name}\(" for each in public if re.search(reaching, body_of(text, each)))
+    names = {each.name for each in public if re.search(reaching, body_of(text, each))}
+    return "\n".join(twin_of(text, each, names) for each in public if each.name in names)
+
+
+def with_twins(text: str) -> str:
+    """The text of a module in which each class with MARK and END has the twins of today's methods."""
+    text = re.sub(f"{re.escape(MARK)}.*?{re.escape(END)}", MARK + END, text, flags=re.DOTALL)
+    for owner in reversed([each for each in ast.parse(text).body if isinstance(each, ast.ClassDef)]):
+        lines = text.splitlines(keepends=True)
+        if MARK in lines[owner.lineno :]:
+            place = lines.index(MARK, owner.lineno) + 1
+            text = "".join([*lines[:place], "\n", twins_of(text, owner), "\n", *lines[place:]])
+    return text
+
+
+def belongs_to_protocol(name: str) -> bool:
+    """Whether a member of this name is public, or makes a saver a context manager."""
+    return not name.startswith("_") or re.fullmatch("__a?(enter|exit)__", name) is not None
+
+
+def members() -> Iterator[tuple[str, Method]]:
+    """The public members of Saver, each with the text of its module."""
+    for file in FOR_PROTOCOL:
+        text = (CORE / file).read_text()
+        classes = [each for each in ast.parse(text).body if isinstance(each, ast.ClassDef)]
+        methods = [each for owner in classes for each in owner.body if isinstance(each, Method)]
+        yield from ((text, each) for each in methods if belongs_to_protocol(each.name))
+
+
+def protocol() -> str:
+    """The text of the module of SaverProtocol."""
+    imports = {"Protocol": "from typing import Protocol"}
+    used = set(imports)
+    methods = []
+    for text, method in members():
+        for each in ast.walk(ast.parse(text)):
+            if isinstance(each, ast.ImportFrom):
+                imports |= {alias.name: f"from {each.module} import {alias.name}" for alias in each.names}
+        types = [method.args, *([method.returns] if method.returns else [])]
+        used |= {each.id for part in types for each in ast.walk(part) if isinstance(each, ast.Name)}
+        summary = (ast.get_docstring(method) or "").split("\n\n")[0].replace("\n", "\n        ")
+        head = re.sub("  # noqa: ARG.*", "", head_of(text, method))  # no method here uses its arguments
+        methods.append(head + (f'        """{summary}"""\n' if summary else "        ...\n"))
+    lines = [imports[name] for name in sorted(used & imports.keys())]
+    return PROTOCOL_TEXT.format(imports="\n".join(lines), methods="\n".join(methods))
+
+
+def formatted(text: str, path: Path) -> str:
+    """The text as ruff sorts its imports and formats it."""
+    for command in (["check", "--quiet", "--select", "I", "--fix"], ["format", "--quiet"]):
+        ruff = [str(Path(sys.executable).parent / "ruff"), *command, "--stdin-filename", str(path), "-"]
+        text = subprocess.run(ruff, input=text, capture_output=True, text=True, check=True).stdout
+    return text
+
+
+def main() -> None:
+    """Write what is stale, or with `--check` say what it is."""
+    stale = []
+    for file in (*WITH_TWINS, PROTOCOL):
+        path = CORE / file
+        today = path.read_text()
+        written = formatted(protocol() if file == PROTOCOL else with_twins(today), path)
+        if today != written:
+            stale.append(file)
+            if "--check" not in sys.argv:
+                path.write_text(written)
+    if stale and "--check" in sys.argv:
+        sys.exit(f"run scripts/write_twins.py, for these are not what it writes: {', '.join(stale)}")
+
+
+if __name__ == "__main__":
+    main()

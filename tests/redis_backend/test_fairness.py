@@ -1,0 +1,43 @@
+"""A removal comes to its turn, however many put to the thread without a pause."""
+
+import threading
+
+from redis_backend.processes import RedisProcess
+from threadmark import ThreadmarkError
+from threadmark_conformance.engine import at, checkpoint
+from threadmark_redis import RedisSaver
+
+WRITERS = 4
+REMOVALS = 20
+
+
+def test_removals_come_to_their_turn_beside_writers(server: RedisProcess, prefix: str) -> None:
+    stop = threading.Event()
+    failures: list[ThreadmarkError] = []
+    counts = [0] * WRITERS
+
+    def write(number: int) -> None:
+        with RedisSaver(server.url, prefix=prefix, durability="memory") as saver:
+            config = at("thread", f"writer {number}")
+            try:
+                while not stop.is_set():
+                    config = saver.put(config, checkpoint({"n": counts[number]}), {}, {"n": counts[number] + 1})
+                    counts[number] += 1
+            except ThreadmarkError as error:
+                failures.append(error)
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(WRITERS)]
+    for thread in threads:
+        thread.start()
+    try:
+        with RedisSaver(server.url, prefix=prefix, durability="memory") as saver:
+            while not all(counts):
+                stop.wait(0.01)
+            for _ in range(REMOVALS):
+                saver.prune(["thread"], keep_last=2)
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert failures == []
+    assert sum(counts) > REMOVALS  # the writers were not kept waiting for ever, either

@@ -1,0 +1,157 @@
+"""`reencrypt(plain="seal")`: a database that was stored without a keyring is brought under one in place."""
+
+import copy
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import backends
+import postgres.backends
+import redis_backend.backends
+from threadmark import (
+    Conversations,
+    CorruptDataError,
+    Saver,
+    SessionCheckpoint,
+    SessionMetadata,
+    Sessions,
+    States,
+    ThreadInfo,
+)
+from threadmark.sealing import Keyring
+from threadmark_conformance.crashes import DeathError, Mortal
+from threadmark_conformance.engine import at, checkpoint
+
+KEYRING = Keyring({"key": bytes(range(32))}, "key", digest_secret=bytes(32))
+LONG = "a needle in a text that is long enough for a segment. " * 20
+Opener = Callable[..., Saver]
+BACKENDS = {
+    "memory": backends.memory,
+    "sqlite file": backends.sqlite_file,
+    "postgres": postgres.backends.from_url,
+    "redis": redis_backend.backends.BACKENDS["single"],
+}
+
+
+@pytest.fixture(params=BACKENDS)
+def open_saver(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opener]:
+    with BACKENDS[request.param](tmp_path) as opened, ExitStack() as savers:
+        # The openers of the tests' own backends take every option of a saver; the protocol names the suite's one.
+        with_options: Any = opened
+        yield lambda **options: savers.enter_context(with_options(**options))
+
+
+def fill(saver: Saver) -> None:
+    """Store one of everything."""
+    place: Any = at("graph")
+    for number in range(3):
+        place = saver.put(place, checkpoint({"text": f"{LONG}{number}"}), {"run_id": "r"}, {"text": number})
+        saver.put_writes(place, [("text", f"{LONG}{number}"), ("n", number)], "task")
+    saver.put_writes(place, [("__interrupt__", ["a question"])], "asking")
+    saver.fork(place, {"text": "another way"})
+    saver.put(at("graph", "inner:1"), checkpoint({"text": LONG}), {}, {"text": 1})
+    saver.update_thread("graph", owner="ada", title="a title", metadata={"of": LONG})
+    saver.update_thread("graph", expires=datetime.now(UTC) + timedelta(days=9))
+    saver.put(at("plain"), checkpoint({"n": 1}), {}, {"n": 1})
+    with saver.lease("held", holder="worker") as lease:
+        saver.put(
+            {"configurable": {"thread_id": "held", "lease_token": lease.token}}, checkpoint({"n": 2}), {}, {"n": 1}
+        )
+    States(saver).save("state", {"text": LONG}, {"about": "this state"})
+    Sessions(saver).save(SessionCheckpoint(SessionMetadata(session_id="session", step=1), {"text": LONG}))
+    talks = Conversations(saver)
+    talk = {"thread_id": "talk", "user_id": "ada"}
+    talks.put_messages(talk, [{"id": f"m{number}", "content": f"{LONG}{number}"} for number in range(3)])
+    talks.put_state(talk, {"text": LONG})
+    talks.delete_message(talk, "m1")
+
+
+def everything(saver: Saver) -> Any:
+    """All that a saver answers about what `fill` stored."""
+
+    def info(thread: ThreadInfo | None) -> ThreadInfo:
+        assert thread is not None
+        return thread._replace(bytes=0)  # sealed rows are longer
+
+    names = ["graph", "held", "plain", "session", "state", "talk"]
+    talk = {"thread_id": "talk", "user_id": "ada"}
+    return (
+        [list(saver.list({"configurable": {"thread_id": name}})) for name in names],
+        [info(saver.thread(name)) for name in names],
+        Conversations(saver).get_messages(talk),
+        Conversations(saver).get_state(talk),
+        States(saver).load("state"),
+        Sessions(saver).load("session"),
+        [len(saver.search(name, "needle").matches) for name in names],
+        [info(thread) for thread in saver.threads(sort="id").threads],
+    )
+
+
+def test_a_database_with_one_of_everything_is_sealed_whole(open_saver: Opener) -> None:
+    fill(open_saver())
+    before = everything(open_saver())
+    sealed = open_saver(keyring=KEYRING)
+    with pytest.raises(CorruptDataError, match=r"reencrypt\(plain='seal'\)"):
+        sealed.thread("graph")
+    assert sealed.reencrypt(plain="seal") > 0
+    assert sealed.reencrypt() == 0
+    for reader in (sealed, open_saver(keyring=KEYRING)):
+        assert everything(reader) == before
+        assert reader.verify().problems == []
+    assert open_saver().verify().problems  # nothing is left that opens without the key
+    later = sealed.put(at("graph"), checkpoint({"text": LONG + "later"}), {}, {"text": 9})
+    assert open_saver(keyring=KEYRING).get_tuple(later) is not None
+
+
+def test_killed_at_any_step_it_goes_on_when_it_is_run_again(open_saver: Opener) -> None:
+    fill(open_saver())
+    before = everything(open_saver())
+    deaths = 0
+    for steps in range(1000):
+        dying = copy.copy(open_saver(keyring=KEYRING))
+        mortal = Mortal(dying._driver)
+        dying._driver, mortal.steps_left = mortal, steps
+        try:
+            dying.reencrypt(plain="seal")
+            break
+        except DeathError:
+            deaths += 1
+    assert deaths > 20
+    reader = open_saver(keyring=KEYRING)
+    assert reader.reencrypt() == 0
+    assert everything(reader) == before
+    assert reader.verify().problems == []
+
+
+def test_threads_that_stay_as_they_are_are_named_when_the_others_are_done(open_saver: Opener) -> None:
+    fill(open_saver())
+    gone = Keyring({"gone": bytes(32)}, "gone", digest_secret=bytes(32))
+    for name in ("a lost one", "plainly lost"):
+        open_saver(keyring=gone).put(at(name), checkpoint({"text": LONG}), {}, {"text": 1})
+    sealed = open_saver(keyring=KEYRING)
+    with pytest.raises(
+        CorruptDataError, match=r"2 threads stay as they are: thread 'a lost one'.*; thread 'plainly lo"
+    ):
+        sealed.reencrypt(plain="seal")
+    with pytest.raises(CorruptDataError, match="thread 'a lost one'"):
+        sealed.reencrypt("a lost one", plain="seal")
+    for name in ("graph", "plain", "session", "state", "talk"):
+        assert sealed.verify(name).problems == []
+        assert sealed.reencrypt(name) == 0
+
+
+def test_metadata_that_is_to_be_sealed_from_now_on_is_sealed(open_saver: Opener) -> None:
+    fill(open_saver(keyring=KEYRING, seal_metadata=False))
+    before = everything(open_saver(keyring=KEYRING, seal_metadata=False))
+    sealed = open_saver(keyring=KEYRING)
+    assert sealed.reencrypt() > 0
+    assert sealed.reencrypt() == 0
+    for reader in (sealed, open_saver(keyring=KEYRING)):
+        assert everything(reader) == before
+        assert reader.verify().problems == []
+    opened = open_saver(keyring=KEYRING, seal_metadata=False).verify().problems
+    assert opened  # its metadata is no JSON without the key
