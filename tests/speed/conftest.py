@@ -10,7 +10,6 @@ collect_ignore = (
         "test_both_ways.py",
         "test_given.py",
         "test_packs.py",
-        "test_params.py",
         "test_programs.py",
         "test_putting.py",
         "test_reading.py",

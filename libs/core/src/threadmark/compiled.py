@@ -15,7 +15,7 @@ SWITCH = "THREADMARK_PURE_PYTHON"
 """The variable of the environment that leaves the compiled parts out, set to 1."""
 
 _PACKAGE = "threadmark_speed"
-_CONTRACT = 4
+_CONTRACT = 5
 """What core expects of the compiled modules. Another version of the package may offer something else."""
 
 

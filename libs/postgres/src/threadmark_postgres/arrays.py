@@ -8,17 +8,12 @@ statement says the types of its parameters, so they are sent without one.
 from collections.abc import Callable, Sequence
 from itertools import chain
 from struct import Struct
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import psycopg
 from psycopg.adapt import Dumper
 from psycopg.postgres import types
 from psycopg.pq import Format
-
-from threadmark.compiled import IN_USE
-
-if TYPE_CHECKING or IN_USE:
-    from threadmark_speed import params as compiled
 
 _HEAD = Struct("!iiIii")
 _EMPTY = Struct("!iiI")
@@ -105,8 +100,6 @@ class BatchParams(tuple[Texts | Blobs | Numbers, ...]):
 
 def size_of(params: Sequence[Any]) -> int:
     """About how many bytes are sent, metadata included, which may be as large as any value."""
-    if IN_USE:
-        return compiled.size_of(params)
     size = 0
     for param in params:
         kind = type(param)
@@ -167,8 +160,6 @@ _PACK: dict[type[Any], Callable[[Any], bytes]] = {
 
 def packed(params: Sequence[Any]) -> list[bytes | None]:
     """Return parameters in their binary form, for a connection that has text in UTF-8."""
-    if IN_USE:
-        return compiled.packed(params, _packed)
     return [None if param is None else _packed(param) for param in params]
 
 

@@ -4,20 +4,15 @@ Reading never raises: of a damaged column comes some value, and the row's check 
 with its place.
 """
 
-from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
+from collections.abc import Sequence
+from functools import lru_cache
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from threadmark.compiled import IN_USE
 from threadmark.ids import UUID_BYTES, packed_uuid, uuid_text
 from threadmark.store import FIRST_RECORD, PACK, Change, CheckpointRow, Outline, WriteRow
 from threadmark.text import from_column, to_column
 from threadmark_postgres.arrays import Blobs, ChangeNumbers, Numbers, Texts
-
-if TYPE_CHECKING or IN_USE:
-    from threadmark_speed import columns as compiled
-    from threadmark_speed import params
 
 Columns = tuple[Texts | Blobs | Numbers, ...]
 
@@ -57,8 +52,8 @@ def from_optional(column: str | None) -> str | None:
     return None if column is None else from_column(column)
 
 
-def any_outline(thread_id: str, columns: Sequence[Any]) -> Outline:
-    """Do what `outline` does in Python, whatever the columns hold."""
+def outline(thread_id: str, columns: Sequence[Any]) -> Outline:
+    """A checkpoint's outline from the columns of `sql.expressions.OUTLINE`."""
     ns, checkpoint_id, rank, parent, created_at, metadata = columns
     return Outline(
         thread_id,
@@ -71,19 +66,10 @@ def any_outline(thread_id: str, columns: Sequence[Any]) -> Outline:
     )
 
 
-def any_checkpoint_row(thread_id: str, columns: Sequence[Any]) -> CheckpointRow:
-    """Do what `checkpoint_row` does in Python, whatever the columns hold."""
-    *outline_columns, header, check = columns
-    return CheckpointRow(any_outline(thread_id, outline_columns), header, check, None)
-
-
-outline: Callable[[str, Any], Outline] = partial(compiled.outline, reference=any_outline) if IN_USE else any_outline
-"""Returns a checkpoint's outline from the columns of `sql.expressions.OUTLINE`."""
-
-checkpoint_row: Callable[[str, Any], CheckpointRow] = (
-    partial(compiled.checkpoint_row, reference=any_outline) if IN_USE else any_checkpoint_row
-)
-"""Returns a checkpoint from the columns of `sql.expressions.ROW`."""
+def checkpoint_row(thread_id: str, columns: Sequence[Any]) -> CheckpointRow:
+    """A checkpoint from the columns of `sql.expressions.ROW`."""
+    *of_outline, header, check = columns
+    return CheckpointRow(outline(thread_id, of_outline), header, check, None)
 
 
 def checkpoint_columns(rows: Sequence[CheckpointRow], needs: Sequence[bytes]) -> Columns:
@@ -104,13 +90,8 @@ def checkpoint_columns(rows: Sequence[CheckpointRow], needs: Sequence[bytes]) ->
     )
 
 
-def write_rows(rows: list[tuple[Any, ...]]) -> list[WriteRow]:
-    """Pending writes from the columns of `sql.listing._WRITE`."""
-    return compiled.write_rows(rows, any_write) if IN_USE else [any_write(columns) for columns in rows]
-
-
-def any_write(columns: Sequence[Any]) -> WriteRow:
-    """Do the same in Python for one of them, whatever its columns hold."""
+def write_row(columns: Sequence[Any]) -> WriteRow:
+    """A pending write from the columns of `sql.listing._WRITE`."""
     ns, checkpoint_id, task_id, idx, task_path, channel, value, check = columns
     return WriteRow(
         from_column(ns),
@@ -172,8 +153,6 @@ def checkpoint_alone(change: Change) -> tuple[Any, ...] | None:
     """Return the parameters of `sql.adding_alone.ADD_CHECKPOINT_ALONE`, None where the change is not one checkpoint,
     ranked by its id. Those of its segments are the last two, where it has some.
     """
-    if IN_USE:
-        return params.checkpoint_alone(change, Blobs, run_number)
     if len(change.checkpoints) != 1 or change.writes:
         return None
     ((outline, header, check, run_id),) = change.checkpoints
@@ -200,8 +179,6 @@ def writes_alone(change: Change) -> tuple[Any, ...] | None:
 
     They must be of the checkpoint that the change continues.
     """
-    if IN_USE:
-        return params.writes_alone(change, Blobs, id_column)
     if change.checkpoints or len(change.writes) != _ROWS_ALONE:
         return None
     pack, record = change.writes

@@ -29,7 +29,7 @@ from threadmark_postgres.columns import (
     optional,
     outline,
     run_number,
-    write_rows,
+    write_row,
 )
 from threadmark_postgres.following import FollowingStore
 from threadmark_postgres.replica_store import PostgresReplicaStore
@@ -142,7 +142,7 @@ class PostgresStore(FollowingStore, PostgresReplicaStore, ReplicaStore):
             rows = yield from self._execute(listing.WRITES_OF_THREAD, to_column(thread_id))
         else:
             rows = yield from self._execute(listing.WRITES, to_column(thread_id), *keys_as_arrays(keys))
-        return write_rows(rows)
+        return [write_row(columns) for columns in rows]
 
     def chain(self, thread_id: str, ns: str, checkpoint_id: str | None, limit: int) -> Program[list[CheckpointRow]]:
         """One recursive statement."""

@@ -15,7 +15,6 @@ from libc.string cimport memcpy
 
 from threadmark_speed.checks cimport PACKED, RECORDED, check_of_bytes
 from threadmark_speed.packing cimport Packer
-from threadmark_speed.splicing cimport spliced_header, stored_field
 from threadmark_speed.tuples cimport named_tuple
 
 from threadmark.store import FIRST_RECORD, PACK
@@ -38,12 +37,12 @@ cdef enum:
     LITERAL_LIMIT = 96
     DIGEST = 2  # the place in a `stored.Stored`
     BODY = 3
+    STORED_FIELDS = 4
     OUTLINE_FIELDS = 7  # of `store.Outline`
     ROW_FIELDS = 8  # of `store.WriteRow`
     WRITTEN_FIELDS = 4
     GUESSED = 64  # bytes of a name with its version or value
     PLAIN_TAG = 3  # bytes before a literal
-    SHORT_HEADER = 2048  # bytes: one of a few channels is packed faster than spliced
 
 cdef str plain_tag = "m"
 cdef bytes no_digest = b""
@@ -53,6 +52,16 @@ cdef bytes before_plain = b"\x00\x01m"
 def _refuse():
     """What a packer asks for where it meets anything but builtin types."""
     raise CannotPackError
+
+
+cdef object stored_field(stored, int index):
+    """Return a field of a `stored.Stored` that is bytes."""
+    if not isinstance(stored, tuple) or PyTuple_GET_SIZE(stored) != STORED_FIELDS:
+        raise CannotPackError
+    found = <object>PyTuple_GET_ITEM(stored, index)
+    if type(found) is not bytes:
+        raise CannotPackError
+    return found
 
 
 def pack_header(dict versions not None, dict values not None, bytes plain not None, rest):
@@ -115,13 +124,12 @@ def lay_out(
     bytes plain not None,
     rest,
     bint is_fast,
-    bytes before,
 ):
     """Find what a checkpoint has of its parent, as `storing.inherit_in_python` does.
 
     Where `is_fast`, short numbers and texts among the other values get their stored form, of the class `cls`. What is
     returned last is the header's encoding, None where there are other values still, or where only the reference can
-    tell. `before` is the encoding of the parent, or None.
+    tell.
     """
     cdef bytes packed = None
     values, changed, has_manifests = _inherited(given, reads, new, versions, parent, has_manifests)
@@ -130,10 +138,7 @@ def lay_out(
     if changed:
         return values, changed, has_manifests, None
     try:
-        if before is not None and rest is None and PyBytes_GET_SIZE(before) > SHORT_HEADER:
-            packed = spliced_header(versions, values, plain, parent.versions, parent.values, before)
-        if packed is None:
-            packed = _packed_header(versions, values, plain, rest)
+        packed = _packed_header(versions, values, plain, rest)
     except CannotPackError:
         packed = None
     return values, changed, has_manifests, packed

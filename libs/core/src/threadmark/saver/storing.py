@@ -215,10 +215,7 @@ class Draft:
         if IN_USE:
             # A number or a short text is encoded by the compiled part at once, as this serializer would.
             is_fast = compiled.in_use and type(self._serde) is Serde
-            before = parent.source.data if parent else None
-            values, changed, has_manifests, packed = putting.lay_out(
-                Stored, *drafted, self._plain, self._rest, is_fast, before
-            )
+            values, changed, has_manifests, packed = putting.lay_out(Stored, *drafted, self._plain, self._rest, is_fast)
         else:
             values, changed, has_manifests = inherit_in_python(*drafted)
         if has_manifests:
