@@ -25,6 +25,7 @@ from threadmark_postgres.arrays import BatchParams, Blobs, ChangeNumbers, Number
 from threadmark_postgres.driver import aio
 from threadmark_postgres.driver.batching import MOST, BatchMember, together
 from threadmark_postgres.driver.blocking import _LEADERS, StatementBatcher, _Member
+from threadmark_postgres.sql.judging import OF_ONE
 from threadmark_postgres.steps import Query, Rows
 
 _BLOCKED = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'threadmark_write'::regclass"
@@ -40,6 +41,9 @@ _END_SESSIONS = """
     SELECT pg_terminate_backend(pid) FROM pg_stat_activity
     WHERE datname = current_database() AND application_name = 'threadmark'
 """
+
+ADD = f"ADD WHERE thread_id {OF_ONE}"
+"""Stands for a statement that adds."""
 
 NAMES = [f"thread {number}" for number in range(MOST)]
 
@@ -195,7 +199,7 @@ def test_a_cancelled_task_takes_no_other_with_it(url: str, tables: psycopg.Conne
 
 
 def params_of_change(number: int) -> Query:
-    return Query("ADD", BatchParams((Texts([str(number)]), ChangeNumbers([1]), Numbers([number]))), likely_last=True)
+    return Query(ADD, BatchParams((Texts([str(number)]), ChangeNumbers([1]), Numbers([number]))), likely_last=True)
 
 
 def test_nothing_acknowledged_is_lost_while_sessions_end_under_shared_statements(
@@ -228,7 +232,7 @@ def test_nothing_acknowledged_is_lost_while_sessions_end_under_shared_statements
 
 def first_of(*params: Any) -> Transaction[Any]:
     def program() -> Program[None]:
-        yield Query("ADD", BatchParams(params), likely_last=True)
+        yield Query(ADD, BatchParams(params), likely_last=True)
 
     return Transaction(program, writes=True)
 
@@ -263,7 +267,7 @@ def started(batcher: StatementBatcher, number: int, answers: dict[int, Rows]) ->
 
 
 def waiting(batcher: StatementBatcher) -> int:
-    return len(batcher._waiting.get("ADD", ()))
+    return len(batcher._waiting.get(ADD, ()))
 
 
 def test_threads_that_come_while_others_ask_go_together() -> None:
@@ -327,14 +331,14 @@ def test_a_leader_at_the_end_of_its_stack_answers_all_and_hands_on(others: int) 
             batcher.rows(query)
             members = [_Member(params_of_change(number)) for number in range(others)]
             if others:
-                batcher._leading["ADD"] = _LEADERS
-                batcher._waiting["ADD"] = Told(members)
+                batcher._leading[ADD] = _LEADERS
+                batcher._waiting[ADD] = Told(members)
             with contextlib.suppress(RecursionError):
                 lead_below(frames, batcher)
             going_on = [member.turn.acquire(blocking=False) for member in members].count(True)
             leaders = [member.leads for member in members].count(True)
-            taken = len(members) - len(batcher._waiting.get("ADD", ()))
-            seen.append((taken, going_on, leaders, batcher._leading["ADD"]))
+            taken = len(members) - len(batcher._waiting.get(ADD, ()))
+            seen.append((taken, going_on, leaders, batcher._leading[ADD]))
 
     query = params_of_change(0)
     seen: list[tuple[int, int, int, int]] = []
@@ -388,7 +392,7 @@ def test_when_the_pool_refuses_all_who_waited_get_the_error_and_the_next_call_ma
     assert sorted(refused) == list(range(MOST + 2))
     assert sum(asked) == MOST + 2
     assert len(asked) <= 4
-    assert batcher._leading["ADD"] == 0
+    assert batcher._leading[ADD] == 0
 
 
 def read_committed(url: str) -> str:

@@ -10,6 +10,7 @@ from threadmark.errors import ConfigError, SchemaError
 from threadmark.program import Program
 from threadmark_postgres.schema import in_schema, quoted
 from threadmark_postgres.sql import connections
+from threadmark_postgres.sql.editing import replaced
 from threadmark_postgres.steps import execute
 
 _MOST_PARTITIONS = 4096
@@ -213,8 +214,8 @@ def ddl(schema: str | None = None, *, partitions: int | None = None, since: int 
         statements.append(_MIGRATION_TABLE)
     for migration in MIGRATIONS[since:]:
         statements += _statements(migration, checked_partitions(partitions))
-        record = connections.RECORD_MIGRATION.replace("$1", str(migration.number))
-        statements.append(record.replace("$2", f"'{migration.name}'"))
+        values = ("$1", str(migration.number)), ("$2", f"'{migration.name}'")
+        statements.append(replaced(connections.RECORD_MIGRATION, *values))
     script = ";\n\n".join(_dedented(in_schema(statement, schema)) for statement in ("BEGIN", *statements, "COMMIT"))
     return f"{script};\n"
 

@@ -20,6 +20,7 @@ from threadmark_postgres.arrays import Texts
 from threadmark_postgres.columns import from_optional, optional
 from threadmark_postgres.schema import in_schema
 from threadmark_postgres.sql import threads
+from threadmark_postgres.sql.editing import replaced
 from threadmark_postgres.steps import Rows, execute
 
 ATTEMPTS = 16
@@ -165,9 +166,9 @@ def _behind(scope: ThreadScope, after: ThreadPlace | None) -> Iterator[_Clause]:
         return
     sign, thread = "<" if scope.descending else ">", to_column(after.thread_id)
     if scope.sort == "id":
-        yield threads.THREADS_BEHIND_ID.replace("{sign}", sign), [thread]
+        yield replaced(threads.THREADS_BEHIND_ID, ("{sign}", sign)), [thread]
     else:
-        yield threads.THREADS_BEHIND[scope.sort].replace("{sign}", sign), [after.value, thread]
+        yield replaced(threads.THREADS_BEHIND[scope.sort], ("{sign}", sign)), [after.value, thread]
 
 
 def _containing(text: str) -> str:

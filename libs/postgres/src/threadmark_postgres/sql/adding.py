@@ -1,6 +1,7 @@
 """Adding checkpoints and writes: the statements for any change, and for the changes of several callers at once."""
 
 from threadmark.store import PACK
+from threadmark_postgres.sql.editing import without
 from threadmark_postgres.sql.expressions import MINUTE
 from threadmark_postgres.sql.judging import ADD_MADE_HEADS, JUDGED, MADE_HEADS, OF_ONE
 
@@ -111,7 +112,7 @@ _ADD_CHECKPOINTS = f"""
     )
 }
 """
-ADD_CHECKPOINTS = _ADD_CHECKPOINTS.replace(_TOUCHED, "")
+ADD_CHECKPOINTS = without(_ADD_CHECKPOINTS, _TOUCHED)
 ADD_TOUCHING_CHECKPOINTS = _ADD_CHECKPOINTS
 
 _GIVEN_WRITES = f"""

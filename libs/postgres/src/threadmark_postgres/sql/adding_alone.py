@@ -8,6 +8,7 @@ comes back and nothing was added: the statements of `adding` say why.
 from functools import cache
 
 from threadmark.store import PACK
+from threadmark_postgres.sql.editing import replaced, without
 from threadmark_postgres.sql.expressions import CLOCK, IS_LET_IN, MINUTE
 from threadmark_postgres.sql.judging import LEASE_REFUSAL
 
@@ -139,9 +140,8 @@ ADD_WRITES_ALONE = f"""
 @cache
 def without_segments(statement: str) -> str:
     """Return a statement for one change as one for a change that brings none: it ends with two parameters less."""
-    for segments in (_SEGMENTS_OF_CHECKPOINT, _SEGMENTS_OF_CHECKPOINT_IN_ORDER, _SEGMENTS_OF_WRITES):
-        statement = statement.replace(segments, "")
-    return statement
+    kinds = _SEGMENTS_OF_CHECKPOINT, _SEGMENTS_OF_CHECKPOINT_IN_ORDER, _SEGMENTS_OF_WRITES
+    return without(statement, next((segments for segments in kinds if segments in statement), kinds[0]))
 
 
 @cache
@@ -151,4 +151,4 @@ def without_token(statement: str) -> str:
     Each expression costs the server time in every statement, though most threads never have a lease.
     """
     unleased = f"$3::bigint IS NULL AND (t.lease_ends IS NULL OR t.lease_ends <= {CLOCK})"
-    return statement.replace(_RENEWAL.lstrip(), "NULL::bigint AS renewal").replace(_LEASE_ACCEPTS, unleased)
+    return replaced(statement, (_RENEWAL.lstrip(), "NULL::bigint AS renewal"), (_LEASE_ACCEPTS, unleased))

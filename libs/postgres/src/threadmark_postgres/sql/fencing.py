@@ -8,7 +8,9 @@ import re
 from functools import cache
 
 from threadmark_postgres.sql.adding_alone import ANY_EPOCH, SEEN_EPOCH
+from threadmark_postgres.sql.editing import replaced
 from threadmark_postgres.sql.expressions import CLOCK
+from threadmark_postgres.sql.judging import MAKE
 
 # Whether a change under this term, NULL for any, may be made. Its statement adds to the outbox, too, so it has that
 # table's lock before it looks, and nobody raises the term from then until it is committed (`replication.LOCK_TERM`).
@@ -110,7 +112,8 @@ _MADE = """
         AND (SELECT count(*) FROM given WHERE given.number = judged.number)
             = (SELECT count(*) FROM counted WHERE counted.number = judged.number)"""
 
-_LOCKED, _ADDED, _LAST_SELECT = "    FOR SHARE SKIP LOCKED", "RETURNING rank", ")\n\nSELECT "
+_LOCKED, _LAST_SELECT = "    FOR SHARE SKIP LOCKED", ")\n\nSELECT "
+_BEGINS = "WHERE epoch IS NULL AND", f"WHERE {ALLOWED.format(given='term')} AND epoch IS NULL AND"
 _ENTRY = "$term", "$entry"
 
 
@@ -120,11 +123,11 @@ def alone(statement: str) -> str:
 
     Their parameters follow the others. Its row ends with the entry's position and the one before, NULL where none is.
     """
-    source = "\n    CROSS JOIN added" if _ADDED in statement else ""
-    begin, _, select = statement.rpartition(_LAST_SELECT)
-    begin = begin.replace(_LOCKED, f"        AND {ALLOWED.format(given='$term::bigint')}\n{_LOCKED}")
-    select = select.replace(
-        "expires_at\nFROM held", "expires_at, position, previous\nFROM held\nLEFT JOIN numbered ON true"
+    source = "\n    CROSS JOIN added" if _adds_checkpoint(statement) else ""
+    begin, select = _halves(statement)
+    begin = replaced(begin, (_LOCKED, f"        AND {ALLOWED.format(given='$term::bigint')}\n{_LOCKED}"))
+    select = replaced(
+        select, ("expires_at\nFROM held", "expires_at, position, previous\nFROM held\nLEFT JOIN numbered ON true")
     )
     return _numbered(begin + _RECORDED_ALONE.format(source=source) + select, *_ENTRY)
 
@@ -135,10 +138,15 @@ def following(statement: str) -> str:
 
     Behind the others it has as parameters the term, the position that the change follows, its own, and its epoch.
     """
-    fresh = _FRESH if _ADDED in statement else ""
+    fresh = _FRESH if _adds_checkpoint(statement) else ""
     # With writes, too, this reads what was there before the lock: whether the thread has changes of its own.
-    statement = statement.replace(ANY_EPOCH, SEEN_EPOCH).replace("WITH held AS (", "WITH reached AS (")
-    statement = statement.replace(f"{_LOCKED}\n", _FOLLOWED.format(fresh=fresh))
+    epochs = () if SEEN_EPOCH in statement else ((ANY_EPOCH, SEEN_EPOCH),)
+    statement = replaced(
+        statement,
+        *epochs,
+        ("WITH held AS (", "WITH reached AS ("),
+        (f"{_LOCKED}\n", _FOLLOWED.format(fresh=fresh)),
+    )
     return _numbered(statement, "$term", "$previous", "$position", "$epoch")
 
 
@@ -148,10 +156,13 @@ def recording(statement: str) -> str:
 
     Their parameters follow the others. The entry's position and the one before stand behind `expires_at` in its rows.
     """
-    begin, _, select = _fenced(statement).rpartition(_LAST_SELECT)
-    select = select.replace("renewal, expires_at, ", "renewal, expires_at, position, previous, ")
-    select = select.replace("FROM judged", "FROM judged\nLEFT JOIN recorded USING (number)")
-    return _numbered(begin + _RECORDED.format(made=_MADE if "counted AS (" in begin else "") + select, *_ENTRY)
+    begin, select = _halves(_fenced(statement))
+    select = replaced(
+        select,
+        ("renewal, expires_at, ", "renewal, expires_at, position, previous, "),
+        ("FROM judged", "FROM judged\nLEFT JOIN recorded USING (number)"),
+    )
+    return _numbered(begin + _RECORDED.format(made=_MADE if _adds_checkpoint(statement) else "") + select, *_ENTRY)
 
 
 @cache
@@ -160,24 +171,38 @@ def judging(statement: str) -> str:
     return _numbered(_fenced(statement), *_ENTRY)
 
 
+def _adds_checkpoint(statement: str) -> bool:
+    """Whether it adds a checkpoint, or several, and not what tasks wrote."""
+    adds_checkpoint = "INSERT INTO tm.checkpoint" in statement
+    if adds_checkpoint == ("INSERT INTO tm.write" in statement):
+        raise ValueError(f"this statement adds both checkpoints and writes, or neither: {statement!r}")
+    return adds_checkpoint
+
+
+def _halves(statement: str) -> tuple[str, str]:
+    """Return what stands before the end of the last common table expression, and what is selected in the end."""
+    begin, found, select = statement.rpartition(_LAST_SELECT)
+    if not found:
+        raise ValueError(f"this statement has no {_LAST_SELECT!r}: {statement!r}")
+    return begin, select
+
+
 def _fenced(statement: str) -> str:
     outdated = f"NOT {ALLOWED.format(given='change.term')}"
-    for part, fenced in (
+    begins = (_BEGINS,) if MAKE in statement else ()
+    return replaced(
+        statement,
         ("$9::bigint[]\n", "$9::bigint[], $term::bigint[], $entry::bytea[]\n"),
         ("only_owner, number\n", "only_owner, term, entry, number\n"),
-        ("WHERE epoch IS NULL AND", f"WHERE {ALLOWED.format(given='term')} AND epoch IS NULL AND"),
+        *begins,
         (
             "            WHEN change.only_owner",
             f"            WHEN {outdated} THEN 'term'\n            WHEN change.only_owner",
         ),
-    ):
-        statement = statement.replace(part, fenced)
-    return statement
+    )
 
 
 def _numbered(statement: str, *names: str) -> str:
     """Give these parameters the numbers behind those of the others."""
     last = max(int(number) for number in re.findall(r"\$(\d+)", statement))
-    for number, name in enumerate(names, last + 1):
-        statement = statement.replace(name, f"${number}")
-    return statement
+    return replaced(statement, *((name, f"${number}") for number, name in enumerate(names, last + 1)))

@@ -7,6 +7,7 @@ a statement is made shorter by leaving all of it out (`for_begun`).
 from functools import cache
 
 from threadmark.store import ANYONE
+from threadmark_postgres.sql.editing import replaced, without
 from threadmark_postgres.sql.expressions import CLOCK, GATE_ALONE, GATE_SHARED, IS_LET_IN, MINUTE
 
 # A live thread's epoch.
@@ -76,7 +77,7 @@ _OF_SEVERAL = "= ANY (ARRAY(SELECT thread_id FROM change))"
 _HELD_COLUMNS = "thread_id, epoch, deleted_up_to, owner, expires_at, token, lease_ends, lease_ttl"
 
 # What only a statement has that may begin threads. Of several changes that begin one the first decides whose it is.
-_MAKE = f"""), made AS (
+MAKE = f"""), made AS (
     INSERT INTO tm.thread (thread_id, epoch, live, created_at, token, owner, expires_at, checksum)
     SELECT DISTINCT ON (thread_id) thread_id, now, true, now, 0, owner, expires_at, checksum
     FROM change
@@ -128,7 +129,7 @@ WITH change AS (
     FROM tm.thread
     WHERE thread_id {OF_ONE} AND live AND {IS_LET_IN}
     FOR SHARE SKIP LOCKED
-{_MAKE}), held AS (
+{MAKE}), held AS (
     SELECT {_HELD_COLUMNS}, true AS live
     FROM locked
     {_MADE}UNION ALL
@@ -168,20 +169,19 @@ WITH change AS (
 
 def for_several(statement: str) -> str:
     """Return an adding statement as one for changes to several threads."""
-    return statement.replace(OF_ONE, _OF_SEVERAL)
+    return replaced(statement, (OF_ONE, _OF_SEVERAL))
 
 
 @cache
 def for_begun(statement: str) -> str:
     """Return an adding statement as one that begins no thread: what every put after the first needs costs less."""
-    for part in (_MAKE, _MADE, MADE_HEADS, ADD_MADE_HEADS):
-        statement = statement.replace(part, "")
-    return statement
+    return without(statement, MAKE, _MADE, MADE_HEADS if MADE_HEADS in statement else ADD_MADE_HEADS)
 
 
 # The judgement alone, the greatest rank that is recorded for a namespace, and whether it has one of some checkpoints.
 # The thread is locked by then. OFFSET 0 makes it one look-up in the index for each, as in `listing.ROWS`.
-JUDGE = for_begun(f"""
+JUDGE = without(
+    f"""
 {JUDGED}
 SELECT
     epoch, refused, too_late,
@@ -201,4 +201,7 @@ SELECT
         ) AS c
     )
 FROM judged
-""")
+""",
+    MAKE,
+    _MADE,
+)

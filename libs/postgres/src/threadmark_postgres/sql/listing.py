@@ -2,15 +2,19 @@
 
 from threadmark_postgres.sql.expressions import ALL, NEWEST, NO_CHECKPOINT, OUTLINE, ROW
 
-# A page of outlines: the clauses that a scope asks for are joined by AND.
-PAGE = f"""
-SELECT c.thread_id, {OUTLINE}
+
+def _page(columns: str) -> str:
+    """A page of checkpoints: the clauses that a scope asks for are joined by AND."""
+    return f"""
+SELECT c.thread_id, {columns}
 FROM tm.checkpoint AS c
 WHERE {{clauses}}
 ORDER BY c.rank DESC, c.thread_id DESC, c.ns DESC
 LIMIT $1::bigint
 """
-PAGE_OF_ROWS = PAGE.replace(OUTLINE, ROW)
+
+
+PAGE, PAGE_OF_ROWS = _page(OUTLINE), _page(ROW)
 PAGE_OF_ALL = "true"
 PAGE_OF_THREAD = "c.thread_id = ${}::text"
 PAGE_OF_NAMESPACE = "c.ns = ${}::text"

@@ -25,6 +25,8 @@ PENDING_WRITE = "w.task_id, w.idx, w.task_path, w.channel, w.value, w.checksum"
 
 def of_records(statement: str) -> str:
     """Return a statement on writes as one on the records of batches."""
+    if "threadmark_write" not in statement:
+        raise ValueError(f"this statement is not on writes: {statement!r}")
     return statement.replace("threadmark_write", "threadmark_batch")
 
 

@@ -2,16 +2,20 @@
 
 from threadmark_sqlite.sql.expressions import OF_THREAD, OUTLINE, PENDING_WRITE, ROW, WITH_ID, with_records
 
-# A page of outlines: the clauses that a scope asks for are joined by AND.
-PAGE = f"""
-SELECT t.thread_id, {OUTLINE}
+
+def _page(columns: str) -> str:
+    """A page of checkpoints: the clauses that a scope asks for are joined by AND."""
+    return f"""
+SELECT t.thread_id, {columns}
 FROM threadmark_thread AS t
 CROSS JOIN threadmark_checkpoint AS c ON c.thread = t.thread
 WHERE {{clauses}}
 ORDER BY c.rank DESC, t.thread_id DESC, c.ns DESC
 LIMIT ?
 """
-PAGE_OF_ROWS = PAGE.replace(OUTLINE, ROW)
+
+
+PAGE, PAGE_OF_ROWS = _page(OUTLINE), _page(ROW)
 PAGE_ALL = "TRUE"
 PAGE_OF_THREAD = "t.thread_id = ?"
 PAGE_OF_OWNER = "t.owner = ?"
