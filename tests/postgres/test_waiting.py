@@ -19,6 +19,7 @@ from threadmark_postgres.driver.aio import StatementBatcher
 from threadmark_postgres.driver.exchange import exchange
 from threadmark_postgres.driver.loop_pool import LoopPool
 from threadmark_postgres.driver.waiting import answered
+from threadmark_postgres.sql.judging import OF_ONE
 from threadmark_postgres.steps import Query, Rows
 
 _LARGE = 30_000_000
@@ -117,7 +118,7 @@ def test_who_waits_in_vain_for_a_connection_takes_none_from_the_others(url: str)
 
 def change(number: int) -> Query:
     params = BatchParams((Texts([str(number)]), ChangeNumbers([1]), Numbers([number])))
-    return Query("ADD", params, likely_last=True)
+    return Query(f"ADD WHERE thread_id {OF_ONE}", params, likely_last=True)
 
 
 @pytest.mark.parametrize(
