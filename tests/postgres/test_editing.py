@@ -31,10 +31,7 @@ def test_what_is_replaced_must_be_there() -> None:
         (adding_alone.without_token, ALONE),
     ],
 )
-def test_a_statement_that_was_edited_already_is_refused(
-    edited: Callable[[str], str], statements: tuple[str, ...]
-) -> None:
-    """It has not the texts any more, as one that was written anew would not."""
+def test_a_statement_without_the_texts_is_refused(edited: Callable[[str], str], statements: tuple[str, ...]) -> None:
     for statement in statements:
         assert edited(statement) != statement
         with pytest.raises(ValueError, match="statement"):

@@ -180,7 +180,7 @@ def _adds_checkpoint(statement: str) -> bool:
 
 
 def _halves(statement: str) -> tuple[str, str]:
-    """Return what stands before the end of the last common table expression, and what is selected in the end."""
+    """Split a statement into its common table expressions and its final select list."""
     begin, found, select = statement.rpartition(_LAST_SELECT)
     if not found:
         raise ValueError(f"this statement has no {_LAST_SELECT!r}: {statement!r}")
