@@ -20,7 +20,7 @@ from typing import Any
 
 import threadmark
 from threadmark.metadata import to_json
-from threadmark.thread_store import ThreadPlace, ThreadRow, thread_row
+from threadmark.store.threads import ThreadPlace, ThreadRow, thread_row
 from threadmark_postgres import PostgresSaver
 from threadmark_sqlite import SqliteSaver
 
@@ -202,7 +202,7 @@ def _median(call: Callable[[], object]) -> float:
 
 
 def _print_plans(saver: threadmark.Saver, name: str, options: dict[str, Any], explain: Explain) -> None:
-    from threadmark.saver.thread_arguments import given_query
+    from threadmark.saver.arguments import given_query
 
     cursor, offset = options.pop("cursor", None), options.pop("offset", 0)
     after = ThreadPlace(_START, "") if cursor else None

@@ -15,12 +15,12 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import cast
 
-from threadmark.replica_store import ReplicaStore
 from threadmark.replication.model import Reconciled
 from threadmark.replication.playing import play_exchange
 from threadmark.replication.reconciling import reconcile
 from threadmark.replication.steps import Side
 from threadmark.saver import Saver
+from threadmark.store.replica import ReplicaStore
 from threadmark_conformance.engine import at, checkpoint
 from threadmark_postgres import PostgresSaver
 from threadmark_sqlite import SqliteSaver

@@ -14,9 +14,9 @@ from collections.abc import Callable, Sequence
 
 import msgpack
 
-from threadmark.rope import Source, deduplicate, join, keys_in, layout, unpack
-from threadmark.rope.match import Budget, Gap, matches
-from threadmark.stored import shrink
+from threadmark.format.rope import Source, deduplicate, join, keys_in, layout, unpack
+from threadmark.format.rope.match import Budget, Gap, matches
+from threadmark.format.stored import shrink
 
 SEGMENT_ROW = 60
 VALUE_ROW = 30

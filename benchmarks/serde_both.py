@@ -15,7 +15,7 @@ from serde.hierarchies import Maker
 from serde_exact import nested
 from serde_fuzz import damaged
 from speed.both import Both
-from threadmark.compiled import IN_USE
+from threadmark.runtime.compiled import IN_USE
 
 _ROUND = 1000
 """How many values are stored by the same two serializers."""

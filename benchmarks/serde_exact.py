@@ -17,8 +17,8 @@ from serde import specimens as s
 from serde.catalogue import EXACT, REFUSED
 from serde.hierarchies import Maker, differences
 from serde.sameness import same
-from threadmark.compiled import IN_USE
 from threadmark.errors import SerializationError
+from threadmark.runtime.compiled import IN_USE
 from threadmark.serde import Serde, compiled, wire
 
 MAKERS = [make for kinds in EXACT.values() for make in kinds.values()]

@@ -20,7 +20,7 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from pydantic import BaseModel
 
-from threadmark import compiled
+from threadmark.runtime import compiled
 from threadmark.serde import Serde
 
 ROUNDS = 40

@@ -7,7 +7,7 @@ they are stored. The long form leaves out nothing either time. How the first run
 
 import os
 
-from threadmark import compiled
+from threadmark.runtime import compiled
 
 ALL = os.environ.get("THREADMARK_TESTS") == "all"
 

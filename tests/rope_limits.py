@@ -2,8 +2,8 @@
 
 from collections.abc import Collection, Mapping
 
-from threadmark.rope import Deduplicated, Slice, pack, segment_keys, unpack
-from threadmark.rope.packed import join, layout
+from threadmark.format.rope import Deduplicated, Slice, pack, segment_keys, unpack
+from threadmark.format.rope.packed import join, layout
 
 MOST_SEGMENTS = 48
 MOST_PARTS = 512

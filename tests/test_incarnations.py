@@ -14,12 +14,12 @@ import postgres.backends
 import redis_backend.backends
 from redis_backend import cluster, processes
 from threadmark import Conversations, CorruptDataError, Saver, ThreadmarkError
-from threadmark.incarnations import Incarnation, KnownIncarnations
-from threadmark.memory.driver import MemoryDriver
-from threadmark.program import Program, Transaction
-from threadmark.sealing import Keyring
-from threadmark.store import ANYONE, Change, Scope, Store
-from threadmark.thread_store import ThreadOutline, ThreadRow
+from threadmark.format.incarnations import Incarnation, KnownIncarnations
+from threadmark.memory.saver import MemoryDriver
+from threadmark.runtime.program import Program, Transaction
+from threadmark.store.contract import ANYONE, Change, Scope, Store
+from threadmark.store.sealing import Keyring
+from threadmark.store.threads import ThreadOutline, ThreadRow
 from threadmark_conformance import Opener
 from threadmark_conformance.engine import at, checkpoint
 from threadmark_postgres import PostgresSaver

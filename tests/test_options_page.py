@@ -10,7 +10,7 @@ import pytest
 
 from threadmark import Keyring, MemoryCache, MemorySaver, Saver, cached, replicated
 from threadmark.saver import SaverOptions
-from threadmark.sealed import SealedStore
+from threadmark.store.sealed import SealedStore
 from threadmark_postgres import PostgresSaver
 from threadmark_postgres.driver.settings import TCP_DEFAULTS
 from threadmark_redis import RedisCache, RedisSaver

@@ -11,7 +11,7 @@ import pytest
 from langgraph.checkpoint.base import BaseCheckpointSaver, Checkpoint, empty_checkpoint
 
 import threadmark
-from threadmark.compiled import IN_USE
+from threadmark.runtime.compiled import IN_USE
 from threadmark_langgraph import InMemorySaver, SqliteSaver
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -21,8 +21,8 @@ MOST = 25
 COMPILED = {f"threadmark/rope/{name}.py" for name in ("deduplicating", "match", "packed")} | {
     "threadmark/ids.py",
     "threadmark/metadata.py",
-    "threadmark/program.py",
-    "threadmark/text.py",
+    "threadmark/runtime/program.py",
+    "threadmark/names.py",
     "threadmark_sqlite/adding.py",
     "threadmark_sqlite/columns.py",
     "threadmark_sqlite/driver/database_files.py",

@@ -11,11 +11,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from threadmark.digests import segment_key
-from threadmark.memory.driver import MemoryDriver
+from threadmark.format.digests import segment_key
+from threadmark.memory.saver import MemoryDriver
 from threadmark.memory.store import MemoryStore
-from threadmark.program import Driver, Program, Transaction
-from threadmark.store import (
+from threadmark.runtime.program import Driver, Program, Transaction
+from threadmark.store.contract import (
     ANYONE,
     TOMBSTONE_MICROSECONDS,
     Added,
@@ -28,7 +28,7 @@ from threadmark.store import (
     Store,
     WriteRow,
 )
-from threadmark.thread_store import (
+from threadmark.store.threads import (
     LeaseRow,
     ThreadOutline,
     ThreadPlace,

@@ -9,10 +9,10 @@ import pytest
 from caching.held import PATIENCE, Held, InMemory, chat, expected, put, state, stored_segments
 from threadmark import CachedSaver, CorruptDataError, Keyring, MemoryCache, MemorySaver, Saver, cached
 from threadmark.caching import Filling, Wanted
-from threadmark.caching.access import Access
-from threadmark.caching.places import Places
+from threadmark.caching.cache import Places
+from threadmark.caching.exchanges import Access
+from threadmark.format.stored import shrink
 from threadmark.memory.store import MemoryStore
-from threadmark.stored import shrink
 from threadmark_conformance.engine import at, checkpoint
 
 

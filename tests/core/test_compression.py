@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from threadmark import stored
 from threadmark.errors import CorruptDataError, MissingDependencyError
-from threadmark.stored import SMALLEST, expand, shrink
+from threadmark.format import stored
+from threadmark.format.stored import SMALLEST, expand, shrink
 
 TEXT = b"A sentence that comes again and again. " * 100
 

@@ -7,10 +7,10 @@ import pytest
 
 from going_on import over_all_threads, refused, with_one_thread
 from threadmark import MemorySaver, Saver
-from threadmark.header import HEADER_TAG
-from threadmark.program import Transaction
-from threadmark.saver.proving.checks import checkpoint_row
-from threadmark.store import Scope, Store
+from threadmark.format.header import HEADER_TAG
+from threadmark.runtime.program import Transaction
+from threadmark.saver.proving import checkpoint_row
+from threadmark.store.contract import Scope, Store
 from threadmark_conformance.engine import at, checkpoint
 
 PLAIN = msgpack.packb({"v": 4, "ts": "2026-11-20T00:00:00+00:00"})

@@ -13,11 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from threadmark import Change, Shown
-from threadmark.saver.operations.travel.aligning import aligned
-from threadmark.saver.operations.travel.comparing import Changes, Place
-from threadmark.saver.operations.travel.text_edits import text_edits
 from threadmark.serde import Serde
 from threadmark.serde.exact import exactly_equal
+from threadmark.travel.aligning import aligned, text_edits
+from threadmark.travel.diffing import Changes, Place
 
 LIMIT = 10_000
 

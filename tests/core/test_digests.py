@@ -7,7 +7,7 @@ import msgpack
 from hypothesis import given
 from hypothesis import strategies as st
 
-from threadmark.digests import PIECE, VALUE_DIGEST_SIZE, Proof, pack_plain, proof
+from threadmark.format.digests import PIECE, VALUE_DIGEST_SIZE, Proof, pack_plain, proof
 
 SOME = bytes(range(251)) * (3 * PIECE // 251 + 1)
 LENGTHS = st.sampled_from([0, 1, PIECE - 1, PIECE, PIECE + 1, 2 * PIECE, 3 * PIECE])

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from threadmark.config import config_metadata
-from threadmark.digests import Proof, proof
+from threadmark.format.digests import Proof, proof
+from threadmark.format.rope import Deduplicated, Source, deduplicate
 from threadmark.memory import MemorySaver
 from threadmark.metadata import checked, merged
 from threadmark.model import Checkpoint
-from threadmark.rope import Deduplicated, Source, deduplicate
 from threadmark.saver import storing
 
 CONFIG = {"configurable": {"thread_id": "1", "checkpoint_ns": ""}}

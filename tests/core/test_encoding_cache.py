@@ -6,15 +6,15 @@ import threading
 import pytest
 
 from signals.strikes import Interruptions, Step
-from threadmark.digests import proof
 from threadmark.errors import CorruptDataError
-from threadmark.header import Header
-from threadmark.rope import Source, deduplicate
-from threadmark.saver.caches.encoding_cache import EncodingCache, Known
-from threadmark.saver.loading import loader
-from threadmark.saver.proving.checks import checkpoint_row, prove_checkpoint
-from threadmark.store import CheckpointRow, Outline
-from threadmark.stored import Stored
+from threadmark.format.digests import proof
+from threadmark.format.header import Header
+from threadmark.format.rope import Source, deduplicate
+from threadmark.format.stored import Stored
+from threadmark.saver import loading
+from threadmark.saver.caches import EncodingCache, Known
+from threadmark.saver.proving import checkpoint_row, prove_checkpoint
+from threadmark.store.contract import CheckpointRow, Outline
 
 _HEADER = Header({}, {}, b"", None)
 
@@ -179,17 +179,17 @@ def test_a_row_that_was_proven_is_proven_by_comparison_and_another_one_by_its_ch
         proven.append(row)
         prove_checkpoint(row)
 
-    monkeypatch.setattr(loader, "prove_checkpoint", noted)
+    monkeypatch.setattr(loading, "prove_checkpoint", noted)
     body = Stored("h1", _HEADER.to_bytes(), b"").body
     row = checkpoint_row(Outline("thread", "", "id", "rank", None, 1, "{}"), body, "run")
     encoding_cache = EncodingCache(10_000)
     remembered = Known(1, "rank", _HEADER, Source(_HEADER.to_bytes()), body, False, row)
     encoding_cache.see_checkpoint("thread", "", "id", remembered)
-    found = loader.remembered(row._replace(run_id=None), (), encoding_cache, 1)
+    found = loading.remembered(row._replace(run_id=None), (), encoding_cache, 1)
     assert found is not None
     assert found.header is _HEADER
     assert not proven
-    assert loader.remembered(row, (), encoding_cache, 2) is None
+    assert loading.remembered(row, (), encoding_cache, 2) is None
     for changed in (
         row._replace(check=bytes(12)),
         row._replace(outline=row.outline._replace(metadata='{"a":1}')),
@@ -198,9 +198,9 @@ def test_a_row_that_was_proven_is_proven_by_comparison_and_another_one_by_its_ch
         row._replace(outline=row.outline._replace(created_at=1.0)),  # type: ignore[arg-type]  # of a damaged file
         row._replace(header=body + b"\0"),
     ):
-        assert loader.remembered(changed, (), encoding_cache) is None
+        assert loading.remembered(changed, (), encoding_cache) is None
         with pytest.raises(CorruptDataError, match="is not what was written"):
-            loader.CheckpointLoader(changed, (), encoding_cache)
+            loading.CheckpointLoader(changed, (), encoding_cache)
     assert len(proven) == 6
 
 

@@ -8,11 +8,11 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from threadmark.digests import proof, segment_key
 from threadmark.errors import CorruptDataError
+from threadmark.format.digests import proof, segment_key
+from threadmark.format.rope import MOST_REPEATED, Slice, Source, deduplicate, pack
+from threadmark.format.stored import EXPANSION_BYTES, MOST_COMPRESSED, Allowance, Stored, expand, shrink
 from threadmark.memory import MemorySaver
-from threadmark.rope import MOST_REPEATED, Slice, Source, deduplicate, pack
-from threadmark.stored import EXPANSION_BYTES, MOST_COMPRESSED, Allowance, Stored, expand, shrink
 
 NOTHING = 0
 

@@ -143,7 +143,7 @@ _LOCKS = (
 # Each lock in turn is held by another thread while the process forks.
 from threadmark import ids, new_id
 from threadmark.serde import registry
-from threadmark.workers import Workers
+from threadmark.runtime.workers import Workers
 saver, workers = MemorySaver(), Workers(1, "test")
 workers.run(lambda: None)
 class Mine:

@@ -11,8 +11,8 @@ import pytest
 import threadmark
 from signals.strikes import Interruptions, Step
 from threadmark import ConfigError, MemorySaver, Saver
-from threadmark.saver.loading import gc_pause
-from threadmark.saver.loading.gc_pause import with_gc_paused
+from threadmark.saver import decoding
+from threadmark.saver.decoding import with_gc_paused
 from threadmark.serde import Serde
 
 _THREAD: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
@@ -109,7 +109,7 @@ def test_an_interrupt_at_any_instruction_leaves_the_collector_on() -> None:
         interruptions.during(lambda: with_gc_paused(lambda given: [given], None), step)
         reached = step.reached
         assert gc.isenabled()
-        assert not gc_pause._paused
+        assert not decoding._paused
     assert interruptions.raised > 3
 
 

@@ -21,7 +21,7 @@ from threadmark import (
     TransientStoreError,
 )
 from threadmark.interfaces import Interface
-from threadmark.program import Transaction
+from threadmark.runtime.program import Transaction
 from threadmark_langgraph import InMemorySaver
 
 KINDS = [kind for kind in vars(threadmark).values() if isinstance(kind, type) and issubclass(kind, Interface)]
@@ -92,7 +92,7 @@ def test_a_ping_of_a_closed_saver() -> None:
 
 
 def test_compression_needs_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("threadmark.stored._INSTALLED", False)
+    monkeypatch.setattr("threadmark.format.stored._INSTALLED", False)
     with MemorySaver() as saver:
         with pytest.raises(MissingDependencyError, match=r"threadmark\[zstd\]"):
             CleanedStates(saver)

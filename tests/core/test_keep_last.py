@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from threadmark import Checkpoint, MemorySaver, new_id
-from threadmark.program import Transaction
-from threadmark.versions import Version
+from threadmark.ids import Version
+from threadmark.runtime.program import Transaction
 
 _LONG = "so much that it is a segment of its own. " * 30
 

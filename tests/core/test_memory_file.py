@@ -29,9 +29,9 @@ from threadmark import (
     StoreError,
     TransientStoreError,
 )
-from threadmark.memory.kept import KeptDriver
 from threadmark.memory.store import MemoryStore
 from threadmark.memory.tables import Tables
+from threadmark.persistent.kept_memory import KeptDriver
 from threadmark_conformance import CASES, Case, Opener, run_case
 from threadmark_conformance.engine import at, checkpoint
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from threadmark.errors import ConfigError, CorruptDataError, SerializationError
 from threadmark.metadata import certain_fragments, checked_filter, from_json, matches, merged, run_id_in, to_json
-from threadmark.text import from_column, to_column
+from threadmark.names import from_column, to_column
 
 TEXT = st.text() | st.text(st.characters(codec=None, exclude_categories=[])) | st.just("\ud83d\ude00")
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | TEXT

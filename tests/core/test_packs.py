@@ -2,13 +2,12 @@
 
 import pytest
 
-from threadmark.digests import check_of
 from threadmark.errors import CorruptDataError
-from threadmark.packs import unpack_writes
-from threadmark.saver.proving.batches import rows_of_batch
-from threadmark.saver.proving.checks import PACKED, RECORDED, write_row
-from threadmark.saver.proving.writes import proven_writes
-from threadmark.store import PACK
+from threadmark.format.digests import check_of
+from threadmark.format.packs import unpack_writes
+from threadmark.saver.batches import proven_writes, rows_of_batch
+from threadmark.saver.proving import PACKED, RECORDED, write_row
+from threadmark.store.contract import PACK
 
 
 def test_the_check_of_a_pack_is_none_of_another_row() -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from threadmark.store import rank_after
+from threadmark.store.contract import rank_after
 from threadmark_conformance.engine import early_id
 
 IDS = st.one_of(st.integers(0, 1 << 20).map(early_id), st.text(max_size=5), st.text("ab\x02.01f", max_size=8))

@@ -15,7 +15,7 @@ import pytest
 
 from threadmark import ConfigError, MemorySaver, Retention, RetentionReport, StoreError
 from threadmark.ids import new_id, time_of_id
-from threadmark.store import now
+from threadmark.store.contract import now
 from threadmark_sqlite import SqliteSaver
 
 SOON = timedelta(milliseconds=1)

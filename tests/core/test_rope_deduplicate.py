@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rope_limits import MOST_SEGMENTS, check_limits
-from threadmark.rope import (
+from threadmark.format.rope import (
     Deduplicated,
     Slice,
     Source,

@@ -5,7 +5,7 @@ import random
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from threadmark.rope.match import Budget, Gap, Match, abreast, matches
+from threadmark.format.rope.match import Budget, Gap, Match, abreast, matches
 
 AMPLE = 1 << 30
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from threadmark.digests import KEY_SIZE, segment_key
 from threadmark.errors import CorruptDataError
-from threadmark.rope import Manifest, Slice, join, layout, pack, segment_keys, unpack
+from threadmark.format.digests import KEY_SIZE, segment_key
+from threadmark.format.rope import Manifest, Slice, join, layout, pack, segment_keys, unpack
 
 SEGMENTS = {segment_key(bytes([n]) * n): bytes([n]) * n for n in (1, 20, 130, 255)}
 ONE, TWENTY, MANY, MOST = (Slice(key, len(segment), 0, len(segment)) for key, segment in SEGMENTS.items())

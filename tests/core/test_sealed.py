@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from threadmark import ConfigError, CorruptDataError, MemorySaver, Saver, ThreadmarkError, new_id
-from threadmark.memory.driver import MemoryDriver
+from threadmark.memory.saver import MemoryDriver
 from threadmark.memory.store import MemoryStore
-from threadmark.program import Program
-from threadmark.sealing import Keyring
+from threadmark.runtime.program import Program
+from threadmark.store.sealing import Keyring
 from threadmark_sqlite import SqliteSaver
 
 OLD, NEW, SECRET = os.urandom(32), os.urandom(32), os.urandom(32)

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 import threadmark
 from threadmark import ConfigError, Keyring, Saver, Shown
-from threadmark.memory.driver import MemoryDriver
+from threadmark.format.rope import deduplicate
+from threadmark.format.rope.reuse import Source
+from threadmark.format.stored import Stored
+from threadmark.memory.saver import MemoryDriver
 from threadmark.memory.store import MemoryStore
-from threadmark.rope import deduplicate
-from threadmark.rope.reuse import Source
-from threadmark.saver.operations.travel import candidates, searching
-from threadmark.saver.operations.travel.needle import Hit, Needle, fresh
 from threadmark.serde import Serde
-from threadmark.stored import Stored
+from threadmark.travel import candidates, searching
+from threadmark.travel.candidates import Hit, Needle, fresh
 from threadmark_conformance.engine import checkpoint
 
 

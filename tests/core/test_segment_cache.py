@@ -6,15 +6,16 @@ from typing import Any
 
 import pytest
 
-from threadmark import CheckpointTuple, CorruptDataError, MemorySaver, digests
-from threadmark.digests import proof, segment_key
+from threadmark import CheckpointTuple, CorruptDataError, MemorySaver
+from threadmark.format import digests
+from threadmark.format.digests import proof, segment_key
+from threadmark.format.rope import Slice, pack
+from threadmark.format.stored import Stored
 from threadmark.memory.tables import Thread
-from threadmark.program import Program
-from threadmark.rope import Slice, pack
-from threadmark.saver.caches.segment_cache import SegmentCache
+from threadmark.runtime.program import Program
+from threadmark.saver.caches import SegmentCache
 from threadmark.saver.operations import listing
-from threadmark.store import CheckpointRow, Key
-from threadmark.stored import Stored
+from threadmark.store.contract import CheckpointRow, Key
 from threadmark_conformance.engine import checkpoint
 
 CONFIG: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}

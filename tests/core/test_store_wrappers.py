@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from threadmark.deferred import StoreCall, deferred_store
-from threadmark.forwarding import ForwardingStore
 from threadmark.memory.store import MemoryStore
-from threadmark.owned import OwnedStore
-from threadmark.replica_store import ReplicaStore
 from threadmark.replication.side_store import _ActiveStore, _ShownStore, _StandbyStore
-from threadmark.sealed import SealedStore
-from threadmark.sealed_threads import SealedThreadStore
-from threadmark.store import Store
-from threadmark.thread_store import ThreadStore
+from threadmark.store.contract import Store
+from threadmark.store.deferred import StoreCall, deferred_store
+from threadmark.store.forwarding import ForwardingStore
+from threadmark.store.owned import OwnedStore
+from threadmark.store.replica import ReplicaStore
+from threadmark.store.sealed import SealedStore
+from threadmark.store.sealed_threads import SealedThreadStore
+from threadmark.store.threads import ThreadStore
 
 PROTOCOLS = (ThreadStore, Store, ReplicaStore)
 FOR_REPLICATION = {name for name in vars(ReplicaStore) if inspect.isfunction(getattr(ReplicaStore, name))}

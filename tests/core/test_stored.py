@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from serde.packers import in_python
-from threadmark.digests import proof, row_check
 from threadmark.errors import ConfigError, CorruptDataError, SerializationError
-from threadmark.header import Header, joined_fields, split_fields
+from threadmark.format.digests import proof, row_check
+from threadmark.format.header import Header, joined_fields, split_fields
+from threadmark.format.rope import deduplicate
+from threadmark.format.stored import LITERAL_LIMIT, Encoded, Stored
 from threadmark.memory import MemorySaver
-from threadmark.rope import deduplicate
 from threadmark.saver.storing import encode
 from threadmark.serde import Serde
-from threadmark.stored import LITERAL_LIMIT, Encoded, Stored
 
 TAGS = st.text(max_size=20)
 LITERALS = st.binary(max_size=LITERAL_LIMIT)

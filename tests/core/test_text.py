@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from threadmark.text import from_column, to_column
+from threadmark.names import from_column, to_column
 
 ANY_TEXT = st.text(st.characters(codec=None, categories=None) | st.sampled_from("\x00\x01\x02\ud7ff\ud800\udfff\ue000"))
 

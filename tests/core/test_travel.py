@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from threadmark import CheckpointNotFoundError, ConfigError, Conversations, CorruptDataError, MemorySaver, new_id
-from threadmark.program import Transaction
-from threadmark.saver.cursors import new_cursor
-from threadmark.saver.operations.travel.entries import entries_of
-from threadmark.saver.proving.checks import checkpoint_row
-from threadmark.store import Scope, Store
+from threadmark.runtime.program import Transaction
+from threadmark.saver.paging import new_cursor
+from threadmark.saver.proving import checkpoint_row
+from threadmark.store.contract import Scope, Store
+from threadmark.travel.history import entries_of
 from threadmark_conformance.engine import at, checkpoint, early_id
 
 LONG = "what stands in a segment of its own. " * 20

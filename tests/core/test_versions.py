@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from threadmark.errors import ConfigError
-from threadmark.versions import next_version
+from threadmark.ids import next_version
 
 
 @given(st.integers(0, 1 << 60))

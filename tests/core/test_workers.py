@@ -10,7 +10,7 @@ import pytest
 from patience import wait_until
 from signals.strikes import Interruptions, Step
 from threadmark import ClosedError
-from threadmark.workers import Answer, Workers, in_spite_of_cancelling, run_on_loop
+from threadmark.runtime.workers import Answer, Workers, in_spite_of_cancelling, run_on_loop
 
 
 def every_step(call: Callable[[], object], look: Callable[[], None]) -> None:

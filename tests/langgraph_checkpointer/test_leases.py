@@ -11,8 +11,8 @@ from langgraph.types import Command, interrupt
 
 from threadmark import Lease, LeaseLostError, MemorySaver, ThreadBusyError, ThreadNotFoundError
 from threadmark.memory.store import MemoryStore
-from threadmark.program import Program
-from threadmark.store import Added, Change
+from threadmark.runtime.program import Program
+from threadmark.store.contract import Added, Change
 from threadmark_langgraph import Checkpointer, InMemorySaver, SqliteSaver
 
 Durability = Literal["sync", "async", "exit"]

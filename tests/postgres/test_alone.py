@@ -11,9 +11,9 @@ from postgres.steps import APIS, step, thread
 from postgres.test_leases import MINUTE, commit, lease, play
 from postgres.test_order import change_of, checkpoint
 from threadmark import Saver
-from threadmark.program import Program
-from threadmark.store import ANYONE, FIRST_RECORD, PACK, Added, Change, CheckpointRow, WriteRow, was_added
-from threadmark.thread_store import beginning
+from threadmark.runtime.program import Program
+from threadmark.store.contract import ANYONE, FIRST_RECORD, PACK, Added, Change, CheckpointRow, WriteRow, was_added
+from threadmark.store.threads import beginning
 from threadmark_postgres import PostgresSaver
 from threadmark_postgres.arrays import register_dumpers
 from threadmark_postgres.store import PostgresStore

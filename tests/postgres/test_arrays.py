@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from threadmark.text import to_column
+from threadmark.names import to_column
 from threadmark_postgres.arrays import Blobs, Numbers, Texts, register_dumpers
 
 _TEXTS = st.text(st.characters(codec=None, exclude_categories=[])).map(to_column)

@@ -16,7 +16,7 @@ from psycopg.pq import TransactionStatus
 from patience import wait_until
 from postgres.steps import aplay, count, play, step, thread
 from threadmark import Saver
-from threadmark.workers import Workers
+from threadmark.runtime.workers import Workers
 from threadmark_postgres import PostgresSaver
 from threadmark_postgres.driver import cancellation
 

@@ -12,8 +12,8 @@ from length import times
 from postgres.cluster import PostgresServer
 from postgres.damaged import KEYS, Database
 from threadmark import CorruptDataError
-from threadmark.program import Transaction
-from threadmark.thread_store import ThreadScope
+from threadmark.runtime.program import Transaction
+from threadmark.store.threads import ThreadScope
 from threadmark_postgres import PostgresSaver
 
 ROUNDS = times(30, at_length=600)

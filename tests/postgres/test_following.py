@@ -11,9 +11,9 @@ from postgres.test_alone import FIRST, SECOND, TASKS, THREAD, _row, session
 from postgres.test_leases import commit
 from postgres.test_leases import play as run
 from postgres.test_order import Scene, change_of, checkpoint, scene
-from threadmark.program import Program
-from threadmark.replica_store import Copied, Replica
-from threadmark.store import ANYONE, NEVER, Added, Change, CheckpointRow, Follows, WriteRow
+from threadmark.runtime.program import Program
+from threadmark.store.contract import ANYONE, NEVER, Added, Change, CheckpointRow, Follows, WriteRow
+from threadmark.store.replica import Copied, Replica
 from threadmark_postgres.store import PostgresStore
 
 __all__ = ["scene", "session"]

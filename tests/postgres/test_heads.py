@@ -11,7 +11,7 @@ import pytest
 from patience import wait_until
 from postgres.steps import play, step, thread
 from postgres.test_leases import commit
-from threadmark.thread_store import ThreadOutline, ThreadPlace, ThreadScope
+from threadmark.store.threads import ThreadOutline, ThreadPlace, ThreadScope
 from threadmark_postgres import PostgresSaver
 from threadmark_postgres.store import PostgresStore
 

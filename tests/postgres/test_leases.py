@@ -12,9 +12,9 @@ from psycopg.conninfo import make_conninfo
 
 from patience import wait_until
 from postgres.test_order import Scene, addition, change_of, checkpoint, scene
-from threadmark.program import Program
-from threadmark.store import ANYONE, Added, Change
-from threadmark.thread_store import LeaseRow
+from threadmark.runtime.program import Program
+from threadmark.store.contract import ANYONE, Added, Change
+from threadmark.store.threads import LeaseRow
 from threadmark_postgres.arrays import register_dumpers
 from threadmark_postgres.steps import Query
 from threadmark_postgres.store import PostgresStore

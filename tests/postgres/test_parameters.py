@@ -2,7 +2,7 @@
 
 import pytest
 
-from threadmark.store import FIRST_RECORD, PACK, Change, CheckpointRow, Outline, WriteRow
+from threadmark.store.contract import FIRST_RECORD, PACK, Change, CheckpointRow, Outline, WriteRow
 from threadmark_postgres import columns
 
 FIRST = CheckpointRow(Outline("thread", "", "1", "1", None, 7, "{}"), b"", b"", None)

@@ -31,9 +31,9 @@ from postgres.test_order import (
 )
 from postgres.test_round_trips import proxy, through
 from threadmark import Saver
-from threadmark.replica_store import Copied, Replica
 from threadmark.saver.context import context_of
-from threadmark.store import Added, Change
+from threadmark.store.contract import Added, Change
+from threadmark.store.replica import Copied, Replica
 from threadmark_conformance.recording import Recording
 from threadmark_postgres import PostgresSaver
 from threadmark_postgres.driver.batching import split_rows, together

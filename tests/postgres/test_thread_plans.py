@@ -9,8 +9,8 @@ import pytest
 
 from postgres.cluster import shared
 from threadmark.model import ThreadStatus
-from threadmark.program import Program
-from threadmark.thread_store import SortKey, ThreadPlace, ThreadScope
+from threadmark.runtime.program import Program
+from threadmark.store.threads import SortKey, ThreadPlace, ThreadScope
 from threadmark_postgres import PostgresSaver
 from threadmark_postgres.steps import Query
 from threadmark_postgres.store import PostgresStore

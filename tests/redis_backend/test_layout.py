@@ -10,10 +10,10 @@ from redis.crc import key_slot
 
 from redis_backend.backends import OPTIONS
 from redis_backend.processes import RedisProcess
-from threadmark.program import Program, Transaction
-from threadmark.replica_store import Replica
-from threadmark.store import Added, Change, CheckpointRow, Follows, Outline, Store, WriteRow
-from threadmark.thread_store import beginning
+from threadmark.runtime.program import Program, Transaction
+from threadmark.store.contract import Added, Change, CheckpointRow, Follows, Outline, Store, WriteRow
+from threadmark.store.replica import Replica
+from threadmark.store.threads import beginning
 from threadmark_redis import RedisSaver
 from threadmark_redis.columns import member_of, range_of, to_bytes
 from threadmark_redis.keys import pending_key, replica_keys, term_key, thread_keys

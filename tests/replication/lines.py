@@ -7,10 +7,10 @@ from typing import Any
 
 from patience import PATIENCE, wait_until
 from threadmark import ReplicatedSaver, Saver, TransientStoreError, replicated
-from threadmark.memory.driver import MemoryDriver
+from threadmark.memory.saver import MemoryDriver
 from threadmark.memory.store import MemoryStore
-from threadmark.program import Driver, Transaction
-from threadmark.replica_store import ReplicaStore
+from threadmark.runtime.program import Driver, Transaction
+from threadmark.store.replica import ReplicaStore
 
 
 class Line:

@@ -5,18 +5,18 @@ from functools import partial
 from typing import Any, TypeVar, cast
 
 from threadmark.memory import MemorySaver
-from threadmark.memory.rows import entries, tables_of
-from threadmark.program import Program, Transaction
-from threadmark.replica_store import ReplicaStore, Summary
+from threadmark.persistent.kept_memory import entries, tables_of
 from threadmark.replication.copying import copy_all
 from threadmark.replication.entries import Touched
 from threadmark.replication.model import SideName
 from threadmark.replication.playing import play_exchange
 from threadmark.replication.steps import Side
+from threadmark.runtime.program import Program, Transaction
 from threadmark.saver import Saver
 from threadmark.saver.context import context_of
-from threadmark.store import Added, Change, Key, Store
-from threadmark.thread_store import ThreadOutline
+from threadmark.store.contract import Added, Change, Key, Store
+from threadmark.store.replica import ReplicaStore, Summary
+from threadmark.store.threads import ThreadOutline
 
 T = TypeVar("T")
 

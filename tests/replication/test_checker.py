@@ -10,7 +10,7 @@ from replication.checker import Expectations, Failover, Failovers, Found, Mode, 
 from replication.journal import Call, Journal, calls_of
 from replication.look import Look, unequal
 from threadmark import MemorySaver, TransientStoreError
-from threadmark.store import Key
+from threadmark.store.contract import Key
 
 STEPS = 120
 

@@ -26,13 +26,13 @@ from replication.sides import (
     side,
 )
 from threadmark.errors import CorruptDataError
-from threadmark.replica_store import Replica, StaleTermError
-from threadmark.replication import batches
+from threadmark.replication import applying
 from threadmark.replication.copying import copy_all, copy_change, copy_thread
 from threadmark.replication.playing import play_exchange
 from threadmark.replication.steps import On
 from threadmark.saver import Saver
-from threadmark.sealing import Keyring
+from threadmark.store.replica import Replica, StaleTermError
+from threadmark.store.sealing import Keyring
 from threadmark_conformance.engine import at
 from threadmark_postgres import PostgresSaver
 from threadmark_sqlite import SqliteSaver
@@ -190,8 +190,8 @@ def test_a_thread_that_cannot_be_copied_stops_no_other() -> None:
 
 
 def test_a_large_thread_is_copied_in_parts_that_show_what_it_was_earlier(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batches, "MOST_ROWS", 16)
-    monkeypatch.setattr(batches, "MOST_BYTES", 4096)
+    monkeypatch.setattr(applying, "MOST_ROWS", 16)
+    monkeypatch.setattr(applying, "MOST_BYTES", 4096)
     one, other = pair_in_memory()
     history(one, "thread", steps=300)
     largest = 0
@@ -303,7 +303,7 @@ def _steps(exchange: Any) -> Iterator[On]:
 
 
 def test_what_was_half_copied_is_compared_whole_whatever_its_entries_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batches, "MOST_ROWS", 2)
+    monkeypatch.setattr(applying, "MOST_ROWS", 2)
     one, other = pair_in_memory()
     first, second = side(one), side(other, "secondary")
     history(one, "thread", steps=9)

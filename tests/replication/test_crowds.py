@@ -16,12 +16,12 @@ from replication import histories
 from replication.lines import checkpoint, config, number_in, put
 from replication.sides import TERM, copied_both_ways, in_store, pair_in_memory, rows, side
 from threadmark import MemorySaver, ReplicatedSaver, Saver, replicated
-from threadmark.program import Driver, Program, Transaction
-from threadmark.replica_store import ReplicaStore, RowMarks
-from threadmark.replication import entry_rows
+from threadmark.replication import snapshots
 from threadmark.replication.applying import Route, add_entry_rows
 from threadmark.replication.steps import Side
-from threadmark.store import NEVER, Store
+from threadmark.runtime.program import Driver, Program, Transaction
+from threadmark.store.contract import NEVER, Store
+from threadmark.store.replica import ReplicaStore, RowMarks
 from threadmark_conformance.engine import at
 from threadmark_sqlite import SqliteSaver
 
@@ -132,7 +132,7 @@ def test_a_crowd_asks_for_no_more_than_each_of_it_needs(
     kind: str, what: str, processes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if what == "puts in parts":
-        monkeypatch.setattr(entry_rows, "_MOST_ROWS", 8)
+        monkeypatch.setattr(snapshots, "_MOST_ROWS_READ", 8)
     savers, counts, chance = _savers(kind, tmp_path), (Counts(), Counts()), random.Random(1)
     one, other = (_counting(saver, each, chance) for saver, each in zip(savers, counts, strict=True))
     with ExitStack() as closed:
@@ -187,10 +187,10 @@ def test_nothing_newer_is_copied_too_early_where_the_source_goes_on_while_it_is_
         known = in_store(first, first.store.positions, [THREAD])[THREAD]
         before = rows(first)[THREAD]
         found, steps = _read_in_steps(
-            entry_rows.read_entry_rows(first.store, THREAD, come), first, moment, partial(DEEDS[deed], one)
+            snapshots.read_entry_rows(first.store, THREAD, come), first, moment, partial(DEEDS[deed], one)
         )
-        assert deed != "put" or isinstance(found, entry_rows.EntryRows), "what is only added stops nobody"
-        if isinstance(found, entry_rows.EntryRows) and found.position == known:
+        assert deed != "put" or isinstance(found, snapshots.EntryRows), "what is only added stops nobody"
+        if isinstance(found, snapshots.EntryRows) and found.position == known:
             route = Route(first, second, THREAD, TERM)
             assert in_store(second, add_entry_rows, route, found, come) == "added"
             there = rows(second)[THREAD]

@@ -21,9 +21,9 @@ from threadmark import (
     TransientStoreError,
     cached,
 )
-from threadmark.memory import thread_store
-from threadmark.program import Transaction
-from threadmark.store import now
+from threadmark.memory import store as thread_store
+from threadmark.runtime.program import Transaction
+from threadmark.store.contract import now
 
 T = TypeVar("T")
 

@@ -14,11 +14,11 @@ from redis_backend import processes
 from replication.histories import LONG, put
 from replication.sides import TERM, assert_equal, assert_sound, copied_both_ways, in_store, recorded, side
 from threadmark import MemorySaver, Saver
-from threadmark.program import Program
-from threadmark.replica_store import Entry
-from threadmark.replication import entry_rows
+from threadmark.replication import snapshots
 from threadmark.replication.copying import copy_up_to
 from threadmark.replication.playing import play_exchange
+from threadmark.runtime.program import Program
+from threadmark.store.replica import Entry
 from threadmark_conformance.engine import at
 from threadmark_postgres import PostgresSaver
 from threadmark_redis import RedisSaver
@@ -55,7 +55,7 @@ def _copy_first(one: Saver, other: Saver) -> None:
 def test_those_of_entries_that_are_left_for_the_next_time(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(entry_rows, "_MOST_ROWS", 1)
+    monkeypatch.setattr(snapshots, "_MOST_ROWS_READ", 1)
     with _open(kind, tmp_path, next(_numbers)) as one, MemorySaver() as other:
         recorded(one)
         put(one, THREAD, 1)

@@ -22,7 +22,7 @@ from replication.sides import (
     stored,
     with_stored,
 )
-from threadmark.replication import batches, entry_rows
+from threadmark.replication import applying, snapshots
 from threadmark.replication.copying import copy_thread
 from threadmark.saver import Saver
 from threadmark_conformance.engine import at
@@ -212,6 +212,6 @@ class Sound:
 
 def in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every thread be so large that it is copied in parts."""
-    monkeypatch.setattr(batches, "MOST_ROWS", 2)
-    monkeypatch.setattr(batches, "MOST_BYTES", 300)
-    monkeypatch.setattr(entry_rows, "_MOST_ROWS", 0)
+    monkeypatch.setattr(applying, "MOST_ROWS", 2)
+    monkeypatch.setattr(applying, "MOST_BYTES", 300)
+    monkeypatch.setattr(snapshots, "_MOST_ROWS_READ", 0)

@@ -13,7 +13,7 @@ from replication.histories import history, of_thread, put
 from replication.sides import assert_equal, copied_both_ways, pair_in_memory, side
 from replication.test_orders import in_parts
 from threadmark import Conversations, Keyring, ReplicationError
-from threadmark.replication import entry_rows, snapshots
+from threadmark.replication import snapshots
 from threadmark_conformance.engine import at
 
 
@@ -109,7 +109,6 @@ def test_a_message_that_was_deleted_stays_away(in_memory: Meeting) -> None:
 def test_one_whose_deletion_comes_after_many_changes(in_memory: Meeting, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only the first of them are copied at once."""
     monkeypatch.setattr(snapshots, "MOST_ENTRIES", 2)
-    monkeypatch.setattr(entry_rows, "MOST_ENTRIES", 2)
     in_memory.both_have(FIRST)
     in_memory.sides.put("2", FIRST)
     in_memory.sides.lose_active()

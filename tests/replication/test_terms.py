@@ -18,10 +18,10 @@ from threadmark import (
     Saver,
     replicated,
 )
-from threadmark.memory.driver import MemoryDriver
-from threadmark.program import Transaction
-from threadmark.replica_store import Replica
+from threadmark.memory.saver import MemoryDriver
 from threadmark.replication.terms import Agreement
+from threadmark.runtime.program import Transaction
+from threadmark.store.replica import Replica
 from threadmark_sqlite import SqliteSaver
 
 

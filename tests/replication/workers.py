@@ -1,6 +1,6 @@
 """Workers of a chaos round, each a process that can be killed at any moment.
 
-    python workers.py
+    python runtime/workers.py
 
 A process without threads, in which everything is imported, forks one for each line that it is given: a worker takes
 steps until SIGTERM, and notes in a file what it was told.

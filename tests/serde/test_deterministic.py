@@ -11,12 +11,13 @@ import pytest
 
 from serde import specimens as s
 from serde.sameness import same
-from threadmark.serde import Serde, kinds_api, shapes
+from threadmark.serde import Serde, kinds_api
 
 ENCODE_ALL = """
 import hashlib
 from serde.catalogue import EXACT
-from threadmark.serde import Serde, kinds_api, shapes
+from threadmark.serde import Serde, kinds_api
+from threadmark.serde import kinds_api
 for group, kinds in EXACT.items():
     for name, make in kinds.items():
         tag, encoded = Serde().dumps_typed([make(), {make.__class__: 1}.__len__()])
@@ -97,7 +98,7 @@ def test_removing_the_first_object_of_a_class_changes_the_next_one_only() -> Non
 def test_the_bytes_do_not_depend_on_which_shapes_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     objects = [s.attach(s.Point(1), **{f"more{number % 7}": number}) for number in range(50)]
     expected = Serde().dumps_typed(objects)
-    monkeypatch.setattr(shapes, "_MOST_SHAPES", 3)
+    monkeypatch.setattr(kinds_api, "_MOST_SHAPES", 3)
     assert Serde().dumps_typed(objects) == expected
 
 

@@ -169,7 +169,7 @@ def test_numpy_and_pandas_are_not_imported_for_their_families(tmp_path: Path) ->
 import threadmark
 Serde().dumps_typed([{1}, ValueError()])
 print(imported())
-print(sorted({"threadmark.serde.kinds.arrays", "threadmark.serde.kinds.frames"} & {*sys.modules}))
+print(sorted({"threadmark.arrays.numpy_kinds", "threadmark.arrays.pandas_kinds"} & {*sys.modules}))
 import numpy
 print(Serde().loads_typed(Serde().dumps_typed(numpy.arange(3))).tolist())
 """

@@ -3,7 +3,7 @@
 import pytest
 
 from threadmark.errors import CorruptDataError
-from threadmark.serde.record_builders import record_builders
+from threadmark.serde.attributes import record_builders
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 10, 63, 64, 65, 500])

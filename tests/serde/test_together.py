@@ -5,7 +5,7 @@ import random
 import pytest
 
 from threadmark.serde import Serde
-from threadmark.serde.together import decode_together
+from threadmark.serde.decoder import decode_together
 
 VALUES = [
     0,

@@ -1,6 +1,6 @@
 """Without the compiled parts there is nothing to compare. That they are there in CI is a test of its own."""
 
-from threadmark import compiled
+from threadmark.runtime import compiled
 
 collect_ignore = (
     []

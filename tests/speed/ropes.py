@@ -5,13 +5,13 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from rope_limits import check_limits
-from threadmark.digests import segment_key
-from threadmark.rope import Deduplicated, Manifest, Slice, Source, pack
-from threadmark.rope.deduplicating import deduplicate as python_deduplicate
-from threadmark.rope.deduplicating import patch as python_patch
-from threadmark.rope.packed import join as python_join
-from threadmark.rope.packed import keys_in as python_keys_in
-from threadmark.rope.packed import layout as python_layout
+from threadmark.format.digests import segment_key
+from threadmark.format.rope import Deduplicated, Manifest, Slice, Source, pack
+from threadmark.format.rope.deduplicating import deduplicate as python_deduplicate
+from threadmark.format.rope.deduplicating import patch as python_patch
+from threadmark.format.rope.packed import join as python_join
+from threadmark.format.rope.packed import keys_in as python_keys_in
+from threadmark.format.rope.packed import layout as python_layout
 from threadmark_speed import manifests, rope
 
 LONGEST = 30_000

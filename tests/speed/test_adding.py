@@ -9,9 +9,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from length import times
-from threadmark.program import Program, play
-from threadmark.store import ANYONE, FIRST_RECORD, PACK, Added, Change, CheckpointRow, Follows, Outline, WriteRow
-from threadmark.thread_store import beginning
+from threadmark.runtime.program import Program, play
+from threadmark.store.contract import (
+    ANYONE,
+    FIRST_RECORD,
+    PACK,
+    Added,
+    Change,
+    CheckpointRow,
+    Follows,
+    Outline,
+    WriteRow,
+)
+from threadmark.store.threads import beginning
 from threadmark_speed import adding
 from threadmark_sqlite import columns
 from threadmark_sqlite.driver.playing import execute, played

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from length import times
-from threadmark.compiled import SWITCH
+from threadmark.runtime.compiled import SWITCH
 
 PROGRAM = Path(__file__).with_name("unusual.py")
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 import threadmark_speed
-from threadmark import compiled
+from threadmark.runtime import compiled
 from threadmark_speed import plain
 
-PRINTS = "import threadmark.compiled as c; print(c.IN_USE)"
+PRINTS = "import threadmark.runtime.compiled as c; print(c.IN_USE)"
 
 
 def _printed(switch: str | None) -> subprocess.CompletedProcess[str]:

@@ -25,8 +25,8 @@ from serde.sameness import same
 from serde.test_exact import KINDS, PLACES
 from serde_exact import nested
 from speed.both import Both
-from threadmark import compiled
 from threadmark.errors import SerializationError
+from threadmark.runtime import compiled
 from threadmark.serde import Registry, Serde
 
 pytestmark = pytest.mark.skipif(not compiled.IN_USE, reason="this run of the suite is the one in Python only")

@@ -8,17 +8,23 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from threadmark.config import ParsedConfig
-from threadmark.digests import pack_plain
 from threadmark.errors import CorruptDataError
-from threadmark.packs import MOST_KEYS, Written, pack_writes, unpack_writes
-from threadmark.saver.proving import batches
-from threadmark.saver.proving.batches import batch_record, rows_of_batch, separate_rows
-from threadmark.saver.proving.checks import write_rows
-from threadmark.saver.proving.writes import Write, proven_by_reference, proven_writes
+from threadmark.format.digests import pack_plain
+from threadmark.format.packs import MOST_KEYS, Written, pack_writes, unpack_writes
+from threadmark.format.stored import LITERAL_LIMIT, Stored
+from threadmark.saver import batches
+from threadmark.saver.batches import (
+    Write,
+    batch_record,
+    proven_by_reference,
+    proven_writes,
+    rows_of_batch,
+    separate_rows,
+)
+from threadmark.saver.proving import write_rows
 from threadmark.saver.storing import encode_writes, rows_of_scalars
 from threadmark.serde import Serde
-from threadmark.store import PACK, WriteRow
-from threadmark.stored import LITERAL_LIMIT, Stored
+from threadmark.store.contract import PACK, WriteRow
 from threadmark_speed import packs, proving
 from threadmark_speed.packing import CannotPackError
 

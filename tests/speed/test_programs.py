@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from threadmark.program import Program, Step, Transaction
+from threadmark.runtime.program import Program, Step, Transaction
 from threadmark_speed.programs import AtOnce
 from threadmark_sqlite.driver.playing import committed, committed_in_python, plain_text, played, played_in_python
 from threadmark_sqlite.steps import Direct, execute, execute_alone, executemany

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from serde.packers import in_python
 from threadmark.errors import ConfigError
-from threadmark.header import Header, split_fields
+from threadmark.format.header import Header, split_fields
+from threadmark.format.stored import LITERAL_LIMIT, Encoded, Stored
+from threadmark.saver import proving
 from threadmark.saver.arguments import are_plain_in_python
-from threadmark.saver.proving import checks
 from threadmark.saver.storing import encode, inherit_in_python
 from threadmark.serde import Serde
-from threadmark.store import CheckpointRow, Outline, WriteRow
-from threadmark.stored import LITERAL_LIMIT, Encoded, Stored
+from threadmark.store.contract import CheckpointRow, Outline, WriteRow
 from threadmark_speed import given as given_compiled
 from threadmark_speed import putting
 from threadmark_speed.packing import CannotPackError
@@ -102,13 +102,13 @@ def test_fields_are_the_same_bytes(checkpoint: dict[str, Any]) -> None:
 
 @given(TEXTS, TEXTS, st.lists(st.tuples(INTS, TEXTS, TEXTS, BODIES), max_size=5))
 def test_rows_of_writes_are_the_same(thread_id: str, task_id: str, written: list[tuple[int, str, str, bytes]]) -> None:
-    rows = checks.write_rows(thread_id, "", "1", task_id, written)
-    with mock.patch.object(checks, "IN_USE", new=False):
-        assert checks.write_rows(thread_id, "", "1", task_id, written) == rows
+    rows = proving.write_rows(thread_id, "", "1", task_id, written)
+    with mock.patch.object(proving, "IN_USE", new=False):
+        assert proving.write_rows(thread_id, "", "1", task_id, written) == rows
     assert [type(row) for row in rows] == [WriteRow] * len(written)
     for row in rows:
         assert row.check == row[-1]
-        checks.prove_write(thread_id, row)
+        proving.prove_write(thread_id, row)
 
 
 @given(TEXTS, TEXTS, st.none() | TEXTS, INTS, BODIES)
@@ -116,11 +116,11 @@ def test_rows_of_checkpoints_are_the_same(
     thread_id: str, checkpoint_id: str, parent: str | None, moment: int, header: bytes
 ) -> None:
     outline = Outline(thread_id, "", checkpoint_id, checkpoint_id, parent, moment, "{}")
-    row = checks.checkpoint_row(outline, header, "run")
-    with mock.patch.object(checks, "IN_USE", new=False):
-        assert checks.checkpoint_row(outline, header, "run") == row
+    row = proving.checkpoint_row(outline, header, "run")
+    with mock.patch.object(proving, "IN_USE", new=False):
+        assert proving.checkpoint_row(outline, header, "run") == row
     assert type(row) is CheckpointRow
-    checks.prove_checkpoint(row)
+    proving.prove_checkpoint(row)
 
 
 SMALL = st.none() | st.booleans() | INTS | FLOATS | TEXTS | BODIES | st.just(2**70) | st.just([1]) | st.just(Text("x"))

@@ -12,22 +12,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from threadmark.digests import check_in_python, check_of
 from threadmark.errors import CorruptDataError, LocatedError
-from threadmark.header import Header
+from threadmark.format.digests import check_in_python, check_of
+from threadmark.format.header import Header
+from threadmark.format.rope import Source
+from threadmark.format.stored import Encoded, Stored
 from threadmark.memory.store import MemoryStore
 from threadmark.model import CheckpointTuple
-from threadmark.rope import Source
+from threadmark.saver.batches import Write, batch_record, proven_by_reference, proven_writes
 from threadmark.saver.context import SaverContext, context_of
-from threadmark.saver.loading.decoding import decoded, decoded_by_reference
-from threadmark.saver.loading.loader import LoadedCheckpoint
-from threadmark.saver.proving.batches import batch_record
-from threadmark.saver.proving.checks import checkpoint_row, is_sound, write_rows
-from threadmark.saver.proving.writes import Write, proven_by_reference, proven_writes
+from threadmark.saver.decoding import decoded, decoded_by_reference
+from threadmark.saver.loading import LoadedCheckpoint
+from threadmark.saver.proving import checkpoint_row, is_sound, write_rows
 from threadmark.serde import Serde
 from threadmark.serde.wire import NeedsSlowWayError, pack_fast, unpack_fast
-from threadmark.store import Outline, WriteRow
-from threadmark.stored import Encoded, Stored
+from threadmark.store.contract import Outline, WriteRow
 from threadmark_speed import checks, columns, plain, proving
 from threadmark_sqlite import columns as reference
 

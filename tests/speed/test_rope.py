@@ -25,8 +25,8 @@ from speed.ropes import (
     packed_manifest,
     read,
 )
-from threadmark.digests import segment_key
-from threadmark.rope import Slice, Source, pack, unpack
+from threadmark.format.digests import segment_key
+from threadmark.format.rope import Slice, Source, pack, unpack
 
 BOTH = pytest.mark.parametrize("of", [pytest.param(PYTHON, id="python"), pytest.param(COMPILED, id="compiled")])
 

@@ -4,7 +4,7 @@ import gc
 from typing import Any
 
 from threadmark.saver.arguments import GivenCheckpoint
-from threadmark.store import CheckpointRow, Outline, WriteRow
+from threadmark.store.contract import CheckpointRow, Outline, WriteRow
 from threadmark_speed import columns
 from threadmark_speed import given as compiled
 from threadmark_sqlite import columns as reference

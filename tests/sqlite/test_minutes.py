@@ -11,9 +11,9 @@ import pytest
 
 from sqlite_plans import on_connection
 from threadmark import Conversations
-from threadmark.program import play
-from threadmark.store import Change, CheckpointRow, Outline
-from threadmark.thread_store import ThreadPlace, ThreadRow, ThreadScope, thread_row
+from threadmark.runtime.program import play
+from threadmark.store.contract import Change, CheckpointRow, Outline
+from threadmark.store.threads import ThreadPlace, ThreadRow, ThreadScope, thread_row
 from threadmark_conformance.engine import at, checkpoint, early_id
 from threadmark_sqlite import SqliteSaver
 from threadmark_sqlite.sql import expressions, reports

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from threadmark.program import Transaction
-from threadmark.store import CheckpointRow, Outline, Scope
+from threadmark.runtime.program import Transaction
+from threadmark.store.contract import CheckpointRow, Outline, Scope
 from threadmark_conformance.engine import at, checkpoint, early_id
 from threadmark_sqlite import SqliteSaver
 

@@ -7,9 +7,18 @@ from typing import Any
 import pytest
 
 from sqlite_plans import is_walk, on_connection, plan_of
-from threadmark.program import Program, Step, play
-from threadmark.replica_store import Copied, Replica
-from threadmark.store import ANYONE, TOMBSTONE_MICROSECONDS, Change, CheckpointRow, Follows, Outline, WriteRow, now
+from threadmark.runtime.program import Program, Step, play
+from threadmark.store.contract import (
+    ANYONE,
+    TOMBSTONE_MICROSECONDS,
+    Change,
+    CheckpointRow,
+    Follows,
+    Outline,
+    WriteRow,
+    now,
+)
+from threadmark.store.replica import Copied, Replica
 from threadmark_conformance.engine import early_id
 from threadmark_sqlite import SqliteSaver
 from threadmark_sqlite.placeholders import with_rows

@@ -17,8 +17,8 @@ from postgres.cluster import shared
 from sqlite_file import looking_at
 from stored.make import ABOUT, COPIED, ENTRY, REPLICA
 from threadmark import MemorySaver, Saver, StoreError
-from threadmark.program import Program, Transaction
-from threadmark.replica_store import ReplicaStore
+from threadmark.runtime.program import Program, Transaction
+from threadmark.store.replica import ReplicaStore
 from threadmark_conformance.engine import at, checkpoint
 from threadmark_postgres import PostgresSaver
 from threadmark_postgres import migrations as postgres_migrations

@@ -10,7 +10,7 @@ def start() -> NoReturn:
 
         main()
     except KeyboardInterrupt:
-        raise SystemExit(130) from None  # as in exits.py, which is not imported yet
+        raise SystemExit(130) from None  # as in runtime/processes.py, which is not imported yet
 
 
 if __name__ == "__main__":

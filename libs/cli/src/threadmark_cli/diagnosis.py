@@ -6,7 +6,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from threadmark import compiled
+from threadmark.runtime import compiled
 from threadmark_cli.output.quantities import bytes_text
 
 Level = Literal["ok", "warning", "fault"]

@@ -10,7 +10,7 @@ A backend is described by one context manager (`Backend`); with pytest the whole
 and beside it `check_crash` (a driver that dies after every step), `check_interleavings` (two operations that meet in
 every order) and `check_model` (random use, compared with dictionaries). All of them serve both APIs.
 
-A backend that has none of the operations for replication (`threadmark.replica_store`) runs `WITHOUT_REPLICATION` in
+A backend that has none of the operations for replication (`threadmark.store.replica`) runs `WITHOUT_REPLICATION` in
 place of `CASES`.
 """
 

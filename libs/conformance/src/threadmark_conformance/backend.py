@@ -12,10 +12,10 @@ from typing import Any, Protocol, Self, TypeVar
 from threadmark.errors import ClosedError
 from threadmark.interfaces import Interface
 from threadmark.memory import MemorySaver
-from threadmark.program import Driver, Program, Transaction
+from threadmark.runtime.program import Driver, Program, Transaction
 from threadmark.saver import Saver
 from threadmark.saver.context import context_of
-from threadmark.store import Store
+from threadmark.store.contract import Store
 from threadmark_conformance.apis import APIS
 from threadmark_conformance.counting import Reads, counted
 

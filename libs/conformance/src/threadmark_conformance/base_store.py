@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Any, cast
 
-from threadmark.program import Program
-from threadmark.replica_store import Copied, Entry, ReplicaStore, Summary
-from threadmark.store import Store
+from threadmark.runtime.program import Program
+from threadmark.store.contract import Store
+from threadmark.store.replica import Copied, Entry, ReplicaStore, Summary
 from threadmark_conformance.backend import World
 
 ODD_NAMES = ("", "a", "é", "a:b", "a/b", "z\x00", "\U0001f600", "\ud800")

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
-from threadmark.program import Program
-from threadmark.store import Found, Store
+from threadmark.runtime.program import Program
+from threadmark.store.contract import Found, Store
 
 
 class Reads:

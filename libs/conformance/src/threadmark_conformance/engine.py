@@ -3,10 +3,9 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, cast
 
-from threadmark.ids import new_id, uuid6_text
+from threadmark.ids import Version, new_id, uuid6_text
 from threadmark.model import Checkpoint, CheckpointTuple, Config
 from threadmark.saver import Saver
-from threadmark.versions import Version
 
 EARLY = 0x1E0000000000000
 """A time in UUID ticks long before now: ids made from it sort before those of a running clock."""

@@ -5,7 +5,7 @@ from typing import Any
 
 from threadmark.model import Config
 from threadmark.saver import Lease, Saver
-from threadmark.thread_store import LeaseRow
+from threadmark.store.threads import LeaseRow
 from threadmark_conformance.backend import World
 from threadmark_conformance.engine import Run, checkpoint
 

@@ -13,7 +13,7 @@ from threadmark.errors import ThreadmarkError, shown
 from threadmark.model import Pruned, RetentionReport, Stats, ThreadInfo, ThreadPage, Verified
 from threadmark.saver import Saver
 from threadmark.serde import Serde
-from threadmark.travel import Blame, HistoryEntry, HistoryPage, Tree
+from threadmark.travel.model import Blame, HistoryEntry, HistoryPage, Tree
 from threadmark_conformance.engine import at, checkpoint, early_id, listed
 from threadmark_conformance.odd_calls import OddCall
 

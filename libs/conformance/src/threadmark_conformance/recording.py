@@ -3,12 +3,12 @@
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from threadmark.forwarding import ForwardingStore
-from threadmark.memory.driver import MemoryDriver
+from threadmark.memory.saver import MemoryDriver
 from threadmark.memory.store import MemoryStore
-from threadmark.program import Program, Transaction
-from threadmark.store import ANYONE, Added, Change, CheckpointRow, Key, Store, was_added
-from threadmark.thread_store import ThreadRow
+from threadmark.runtime.program import Program, Transaction
+from threadmark.store.contract import ANYONE, Added, Change, CheckpointRow, Key, Store, was_added
+from threadmark.store.forwarding import ForwardingStore
+from threadmark.store.threads import ThreadRow
 
 T = TypeVar("T")
 

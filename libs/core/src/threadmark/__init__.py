@@ -65,10 +65,10 @@ from threadmark.persistent import PersistentDict
 from threadmark.replication import Reconciled, ReplicatedSaver, ReplicationStatus, SideStatus, replicated
 from threadmark.retention import Retention
 from threadmark.saver import Lease, Saver, SaverProtocol
-from threadmark.sealing import Keyring
 from threadmark.serde import Serde, Serializer
 from threadmark.serde.shown import Shown
-from threadmark.travel import (
+from threadmark.store.sealing import Keyring
+from threadmark.travel.model import (
     Blame,
     Branch,
     Change,

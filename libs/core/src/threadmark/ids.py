@@ -1,15 +1,19 @@
-"""Checkpoint ids that only grow: UUIDs of version 6 as text, which sort by the time at which they were made.
+"""Checkpoint ids and channel versions: what only grows.
 
-LangGraph makes its ids in the same way, so that both sort together. Where ids are only compared for equality, backends
-store the 16 bytes of a UUID.
+Ids are UUIDs of version 6 as text, which sort by the time at which they were made. LangGraph makes its ids in the same
+way, so that both sort together. Where ids are only compared for equality, backends store the 16 bytes of a UUID. The
+next version of a channel is of the type that its thread already uses.
 """
 
+import math
+import random
 import secrets
 import threading
 import time
 from collections.abc import Iterable
 
-from threadmark.forks import begin_anew_after_fork
+from threadmark.errors import ConfigError, shown
+from threadmark.runtime.processes import begin_anew_after_fork
 
 _GREGORIAN_OFFSET = 0x01B21DD213814000
 """Ticks of 100 ns between the start of the Gregorian calendar, when UUID time begins, and that of Unix time."""
@@ -85,3 +89,36 @@ def uuid_text(packed: bytes) -> str:
     """Return the text of a UUID. Every pending write has two, and `uuid.UUID` would take three times as long."""
     digits = packed.hex()
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+
+Version = int | float | str
+
+_FRACTION_LIMIT = 10**16
+"""Random fractions are below this number: 16 digits."""
+
+_MOST_DIGITS = 600
+"""The longest text that every Python converts to an int, whatever limit it was given."""
+
+
+def next_version(current: Version | None) -> Version:
+    """Return a version greater than `current`, of the same type: 1 for a new channel.
+
+    Strings are LangGraph's: a number of 32 digits, a dot, and a random fraction that tells forks apart. Only the number
+    grows. A string that does not begin with digits is refused, and so is anything that is not a version.
+    """
+    if current is None:
+        return 1
+    if isinstance(current, str):
+        count, _, _ = current.partition(".")
+        if count.isascii() and count.isdigit() and len(count) <= _MOST_DIGITS:
+            return f"{int(count) + 1:032d}.{random.randrange(_FRACTION_LIMIT):016d}"  # noqa: S311 - not a secret
+    elif isinstance(current, float):
+        if math.isfinite(current):
+            # Large floats are further apart than 1.
+            return max(float(int(current) + 1), math.nextafter(current, math.inf))
+    elif isinstance(current, int) and not isinstance(current, bool):
+        return current + 1
+    raise ConfigError(
+        f"channel version {shown(current)} is not one that can be continued: "
+        "give an int, a finite float, or digits before a dot"
+    )

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from threadmark.compiled import IN_USE
 from threadmark.config import NOT_METADATA, config_metadata
 from threadmark.errors import ConfigError, CorruptDataError, SerializationError, shown
 from threadmark.model import MAPPING, Config, Metadata
 from threadmark.names import as_text
+from threadmark.runtime.compiled import IN_USE
 
 if TYPE_CHECKING or IN_USE:
     from threadmark_speed import given

@@ -6,7 +6,7 @@ from enum import Enum
 from typing import Any, Final, Literal, NamedTuple, NotRequired, TypedDict
 
 from threadmark.errors import shown
-from threadmark.versions import Version
+from threadmark.ids import Version
 
 MAPPING = (dict, Mapping)
 """For `isinstance`: dictionaries come first, because to ask the abstract class takes six times as long."""

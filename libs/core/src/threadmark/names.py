@@ -1,10 +1,11 @@
-"""Names of threads, namespaces, checkpoints, tasks and channels. A name may be any text up to a limit of length.
+"""Names of threads, namespaces, checkpoints, tasks and channels, and text that every database can hold.
 
-An instance of a subclass of `str` is taken as its plain text, and comes back as that.
+A name may be any text up to a limit of length. Databases refuse what Python allows: Postgres has no NUL in text, and
+UTF-8 has no lone surrogates. `to_column` maps any string to one that both accept. Ordinary text maps to itself, so that
+stored names stay readable. The mapping keeps the order of code points, because ids are compared in SQL.
 """
 
 from threadmark.errors import ConfigError, shown
-from threadmark.text import to_column
 
 # Together these limit the longest key of a row. The key of a pending write has a thread, a namespace and two ids; that
 # of a checkpoint has a rank, which may be as long as two ids. Postgres can index 2,704 bytes.
@@ -42,3 +43,40 @@ def check_length(name: str, limit: int, what: str) -> None:
                 f"{what} {shown(name)} has {size} bytes, and at most {limit} are allowed: "
                 "give a shorter one, such as a digest of it"
             )
+
+
+# NUL and U+0001 become pairs that begin with U+0001. Surrogates become pairs that begin with U+D7FF, which is the code
+# point just below them and not assigned to a character.
+_LOW, _HIGH = "\x01", "\ud7ff"
+_ESCAPED = {0: _LOW + "\x01", 1: _LOW + "\x02", 0xD7FF: _HIGH + "\x01"}
+_ESCAPED |= {code: _HIGH + chr(2 + code - 0xD800) for code in range(0xD800, 0xE000)}
+
+ESCAPES = _LOW, _HIGH
+"""What an escaped character begins with: a column with neither is the text itself."""
+
+
+def to_column(text: str) -> str:
+    """Return text without NUL and lone surrogates, from which `from_column` restores the original."""
+    if text.isascii():  # known at once, while `isprintable` looks at each character
+        if "\0" not in text and _LOW not in text:
+            return text
+    elif text.isprintable() and _HIGH not in text:
+        return text
+    return text.translate(_ESCAPED)
+
+
+def from_column(column: str) -> str:
+    """Return the string that `to_column` was given. A damaged column gives another string, which no check accepts."""
+    if _LOW not in column and _HIGH not in column:
+        return column
+    text: list[str] = []
+    characters = iter(column)
+    for character in characters:
+        if character == _LOW:
+            text.append(chr(max(ord(next(characters, _LOW)) - 1, 0)))
+        elif character == _HIGH:
+            code = ord(next(characters, _LOW))
+            text.append(_HIGH if code == 1 else chr((code - 2 + 0xD800) % 0x110000))
+        else:
+            text.append(character)
+    return "".join(text)

@@ -10,12 +10,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
 from threadmark.errors import ClosedError, ConfigError, shown
-from threadmark.exits import close_at_exit, was_closed
-from threadmark.forks import begin_anew_after_fork
-from threadmark.logs import log
 from threadmark.model import Progress, RetentionReport
+from threadmark.runtime.logs import log
+from threadmark.runtime.processes import begin_anew_after_fork, close_at_exit, was_closed
 from threadmark.saver import SaverProtocol
-from threadmark.saver.operations.retention_rules import retention_rule
+from threadmark.saver.operations.retaining import retention_rule
 
 if TYPE_CHECKING:
     import asyncio

@@ -1,5 +1,5 @@
 """The logger of this package."""
 
-from threadmark.logs import Log
+from threadmark.runtime.logs import Log
 
 log = Log("threadmark.langgraph")

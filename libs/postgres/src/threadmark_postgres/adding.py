@@ -5,9 +5,9 @@ from itertools import chain, repeat
 from typing import Any
 
 from threadmark.errors import TransientStoreError
-from threadmark.program import Program
-from threadmark.store import ANYONE, Added, Change, Key, Refusal, Store, was_added
-from threadmark.text import from_column, to_column
+from threadmark.names import from_column, to_column
+from threadmark.runtime.program import Program
+from threadmark.store.contract import ANYONE, Added, Change, Key, Refusal, Store, was_added
 from threadmark_postgres.arrays import BatchParams, Texts
 from threadmark_postgres.columns import (
     change_columns,

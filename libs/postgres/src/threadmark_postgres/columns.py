@@ -10,8 +10,8 @@ from hashlib import blake2b
 from typing import Any
 
 from threadmark.ids import UUID_BYTES, packed_uuid, uuid_text
-from threadmark.store import FIRST_RECORD, PACK, Change, CheckpointRow, Outline, WriteRow
-from threadmark.text import from_column, to_column
+from threadmark.names import from_column, to_column
+from threadmark.store.contract import FIRST_RECORD, PACK, Change, CheckpointRow, Outline, WriteRow
 from threadmark_postgres.arrays import Blobs, ChangeNumbers, Numbers, Texts
 
 Columns = tuple[Texts | Blobs | Numbers, ...]

@@ -1,8 +1,8 @@
 """Adding what another database told: a change is made where the thread has come up to the one before it."""
 
-from threadmark.program import Program
-from threadmark.store import Added, Change, Follows, was_added
-from threadmark.text import to_column
+from threadmark.names import to_column
+from threadmark.runtime.program import Program
+from threadmark.store.contract import Added, Change, Follows, was_added
 from threadmark_postgres.adding import AddingStore, shorter
 from threadmark_postgres.schema import in_schema
 from threadmark_postgres.sql import fencing, replication

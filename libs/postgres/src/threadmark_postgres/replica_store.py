@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from threadmark.program import Program
-from threadmark.replica_store import Copied, Entry, Replica, RowMarks, Summary, Waiting, WriteKey
-from threadmark.store import Key
-from threadmark.text import from_column, to_column
+from threadmark.names import from_column, to_column
+from threadmark.runtime.program import Program
+from threadmark.store.contract import Key
+from threadmark.store.replica import Copied, Entry, Replica, RowMarks, Summary, Waiting, WriteKey
 from threadmark_postgres.arrays import Texts
 from threadmark_postgres.columns import from_id_column
 from threadmark_postgres.sql import replication

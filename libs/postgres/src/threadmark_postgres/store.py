@@ -4,9 +4,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from threadmark.ids import deleted_up_to
-from threadmark.program import Program
-from threadmark.replica_store import ReplicaStore
-from threadmark.store import (
+from threadmark.names import from_column, to_column
+from threadmark.runtime.program import Program
+from threadmark.store.contract import (
     TOMBSTONE_MICROSECONDS,
     CheckpointRow,
     Found,
@@ -18,7 +18,7 @@ from threadmark.store import (
     all_held,
     nothing_held,
 )
-from threadmark.text import from_column, to_column
+from threadmark.store.replica import ReplicaStore
 from threadmark_postgres.adding import keys_as_arrays
 from threadmark_postgres.arrays import Blobs, Texts
 from threadmark_postgres.columns import (

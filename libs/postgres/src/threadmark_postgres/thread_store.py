@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from threadmark.errors import TransientStoreError
-from threadmark.program import Program
-from threadmark.text import from_column, to_column
-from threadmark.thread_store import (
+from threadmark.names import from_column, to_column
+from threadmark.runtime.program import Program
+from threadmark.store.threads import (
     LeaseRow,
     ThreadCounts,
     ThreadOutline,

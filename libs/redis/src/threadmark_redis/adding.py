@@ -7,9 +7,9 @@ rest.
 from collections.abc import Mapping, Sequence
 
 from threadmark.errors import StoreError
-from threadmark.program import Program
-from threadmark.replica_store import Copied, is_followed
-from threadmark.store import ANYONE, Added, Change, CheckpointRow, Follows, Key, Refusal, WriteRow
+from threadmark.runtime.program import Program
+from threadmark.store.contract import ANYONE, Added, Change, CheckpointRow, Follows, Key, Refusal, WriteRow
+from threadmark.store.replica import Copied, is_followed
 from threadmark_redis.changes import needed_segments, needs_column
 from threadmark_redis.columns import (
     alias_of,

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from threadmark.errors import ClosedError, TransientStoreError
-from threadmark.workers import Answer, Failed, settle
+from threadmark.runtime.workers import Answer, Failed, settle
 
 T = TypeVar("T")
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from threadmark import ConfigError, TransientStoreError
 from threadmark.caching import Filling, Got, Wanted
-from threadmark.exits import close_at_exit, was_closed
-from threadmark.forks import begin_anew_after_fork
+from threadmark.runtime.processes import begin_anew_after_fork, close_at_exit, was_closed
 from threadmark_redis.background import Background
 from threadmark_redis.columns import to_bytes
 from threadmark_redis.driver import RedisDriver, Settings, durability_of, servers_of_client, servers_of_url

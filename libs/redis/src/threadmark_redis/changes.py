@@ -3,10 +3,10 @@
 from contextlib import suppress
 from typing import Any
 
-from threadmark.digests import KEY_SIZE
 from threadmark.errors import CorruptDataError
-from threadmark.packs import MOST_KEYS, is_pack_index, unpack_writes
-from threadmark.store import ANYONE, Change, CheckpointRow, WriteRow
+from threadmark.format.digests import KEY_SIZE
+from threadmark.format.packs import MOST_KEYS, is_pack_index, unpack_writes
+from threadmark.store.contract import ANYONE, Change, CheckpointRow, WriteRow
 from threadmark_redis.columns import checkpoint_value, pack, to_bytes
 from threadmark_redis.writes import grouped
 

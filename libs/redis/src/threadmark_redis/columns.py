@@ -11,9 +11,9 @@ from typing import Any
 import msgpack
 
 from threadmark.ids import UUID_BYTES, packed_uuid, uuid_text
-from threadmark.replica_store import Copied
-from threadmark.store import NO_NUMBER, CheckpointRow, Outline
-from threadmark.thread_store import LeaseRow, ThreadOutline, ThreadRow
+from threadmark.store.contract import NO_NUMBER, CheckpointRow, Outline
+from threadmark.store.replica import Copied
+from threadmark.store.threads import LeaseRow, ThreadOutline, ThreadRow
 
 ALIAS = b"\xff\xff"
 """Before the namespace and the id of a checkpoint whose rank is another: such a field holds the rank."""

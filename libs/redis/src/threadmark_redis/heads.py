@@ -6,8 +6,8 @@ is done with one thread where others change it too often.
 """
 
 from threadmark.errors import CorruptDataError
-from threadmark.program import Program
-from threadmark.store import Head
+from threadmark.runtime.program import Program
+from threadmark.store.contract import Head
 from threadmark_redis.columns import namespaces_in, parts_of
 from threadmark_redis.index import Settings
 from threadmark_redis.listing import live_ids

@@ -9,9 +9,9 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from threadmark.errors import CorruptDataError
-from threadmark.program import Program
-from threadmark.store import Outline, Scope
-from threadmark.thread_store import ThreadOutline, ThreadPlace, ThreadScope
+from threadmark.runtime.program import Program
+from threadmark.store.contract import Outline, Scope
+from threadmark.store.threads import ThreadOutline, ThreadPlace, ThreadScope
 from threadmark_redis.adding import stored_rows
 from threadmark_redis.columns import (
     OUTLINE_FIELDS,

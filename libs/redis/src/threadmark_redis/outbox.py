@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from threadmark.program import Program
-from threadmark.replica_store import Entry, Replica
+from threadmark.runtime.program import Program
+from threadmark.store.replica import Entry, Replica
 from threadmark_redis.columns import from_bytes, int_or_none, state_in
 from threadmark_redis.keys import ReplicaKeys
 from threadmark_redis.reading import Reader

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Self, Unpack
 
 from threadmark import ConfigError, Saver
-from threadmark.logs import slow_after
+from threadmark.runtime.logs import slow_after
 from threadmark.saver import SaverOptions
 from threadmark.saver.arguments import check_seconds
 from threadmark_redis.driver import RedisDriver, Settings, durability_of, servers_of_client, servers_of_url

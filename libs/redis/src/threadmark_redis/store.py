@@ -5,9 +5,8 @@ from typing import Any
 
 from threadmark.ids import deleted_up_to
 from threadmark.names import MESSAGES_NS
-from threadmark.program import Program
-from threadmark.replica_store import ReplicaStore
-from threadmark.store import (
+from threadmark.runtime.program import Program
+from threadmark.store.contract import (
     Added,
     Change,
     CheckpointRow,
@@ -20,6 +19,7 @@ from threadmark.store import (
     all_held,
     nothing_held,
 )
+from threadmark.store.replica import ReplicaStore
 from threadmark_redis.adding import add_to_locked, settle_heads, stored_rows
 from threadmark_redis.adding_at_once import add_at_once
 from threadmark_redis.columns import (

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from functools import partial
 
 from threadmark.model import SPECIAL_WRITES
-from threadmark.program import Program
-from threadmark.thread_store import (
+from threadmark.runtime.program import Program
+from threadmark.store.threads import (
     LeaseRow,
     ThreadCounts,
     ThreadOutline,

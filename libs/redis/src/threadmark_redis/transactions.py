@@ -14,9 +14,9 @@ from secrets import token_bytes
 from typing import Any, TypeVar
 
 from threadmark.errors import ThreadmarkError
-from threadmark.program import Program, Step, relay
-from threadmark.replica_store import StaleTermError
-from threadmark.store import Head
+from threadmark.runtime.program import Program, Step, relay
+from threadmark.store.contract import Head
+from threadmark.store.replica import StaleTermError
 from threadmark_redis.announcing import announce
 from threadmark_redis.columns import is_live
 from threadmark_redis.locked import Locked

@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 import msgpack
 
-from threadmark.program import Program
-from threadmark.store import PACK, Key, WriteRow
+from threadmark.runtime.program import Program
+from threadmark.store.contract import PACK, Key, WriteRow
 from threadmark_redis.columns import (
     WRITTEN,
     cut,

@@ -1,8 +1,8 @@
 """The parts of Threadmark that are worth compiling.
 
-Nothing here is called by users: `threadmark.compiled` finds the package where it is installed, and core then uses its
-modules in place of its own, as the SQLite backend does. Each module here does what one of theirs does, which stays the
-reference and is what runs where this package is missing.
+Nothing here is called by users: `threadmark.runtime.compiled` finds the package where it is installed, and core then
+uses its modules in place of its own, as the SQLite backend does. Each module here does what one of theirs does, which
+stays the reference and is what runs where this package is missing.
 """
 
 __all__ = ["CONTRACT", "MODULES"]

@@ -2,7 +2,7 @@ from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any, final
 
-from threadmark.store import Added, Change, CheckpointRow, WriteRow
+from threadmark.store.contract import Added, Change, CheckpointRow, WriteRow
 
 def checkpoint_columns(thread: int, row: CheckpointRow) -> tuple[Any, ...]: ...
 def write_columns(thread: int, rows: Iterable[WriteRow]) -> list[Any]: ...

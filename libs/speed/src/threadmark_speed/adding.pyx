@@ -15,8 +15,8 @@ from threadmark_speed.tuples cimport fields, tracked_tuple
 
 from sqlite3 import IntegrityError, OperationalError
 
-from threadmark.store import FIRST_RECORD, PACK, Added
-from threadmark.text import to_column
+from threadmark.store.contract import FIRST_RECORD, PACK, Added
+from threadmark.names import to_column
 
 cdef enum:
     MOST_ROWS = 32  # of one statement, as in `threadmark_sqlite.adding`
@@ -25,7 +25,7 @@ cdef enum:
 
 
 cdef inline object text_column(object text):
-    """The counterpart of `threadmark.text.to_column`."""
+    """The counterpart of `threadmark.names.to_column`."""
     return text if is_column(text) else to_column(text)
 
 

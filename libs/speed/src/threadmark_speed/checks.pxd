@@ -6,7 +6,7 @@ from libc.stdint cimport int64_t, uint64_t
 
 cdef enum:
     CHECK = 12  # bytes of a check
-    RECORDED = 2  # `threadmark.saver.proving.checks.RECORDED`
+    RECORDED = 2  # `threadmark.saver.proving.RECORDED`
     PACKED = 3  # and `PACKED`: either is one byte in what is packed
 
 

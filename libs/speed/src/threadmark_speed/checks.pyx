@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""The checks of rows, compiled: what `threadmark.digests.check_of` computes, for fields of the usual types.
+"""The checks of rows, compiled: what `threadmark.format.digests.check_of` computes, for fields of the usual types.
 
 A row's check is BLAKE2b of its fields, packed as msgpack. Here they are packed into one buffer and hashed there, without
 an object in between. What only the reference can pack (text with surrogates, numbers of more than 64 bits) is left to

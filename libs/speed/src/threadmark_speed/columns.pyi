@@ -1,7 +1,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from threadmark.store import CheckpointRow, Found, Outline, WriteRow
+from threadmark.store.contract import CheckpointRow, Found, Outline, WriteRow
 
 def write_rows(columns: list[tuple[Any, ...]], reference: Callable[[Any], WriteRow]) -> list[WriteRow]: ...
 def writes_of(

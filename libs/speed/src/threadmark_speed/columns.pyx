@@ -11,8 +11,8 @@ from libc.string cimport memcmp
 from threadmark_speed.tuples cimport named_tuple
 
 from threadmark.ids import UUID_BYTES
-from threadmark.store import CheckpointRow, Found, Outline, WriteRow
-from threadmark.text import ESCAPES
+from threadmark.store.contract import CheckpointRow, Found, Outline, WriteRow
+from threadmark.names import ESCAPES
 
 cdef extern from "Python.h":
     object PyUnicode_New(Py_ssize_t size, Py_UCS4 greatest)

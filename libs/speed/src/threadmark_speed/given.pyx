@@ -1,7 +1,7 @@
 # cython: language_level=3
 """What callers give to a put or a put_writes, looked at in one call each: configurations, checkpoints, metadata, writes.
 
-The references are the functions of `threadmark.config`, `threadmark.metadata`, `threadmark.header`,
+The references are the functions of `threadmark.config`, `threadmark.metadata`, `threadmark.format.header`,
 `threadmark.saver.arguments` and `threadmark.saver.storing`. Each function here knows what engines give, builtin types throughout, and returns None for
 anything else, which only they can judge.
 

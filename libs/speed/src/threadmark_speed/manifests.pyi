@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from threadmark.rope.packed import Layout
+from threadmark.format.rope.packed import Layout
 
 def layout(packed: bytes) -> Layout: ...
 def keys_in(packed: bytes) -> tuple[bytes, ...]: ...

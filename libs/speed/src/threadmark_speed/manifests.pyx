@@ -1,4 +1,4 @@
-"""Packed manifests, compiled: what `threadmark.rope.packed` does, with the same results and the same errors.
+"""Packed manifests, compiled: what `threadmark.format.rope.packed` does, with the same results and the same errors.
 
 Nothing in the bytes is trusted. They are read through pointers, but each position is compared with their length first,
 and each number is at most 2^56, so that no sum of them overflows (there are 512 parts at most, and one whole run).
@@ -292,7 +292,7 @@ cdef uint8_t *_write(uint8_t *into, uint64_t number) noexcept:
 cdef bytes packed_form(
     const uint8_t *keys, const int64_t *sizes, int segments, const Part *parts, Py_ssize_t count, const uint8_t *literals
 ):
-    """Return what `threadmark.rope.packed.pack` returns.
+    """Return what `threadmark.format.rope.packed.pack` returns.
 
     Segments are numbered as the parts first name them, and there are 48 at most. Literals begin at their start in
     `literals`.

@@ -1,4 +1,4 @@
-"""Finding what a value shares with stored ones: compiled, and so a plainer search than that of `threadmark.rope.match`.
+"""Finding what a value shares with stored ones: compiled, and so a plainer search than that of `threadmark.format.rope.match`.
 
 Bytes at the same places are compared first, eight at a time. What is left is looked up in an index of the source:
 blocks of 16 bytes, 8,192 of them at most and evenly spread, in a table that keeps one position for each. Of a source that

@@ -1,7 +1,7 @@
 # cython: language_level=3
 """The rows of what a task wrote, compiled: the pack and the record of its batch, with their checks.
 
-The references are `threadmark.packs.pack_writes` and `threadmark.saver.proving.batches.rows_of_batch`. What only they
+The references are `threadmark.format.packs.pack_writes` and `threadmark.saver.batches.rows_of_batch`. What only they
 can judge is left to them: CannotPackError says so.
 """
 
@@ -11,7 +11,7 @@ from threadmark_speed.checks cimport PACKED, RECORDED, check_of_bytes
 from threadmark_speed.packing cimport Packer
 from threadmark_speed.tuples cimport named_tuple
 
-from threadmark.store import PACK
+from threadmark.store.contract import PACK
 from threadmark_speed.packing import CannotPackError
 
 cdef extern from "Python.h":
@@ -24,13 +24,13 @@ cdef extern from "Python.h":
     Py_ssize_t PyTuple_GET_SIZE(object items)
 
 cdef enum:
-    ROW_FIELDS = 8  # of a `threadmark.store.WriteRow`
+    ROW_FIELDS = 8  # of a `threadmark.store.contract.WriteRow`
     FIELDS = 3  # of a write: its index, channel and value
-    KEY_SIZE = 12  # `threadmark.digests.KEY_SIZE`
-    MOST_KEYS = 255  # `threadmark.packs.MOST_KEYS`
+    KEY_SIZE = 12  # `threadmark.format.digests.KEY_SIZE`
+    MOST_KEYS = 255  # `threadmark.format.packs.MOST_KEYS`
     PAIR = 2
     SHORT = 42  # letters of a name that is short enough for any key, as in `threadmark.saver.arguments`
-    LITERAL_LIMIT = 96  # `threadmark.stored.LITERAL_LIMIT`
+    LITERAL_LIMIT = 96  # `threadmark.format.stored.LITERAL_LIMIT`
     ONE_BYTE = 0x100  # a length below is spelled in one
     BYTES = 0xC4  # comes before it
 

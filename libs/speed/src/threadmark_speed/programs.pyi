@@ -2,7 +2,7 @@ import sqlite3
 from collections.abc import Callable, Generator, Sequence
 from typing import Any, TypeVar
 
-from threadmark.program import Driver, Operation, Program, Step, Transaction
+from threadmark.runtime.program import Driver, Operation, Program, Step, Transaction
 
 _T = TypeVar("_T")
 _Given = TypeVar("_Given")

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Running operations and programs: the counterparts of `run` and `play` in `threadmark.program`, and for connections of
+"""Running operations and programs: the counterparts of `run` and `play` in `threadmark.runtime.program`, and for connections of
 sqlite3 those of `threadmark_sqlite.driver.playing`.
 """
 

@@ -18,8 +18,8 @@ from threadmark_speed.tuples cimport named_tuple
 from operator import attrgetter
 
 from threadmark.errors import CorruptDataError
-from threadmark.store import FIRST_RECORD, PACK, WriteRow
-from threadmark.stored import Stored
+from threadmark.store.contract import FIRST_RECORD, PACK, WriteRow
+from threadmark.format.stored import Stored
 from threadmark_speed.plain import NeedsReferenceError
 
 cdef extern from "Python.h":
@@ -34,7 +34,7 @@ cdef extern from "Python.h":
     int PyUnicode_Compare(PyObject *one, PyObject *other) except? -1
     object PyUnicode_DecodeUTF8(const char *content, Py_ssize_t size, const char *errors)
 
-cdef enum:  # the fields of a `threadmark.store.WriteRow`
+cdef enum:  # the fields of a `threadmark.store.contract.WriteRow`
     NS = 0
     CHECKPOINT
     TASK
@@ -47,7 +47,7 @@ cdef enum:  # the fields of a `threadmark.store.WriteRow`
 
 cdef enum:
     MEMBER_FIELDS = 3  # of a write in a pack: its index, channel and value
-    KEY_SIZE = 12  # `threadmark.digests.KEY_SIZE`
+    KEY_SIZE = 12  # `threadmark.format.digests.KEY_SIZE`
 
 cdef object from_bytes = Stored.from_bytes
 cdef object order = attrgetter("row.task_path", "row.task_id", "row.idx")

@@ -1,8 +1,8 @@
 # cython: language_level=3
 """What a put does for each channel and each row, compiled: packing headers, and finding what did not change.
 
-The references are the functions of the same purpose in `threadmark.header`, `threadmark.saver.storing` and
-`threadmark.saver.proving.checks`. What only they can judge is left to them: CannotPackError, or None, says so.
+The references are the functions of the same purpose in `threadmark.format.header`, `threadmark.saver.storing` and
+`threadmark.saver.proving`. What only they can judge is left to them: CannotPackError, or None, says so.
 
 Dictionaries that users gave may change whenever other code runs. Where that is possible, nothing is held but references
 of our own.
@@ -17,7 +17,7 @@ from threadmark_speed.checks cimport PACKED, RECORDED, check_of_bytes
 from threadmark_speed.packing cimport Packer
 from threadmark_speed.tuples cimport named_tuple
 
-from threadmark.store import FIRST_RECORD, PACK
+from threadmark.store.contract import FIRST_RECORD, PACK
 from threadmark_speed.packing import CannotPackError
 
 cdef extern from "Python.h":
@@ -323,7 +323,7 @@ def checkpoint_row(type cls not None, outline, header, run_id):
 
 
 cdef int mark_of(object idx) except -1:
-    """What comes first in the check of a row of writes: the counterpart of `threadmark.saver.proving.checks._mark`."""
+    """What comes first in the check of a row of writes: the counterpart of `threadmark.saver.proving._mark`."""
     return PACKED if isinstance(idx, int) and PACK <= idx < FIRST_RECORD else RECORDED
 
 

@@ -1,13 +1,13 @@
 from collections.abc import Callable, Mapping
 from typing import Any, final
 
-from threadmark.header import Header
+from threadmark.format.header import Header
+from threadmark.format.stored import Stored
 from threadmark.model import Checkpoint, CheckpointTuple, Metadata, PendingWrite
+from threadmark.saver.batches import Write
 from threadmark.saver.context import SaverContext
-from threadmark.saver.loading.loader import LoadedCheckpoint
-from threadmark.saver.proving.writes import Write
-from threadmark.store import Outline
-from threadmark.stored import Stored
+from threadmark.saver.loading import LoadedCheckpoint
+from threadmark.store.contract import Outline
 
 @final
 class Decoder:

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""From a loaded checkpoint to what its user sees, compiled: the counterpart of `threadmark.saver.loading.decoding`.
+"""From a loaded checkpoint to what its user sees, compiled: the counterpart of `threadmark.saver.decoding`.
 
 To call a function each for a checkpoint's fields, its values, its metadata and its configuration takes longer than to
 read a small one. Whatever is not plain (objects, a user's fields, damage) is left to the functions that are the
@@ -45,7 +45,7 @@ cdef inline tuple fields(object named):
 cdef bytes plain_bytes(value, data, bint short):
     """The encoding of a value of builtin types, None for any other one, and with `short` for one that is no literal.
 
-    `value` is a `threadmark.stored.Stored`, and `data` has the bytes of those that are no literals.
+    `value` is a `threadmark.format.stored.Stored`, and `data` has the bytes of those that are no literals.
     """
     cdef PyObject *found
     tag, packed, digest, _ = fields(value)
@@ -78,7 +78,7 @@ cdef dict config_of(thread_id, ns, checkpoint_id):
 
 @final
 cdef class Decoder:
-    """Makes what the user sees of a `threadmark.saver.loading.loader.LoadedCheckpoint`, a tuple of the class `made`.
+    """Makes what the user sees of a `threadmark.saver.loading.LoadedCheckpoint`, a tuple of the class `made`.
 
     The functions read what is not plain: the fields of a checkpoint that are no values, the value of a channel, the
     metadata, and a pending write.

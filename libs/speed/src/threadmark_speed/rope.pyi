@@ -1,7 +1,7 @@
 from collections.abc import Callable, Collection, Sequence
 
-from threadmark.rope.manifest import Deduplicated
-from threadmark.rope.reuse import Source
+from threadmark.format.rope.packed import Deduplicated
+from threadmark.format.rope.reuse import Source
 
 def deduplicate(
     data: bytes,

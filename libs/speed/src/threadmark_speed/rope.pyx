@@ -1,4 +1,4 @@
-"""What a put stores of a value, compiled: the rules are those of `threadmark.rope.deduplicating`, which explains them.
+"""What a put stores of a value, compiled: the rules are those of `threadmark.format.rope.deduplicating`, which explains them.
 
 What is found may differ from what Python finds, because the search does. What becomes of it is the same.
 """
@@ -12,7 +12,7 @@ from libc.string cimport memcmp, memcpy
 from threadmark_speed.manifests cimport KEY_SIZE, LITERALS, MOST_PARTS, MOST_SEGMENTS, Layout, Part, layout, packed_form
 from threadmark_speed.matches cimport Match, Matches, found
 
-from threadmark.digests import segment_key
+from threadmark.format.digests import segment_key
 
 cdef enum:
     RAW = -1  # the segment of what is not stored yet: bytes of the value itself
@@ -526,6 +526,6 @@ cdef int64_t _root(int64_t number) noexcept:
 cdef object _result(bytes packed, dict fresh):
     global Deduplicated
     if Deduplicated is None:  # not before, because that package imports this module
-        from threadmark.rope.manifest import Deduplicated as imported
+        from threadmark.format.rope.packed import Deduplicated as imported
         Deduplicated = imported
     return Deduplicated(packed, fresh)

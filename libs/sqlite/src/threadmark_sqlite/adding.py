@@ -5,10 +5,10 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from threadmark.compiled import IN_USE
-from threadmark.program import Program
-from threadmark.store import ANYONE, FIRST_RECORD, PACK, Added, Change, CheckpointRow, Key, Refusal, WriteRow
-from threadmark.text import to_column
+from threadmark.names import to_column
+from threadmark.runtime.compiled import IN_USE
+from threadmark.runtime.program import Program
+from threadmark.store.contract import ANYONE, FIRST_RECORD, PACK, Added, Change, CheckpointRow, Key, Refusal, WriteRow
 from threadmark_sqlite.columns import (
     as_number,
     as_number_or_null,

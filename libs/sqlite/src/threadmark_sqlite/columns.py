@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
-from threadmark.compiled import IN_USE
 from threadmark.ids import UUID_BYTES, packed_uuid, uuid_text
-from threadmark.store import NO_NUMBER, CheckpointRow, Found, Outline, WriteRow
-from threadmark.text import ESCAPES, from_column, to_column
-from threadmark.thread_store import LeaseRow, ThreadCounts, ThreadOutline, ThreadRow
+from threadmark.names import ESCAPES, from_column, to_column
+from threadmark.runtime.compiled import IN_USE
+from threadmark.store.contract import NO_NUMBER, CheckpointRow, Found, Outline, WriteRow
+from threadmark.store.threads import LeaseRow, ThreadCounts, ThreadOutline, ThreadRow
 
 if TYPE_CHECKING or IN_USE:
     from threadmark_speed import columns as compiled

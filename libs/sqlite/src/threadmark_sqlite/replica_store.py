@@ -7,10 +7,10 @@ for each table.
 from collections.abc import Sequence
 from typing import Any
 
-from threadmark.program import Program
-from threadmark.replica_store import Copied, Entry, Replica, RowMarks, Summary, Waiting, is_followed, sum_of_marks
-from threadmark.store import Added, Change, now
-from threadmark.text import to_column
+from threadmark.names import to_column
+from threadmark.runtime.program import Program
+from threadmark.store.contract import Added, Change, now
+from threadmark.store.replica import Copied, Entry, Replica, RowMarks, Summary, Waiting, is_followed, sum_of_marks
 from threadmark_sqlite.columns import from_blob_column, from_id_column, from_text_column, name
 from threadmark_sqlite.placeholders import chunks, with_placeholders
 from threadmark_sqlite.sql import replication

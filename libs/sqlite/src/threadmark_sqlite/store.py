@@ -4,12 +4,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from threadmark.compiled import IN_USE
 from threadmark.ids import deleted_up_to
-from threadmark.names import MESSAGES_NS
-from threadmark.program import Program
-from threadmark.replica_store import ReplicaStore
-from threadmark.store import (
+from threadmark.names import MESSAGES_NS, to_column
+from threadmark.runtime.compiled import IN_USE
+from threadmark.runtime.program import Program
+from threadmark.store.contract import (
     TOMBSTONE_MICROSECONDS,
     Added,
     Change,
@@ -22,7 +21,7 @@ from threadmark.store import (
     WriteRow,
     nothing_held,
 )
-from threadmark.text import to_column
+from threadmark.store.replica import ReplicaStore
 from threadmark_sqlite.adding import (
     added,
     admitted,

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from json import dumps
 from typing import Any
 
-from threadmark.program import Program
-from threadmark.store import NO_NUMBER, now
-from threadmark.text import to_column
-from threadmark.thread_store import (
+from threadmark.names import to_column
+from threadmark.runtime.program import Program
+from threadmark.store.contract import NO_NUMBER, now
+from threadmark.store.threads import (
     LeaseRow,
     ThreadCounts,
     ThreadOutline,

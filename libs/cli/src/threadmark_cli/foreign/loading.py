@@ -5,13 +5,13 @@ from typing import Any
 
 from threadmark import Saver, Shown, ThreadmarkError
 from threadmark.ids import time_of_id
-from threadmark.memory.driver import MemoryDriver
+from threadmark.memory.saver import MemoryDriver
 from threadmark.memory.store import MemoryStore
 from threadmark.metadata import check_plain
 from threadmark.model import SPECIAL_WRITES
-from threadmark.program import Program
-from threadmark.saver.proving.checks import checkpoint_row
-from threadmark.store import Added, Change, CheckpointRow
+from threadmark.runtime.program import Program
+from threadmark.saver.proving import checkpoint_row
+from threadmark.store.contract import Added, Change, CheckpointRow
 from threadmark_cli.foreign.rows import Reader, Ref, Stored, Write, WriteRef
 from threadmark_cli.foreign.serializer import ShownSerde
 

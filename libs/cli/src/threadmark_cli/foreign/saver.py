@@ -15,8 +15,8 @@ from threadmark import ChannelStats, CheckpointRef, ConfigError, Saver, Stats, T
 from threadmark.config import as_thread_id
 from threadmark.ids import time_of_id
 from threadmark.model import ThreadSort, ThreadStatus
-from threadmark.saver.thread_arguments import cursor_of, given_count, given_query, place_of, time_of
-from threadmark.thread_store import ThreadOutline, ThreadRow
+from threadmark.saver.arguments import cursor_of, given_count, given_query, place_of, time_of
+from threadmark.store.threads import ThreadOutline, ThreadRow
 from threadmark_cli.exits import RefusedError
 from threadmark_cli.foreign.loading import LoadedThread
 from threadmark_cli.foreign.rows import Beside, Namespace, Reader, Tables

@@ -6,9 +6,8 @@ from threadmark import Serde, Shown
 from threadmark.serde import Deconstruct
 from threadmark.serde.classes import Classes
 from threadmark.serde.dispatch import Dispatch
-from threadmark.serde.kinds_api import Definer, Shape
+from threadmark.serde.kinds_api import Definer, Shape, Shapes
 from threadmark.serde.registry import Registry
-from threadmark.serde.shapes import Shapes
 
 _RECORD = "D"
 """The code of the family whose values are stored by their fields' names: dataclasses."""

@@ -4,9 +4,9 @@ from datetime import timedelta
 from typing import Any
 
 from threadmark.ids import new_id
-from threadmark.program import Program
-from threadmark.saver.proving.checks import checkpoint_row
-from threadmark.store import Change, Scope, Store, now
+from threadmark.runtime.program import Program
+from threadmark.saver.proving import checkpoint_row
+from threadmark.store.contract import Change, Scope, Store, now
 from threadmark_conformance.backend import World
 from threadmark_conformance.engine import Run, at, early_id, id_of, listed, pending
 

@@ -6,8 +6,8 @@ A backend whose store has none of it runs `WITHOUT_REPLICATION` in place of `CAS
 from operator import methodcaller
 from typing import Any
 
-from threadmark.replica_store import LONG_MARK, MARK_BYTES, Copied, Replica, ReplicaStore, RowMarks
-from threadmark.store import ANYONE, NEVER, Change, Follows, now
+from threadmark.store.contract import ANYONE, NEVER, Change, Follows, now
+from threadmark.store.replica import LONG_MARK, MARK_BYTES, Copied, Replica, ReplicaStore, RowMarks
 from threadmark_conformance.backend import World
 from threadmark_conformance.base_store import MANY, ODD_NAMES, ask, come, outbox, summaries
 from threadmark_conformance.engine import Run, at, early_id

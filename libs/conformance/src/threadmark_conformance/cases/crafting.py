@@ -6,13 +6,13 @@ from importlib.util import find_spec
 import msgpack
 import pytest
 
-from threadmark.digests import KEY_SIZE, VALUE_DIGEST_SIZE
 from threadmark.errors import CorruptDataError
-from threadmark.header import HEADER_TAG, Header
-from threadmark.rope import Slice, pack
-from threadmark.saver.proving.checks import checkpoint_row, write_row
-from threadmark.store import Change, Outline
-from threadmark.stored import Stored
+from threadmark.format.digests import KEY_SIZE, VALUE_DIGEST_SIZE
+from threadmark.format.header import HEADER_TAG, Header
+from threadmark.format.rope import Slice, pack
+from threadmark.format.stored import Stored
+from threadmark.saver.proving import checkpoint_row, write_row
+from threadmark.store.contract import Change, Outline
 from threadmark_conformance.backend import World
 from threadmark_conformance.engine import Run, at
 

@@ -17,7 +17,7 @@ from threadmark.errors import (
     ForbiddenTypeError,
     SerializationError,
 )
-from threadmark.travel import Change, Diff
+from threadmark.travel.model import Change, Diff
 from threadmark_conformance.backend import World
 from threadmark_conformance.engine import Run, at, early_id, values
 

@@ -16,7 +16,7 @@ from threadmark.errors import (
     ThreadBusyError,
     ThreadDeletedError,
 )
-from threadmark.store import Store
+from threadmark.store.contract import Store
 from threadmark_conformance.backend import World
 from threadmark_conformance.engine import Run, at, checkpoint, early_id, got, id_of, ids, listed, values
 from threadmark_conformance.leasing import taken, under

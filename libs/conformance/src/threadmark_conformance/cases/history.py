@@ -9,9 +9,9 @@ from threadmark.errors import CorruptDataError
 from threadmark.interfaces import Conversations
 from threadmark.model import CheckpointTuple
 from threadmark.saver import Saver
-from threadmark.saver.proving.checks import checkpoint_row
-from threadmark.store import CheckpointRow, Store
-from threadmark.travel import HistoryEntry, HistoryPage, Tree, WriteInfo
+from threadmark.saver.proving import checkpoint_row
+from threadmark.store.contract import CheckpointRow, Store
+from threadmark.travel.model import HistoryEntry, HistoryPage, Tree, WriteInfo
 from threadmark_conformance.backend import World
 from threadmark_conformance.engine import Run, at, checkpoint, early_id, id_of, listed
 

@@ -9,9 +9,9 @@ import pytest
 
 from threadmark.errors import CorruptDataError, ForbiddenTypeError
 from threadmark.model import CheckpointRef, Stats
-from threadmark.program import Driver, Program, Transaction
+from threadmark.runtime.program import Driver, Program, Transaction
 from threadmark.serde import Serde
-from threadmark.store import Change, Scope, Store, WriteRow
+from threadmark.store.contract import Change, Scope, Store, WriteRow
 from threadmark_conformance.backend import World
 from threadmark_conformance.engine import Run, at, checkpoint, early_id, got, id_of, listed, pending, values
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from threadmark.store import Change
+from threadmark.store.contract import Change
 from threadmark_conformance.backend import World
 from threadmark_conformance.engine import Run, at, checkpoint, early_id, got, id_of, listed, pending, values
 

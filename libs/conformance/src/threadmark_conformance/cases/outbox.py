@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from threadmark.program import Program
-from threadmark.replica_store import Copied, Entry, Replica, ReplicaStore, Waiting
-from threadmark.store import TOMBSTONE_MICROSECONDS, Change, Key, Store, now
+from threadmark.runtime.program import Program
+from threadmark.store.contract import TOMBSTONE_MICROSECONDS, Change, Key, Store, now
+from threadmark.store.replica import Copied, Entry, Replica, ReplicaStore, Waiting
 from threadmark_conformance.backend import World
 from threadmark_conformance.base_store import ODD_NAMES, ask, come, everything, outbox, replicating, summaries
 from threadmark_conformance.crashes import DeathError, Mortal

@@ -11,11 +11,11 @@ import pytest
 from threadmark.errors import ConfigError, ThreadNotFoundError
 from threadmark.ids import new_id
 from threadmark.model import Progress, Pruned
-from threadmark.program import Driver, Program, Transaction
+from threadmark.runtime.program import Driver, Program, Transaction
 from threadmark.saver import Saver
-from threadmark.saver.proving.checks import checkpoint_row, rebound_write
-from threadmark.store import Change, Scope, Store, now
-from threadmark.thread_store import LeaseRow
+from threadmark.saver.proving import checkpoint_row, rebound_write
+from threadmark.store.contract import Change, Scope, Store, now
+from threadmark.store.threads import LeaseRow
 from threadmark_conformance.backend import World
 from threadmark_conformance.driver_wrapper import DriverWrapper
 from threadmark_conformance.engine import Run, at, got, listed, values

@@ -8,8 +8,8 @@ import pytest
 
 from threadmark.errors import ConfigError
 from threadmark.saver import Saver
-from threadmark.store import CheckpointRow, Store
-from threadmark.travel import Match
+from threadmark.store.contract import CheckpointRow, Store
+from threadmark.travel.model import Match
 from threadmark_conformance.backend import World
 from threadmark_conformance.engine import Run, id_of
 

@@ -11,8 +11,8 @@ import pytest
 from threadmark.errors import ConfigError, SerializationError, ThreadBusyError, ThreadNotFoundError
 from threadmark.ids import time_of_id
 from threadmark.interfaces import SessionCheckpoint, SessionMetadata, Sessions, SessionStats, States
-from threadmark.program import Driver, Program, Transaction
-from threadmark.store import Store, now
+from threadmark.runtime.program import Driver, Program, Transaction
+from threadmark.store.contract import Store, now
 from threadmark_conformance.backend import World
 from threadmark_conformance.driver_wrapper import DriverWrapper
 from threadmark_conformance.engine import Run, at, id_of, listed, values

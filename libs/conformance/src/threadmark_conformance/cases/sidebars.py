@@ -3,9 +3,9 @@
 import pytest
 
 from threadmark.errors import CorruptDataError
-from threadmark.program import Program
+from threadmark.runtime.program import Program
 from threadmark.serde import Serde
-from threadmark.store import Store
+from threadmark.store.contract import Store
 from threadmark_conformance.backend import World
 from threadmark_conformance.chats import LARGE, Said, chat
 from threadmark_conformance.engine import Run

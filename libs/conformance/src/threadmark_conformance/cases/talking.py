@@ -13,12 +13,12 @@ from threadmark.errors import (
     CorruptDataError,
     SerializationError,
 )
+from threadmark.format.stored import announced_size, expand
 from threadmark.ids import new_id
 from threadmark.names import MESSAGES_NS
-from threadmark.program import Program
-from threadmark.saver.proving.checks import checkpoint_row
-from threadmark.store import Change, Scope, Store, now
-from threadmark.stored import announced_size, expand
+from threadmark.runtime.program import Program
+from threadmark.saver.proving import checkpoint_row
+from threadmark.store.contract import Change, Scope, Store, now
 from threadmark_conformance.backend import World
 from threadmark_conformance.engine import at, listed
 

@@ -8,9 +8,9 @@ from threadmark import Conversations
 from threadmark.errors import ConfigError, ConflictError, LeaseLostError, ThreadBusyError, ThreadNotFoundError
 from threadmark.ids import new_id
 from threadmark.names import MESSAGES_NS
-from threadmark.program import Program
-from threadmark.saver.proving.checks import checkpoint_row
-from threadmark.store import Change, Scope, Store, now
+from threadmark.runtime.program import Program
+from threadmark.saver.proving import checkpoint_row
+from threadmark.store.contract import Change, Scope, Store, now
 from threadmark_conformance.backend import World
 from threadmark_conformance.cases.talking import LONG, MARK, TALK, holders, said, talk_of
 from threadmark_conformance.engine import Run, at, checkpoint, listed, pending, values

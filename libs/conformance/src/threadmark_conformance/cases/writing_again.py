@@ -8,8 +8,8 @@ from typing import Any, cast
 import pytest
 
 from threadmark.errors import CorruptDataError
-from threadmark.program import Program
-from threadmark.store import PACK, Store, WriteRow
+from threadmark.runtime.program import Program
+from threadmark.store.contract import PACK, Store, WriteRow
 from threadmark_conformance.backend import World
 from threadmark_conformance.engine import Run, at, checkpoint, early_id, id_of, listed, pending
 

@@ -1,13 +1,23 @@
 """What a cache must answer: bytes by place and key. One is here, in memory; `threadmark_redis` has another.
 
-A *place* is sixteen bytes that stand for a thread of a database (`places.py`). A cache need not know what an entry is:
-whoever reads one proves it (`proving.py`), and goes to the database where there is none. It has to keep one promise:
-what was read before a place was forgotten never comes back. So each place has a *token*, which a reader gets before it
-asks the database, and gives back with what it has read there; forgetting a place ends its token.
+A *place* is sixteen bytes that stand for a thread of a database: a digest of the database's name and the thread's id. A
+cache need not know what an entry is: whoever reads one proves that it is what its thread stored under its key, and goes
+to the database where there is none. It has to keep one promise: what was read before a place was forgotten never comes
+back. So each place has a *token*, which a reader gets before it asks the database, and gives back with what it has read
+there; forgetting a place ends its token.
 """
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import NamedTuple, Protocol, runtime_checkable
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from functools import partial
+from hashlib import blake2b
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
+
+from threadmark.errors import CorruptDataError, MissingDependencyError
+from threadmark.format.digests import pack_plain, segment_key
+from threadmark.format.stored import announced_size, expand
+from threadmark.runtime.program import Transaction
+from threadmark.store.sealed import opens_segment
+from threadmark.store.sealing import Keyring
 
 
 class Wanted(NamedTuple):
@@ -66,3 +76,81 @@ class Cache(Protocol):
 
     async def aclose(self) -> None:
         """Like `close`, for asyncio."""
+
+
+T = TypeVar("T")
+
+
+class CacheCall(NamedTuple):
+    """A method of `Cache`, with its arguments. It is answered by its result, or by its error."""
+
+    method: Literal["get", "set", "forget"]
+    args: tuple[Any, ...]
+
+    def on(self, cache: Cache) -> Any:
+        """Call it."""
+        return getattr(cache, self.method)(*self.args)
+
+    async def aon(self, cache: Cache) -> Any:
+        """Like `on`, for asyncio."""
+        return await getattr(cache, f"a{self.method}")(*self.args)
+
+
+Exchange = Generator[Transaction[Any] | CacheCall, Any, T]
+
+
+def on_database(transaction: Transaction[T]) -> Exchange[T]:
+    """Have a transaction run on the database. Returns its result."""
+    result: T = yield transaction
+    return result
+
+
+_SIZE = 16
+_PURPOSE = b"threadmark.cache"
+"""BLAKE2b's `person` field, so that no other use of a keyring's secret gives the same digests."""
+
+
+class Places:
+    """The places of one database, as savers with one keyring see it.
+
+    With a keyring, its secret is the key of the digest: nobody can tell from a place which thread it is, and savers
+    with another keyring, or with none, have other places.
+    """
+
+    def __init__(self, name: str, keyring: Keyring | None) -> None:
+        self._name = name
+        self._secret = b"" if keyring is None else keyring.digest_key
+
+    def place(self, thread_id: str) -> bytes:
+        """Return the place of a thread."""
+        what = pack_plain([self._name, thread_id])
+        return blake2b(what, digest_size=_SIZE, key=self._secret, person=_PURPOSE).digest()
+
+
+LARGEST = 16 * 1024 * 1024
+"""Larger segments are not cached: to expand a forged one could otherwise take 128 times its length in memory."""
+
+SegmentProof = Callable[[str, bytes, bytes], bool]
+"""Is given a thread's id, a key and bytes. Returns whether they are the segment of that thread with that key."""
+
+
+def segment_proof(keyring: Keyring | None) -> SegmentProof:
+    """Return how the entries of a saver with this keyring are proven.
+
+    A segment that is not sealed is named by a digest of its bytes. One that is sealed opens only in its thread and
+    under its key. Neither proof relies on the cache, so no entry can be forged, cut short or moved.
+    """
+    return _is_named_by_digest if keyring is None else partial(opens_segment, keyring)
+
+
+def proven(proof: SegmentProof, thread_id: str, entries: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
+    """Return those entries that are proven."""
+    return {key: data for key, data in entries.items() if proof(thread_id, key, data)}
+
+
+def _is_named_by_digest(_: str, key: bytes, data: bytes) -> bool:
+    try:
+        size = announced_size(data)
+        return size <= LARGEST and segment_key(expand(data, size)) == key
+    except (CorruptDataError, MissingDependencyError):  # where the database has the same bytes, it raises this
+        return False

@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 
 from threadmark.caching.cache import Filling, Got, Wanted
 from threadmark.errors import ConfigError, shown
-from threadmark.forks import begin_anew_after_fork
+from threadmark.runtime.processes import begin_anew_after_fork
 
 MEMORY_BYTES = 256 * 1024 * 1024
 """The default limit."""

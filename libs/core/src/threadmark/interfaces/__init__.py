@@ -6,10 +6,9 @@ once, as operations; each class has them in both APIs.
 
 from threadmark.interfaces.conversations import Conversations
 from threadmark.interfaces.interface import Interface
-from threadmark.interfaces.session_checkpoint import SessionCheckpoint, SessionMetadata, SessionStats
 from threadmark.interfaces.sessions import Sessions
+from threadmark.interfaces.shapes import SessionCheckpoint, SessionMetadata, SessionStats, StateInfo, StatePage
 from threadmark.interfaces.state_cache import SharedCache
-from threadmark.interfaces.state_info import StateInfo, StatePage
 from threadmark.interfaces.states import CleanedStates, States
 
 __all__ = [

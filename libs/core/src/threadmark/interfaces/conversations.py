@@ -4,23 +4,17 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any, TypeVar
 
-from threadmark.interfaces.conversation_config import (
-    Conversation,
-    ConversationConfig,
-    given_conversation,
-    given_user,
-)
 from threadmark.interfaces.interface import Interface
 from threadmark.interfaces.messages import given_message_id, given_messages, given_page
-from threadmark.interfaces.operations import conversation_states as states
-from threadmark.interfaces.operations import messages as stored_messages
-from threadmark.interfaces.operations.cached_states import CachedOperation, Caches
-from threadmark.interfaces.state_cache import CacheCall, SharedCache, Sharing, StateCache
+from threadmark.interfaces.operations import conversations as states
+from threadmark.interfaces.operations import conversations as stored_messages
+from threadmark.interfaces.shapes import Conversation, ConversationConfig, given_conversation, given_user
+from threadmark.interfaces.state_cache import CacheCall, CachedOperation, Caches, SharedCache, Sharing, StateCache
 from threadmark.model import ThreadInfo, ThreadPage
-from threadmark.program import Operation, Transaction, aplay, play
+from threadmark.runtime.program import Operation, Transaction, aplay, play
 from threadmark.saver import SaverProtocol
+from threadmark.saver.arguments import given_count, given_query
 from threadmark.saver.operations import threads
-from threadmark.saver.thread_arguments import given_count, given_query
 
 T = TypeVar("T")
 

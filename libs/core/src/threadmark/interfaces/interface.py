@@ -1,9 +1,11 @@
-"""`Interface`: what the interfaces have in common, which is the saver that they are over."""
+"""`Interface`: what the interfaces have in common: the saver that they are over, and values that JSON carries."""
 
-from typing import TypeVar
+from collections.abc import Iterable
+from math import isfinite
+from typing import Any, TypeVar
 
-from threadmark.errors import ConfigError
-from threadmark.program import Operation, arun, run
+from threadmark.errors import ConfigError, SerializationError, shown
+from threadmark.runtime.program import Operation, arun, run
 from threadmark.saver import Saver, SaverProtocol
 from threadmark.saver.context import SaverContext
 
@@ -43,3 +45,61 @@ def given_saver(given: object) -> Saver:
     checkpointer = isinstance(getattr(given, "saver", None), Saver)
     hint = "give its `.saver`" if checkpointer else "threadmark.open(url) returns one"
     raise ConfigError(f"expected a threadmark.Saver, got {type(given).__name__}: {hint}")
+
+
+_DEEPEST = 200
+"""Levels. Python's own encoder and decoder of JSON stop at a number that depends on who calls them."""
+
+_LONGEST_LOCATION = 200
+
+
+def json_ready(value: Any, location: str, levels: int = _DEEPEST) -> Any:
+    """Return a copy of a value that JSON gives back equal, type for type.
+
+    Raises SerializationError with the location of the first part that it would not give back, such as a tuple.
+    """
+    kind = type(value)
+    if value is None or kind is bool:
+        return value
+    if kind in (str, int, float):
+        if problem := _changes(value):
+            raise _refusal(problem, location)
+        return value
+    if kind not in (dict, list):
+        raise _refusal(f"JSON has no {kind.__name__}, and would give back something else: convert it before", location)
+    if levels == 0:
+        raise _refusal(f"it is nested deeper than {_DEEPEST} levels, or contains itself", location)
+    if kind is list:
+        return [json_ready(item, f"{location}[{index}]", levels - 1) for index, item in enumerate(value)]
+    return {key: json_ready(item, location + step, levels - 1) for key, step, item in _items(value, location)}
+
+
+def _items(value: dict[Any, Any], location: str) -> Iterable[tuple[str, str, Any]]:
+    """The items of a dictionary, each with the step that leads to it."""
+    for key, item in value.items():
+        if type(key) is not str:
+            raise _refusal(f"JSON has no key {shown(key)}: keys must be text", location)
+        if problem := _changes(key):
+            raise _refusal(f"the key {shown(key)}: {problem}", location)
+        yield key, f".{key}" if key.isidentifier() else f"[{key!r}]", item
+
+
+def _changes(value: str | float) -> str | None:
+    """Why JSON would not give a scalar back."""
+    if isinstance(value, float) and not isfinite(value):
+        return f"JSON has no {value}"
+    try:
+        if isinstance(value, int):
+            int.__repr__(value)
+        elif isinstance(value, str):
+            value.encode()
+    except UnicodeEncodeError:
+        return "it has a lone surrogate, which UTF-8 does not carry"
+    except ValueError:
+        return "an int of so many digits is not converted to text"
+    return None
+
+
+def _refusal(problem: str, location: str) -> SerializationError:
+    cut = location if len(location) <= _LONGEST_LOCATION else f"{location[:_LONGEST_LOCATION]}..."
+    return SerializationError(problem, cut)

@@ -1,9 +1,9 @@
 """`Sessions`: checkpoints of named steps, by session."""
 
 from threadmark.interfaces.interface import Interface
-from threadmark.interfaces.operations import clearing, sessions
-from threadmark.interfaces.operations.marks import SESSION
-from threadmark.interfaces.session_checkpoint import SessionCheckpoint, SessionStats
+from threadmark.interfaces.operations import sessions, states
+from threadmark.interfaces.operations.states import SESSION
+from threadmark.interfaces.shapes import SessionCheckpoint, SessionStats
 
 Checkpoints = list[SessionCheckpoint]
 """In the class, `list` is a method."""
@@ -42,11 +42,11 @@ class Sessions(Interface):
 
         The other checkpoints read as before. With its last checkpoint a session is gone.
         """
-        return self._run(clearing.delete(self._context, session_id, checkpoint_id))
+        return self._run(states.delete(self._context, session_id, checkpoint_id))
 
     def clear_all(self) -> int:
         """Remove every session that was begun here. Returns how many there were."""
-        return self._run(clearing.clear(self._context, SESSION))
+        return self._run(states.clear(self._context, SESSION))
 
     def stats(self) -> SessionStats:
         """Return how many sessions were begun here, and what they hold. No state is read."""
@@ -68,11 +68,11 @@ class Sessions(Interface):
 
     async def adelete(self, session_id: str, checkpoint_id: str | None = None) -> bool:
         """Like `delete`, for asyncio."""
-        return await self._arun(clearing.delete(self._context, session_id, checkpoint_id))
+        return await self._arun(states.delete(self._context, session_id, checkpoint_id))
 
     async def aclear_all(self) -> int:
         """Like `clear_all`, for asyncio."""
-        return await self._arun(clearing.clear(self._context, SESSION))
+        return await self._arun(states.clear(self._context, SESSION))
 
     async def astats(self) -> SessionStats:
         """Like `stats`, for asyncio."""

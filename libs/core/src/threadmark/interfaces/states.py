@@ -5,15 +5,15 @@ from datetime import timedelta
 from types import TracebackType
 from typing import Any, Self
 
+from threadmark.format.stored import expect_compression
 from threadmark.interfaces.interface import Interface
-from threadmark.interfaces.operations import clearing, outlining, states
-from threadmark.interfaces.operations.marks import STATE
-from threadmark.interfaces.state_info import StatePage
+from threadmark.interfaces.operations import states
+from threadmark.interfaces.operations.states import STATE
+from threadmark.interfaces.shapes import StatePage
 from threadmark.model import RetentionReport, ThreadSort
 from threadmark.retention import Retention
 from threadmark.saver import SaverProtocol
 from threadmark.saver.arguments import check_flag, check_keep_last
-from threadmark.stored import expect_compression
 
 
 class States(Interface):
@@ -60,7 +60,7 @@ class States(Interface):
 
         The other states read as before. With its last state a thread is gone.
         """
-        return self._run(clearing.delete(self._context, thread_id, state_id))
+        return self._run(states.delete(self._context, thread_id, state_id))
 
     def list(self, *, limit: int = 20, cursor: str | None = None, sort: ThreadSort = "-updated") -> StatePage:
         """Return a page of the newest states of all threads that were begun here, and the cursor of the next page.
@@ -68,11 +68,11 @@ class States(Interface):
         No value is read. `sort` is by when the thread was "updated" or "created", or by its "id"; with a minus, the
         greatest comes first. Threads that come or go meanwhile do not shift the next page.
         """
-        return self._run(outlining.list_states(self._context, limit, cursor, sort))
+        return self._run(states.list_states(self._context, limit, cursor, sort))
 
     def history(self, thread_id: str, *, limit: int = 20, cursor: str | None = None) -> StatePage:
         """Return a page of the states of one thread, newest first, and the cursor of the next. No value is read."""
-        return self._run(outlining.history(self._context, thread_id, limit, cursor))
+        return self._run(states.history(self._context, thread_id, limit, cursor))
 
     def size(self) -> int:
         """Return how many threads with a state there are: those that were begun here. Their metadata is read."""
@@ -113,15 +113,15 @@ class States(Interface):
 
     async def adelete(self, thread_id: str, state_id: str | None = None) -> bool:
         """Like `delete`, for asyncio."""
-        return await self._arun(clearing.delete(self._context, thread_id, state_id))
+        return await self._arun(states.delete(self._context, thread_id, state_id))
 
     async def alist(self, *, limit: int = 20, cursor: str | None = None, sort: ThreadSort = "-updated") -> StatePage:
         """Like `list`, for asyncio."""
-        return await self._arun(outlining.list_states(self._context, limit, cursor, sort))
+        return await self._arun(states.list_states(self._context, limit, cursor, sort))
 
     async def ahistory(self, thread_id: str, *, limit: int = 20, cursor: str | None = None) -> StatePage:
         """Like `history`, for asyncio."""
-        return await self._arun(outlining.history(self._context, thread_id, limit, cursor))
+        return await self._arun(states.history(self._context, thread_id, limit, cursor))
 
     async def asize(self) -> int:
         """Like `size`, for asyncio."""

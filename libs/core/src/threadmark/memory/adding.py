@@ -3,11 +3,10 @@
 from collections.abc import Iterable
 
 from threadmark.memory.replica_store import add_entry
-from threadmark.memory.tables import Tables, Thread, clock
-from threadmark.memory.thread_store import newest
-from threadmark.replica_store import Copied, is_followed
-from threadmark.store import ANYONE, PACK, Added, Change, CheckpointRow, Follows, Refusal, WriteRow
-from threadmark.thread_store import ThreadRow
+from threadmark.memory.tables import Tables, Thread, clock, newest
+from threadmark.store.contract import ANYONE, PACK, Added, Change, CheckpointRow, Follows, Refusal, WriteRow
+from threadmark.store.replica import Copied, is_followed
+from threadmark.store.threads import ThreadRow
 
 
 def add_change(tables: Tables, change: Change, *, replace: bool) -> Added:

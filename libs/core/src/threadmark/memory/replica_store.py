@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from threadmark.memory.tables import Tables, Thread, with_tables
-from threadmark.memory.thread_store import newest
-from threadmark.program import Program
-from threadmark.replica_store import (
+from threadmark.memory.tables import Tables, Thread, newest, with_tables
+from threadmark.runtime.program import Program
+from threadmark.store.contract import now
+from threadmark.store.replica import (
     LONG_MARK,
     Copied,
     Entry,
@@ -16,7 +16,6 @@ from threadmark.replica_store import (
     mark_of,
     sum_of_marks,
 )
-from threadmark.store import now
 
 
 class MemoryReplicaStore:

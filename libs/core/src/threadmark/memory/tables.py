@@ -6,10 +6,17 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
-from threadmark.program import Program, Step
-from threadmark.replica_store import Copied, Replica
-from threadmark.store import CheckpointRow, Key, WriteRow
-from threadmark.thread_store import LeaseRow, ThreadRow
+from threadmark.runtime.program import Program, Step
+from threadmark.store.contract import (
+    CheckpointRow,
+    Key,
+    WriteRow,
+)
+from threadmark.store.replica import Copied, Replica
+from threadmark.store.threads import (
+    LeaseRow,
+    ThreadRow,
+)
 
 T = TypeVar("T")
 
@@ -144,3 +151,9 @@ def with_tables(function: Callable[[Tables], T]) -> Program[T]:
     """Call a function with the tables. Returns its result."""
     result: T = yield Call(function)
     return result
+
+
+def newest(thread: Thread, ns: str) -> CheckpointRow | None:
+    """The checkpoint with the greatest rank of a namespace."""
+    rows = [row for row in thread.checkpoints.values() if row.outline.ns == ns]
+    return max(rows, key=lambda row: row.outline.rank, default=None)

@@ -1,13 +1,13 @@
-"""`PersistentDict`: a dict that is kept in a file."""
+"""`PersistentDict`: a dict that is kept in a file. One that was opened with flag "r" has a class of its own."""
 
 import os
 from collections.abc import Iterable
+from functools import cache
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 
 from threadmark.errors import ConfigError, shown
-from threadmark.persistent.ending import AtExit
-from threadmark.persistent.read_only import read_only
+from threadmark.persistent.claim import AtExit
 from threadmark.saver.context import checked_serde
 from threadmark.serde import Serde, Serializer
 
@@ -129,3 +129,27 @@ def _checked_flag(flag: "Flag") -> "Flag":
         known = ", ".join(f"{each!r} ({meaning})" for each, meaning in _FLAGS.items())
         raise ConfigError(f"the flag must be one of {known}, not {shown(flag)}")
     return flag
+
+
+D = TypeVar("D")
+
+
+class _ReadOnly:
+    """Refuses every method that changes a dict."""
+
+    __slots__ = ()
+
+    _storage: "Storage"
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        self._storage.expect_open()
+        raise AssertionError("a file that is open for reading only is never open for changes")
+
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
+
+
+@cache
+def read_only(cls: type[D]) -> type[D]:
+    """Return the class that refuses changes, of a class of dictionaries."""
+    return type(cls.__name__, (_ReadOnly, cls), {"__slots__": (), "__module__": cls.__module__, "__doc__": cls.__doc__})

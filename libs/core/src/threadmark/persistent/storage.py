@@ -10,11 +10,11 @@ from typing import Any, Literal, NamedTuple
 
 from threadmark.bounded_sqlite import expect_plain_tables, fetched
 from threadmark.errors import ClosedError, CorruptDataError, SchemaError, SerializationError, StoreError, located, shown
-from threadmark.forks import begin_anew_after_fork
 from threadmark.persistent import sql
 from threadmark.persistent.claim import Claim
 from threadmark.persistent.connection import CREATE, READ, WRITE, look, transact
 from threadmark.persistent.entries import Contents, Draft, Place, Row, contents_of, decoded, draft
+from threadmark.runtime.processes import begin_anew_after_fork
 from threadmark.serde import Serializer
 
 Flag = Literal["r", "w", "c", "n"]

@@ -11,14 +11,14 @@ from time import monotonic, sleep
 from typing import Protocol
 
 from threadmark.errors import ClosedError, ReplicationError
-from threadmark.logs import log
 from threadmark.replication.health import check_side, watched
 from threadmark.replication.pair import Pair, SideAwayError
 from threadmark.replication.playing import play_exchange
 from threadmark.replication.promoting import copy_waiting, count_waiting, drain, fail_over, promote
 from threadmark.replication.steps import Exchange, Side
 from threadmark.replication.terms import follow, spread_term
-from threadmark.store import now
+from threadmark.runtime.logs import log
+from threadmark.store.contract import now
 
 _CHECKS_MEANWHILE = 5
 """For how many checks of both sides a change of mode "sync" is left to the caller that made it."""

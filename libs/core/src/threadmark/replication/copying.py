@@ -4,16 +4,33 @@ from functools import partial
 from typing import NamedTuple
 
 from threadmark.errors import ClosedError, ThreadmarkError, TransientStoreError
-from threadmark.program import Transaction
-from threadmark.replica_store import Copied, StaleTermError
-from threadmark.replication.applying import Compared, CopiedRows, Fetched, Route, add_entry_rows, add_some, finish
-from threadmark.replication.batches import Batch, batches, fetch
+from threadmark.replication.applying import (
+    Batch,
+    Compared,
+    CopiedRows,
+    Fetched,
+    Route,
+    add_entry_rows,
+    add_some,
+    batches,
+    fetch,
+    finish,
+)
 from threadmark.replication.comparing import Difference, compare, lacks_parents, take_target
 from threadmark.replication.entries import Touched
-from threadmark.replication.entry_rows import EntryRows, read_entry_rows
-from threadmark.replication.snapshots import CopyState, Snapshot, read_copy_states, read_parents, take_snapshot
+from threadmark.replication.snapshots import (
+    CopyState,
+    EntryRows,
+    Snapshot,
+    read_copy_states,
+    read_entry_rows,
+    read_parents,
+    take_snapshot,
+)
 from threadmark.replication.steps import Exchange, Side, on, pause
-from threadmark.store import ANYONE, NEVER, Added, Change, Follows
+from threadmark.runtime.program import Transaction
+from threadmark.store.contract import ANYONE, NEVER, Added, Change, Follows
+from threadmark.store.replica import Copied, StaleTermError
 
 __all__ = ["CopiedRows", "CopiedUpTo", "copy_all", "copy_change", "copy_thread", "copy_up_to"]
 

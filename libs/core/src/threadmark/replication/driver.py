@@ -1,4 +1,4 @@
-"""`PairDriver`: runs a saver's transactions on a pair, for both APIs."""
+"""`PairDriver`: runs a saver's transactions on a pair, for both APIs, and says how the pair is doing."""
 
 import asyncio
 import logging
@@ -8,23 +8,72 @@ from functools import partial
 from typing import Any, TypeVar, get_args
 from weakref import finalize, ref
 
-from threadmark.errors import ClosedError, ConfigError, shown
-from threadmark.exits import close_before_others, was_closed
-from threadmark.forks import begin_anew_after_fork
-from threadmark.logs import log
+from threadmark.errors import ClosedError, ConfigError, ReplicationError, ThreadmarkError, shown
 from threadmark.model import OnProgress
-from threadmark.program import Transaction
 from threadmark.replication.background import Background
 from threadmark.replication.health import checked_first, watched
-from threadmark.replication.model import Reconciled, ReplicationStatus, SideName
+from threadmark.replication.model import Reconciled, ReplicationStatus, SideName, SideStatus
 from threadmark.replication.pair import Pair
 from threadmark.replication.playing import Player
-from threadmark.replication.promoting import drain, promote, reconcile_pair, unless_moved
-from threadmark.replication.status import status
+from threadmark.replication.promoting import count_waiting, drain, promote, reconcile_pair, unless_moved
 from threadmark.replication.steps import Exchange, Side
+from threadmark.replication.terms import agree, read_replica
 from threadmark.replication.transactions import run_transaction
+from threadmark.runtime.logs import log
+from threadmark.runtime.processes import begin_anew_after_fork, close_before_others, was_closed
+from threadmark.runtime.program import Transaction
+from threadmark.runtime.workers import Workers
 from threadmark.saver.arguments import check_flag, check_progress, check_seconds
-from threadmark.workers import Workers
+from threadmark.store.contract import now
+
+
+def status(pair: Pair) -> Exchange[ReplicationStatus]:
+    """Ask both sides how they are. One that is known to be away is shown as it was last seen."""
+    if pair.roles is None:
+        yield from agree(pair)
+    for side in pair.sides:
+        try:
+            pair.health[side].term = (yield from read_replica(side)).term
+            yield from count_waiting(pair, side)
+        except ReplicationError:
+            continue  # it is away
+        except ThreadmarkError as error:
+            pair.health[side].last_error = pair.last_error = f"{side}: {error}"
+    return _status(pair)
+
+
+def _status(pair: Pair) -> ReplicationStatus:
+    known = pair.known
+    reads_from = known.active if pair.is_well(known.active) else pair.standby
+    return ReplicationStatus(
+        known.term,
+        known.active.name,
+        pair.settings.mode,
+        _side_status(pair, pair.sides[0]),
+        _side_status(pair, pair.sides[1]),
+        reads_from.name,
+        known.complete,
+        tuple(pair.branched),
+        pair.last_reconcile,
+        pair.last_error,
+    )
+
+
+def _side_status(pair: Pair, side: Side) -> SideStatus:
+    health = pair.health[side]
+    lag = None if health.waiting is None else max(0.0, (now() - health.oldest) / 1e6) if health.waiting else 0.0
+    return SideStatus(
+        side.name,
+        str(side.driver),
+        side is pair.known.active,
+        health.well,
+        health.term,
+        health.waiting,
+        lag,
+        health.last_error,
+        health.last_seen,
+    )
+
 
 T = TypeVar("T")
 

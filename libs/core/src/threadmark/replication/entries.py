@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from threadmark.errors import CorruptDataError
-from threadmark.store import Key
+from threadmark.store.contract import Key
 
 
 class Touched(NamedTuple):

@@ -7,9 +7,9 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
-from threadmark.program import Driver, Transaction
-from threadmark.replica_store import ReplicaStore
 from threadmark.replication.model import SideName
+from threadmark.runtime.program import Driver, Transaction
+from threadmark.store.replica import ReplicaStore
 
 T = TypeVar("T")
 

@@ -9,19 +9,18 @@ from functools import partial
 from time import monotonic
 from typing import TypeVar
 
-from threadmark.deferred import resolved
 from threadmark.errors import ReplicationError, ThreadmarkError
-from threadmark.logs import log
-from threadmark.program import Program, Transaction
-from threadmark.replica_store import StaleTermError
 from threadmark.replication.copying import copy_change, copy_thread, copy_up_to
-from threadmark.replication.pair import READ_FROM, Pair, Roles, SideAwayError
+from threadmark.replication.pair import READ_FROM, Pair, Roles, SideAwayError, Waiters
 from threadmark.replication.promoting import count_waiting, fail_over
 from threadmark.replication.side_store import Journal, active_store, standby_store
 from threadmark.replication.steps import Exchange, on, pause
 from threadmark.replication.terms import agree, expect_term, follow
-from threadmark.replication.turns import Waiters
-from threadmark.store import Added, Change
+from threadmark.runtime.logs import log
+from threadmark.runtime.program import Program, Transaction
+from threadmark.store.contract import Added, Change
+from threadmark.store.deferred import resolved
+from threadmark.store.replica import StaleTermError
 
 T = TypeVar("T")
 

@@ -6,19 +6,18 @@ from datetime import timedelta
 from difflib import get_close_matches
 from typing import Any, NamedTuple, TypedDict
 
-from threadmark.digests import segment_key
 from threadmark.errors import ConfigError, shown
-from threadmark.incarnations import KnownIncarnations
-from threadmark.owned import OwnedStore
+from threadmark.format.digests import segment_key
+from threadmark.format.incarnations import KnownIncarnations
+from threadmark.format.stored import EXPANSION_BYTES
 from threadmark.saver.arguments import check_flag, check_keep_last, microseconds_in
-from threadmark.saver.caches.encoding_cache import EncodingCache
-from threadmark.saver.caches.segment_cache import SegmentCache
-from threadmark.sealed import SealedStore
-from threadmark.sealing import Keyring, SegmentNames
+from threadmark.saver.caches import EncodingCache, SegmentCache
 from threadmark.serde import Serde, Serializer
 from threadmark.serde.serializer import finds_parts
-from threadmark.store import Store
-from threadmark.stored import EXPANSION_BYTES
+from threadmark.store.contract import Store
+from threadmark.store.owned import OwnedStore
+from threadmark.store.sealed import SealedStore
+from threadmark.store.sealing import Keyring, SegmentNames
 
 CACHE_BYTES = 64 * 1024 * 1024
 """The default capacity of the encoding cache."""

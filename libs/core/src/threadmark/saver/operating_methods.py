@@ -1,11 +1,13 @@
-"""The methods of a saver for its operator, in both APIs. The logic is in the modules of the operations."""
+"""A saver's methods for its operator, and those that read parts of a state, in both APIs."""
 
 from collections.abc import Sequence
+from typing import Any
 
-from threadmark.model import CheckpointRef, OnProgress, PlainRows, Stats, Verified
-from threadmark.program import Driver, arun, run
+from threadmark.model import CheckpointRef, Config, MessagePage, OnProgress, PlainRows, Stats, Verified
+from threadmark.runtime.program import Driver, arun, run
+from threadmark.saver.arguments import given_count
 from threadmark.saver.context import SaverContext
-from threadmark.saver.operations import counting, inspecting, resealing, surveying
+from threadmark.saver.operations import copying, counting, inspecting, parts
 
 
 class OperatingMethods:
@@ -44,22 +46,22 @@ class OperatingMethods:
 
     def has_tables(self) -> bool:
         """Return whether the database has its tables. Unlike every other method, this does not create them."""
-        return run(self._driver, surveying.has_tables(self._context))
+        return run(self._driver, inspecting.has_tables(self._context))
 
     def has_only_langgraph_data(self) -> bool:
         """Return whether LangGraph's own saver has checkpoints in this database and this saver has none.
 
         `threadmark_langgraph.migrate` moves them.
         """
-        return run(self._driver, surveying.has_only_langgraph_data(self._context))
+        return run(self._driver, inspecting.has_only_langgraph_data(self._context))
 
     def list_checkpoint_refs(self) -> Sequence[CheckpointRef]:
         """Return references to all checkpoints, newest first, unreadable ones included. Creates no tables."""
-        return run(self._driver, surveying.list_checkpoint_refs(self._context))
+        return run(self._driver, inspecting.list_checkpoint_refs(self._context))
 
     def orphan_writes(self) -> Sequence[CheckpointRef]:
         """Return references to the missing checkpoints of pending writes. Creates no tables."""
-        return run(self._driver, surveying.orphan_writes(self._context))
+        return run(self._driver, inspecting.orphan_writes(self._context))
 
     def reencrypt(
         self, thread_id: str | None = None, *, plain: PlainRows = "refuse", progress: OnProgress | None = None
@@ -68,7 +70,7 @@ class OperatingMethods:
 
         With `plain="seal"`, rows that were stored without a keyring are encrypted as well; otherwise they are refused.
         """
-        return run(self._driver, resealing.reencrypt(self._context, thread_id, plain, progress))
+        return run(self._driver, copying.reencrypt(self._context, thread_id, plain, progress))
 
     # Written by scripts/write_twins.py from the methods above: change those, and run it.
 
@@ -90,24 +92,84 @@ class OperatingMethods:
 
     async def ahas_tables(self) -> bool:
         """Like `has_tables`, for asyncio."""
-        return await arun(self._driver, surveying.has_tables(self._context))
+        return await arun(self._driver, inspecting.has_tables(self._context))
 
     async def ahas_only_langgraph_data(self) -> bool:
         """Like `has_only_langgraph_data`, for asyncio."""
-        return await arun(self._driver, surveying.has_only_langgraph_data(self._context))
+        return await arun(self._driver, inspecting.has_only_langgraph_data(self._context))
 
     async def alist_checkpoint_refs(self) -> Sequence[CheckpointRef]:
         """Like `list_checkpoint_refs`, for asyncio."""
-        return await arun(self._driver, surveying.list_checkpoint_refs(self._context))
+        return await arun(self._driver, inspecting.list_checkpoint_refs(self._context))
 
     async def aorphan_writes(self) -> Sequence[CheckpointRef]:
         """Like `orphan_writes`, for asyncio."""
-        return await arun(self._driver, surveying.orphan_writes(self._context))
+        return await arun(self._driver, inspecting.orphan_writes(self._context))
 
     async def areencrypt(
         self, thread_id: str | None = None, *, plain: PlainRows = "refuse", progress: OnProgress | None = None
     ) -> int:
         """Like `reencrypt`, for asyncio."""
-        return await arun(self._driver, resealing.reencrypt(self._context, thread_id, plain, progress))
+        return await arun(self._driver, copying.reencrypt(self._context, thread_id, plain, progress))
+
+    # The end of what scripts/write_twins.py wrote.
+
+
+class PartMethods:
+    """What a saver reads without reading the whole state."""
+
+    _driver: Driver
+    _context: SaverContext
+
+    def extract(self, thread: Config | str, path: str, default: Any = None) -> Any:
+        """Return a part of a thread's newest state, such as `messages[-1].content`, without reading the rest.
+
+        A path is the name of a channel and any number of steps: `.name` (a dictionary's key or an object's field),
+        `["key"]`, `[3]`, `[-20:]`. Only that channel is fetched, and only the part is decoded; a class is needed for
+        what is returned, but not for what contains it. Fields alone are read: no property and no method is run.
+
+        Where there is no thread, no such channel or nothing at the end of the path, `default` is returned. To tell that
+        from a None that is stored, give an object of your own; `thread` tells whether there is a thread.
+
+        Raises ConfigError, with the place, for a path that cannot be read, and for a delta channel, whose value only
+        the graph can make.
+
+        Args:
+            thread: The thread's id, or a configuration that also names a namespace or a checkpoint.
+            path: The path. A channel whose name has a dot or a bracket is written `["a.b"]`.
+            default: What to return where there is nothing.
+        """
+        return run(self._driver, parts.extract(self._context, thread, path, default))
+
+    def messages(
+        self, thread: Config | str, *, limit: int = 20, before: str | int | None = None, channel: str = "messages"
+    ) -> MessagePage:
+        """Return a page of a thread's messages: the newest ones before `before`, oldest first.
+
+        Only that channel is fetched, and only the page is decoded. A thread that is not there, or that has no such
+        channel, has no messages.
+
+        Args:
+            thread: The thread's id, or a configuration that also names a namespace or a checkpoint.
+            limit: The most messages to return.
+            before: `MessagePage.before` of the page that was read last, or the id of a message; a ConfigError if there
+                is none with it. Default: read from the end.
+            channel: The channel that has the list of messages.
+        """
+        page = parts.messages(self._context, thread, given_count(limit, "limit"), parts.given_before(before), channel)
+        return run(self._driver, page)
+
+    # Written by scripts/write_twins.py from the methods above: change those, and run it.
+
+    async def aextract(self, thread: Config | str, path: str, default: Any = None) -> Any:
+        """Like `extract`, for asyncio."""
+        return await arun(self._driver, parts.extract(self._context, thread, path, default))
+
+    async def amessages(
+        self, thread: Config | str, *, limit: int = 20, before: str | int | None = None, channel: str = "messages"
+    ) -> MessagePage:
+        """Like `messages`, for asyncio."""
+        page = parts.messages(self._context, thread, given_count(limit, "limit"), parts.given_before(before), channel)
+        return await arun(self._driver, page)
 
     # The end of what scripts/write_twins.py wrote.

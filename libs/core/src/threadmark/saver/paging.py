@@ -1,18 +1,23 @@
-"""Reading checkpoints page by page: the one loop of everything that goes through a thread or a whole store.
+"""Reading page by page: the loop over everything in a thread or a whole store, and cursors for callers.
 
-pages = Pages(Scope(thread_id), size)
-while pages.more:
-for outline in pages.read((yield from store.page(*pages.request))):
-...
+    pages = Pages(Scope(thread_id), size)
+    while pages.more:
+        for outline in pages.read((yield from store.page(*pages.request))):
+            ...
+
+A cursor says where the next page of a listing begins, as text that fits into a URL.
 """
 
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Sequence
+from json import dumps, loads
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from threadmark.errors import CorruptDataError
-from threadmark.saver.proving.checks import checkpoint_location
-from threadmark.store import Outline, Scope
+from threadmark.errors import ConfigError, CorruptDataError, shown
+from threadmark.names import as_text
+from threadmark.saver.proving import checkpoint_location
+from threadmark.store.contract import Outline, Scope
 
 _ORDER: Callable[[Outline], tuple[str, str, str]] = attrgetter("rank", "thread_id", "ns")
 """Returns what `Outline.order` does, without a call of a function in Python for each."""
@@ -53,3 +58,29 @@ class Pages:
         if page:
             self.request = self.request._replace(after=page[-1])
         return page
+
+
+_BITS = 63
+"""Of a number in a database, without its sign."""
+
+
+def new_cursor(*parts: str | int) -> str:
+    """Return the cursor that has these parts."""
+    return urlsafe_b64encode(dumps(parts, ensure_ascii=True).encode()).decode()
+
+
+def parts_of_cursor(cursor: object, kinds: Sequence[type]) -> Sequence[Any]:
+    """Return the parts of a cursor, one of each kind. Raises ConfigError for what is no such cursor."""
+    try:
+        parts = loads(urlsafe_b64decode(as_text(cursor, "cursor")))
+    except (ValueError, RecursionError) as error:
+        raise _error(cursor) from error
+    if type(parts) is not list or [*map(type, parts)] != [*kinds]:
+        raise _error(cursor)
+    if any(type(part) is int and part.bit_length() > _BITS for part in parts):
+        raise _error(cursor)
+    return parts
+
+
+def _error(cursor: object) -> ConfigError:
+    return ConfigError(f"{shown(cursor)} is no cursor: give the one of the page before")

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any, Protocol, Self
 
+from threadmark.ids import Version
 from threadmark.model import (
     UNSET,
     ChannelVersions,
@@ -30,8 +31,7 @@ from threadmark.model import (
 )
 from threadmark.saver.lease import Lease
 from threadmark.serde import Serializer
-from threadmark.travel import Blame, Diff, HistoryPage, SearchPage, Tree, Values
-from threadmark.versions import Version
+from threadmark.travel.model import Blame, Diff, HistoryPage, SearchPage, Tree, Values
 
 
 class SaverProtocol(Protocol):

@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Any, Self, Unpack
 
 from threadmark.errors import ConfigError
+from threadmark.ids import Version, next_version
 from threadmark.model import (
     ChannelVersions,
     Checkpoint,
@@ -18,30 +19,26 @@ from threadmark.model import (
     PruneStrategy,
     RetentionReport,
 )
-from threadmark.program import Driver, arun, run
+from threadmark.runtime.program import Driver, arun, run
 from threadmark.saver.context import SaverOptions, check_options, checked_serde, context_of
-from threadmark.saver.operating_methods import OperatingMethods
+from threadmark.saver.operating_methods import OperatingMethods, PartMethods
 from threadmark.saver.operations import (
     copying,
-    deleting,
     delta,
+    inspecting,
     listing,
     pruning,
     reading,
     removing,
     retaining,
-    retention_rules,
-    surveying,
     writing,
 )
-from threadmark.saver.part_methods import PartMethods
 from threadmark.saver.protocol import SaverProtocol
 from threadmark.saver.thread_methods import ThreadMethods
-from threadmark.saver.travel_methods import TravelMethods
 from threadmark.serde import Serializer
 from threadmark.serde.serializer import finds_parts
-from threadmark.store import Store
-from threadmark.versions import Version, next_version
+from threadmark.store.contract import Store
+from threadmark.travel.methods import TravelMethods
 
 
 class Saver(ThreadMethods, PartMethods, TravelMethods, OperatingMethods):
@@ -89,7 +86,7 @@ class Saver(ThreadMethods, PartMethods, TravelMethods, OperatingMethods):
         Whatever is called first does so by itself. Call this to have it done at a time of your own choice, such as in a
         deployment step, whose role may change tables. It may be called again.
         """
-        return run(self._driver, surveying.setup(self._context))
+        return run(self._driver, inspecting.setup(self._context))
 
     def get(self, config: Config) -> Checkpoint | None:
         """Return the checkpoint that `config` names, or the newest of its namespace. Returns None if there is none."""
@@ -161,7 +158,7 @@ class Saver(ThreadMethods, PartMethods, TravelMethods, OperatingMethods):
         for one that has to stay: because a delta channel of later ones is read from it, or because a question waits
         there for its answer. It reads as much as a `prune` of the thread, in one transaction that writes.
         """
-        return run(self._driver, deleting.delete_checkpoint(self._context, config))
+        return run(self._driver, removing.delete_checkpoint(self._context, config))
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> Pruned:
         """Remove the checkpoints that these runs made, except those that other checkpoints need to be read.
@@ -246,7 +243,7 @@ class Saver(ThreadMethods, PartMethods, TravelMethods, OperatingMethods):
             dry_run: Remove nothing. With `max_bytes`, what sealed threads would take after a pruning is an estimate.
             progress: As in `prune`.
         """
-        rule = retention_rules.retention_rule(
+        rule = retaining.retention_rule(
             keep_last=keep_last,
             older_than=older_than,
             idle_for=idle_for,
@@ -318,7 +315,7 @@ class Saver(ThreadMethods, PartMethods, TravelMethods, OperatingMethods):
 
     async def asetup(self) -> None:
         """Like `setup`, for asyncio."""
-        return await arun(self._driver, surveying.setup(self._context))
+        return await arun(self._driver, inspecting.setup(self._context))
 
     async def aget(self, config: Config) -> Checkpoint | None:
         """Like `get`, for asyncio."""
@@ -365,7 +362,7 @@ class Saver(ThreadMethods, PartMethods, TravelMethods, OperatingMethods):
 
     async def adelete_checkpoint(self, config: Config) -> bool:
         """Like `delete_checkpoint`, for asyncio."""
-        return await arun(self._driver, deleting.delete_checkpoint(self._context, config))
+        return await arun(self._driver, removing.delete_checkpoint(self._context, config))
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> Pruned:
         """Like `delete_for_runs`, for asyncio."""
@@ -406,7 +403,7 @@ class Saver(ThreadMethods, PartMethods, TravelMethods, OperatingMethods):
         progress: OnProgress | None = None,
     ) -> RetentionReport:
         """Like `retention`, for asyncio."""
-        rule = retention_rules.retention_rule(
+        rule = retaining.retention_rule(
             keep_last=keep_last,
             older_than=older_than,
             idle_for=idle_for,

@@ -9,22 +9,22 @@ from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from threadmark.compiled import IN_USE
 from threadmark.config import ParsedConfig
-from threadmark.digests import proof
 from threadmark.errors import LocatedError, SerializationError, ThreadmarkError
-from threadmark.header import HEADER_TAG, Header, split_fields
+from threadmark.format.digests import proof
+from threadmark.format.header import HEADER_TAG, Header, split_fields
+from threadmark.format.rope import Deduplicated, Source, deduplicate, keys_in, patch
+from threadmark.format.stored import LITERAL_LIMIT, LONGEST_TAG, Stored, before_literal, shrink
+from threadmark.ids import Version
 from threadmark.model import SPECIAL_WRITES
-from threadmark.rope import Deduplicated, Source, deduplicate, keys_in, patch
+from threadmark.runtime.compiled import IN_USE
 from threadmark.saver.arguments import GivenCheckpoint, given_writes
-from threadmark.saver.caches.encoding_cache import Known
+from threadmark.saver.batches import RECORD_OF_PACK
+from threadmark.saver.caches import Known
 from threadmark.saver.context import SaverContext
-from threadmark.saver.proving.batches import RECORD_OF_PACK
 from threadmark.serde import Serde, Serializer, compiled
 from threadmark.serde.serializer import OWN_TAGS, PLAIN
-from threadmark.store import WriteRow
-from threadmark.stored import LITERAL_LIMIT, LONGEST_TAG, Stored, before_literal, shrink
-from threadmark.versions import Version
+from threadmark.store.contract import WriteRow
 
 if TYPE_CHECKING or IN_USE:
     from threadmark_speed import packs, putting

@@ -7,12 +7,12 @@ from typing import Any, Self
 
 from threadmark.errors import ConfigError, shown
 from threadmark.model import UNSET, OnBusy, ThreadInfo, ThreadPage, ThreadSort, ThreadStatus, Unset
-from threadmark.program import Driver, arun, run
+from threadmark.runtime.program import Driver, arun, run
+from threadmark.saver.arguments import given_count, given_lease, given_owner, given_query, given_update
 from threadmark.saver.context import SaverContext
 from threadmark.saver.lease import Lease
 from threadmark.saver.operations import copying, threads
 from threadmark.saver.paths import parse_paths
-from threadmark.saver.thread_arguments import given_count, given_lease, given_owner, given_query, given_update
 
 
 class ThreadMethods:

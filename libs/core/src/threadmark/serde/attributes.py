@@ -2,13 +2,19 @@
 
 Also here: what happens if the class has changed since the object was stored. One rule serves every kind of record:
 fields that were added take their defaults, and anything else needs an `upgrade` function.
+
+Most of the work of reading a record is building the dictionary of its names and items. A display
+(`{name0: item0, ...}`) is three times as fast as `dict(zip(names, items))`, but has to be written out for a fixed
+number of entries. So source code is generated for each number, as `namedtuple` and `dataclasses` do. Only the number
+becomes source: names and items, which stored data chooses, are arguments and never code.
 """
 
 import contextlib
 import functools
 import types
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from functools import cache
+from typing import Any, NamedTuple, TypeAlias
 
 from threadmark.errors import CorruptDataError, SerializationError
 from threadmark.serde.kinds_api import StoredClass
@@ -241,3 +247,48 @@ def evolve(stored: StoredClass, state: dict[str, Any], names: Iterable[str], now
             f"give threadmark.serde.register({name}, upgrade=...) a function that maps the old fields"
         )
     return state | {field: now.defaults[field]() for field in sorted(missing)}
+
+
+Naming: TypeAlias = Callable[[list[Any]], dict[str, Any]]
+
+_MOST_WRITTEN_OUT = 64
+"""The most names that a function is generated for. Stored data says how many there are, and each number is compiled."""
+
+
+def record_builders(names: list[str]) -> Naming:
+    """Return a function from a record's items to a dictionary of them. It raises if they are more or fewer."""
+
+    def wrong_count(items: list[Any]) -> CorruptDataError:
+        return CorruptDataError(f"a stored object has {len(items)} items where its mark has {len(names)} names")
+
+    if len(names) <= _MOST_WRITTEN_OUT:
+        written_out: Naming = _written_out(len(names))(wrong_count, *names)
+        return written_out
+
+    def named(items: list[Any]) -> dict[str, Any]:
+        if len(items) != len(names):
+            raise wrong_count(items)
+        return dict(zip(names, items, strict=True))
+
+    return named
+
+
+@cache
+def _written_out(count: int) -> Callable[..., Naming]:
+    names = "".join(f", name{index}" for index in range(count))
+    items = ", ".join(f"item{index}" for index in range(count))
+    entries = ", ".join(f"name{index}: item{index}" for index in range(count))
+    source = f"""
+def with_names(wrong_count{names}):
+    def named(items):
+        try:
+            [{items}] = items
+        except ValueError:
+            raise wrong_count(items) from None
+        return {{{entries}}}
+    return named
+"""
+    namespace: dict[str, Any] = {}
+    exec(source, namespace)  # noqa: S102 - nothing but a number went into the source, see above
+    made: Callable[..., Naming] = namespace["with_names"]
+    return made

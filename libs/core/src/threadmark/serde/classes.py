@@ -2,6 +2,10 @@
 
 A name in the data is looked up and compared, and nothing runs for it: no import (unless the user allowed the class), no
 module `__getattr__`, no descriptor, no subscription. What is found must be a class that has this very name.
+
+No name of the language leads to a class that was defined inside a function, or replaced. A store that ends with the
+process can keep its instances under a name that this process makes up; the class lives as long as the program, or a
+serializer that has stored one of its objects, holds it.
 """
 
 import importlib
@@ -9,14 +13,39 @@ import sys
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import count
 from operator import getitem
+from threading import Lock
 from types import GenericAlias, NoneType, UnionType
 from typing import Any, Union, get_args, get_origin
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from threadmark.errors import ConfigError, CorruptDataError, ForbiddenTypeError, SerializationError, shown
-from threadmark.serde.local_classes import MARK, local_class, local_name
 from threadmark.serde.lookup import check_inert, found_under, is_class
 from threadmark.serde.registry import Registry
+
+MARK = "#"
+"""Stands in such a name before its number, and in no other one."""
+
+_names: WeakKeyDictionary[type, str] = WeakKeyDictionary()
+_classes: WeakValueDictionary[str, type] = WeakValueDictionary()
+_numbers = count(1)
+_lock = Lock()
+
+
+def local_name(cls: type, name: str) -> str:
+    """Return the name of such a class, which begins with its canonical one."""
+    with _lock:
+        if cls not in _names:
+            _names[cls] = f"{name}{MARK}{next(_numbers)}"
+            _classes[_names[cls]] = cls
+        return _names[cls]
+
+
+def local_class(name: str) -> type | None:
+    """Return the class of such a name, None where the program no longer holds it."""
+    return _classes.get(name)
+
 
 LONGEST_NAME = 1000
 

@@ -6,7 +6,7 @@ to the functions in this package, which are the reference.
 
 from typing import TYPE_CHECKING
 
-from threadmark.compiled import IN_USE
+from threadmark.runtime.compiled import IN_USE
 
 if TYPE_CHECKING or IN_USE:
     from threadmark_speed import given, objects, packing, plain, putting, reading

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 GROUP = "threadmark.kinds"
 
-_OWN = {"numpy": "threadmark.serde.kinds.arrays:FAMILIES", "pandas": "threadmark.serde.kinds.frames:FAMILIES"}
+_OWN = {"numpy": "threadmark.arrays.numpy_kinds:FAMILIES", "pandas": "threadmark.arrays.pandas_kinds:FAMILIES"}
 """Threadmark's own entries. They stand here because a program frozen into one file has no metadata to find them in."""
 
 _CODE = re.compile(r"\([A-Za-z0-9_.-]{1,100}\)")

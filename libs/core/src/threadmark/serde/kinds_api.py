@@ -7,7 +7,7 @@ changes few bytes. A long mark is written in full once in a value; from then on 
 depend on nothing but the mark, so adding or removing objects leaves the marks of the others as they are.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from hashlib import blake2b
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 
@@ -143,3 +143,24 @@ def _not_in_marks(value: Any) -> Any:
 def _pack_mark(content: list[Any]) -> bytes:
     # Marks are small and made once for each shape, so surrogates may take their time.
     return new_pack(_not_in_marks, surrogates=True)(content)
+
+
+_Key = TypeVar("_Key", bound=Hashable)
+_MOST_SHAPES = 1000
+"""How many shapes of one class are remembered."""
+
+
+class Shapes(dict[_Key, Shape]):
+    """Shapes by what determines them. If they become too many, all are forgotten."""
+
+    def __init__(self, make: Callable[[_Key], Shape]) -> None:
+        super().__init__()
+        self._make = make
+
+    def __missing__(self, key: _Key) -> Shape:
+        shape = self._make(key)
+        shape.key = key
+        if len(self) >= _MOST_SHAPES:
+            self.clear()
+        self[key] = shape
+        return shape

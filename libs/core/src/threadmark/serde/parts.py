@@ -12,9 +12,8 @@ from typing import Any, NamedTuple, TypeVar
 import msgpack
 
 from threadmark.errors import LocatedError
-from threadmark.serde.decoder import decode, decode_plain, unreadable
+from threadmark.serde.decoder import Marks, decode, decode_plain, mark_of, unreadable
 from threadmark.serde.dispatch import Dispatch
-from threadmark.serde.marks import Marks, mark_of
 from threadmark.serde.steps import NOTHING, Index, Key, Name, Slice, Step, taken
 from threadmark.serde.wire import pack_array_header, pack_text
 

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 from threadmark.errors import ConfigError
-from threadmark.forks import begin_anew_after_fork
+from threadmark.runtime.processes import begin_anew_after_fork
 from threadmark.serde.kinds_api import Upgrade
 
 T = TypeVar("T")

@@ -11,13 +11,12 @@ from typing import Any, Final, TypeAlias
 from zoneinfo import ZoneInfoNotFoundError
 
 from threadmark.errors import CorruptDataError
-from threadmark.serde.attributes import checked_names, checked_state
+from threadmark.serde.attributes import checked_names, checked_state, record_builders
 from threadmark.serde.classes import Classes, canonical_name
 from threadmark.serde.dispatch import BY_FIELD, REGISTERED, Dispatch, Kept, parts_of_mark, unknown_family
 from threadmark.serde.families import split_code
 from threadmark.serde.kinds import times
 from threadmark.serde.kinds_api import Kind, Reader, Reconstruct, only
-from threadmark.serde.record_builders import record_builders
 from threadmark.serde.registry import Registry
 from threadmark.serde.shown import CONTENT, Shown
 

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from threadmark import CheckpointRef
-from threadmark.store import rank_after
+from threadmark.store.contract import rank_after
 
 _Key = tuple[str, str, str]
 """Thread, namespace, checkpoint."""

@@ -5,7 +5,7 @@ from itertools import groupby
 from typing import Any
 
 from threadmark import CheckpointRef, Conversations
-from threadmark.interfaces.operations.message_rows import message_in
+from threadmark.interfaces.operations.conversations import message_in
 from threadmark.names import MESSAGES_NS
 from threadmark_langgraph.checkpointer import Checkpointer
 

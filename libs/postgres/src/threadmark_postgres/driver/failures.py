@@ -13,8 +13,8 @@ from typing import NoReturn
 import psycopg
 from psycopg import errors
 
-from threadmark.attempts import Attempts
 from threadmark.errors import ConfigError, StoreError, ThreadmarkError, TransientStoreError
+from threadmark.runtime.attempts import Attempts
 from threadmark_postgres.driver.log import log
 from threadmark_postgres.driver.settings import Settings
 

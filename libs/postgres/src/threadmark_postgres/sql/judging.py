@@ -6,7 +6,7 @@ a statement is made shorter by leaving all of it out (`for_begun`).
 
 from functools import cache
 
-from threadmark.store import ANYONE
+from threadmark.store.contract import ANYONE
 from threadmark_postgres.sql.editing import replaced, without
 from threadmark_postgres.sql.expressions import CLOCK, GATE_ALONE, GATE_SHARED, IS_LET_IN, MINUTE
 

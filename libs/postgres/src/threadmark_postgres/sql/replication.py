@@ -1,7 +1,7 @@
 """The statements of replication: the term, the outbox, how far threads have come from another database, and marks."""
 
-from threadmark.replica_store import LONG_MARK, MARK_BYTES
-from threadmark.store import NEVER
+from threadmark.store.contract import NEVER
+from threadmark.store.replica import LONG_MARK, MARK_BYTES
 from threadmark_postgres.sql.expressions import CLOCK
 from threadmark_postgres.sql.fencing import ALLOWED, NEXT_POSITION
 
@@ -116,7 +116,7 @@ SET position = excluded.position, epoch = excluded.epoch
 """
 
 # Whether a change of the other database does not follow what a thread, which is locked, has from there
-# (`threadmark.replica_store.is_followed`), or the thread has changes of its own for that one.
+# (`threadmark.store.replica.is_followed`), or the thread has changes of its own for that one.
 IS_BEHIND = f"""
 SELECT NOT coalesce(
         (
@@ -142,7 +142,7 @@ WHERE thread_id = ANY ($1::text[])
 # The last bytes of a value, all of it where it is shorter.
 _END = "substring({{of}} FROM greatest(octet_length({{of}}) - {bytes} + 1, 1))"
 
-# The number of a row's mark (`threadmark.replica_store.mark_of`), the last seven bytes. Of a damaged one that has fewer
+# The number of a row's mark (`threadmark.store.replica.mark_of`), the last seven bytes. Of a damaged one that has fewer
 # it is what they make.
 _CHECK_OF_CHECKPOINT = "CASE WHEN c.checksum = '' THEN c.header ELSE c.checksum END"
 _CHECK_OF_WRITE = "CASE WHEN w.checksum = '' THEN w.value ELSE w.checksum END"

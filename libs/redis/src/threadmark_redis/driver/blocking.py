@@ -12,7 +12,7 @@ from redis.exceptions import ResponseError
 from redis.retry import Retry
 
 from threadmark.errors import TransientStoreError
-from threadmark.workers import may_be_interrupted
+from threadmark.runtime.workers import may_be_interrupted
 from threadmark_redis.driver.connecting import Address, Kind
 from threadmark_redis.driver.facts import GREETING, Facts, RefusedError, admitted
 from threadmark_redis.driver.failures import failure_of

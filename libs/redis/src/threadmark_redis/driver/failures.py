@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from redis import exceptions
 
-from threadmark.attempts import Attempts
 from threadmark.errors import ConfigError, StoreError, ThreadmarkError, TransientStoreError
+from threadmark.runtime.attempts import Attempts
 from threadmark_redis.driver.log import log
 from threadmark_redis.driver.settings import Settings
 

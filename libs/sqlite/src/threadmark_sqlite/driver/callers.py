@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from threadmark.errors import ClosedError, StoreError
-from threadmark.program import Transaction
-from threadmark.workers import Answer
+from threadmark.runtime.program import Transaction
+from threadmark.runtime.workers import Answer
 from threadmark_sqlite.driver.jobs import BATCH, Job
 
 

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from threadmark.compiled import IN_USE
 from threadmark.errors import StoreError
+from threadmark.runtime.compiled import IN_USE
 from threadmark_sqlite.driver.connection import Settings
 from threadmark_sqlite.sql import connections
 

@@ -4,7 +4,7 @@ import threading
 from typing import Protocol
 from weakref import WeakSet
 
-from threadmark.forks import begin_anew_after_fork
+from threadmark.runtime.processes import begin_anew_after_fork
 
 
 class LooksAgain(Protocol):

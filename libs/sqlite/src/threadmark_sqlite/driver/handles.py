@@ -9,9 +9,9 @@ from functools import partial
 from typing import Any
 
 from threadmark.errors import ClosedError, StoreError, TransientStoreError
-from threadmark.program import Program, Transaction
-from threadmark.store import now
-from threadmark.workers import Workers, may_be_interrupted
+from threadmark.runtime.program import Program, Transaction
+from threadmark.runtime.workers import Workers, may_be_interrupted
+from threadmark.store.contract import now
 from threadmark_sqlite.driver.connection import (
     NotThereError,
     Settings,

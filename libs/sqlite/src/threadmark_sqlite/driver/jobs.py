@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from threadmark.errors import ClosedError
-from threadmark.program import Transaction
-from threadmark.workers import Answer, Failed, Waiting, settle
+from threadmark.runtime.program import Transaction
+from threadmark.runtime.workers import Answer, Failed, Waiting, settle
 
 BATCH = 64
 """The most transactions of one commit."""

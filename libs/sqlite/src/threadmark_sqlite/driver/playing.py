@@ -7,8 +7,8 @@ from operator import methodcaller
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from threadmark.bounded_sqlite import FEW, MUCH, expect_plausible, fetched
-from threadmark.compiled import IN_USE
-from threadmark.program import Program, Step, Transaction, play
+from threadmark.runtime.compiled import IN_USE
+from threadmark.runtime.program import Program, Step, Transaction, play
 from threadmark_sqlite.sql import connections
 from threadmark_sqlite.steps import Alone, Direct, Many, Query
 

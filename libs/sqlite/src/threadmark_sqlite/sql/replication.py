@@ -1,6 +1,6 @@
 """The statements of replication: the term, the outbox, and how far threads have come from another database."""
 
-from threadmark.replica_store import LONG_MARK, MARK_BYTES
+from threadmark.store.replica import LONG_MARK, MARK_BYTES
 
 REPLICA = """
 SELECT term, body

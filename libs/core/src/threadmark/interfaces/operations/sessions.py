@@ -6,19 +6,15 @@ from typing import Any
 
 from threadmark.errors import ConfigError
 from threadmark.ids import new_id, time_of_id
-from threadmark.interfaces.operations.channels import StateDraft, state_of
-from threadmark.interfaces.operations.clearing import counts
-from threadmark.interfaces.operations.marks import SESSION
-from threadmark.interfaces.operations.saving import config_of
-from threadmark.interfaces.operations.saving import save as save_draft
-from threadmark.interfaces.session_checkpoint import SessionCheckpoint, SessionMetadata, SessionStats
+from threadmark.interfaces.operations.states import SESSION, StateDraft, config_of, counts, save_draft, state_of
+from threadmark.interfaces.shapes import SessionCheckpoint, SessionMetadata, SessionStats
 from threadmark.model import CheckpointTuple
 from threadmark.names import as_text
-from threadmark.program import Operation
+from threadmark.runtime.program import Operation
+from threadmark.saver.arguments import given_count, time_of
 from threadmark.saver.context import SaverContext
 from threadmark.saver.operations.listing import Reader, listing
 from threadmark.saver.operations.reading import get_tuple
-from threadmark.saver.thread_arguments import given_count, time_of
 
 
 def save(context: SaverContext, checkpoint: SessionCheckpoint, lease_token: int | None) -> Operation[SessionCheckpoint]:

@@ -1,28 +1,373 @@
-"""What `States` does, as far as it is not listing (`outlining`)."""
+"""What `States` does, and what every interface shares with it: saving, listing and removing the states of threads.
 
-from collections.abc import Mapping
-from datetime import timedelta
-from typing import Any
+A plain dictionary whose keys are plain text has a channel for each key, so that a part of it can be read, and only what
+changed is stored. Any other state is the value of one channel. So a state comes back as exactly what it was. It becomes
+the newest checkpoint of its thread, or takes the place of one of the same id.
 
-from threadmark.config import ParsedConfig, parse_config
-from threadmark.errors import ConfigError, StoreError
-from threadmark.ids import new_id
-from threadmark.interfaces.operations.channels import StateDraft, state_of
-from threadmark.interfaces.operations.marks import STATE, is_marked, marked
-from threadmark.interfaces.operations.newest import newest_rows
-from threadmark.interfaces.operations.outlining import with_size
-from threadmark.interfaces.operations.saving import config_of
-from threadmark.interfaces.operations.saving import save as save_draft
-from threadmark.model import RetentionReport
-from threadmark.program import Operation, Program, read, read_existing
+An entry in the metadata of a thread says which interface began it. Methods that go over many threads look at those
+only, so that no graph's thread in the same database is ever touched by them.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from threadmark.config import ParsedConfig, as_thread_id, parse_config
+from threadmark.errors import ConfigError, ConflictError, StoreError, ThreadDeletedError, TransientStoreError, shown
+from threadmark.format.header import Header
+from threadmark.format.rope import Source
+from threadmark.format.stored import Stored
+from threadmark.ids import Version, new_id, next_version
+from threadmark.interfaces.shapes import StateInfo, StatePage
+from threadmark.metadata import matches
+from threadmark.model import RetentionReport, ThreadSort
+from threadmark.names import ID_BYTES, check_length
+from threadmark.runtime.program import Operation, Program, Transaction, ask, read, read_existing
+from threadmark.saver.arguments import (
+    GivenCheckpoint,
+    ThreadQuery,
+    check_config,
+    cursor_of,
+    given_count,
+    given_query,
+    place_of,
+    time_of,
+)
+from threadmark.saver.caches import Known
+from threadmark.saver.completeness import prove_absent, prove_complete, proven_row
 from threadmark.saver.context import SaverContext
+from threadmark.saver.decoding import decode_metadata
 from threadmark.saver.operations.pruning import keep_at_most
 from threadmark.saver.operations.reading import get_tuple
-from threadmark.saver.operations.retaining import retention
-from threadmark.saver.operations.retention_rules import retention_rule
-from threadmark.saver.operations.threads import count_threads
-from threadmark.saver.proving.completeness import prove_absent
-from threadmark.store import Scope
+from threadmark.saver.operations.removing import delete_checkpoint, delete_thread
+from threadmark.saver.operations.retaining import retention, retention_rule
+from threadmark.saver.operations.threads import count_threads, filtered
+from threadmark.saver.operations.writing import store
+from threadmark.saver.paging import Pages, new_cursor, parts_of_cursor
+from threadmark.saver.proving import metadata_of, prove_checkpoint, sound_row
+from threadmark.saver.storing import Deduplicator, Draft, encode
+from threadmark.serde import Serializer
+from threadmark.store.contract import CheckpointRow, Outline, Scope, now
+from threadmark.store.threads import ThreadCounts, ThreadOutline, ThreadPlace
+
+
+def newest_rows(context: SaverContext, thread_ids: Sequence[str]) -> Program[dict[str, CheckpointRow]]:
+    """Return the newest checkpoint of each of these threads that has one, in one question.
+
+    Raises CorruptDataError where a newer one was recorded than is found.
+    """
+    found = yield from context.store.newest(thread_ids, "")
+    return {thread_id: proven_row(ParsedConfig(thread_id, "", None), each) for thread_id, each in found.items()}
+
+
+Mark = Mapping[str, Any]
+
+SESSION: Final[Mark] = {"kind": "session"}
+STATE: Final[Mark] = {"kind": "state"}
+
+
+def marked(mark: Mark, sort: ThreadSort = "id") -> ThreadQuery:
+    """The threads with this mark."""
+    return given_query(metadata=mark, sort=sort)
+
+
+def is_marked(context: SaverContext, thread_id: str, mark: Mark) -> Program[bool]:
+    """Whether a thread is there and has this mark."""
+    outline = yield from context.store.thread(thread_id)
+    return outline is not None and matches(metadata_of(sound_row(outline)), mark)
+
+
+_WHOLE = "__root__"
+"""LangGraph's name for the channel of a state that is no dictionary."""
+
+_OURS = "__"
+"""Keys that begin so could be taken for a channel of the engine's."""
+
+_FORMAT = 4
+"""The format of a checkpoint's fields: that of LangGraph's."""
+
+
+def channels_of(state: Any) -> dict[str, Any]:
+    """Return the channel values that a state is stored as."""
+    if type(state) is dict and all(type(key) is str and not key.startswith(_OURS) for key in state):
+        return dict(state)  # its owner may change it while it is saved
+    return {_WHOLE: state}
+
+
+def state_of(values: Mapping[str, Any]) -> Any:
+    """Return the state that is stored as these channel values. Those of a graph are its state."""
+    return values[_WHOLE] if _WHOLE in values else dict(values)
+
+
+def encoded(serde: Serializer, values: Mapping[str, Any]) -> dict[str, tuple[str, bytes]]:
+    """Encode channel values. Returns each one's tag and bytes. Errors say where in the state they occurred."""
+    locations = {channel: "state" if channel == _WHOLE else f"state[{channel!r}]" for channel in values}
+    return {channel: encode(serde, locations[channel], value) for channel, value in values.items()}
+
+
+class StateDraft(Draft):
+    """A state to store. It is encoded at once, so that what cannot be stored is refused before anything is read."""
+
+    def __init__(self, serde: Serializer, checkpoint_id: str, state: Any) -> None:
+        fields = {"v": _FORMAT, "ts": datetime.now(UTC).isoformat(), "versions_seen": {}, "updated_channels": None}
+        values = channels_of(state)
+        super().__init__(serde, GivenCheckpoint(checkpoint_id, fields, values, {}, values.keys()))
+        self._encoded |= encoded(serde, values)
+
+    @property
+    def size(self) -> int:
+        """How long the state is as it was encoded, in bytes."""
+        return sum(len(data) for _, data in self._encoded.values())
+
+    def header(
+        self, deduplicator: Deduplicator, parent: Known | None, near: Callable[[str, Stored | None], Sequence[Source]]
+    ) -> tuple[Header, bytes]:
+        """Return the header and its encoding. A channel has a new version if its value is not the parent's."""
+        header, _ = super().header(deduplicator, parent, near)
+        held = parent.header if parent else None
+        new = _next_version(list(held.versions.values())) if held else 1
+        versions = {
+            channel: held.versions[channel] if held and _same(value, held.values.get(channel)) else new
+            for channel, value in header.values.items()
+        }
+        header = header._replace(versions=versions)
+        return header, header.to_bytes()
+
+
+def _same(value: Stored, other: Stored | None) -> bool:
+    """Whether both are one value. A short one has no digest."""
+    if other is None or value.tag != other.tag or value.digest != other.digest:
+        return False
+    return bool(value.digest) or value.packed == other.packed
+
+
+def _next_version(held: Sequence[Version]) -> Version:
+    """A version after all of a checkpoint's. Where they are of several kinds, which no engine makes, of the first's."""
+    alike = [version for version in held if isinstance(version, str) == isinstance(held[0], str)]
+    return next_version(max(alike, default=None))
+
+
+_SIZE = "__size__"
+"""The key of a checkpoint's metadata that holds the size of its state."""
+
+
+def with_size(metadata: Mapping[str, Any], size: int) -> dict[str, Any]:
+    """Return a checkpoint's metadata, from what was given with a state."""
+    if not isinstance(metadata, Mapping):
+        raise ConfigError(f"metadata must be a dictionary, not {type(metadata).__name__}")
+    if _SIZE in metadata:
+        raise ConfigError(f"the key {_SIZE!r} of metadata holds the size of the state: choose another one")
+    return {**metadata, _SIZE: size}
+
+
+def list_states(context: SaverContext, limit: int, cursor: str | None, sort: ThreadSort) -> Operation[StatePage]:
+    """Return a page of the newest states of threads."""
+    query, count = marked(STATE, sort), given_count(limit, "limit")
+    found = yield from filtered(context, query, place_of(query, cursor), count + 1)
+    infos = yield from read(_newest, context, found[:count])
+    return StatePage(infos, cursor_of(query, found[count - 1]) if len(found) > count > 0 else None)
+
+
+def history(context: SaverContext, thread_id: str, limit: int, cursor: str | None) -> Operation[StatePage]:
+    """Return a page of the states of one thread, newest first."""
+    name, count = as_thread_id(thread_id), given_count(limit, "limit")
+    thread, outlines = yield from read(_page, context, name, count + 1, _rank_of(name, cursor))
+    infos = [_info(thread, outline) for outline in outlines[:count]] if thread else []
+    return StatePage(infos, new_cursor(name, outlines[count - 1].rank) if len(outlines) > count > 0 else None)
+
+
+def _newest(context: SaverContext, threads: Sequence[ThreadOutline]) -> Program[list[StateInfo]]:
+    """The newest state of each thread, in one question. One that has gone meanwhile is left out."""
+    rows = yield from newest_rows(context, [thread.row.thread_id for thread in threads])
+    for row in rows.values():
+        prove_checkpoint(row)
+    names = ((thread, thread.row.thread_id) for thread in threads)
+    return [_info(thread, rows[name].outline) for thread, name in names if name in rows]
+
+
+def _page(
+    context: SaverContext, thread_id: str, limit: int, before: str | None
+) -> Program[tuple[ThreadOutline | None, Sequence[Outline]]]:
+    thread = yield from context.store.thread(thread_id)
+    if before is None:
+        yield from newest_rows(context, [thread_id])  # so that none of the newest is missed
+    pages = Pages(Scope(thread_id, "", before=before), limit)
+    page = pages.read((yield from context.store.page(*pages.request)))
+    if not pages.more:
+        yield from prove_complete(context, thread_id, "")  # nor one of the others
+    return thread, page
+
+
+def _info(thread: ThreadOutline, outline: Outline) -> StateInfo:
+    metadata = decode_metadata(outline)
+    size = metadata.pop(_SIZE, None)
+    return StateInfo(
+        outline.id,
+        outline.thread_id,
+        time_of(thread.row.created_at),
+        time_of(outline.created_at),
+        metadata,
+        size if type(size) is int else None,
+    )
+
+
+def _rank_of(thread_id: str, cursor: str | None) -> str | None:
+    """The rank that a cursor of this thread names."""
+    if cursor is None:
+        return None
+    name, rank = parts_of_cursor(cursor, (str, str))
+    if name != thread_id:
+        raise ConfigError(f"{shown(cursor)} is no cursor of thread {thread_id!r}: give the one of the page before")
+    return str(rank)
+
+
+_ATTEMPTS = 64
+"""How often a place is looked for. Each time somebody else was faster, and has saved."""
+
+_SOURCES = ("input", "loop", "update", "fork")
+"""What made a checkpoint of LangGraph, as its metadata says."""
+
+
+class _Place(NamedTuple):
+    """Where a state belongs."""
+
+    parent: str | None
+    rank: str | None
+    """That of the checkpoint that it replaces."""
+    in_graph: Mapping[str, Any]
+    """The metadata that a graph needs to go on from it. Empty where no graph stored the parent."""
+
+
+_FIRST = _Place(None, None, {})
+
+
+def config_of(thread_id: str, checkpoint_id: str | None = None, lease_token: int | None = None) -> dict[str, Any]:
+    """Return the configuration of a thread, or of one of its checkpoints."""
+    if thread_id is None:
+        raise ConfigError("the id of a thread, or session, must be a string, an int or a UUID, not None")
+    if checkpoint_id == "":
+        raise ConfigError("an empty id is none: None stands for the newest, or for all")
+    configurable = {"thread_id": thread_id, "checkpoint_ns": "", "checkpoint_id": checkpoint_id}
+    return {"configurable": configurable if lease_token is None else {**configurable, "lease_token": lease_token}}
+
+
+def save_draft(
+    context: SaverContext,
+    config: Mapping[str, Any],
+    draft: StateDraft,
+    metadata: Mapping[str, Any],
+    mark: Mark | None,
+    *,
+    replaces: bool = False,
+) -> Operation[dict[str, Any]]:
+    """Store a draft as the newest of its thread, or with `replaces` in the place of one of its id. Returns its config.
+
+    Of several who save at once, each has the one before as its parent; where others are always faster, the last attempt
+    is stored beside theirs.
+    """
+    where = parse_config(config)
+    check_config(where)
+    check_length(draft.id, ID_BYTES, "checkpoint_id")
+    for attempt in range(1, _ATTEMPTS + 1):
+        place = yield from read(_place, context, where.thread_id, draft.id if replaces else None, attempt)
+        try:
+            return (
+                yield from store(
+                    context,
+                    config,
+                    where._replace(checkpoint_id=place.parent),
+                    draft,
+                    {**place.in_graph, **metadata},
+                    expect_newest=place.rank is None and attempt < _ATTEMPTS,
+                    replaced_rank=place.rank,
+                    about_thread=mark if place == _FIRST else None,
+                )
+            )
+        except (ConflictError, ThreadDeletedError):  # what is deleted meanwhile begins anew, as if it had gone before
+            continue
+    raise TransientStoreError(f"{where} is deleted and begun anew all the time, so that nothing was stored: try again")
+
+
+def _place(context: SaverContext, thread_id: str, own_id: str | None, attempt: int) -> Program[_Place]:
+    if own_id is not None:
+        same = yield from context.store.page(Scope(thread_id, "", own_id), None, 1)
+        if same:
+            return _Place(same[0].parent, same[0].rank, _in_graph(decode_metadata(same[0]), steps=0))
+    if attempt > 1:  # another one was the newest: somebody was faster, or its row is damaged and was not found
+        yield from newest_rows(context, [thread_id])
+    newest = yield from context.store.page(Scope(thread_id, ""), None, 1)
+    return _Place(newest[0].id, None, _in_graph(decode_metadata(newest[0]), steps=1)) if newest else _FIRST
+
+
+def _in_graph(metadata: Mapping[str, Any], steps: int) -> dict[str, Any]:
+    """The metadata of LangGraph for an update by hand, so many steps after a checkpoint of a graph."""
+    source, step, parents = (metadata.get(key) for key in ("source", "step", "parents"))
+    if source in _SOURCES and type(step) is int and isinstance(parents, dict):
+        return {"source": "update", "step": step + steps, "parents": {}}
+    return {}
+
+
+_PAGE = 256
+_BATCH = 16
+
+
+def delete(context: SaverContext, thread_id: str, checkpoint_id: str | None) -> Operation[bool]:
+    """Remove one checkpoint of a thread, or all for None. Returns whether there was anything."""
+    if checkpoint_id is None:
+        return (yield from delete_thread(context, as_thread_id(thread_id)))
+    return (yield from delete_checkpoint(context, config_of(thread_id, checkpoint_id)))
+
+
+def clear(context: SaverContext, mark: Mark) -> Operation[int]:
+    """Remove every thread with this mark, a few in a transaction. Returns how many there were."""
+    count = 0
+    pages = _Pages(context, mark)
+    while pages.more:
+        names = yield from pages.read()
+        for start in range(0, len(names), _BATCH):
+            seen: set[str] = set()
+            program = partial(_drop, context, names[start : start + _BATCH], mark, seen)
+            count += yield from ask(Transaction(program, writes=True, reclaims_space=True))
+    return count
+
+
+def counts(context: SaverContext, mark: Mark) -> Operation[list[ThreadCounts]]:
+    """Return what every thread with this mark holds."""
+    found: list[ThreadCounts] = []
+    pages = _Pages(context, mark)
+    while pages.more:
+        names = yield from pages.read()
+        found += yield from read(context.store.thread_counts, names)
+    return found
+
+
+class _Pages:
+    """The ids of the threads with a mark, a page at a time."""
+
+    def __init__(self, context: SaverContext, mark: Mark) -> None:
+        self.more = True
+        self._context = context
+        self._query = marked(mark)
+        self._after: ThreadPlace | None = None
+
+    def read(self) -> Operation[list[str]]:
+        """The next ones."""
+        found = (yield from filtered(self._context, self._query, self._after, _PAGE))[:_PAGE]
+        self.more = len(found) == _PAGE
+        self._after = self._query.place(found[-1]) if found else None
+        return [outline.row.thread_id for outline in found]
+
+
+def _drop(context: SaverContext, names: Sequence[str], mark: Mark, seen: set[str]) -> Program[int]:
+    """Remove those that have the mark still. `seen` are those that an earlier attempt, maybe committed, found."""
+    for name in sorted(names):
+        is_gone = (yield from context.store.lock(name)) is None
+        # Of two databases this one may lack what the other one refused to remove, and still has.
+        if (is_gone and name in seen) or (yield from is_marked(context, name, mark)):
+            seen.add(name)
+            yield from context.store.drop(name, now())
+    return len(seen)
 
 
 def save(

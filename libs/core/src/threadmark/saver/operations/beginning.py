@@ -12,13 +12,13 @@ from typing import Any
 from threadmark.config import ParsedConfig
 from threadmark.errors import CorruptDataError
 from threadmark.metadata import to_json
-from threadmark.program import Operation, Program, read
+from threadmark.runtime.program import Operation, Program, read
 from threadmark.saver.context import SaverContext
 from threadmark.saver.operations.reading import expect_plain, load
-from threadmark.saver.proving.thread_rows import metadata_of, sound_row
-from threadmark.sealing import SegmentNames
-from threadmark.store import Added, Change, Outline, Scope, Store, was_added
-from threadmark.thread_store import thread_row
+from threadmark.saver.proving import metadata_of, sound_row
+from threadmark.store.contract import Added, Change, Outline, Scope, Store, was_added
+from threadmark.store.sealing import SegmentNames
+from threadmark.store.threads import thread_row
 
 _LOOKED_AT = 4
 """Checkpoints, the newest. One that holds a value with segments is enough."""

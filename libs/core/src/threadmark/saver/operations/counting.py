@@ -4,13 +4,14 @@ from collections.abc import Iterable
 from operator import add
 
 from threadmark.errors import CorruptDataError
+from threadmark.format.rope import layout
+from threadmark.format.stored import Stored
 from threadmark.model import ChannelStats, OnProgress, Problem, Stats
-from threadmark.program import Operation, Program, read_itself
-from threadmark.rope import layout
-from threadmark.saver.caches.encoding_cache import EncodingCache
-from threadmark.saver.caches.segment_cache import fill
+from threadmark.runtime.program import Operation, Program, read_itself
+from threadmark.saver.batches import count_writes, is_pack, is_record, members, opened_write, without_records
+from threadmark.saver.caches import EncodingCache, fill
 from threadmark.saver.context import SaverContext
-from threadmark.saver.loading.loader import CheckpointLoader, missing_headers
+from threadmark.saver.loading import CheckpointLoader, missing_headers
 from threadmark.saver.operations.inspecting import (
     Contents,
     batches,
@@ -20,11 +21,8 @@ from threadmark.saver.operations.inspecting import (
     some_threads,
 )
 from threadmark.saver.operations.listing import good, loaders, open_headers
-from threadmark.saver.proving.batches import count_writes, is_pack, is_record, members, without_records
-from threadmark.saver.proving.checks import prove_write
-from threadmark.saver.proving.writes import opened_write
-from threadmark.store import CheckpointRow, WriteRow
-from threadmark.stored import Stored
+from threadmark.saver.proving import prove_write
+from threadmark.store.contract import CheckpointRow, WriteRow
 
 
 def stats(context: SaverContext, thread_id: str | None, progress: OnProgress | None) -> Operation[Stats]:

@@ -4,20 +4,20 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 
 from threadmark.config import ParsedConfig, parse_config
 from threadmark.errors import located
+from threadmark.format.stored import Encoded, Stored
 from threadmark.model import Config, DeltaChannelHistory
-from threadmark.program import Operation, Program, read
+from threadmark.runtime.program import Operation, Program, read
 from threadmark.saver.arguments import given_channels
-from threadmark.saver.caches.segment_cache import SegmentCache, fill
+from threadmark.saver.batches import Write, proven_writes
+from threadmark.saver.caches import SegmentCache, fill
+from threadmark.saver.completeness import prove_absent
 from threadmark.saver.context import SaverContext
-from threadmark.saver.loading.decoding import decode_channel, decode_metadata, decode_write
-from threadmark.saver.loading.loader import CheckpointLoader, missing_headers
-from threadmark.saver.proving.checks import channel_location, write_location
-from threadmark.saver.proving.completeness import prove_absent
-from threadmark.saver.proving.writes import Write, proven_writes
+from threadmark.saver.decoding import decode_channel, decode_metadata, decode_write
+from threadmark.saver.loading import CheckpointLoader, missing_headers
+from threadmark.saver.proving import channel_location, write_location
 from threadmark.serde import Serde, Serializer
 from threadmark.serde.serializer import NONE, PLAIN, TYPED
-from threadmark.store import Key, Outline, WriteRow
-from threadmark.stored import Encoded, Stored
+from threadmark.store.contract import Key, Outline, WriteRow
 
 _FIRST_REACH = 64
 

@@ -1,31 +1,76 @@
-"""Inspecting: whether everything stored is what was written, and, if asked, whether it can be decoded here."""
+"""Inspecting: whether everything stored is what was written, and, if asked, whether it can be decoded here.
+
+Also here: what a database holds, without the states, for tools that go through everything. Only `setup` creates tables.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from threadmark.config import as_thread_id
 from threadmark.errors import CorruptDataError, LocatedError, TransientStoreError
-from threadmark.header import plain_fields
-from threadmark.model import OnProgress, Problem, Verified
-from threadmark.program import Operation, Program, read, read_itself, write
+from threadmark.format.header import plain_fields
+from threadmark.format.stored import Allowance, Stored
+from threadmark.model import CheckpointRef, OnProgress, Problem, Verified
+from threadmark.runtime.program import Operation, Program, read, read_existing, read_itself, write
 from threadmark.saver.arguments import check_flag, check_progress
-from threadmark.saver.caches.encoding_cache import EncodingCache
+from threadmark.saver.batches import Write, count_writes, members_or_itself, proven_writes
+from threadmark.saver.caches import EncodingCache
+from threadmark.saver.completeness import missing
 from threadmark.saver.context import SaverContext
-from threadmark.saver.loading.decoding import decode_metadata, decode_write, decoded
-from threadmark.saver.loading.loader import LoadedCheckpoint
+from threadmark.saver.decoding import decode_metadata, decode_write, decoded
+from threadmark.saver.loading import LoadedCheckpoint
 from threadmark.saver.operations.listing import Item, load_many, thread_ids, whole
 from threadmark.saver.operations.reporting import Reporter, reporter_of
 from threadmark.saver.paging import Pages
-from threadmark.saver.proving.batches import count_writes, members_or_itself
-from threadmark.saver.proving.checks import header_location, task_location
-from threadmark.saver.proving.completeness import missing
-from threadmark.saver.proving.thread_rows import sound_row
-from threadmark.saver.proving.writes import Write, proven_writes
-from threadmark.store import Key, Outline, Scope, WriteRow
-from threadmark.stored import Allowance, Stored
-from threadmark.thread_store import ThreadScope
+from threadmark.saver.proving import header_location, sound_row, task_location
+from threadmark.store.contract import Key, Outline, Scope, WriteRow
+from threadmark.store.threads import ThreadScope
 
 _PAGE = 4096
+
+
+def setup(context: SaverContext) -> Operation[None]:
+    """Create the tables where they are missing, as any transaction does that may: this one asks for next to nothing."""
+    yield from read(context.store.epoch, "")
+
+
+def has_tables(context: SaverContext) -> Operation[bool]:
+    """Whether the database is there: any answer but None comes from its tables."""
+    answer = yield from read_existing(context.store.threads, "", 1)
+    return answer is not None
+
+
+def has_only_langgraph_data(context: SaverContext) -> Operation[bool]:
+    """Whether LangGraph's own saver keeps checkpoints in this database, and this one keeps none."""
+    return (yield from read(context.store.has_only_langgraph_data))
+
+
+def list_checkpoint_refs(context: SaverContext) -> Operation[list[CheckpointRef]]:
+    """List all checkpoints, without their state."""
+    found: list[CheckpointRef] = []
+    pages = Pages(Scope(), _PAGE)
+    while pages.more:
+        page = pages.read((yield from read_existing(context.store.page, *pages.request)))
+        found += [CheckpointRef(each.thread_id, each.ns, each.id, each.parent) for each in page]
+    return found
+
+
+def orphan_writes(context: SaverContext) -> Operation[list[CheckpointRef]]:
+    """List the checkpoints that are missing although pending writes belong to them."""
+    written: set[tuple[str, str, str]] = set()
+    after = ""
+    more = True
+    while more:
+        threads = (yield from read_existing(thread_ids, context, after, _PAGE)) or []
+        more, after = len(threads) == _PAGE, threads[-1] if threads else ""
+        for thread_id in threads:
+            rows = yield from read(context.store.writes, thread_id, None)
+            written.update((thread_id, row.ns, row.checkpoint_id) for row in rows)
+    # Looked for last, so that a checkpoint that has just come is none.
+    there = {ref[:3] for ref in (yield from list_checkpoint_refs(context))}
+    return [CheckpointRef(*ref, None) for ref in sorted(written - there)]
+
+
 _BATCH = 16
 _ATTEMPTS = 8
 

@@ -8,29 +8,19 @@ from typing import NamedTuple
 from threadmark.errors import ConflictError
 from threadmark.ids import new_id
 from threadmark.metadata import to_json
-from threadmark.model import Checkpoint, OnBusy
-from threadmark.program import Operation, Program, read, write
-from threadmark.saver.arguments import given_checkpoint
+from threadmark.model import Checkpoint
+from threadmark.runtime.program import Operation, Program, read, write
+from threadmark.saver.arguments import LeaseRequest, given_checkpoint
 from threadmark.saver.context import SaverContext
 from threadmark.saver.operations.beginning import check_keyring
 from threadmark.saver.operations.refusals import busy_error
-from threadmark.saver.proving.checks import checkpoint_row
+from threadmark.saver.proving import checkpoint_row
 from threadmark.saver.storing import Deduplicator, Draft, needed_segments
-from threadmark.store import Change, Outline, Scope, now, rank_after
-from threadmark.thread_store import LeaseRow
+from threadmark.store.contract import Change, Outline, Scope, now, rank_after
+from threadmark.store.threads import LeaseRow
 
 _EMPTY_METADATA = to_json({"source": "fork", "step": -2, "parents": {}})
 """The engine numbers its steps from -1 on, for the input; an empty state comes before it."""
-
-
-class LeaseRequest(NamedTuple):
-    """A lease that somebody wants."""
-
-    thread_id: str
-    on_busy: OnBusy
-    ttl: int
-    """Microseconds."""
-    holder: str
 
 
 class Taken(NamedTuple):

@@ -11,15 +11,15 @@ from threadmark.config import checkpoint_id, namespace, thread_id
 from threadmark.errors import ConfigError, CorruptDataError, LocatedError, shown
 from threadmark.metadata import certain_fragments, checked_filter, from_json, matches, run_id_of
 from threadmark.model import CheckpointTuple, Config
-from threadmark.program import Operation, Program, read
-from threadmark.saver.caches.segment_cache import SegmentCache, fill
+from threadmark.runtime.program import Operation, Program, read
+from threadmark.saver.caches import SegmentCache, fill
+from threadmark.saver.completeness import missing, prove_complete
 from threadmark.saver.context import SaverContext
-from threadmark.saver.loading.decoding import decoded
-from threadmark.saver.loading.loader import CheckpointLoader, LoadedCheckpoint, missing_headers, remembered
+from threadmark.saver.decoding import decoded
+from threadmark.saver.loading import CheckpointLoader, LoadedCheckpoint, missing_headers, remembered
 from threadmark.saver.paging import PageRequest, Pages
-from threadmark.saver.proving.checks import checkpoint_location
-from threadmark.saver.proving.completeness import missing, prove_complete
-from threadmark.store import CheckpointRow, Key, Outline, Scope, WriteRow
+from threadmark.saver.proving import checkpoint_location
+from threadmark.store.contract import CheckpointRow, Key, Outline, Scope, WriteRow
 
 _PAGE = 512
 _LARGE_PAGE = 4096

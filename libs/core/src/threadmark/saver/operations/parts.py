@@ -6,20 +6,19 @@ from typing import Any, NamedTuple
 
 from threadmark.config import ParsedConfig, as_thread_id, parse_config
 from threadmark.errors import ConfigError, CorruptDataError, LocatedError, ThreadmarkError, located, shown
-from threadmark.logs import log
 from threadmark.model import MAPPING, Config, MessagePage, Problem
 from threadmark.names import as_text
-from threadmark.program import Operation, Program, read
+from threadmark.runtime.logs import log
+from threadmark.runtime.program import Operation, Program, read
 from threadmark.saver.arguments import MOST
 from threadmark.saver.context import SaverContext
+from threadmark.saver.decoding import decode_items, decode_part
 from threadmark.saver.expiry import refresh_expiry
-from threadmark.saver.loading.channels import load_channel, load_channels
-from threadmark.saver.loading.decoding import decode_items, decode_part
-from threadmark.saver.loading.loader import LoadedCheckpoint
+from threadmark.saver.loading import LoadedCheckpoint, load_channel, load_channels
 from threadmark.saver.operations.delta import ANCESTORS_ASKED, counted_channels, is_snapshot, may_be_delta
 from threadmark.saver.operations.reading import expect_plain_once
 from threadmark.saver.paths import Path, parse_path
-from threadmark.saver.proving.checks import channel_location, checkpoint_location
+from threadmark.saver.proving import channel_location, checkpoint_location
 from threadmark.serde.parts import DecodedItems, Items
 from threadmark.serde.steps import NOTHING, Name
 

@@ -9,16 +9,16 @@ from typing import NamedTuple, get_args
 from threadmark.config import ParsedConfig, as_thread_id
 from threadmark.errors import ConfigError, CorruptDataError, ThreadNotFoundError, shown
 from threadmark.model import OnProgress, Pruned, PruneStrategy
-from threadmark.program import Operation, Program, Transaction, ask, read
+from threadmark.runtime.program import Operation, Program, Transaction, ask, read
 from threadmark.saver.arguments import check_flag, check_keep_last, check_progress, given_names
 from threadmark.saver.context import SaverContext
 from threadmark.saver.operations.inspecting import damaged
 from threadmark.saver.operations.listing import thread_ids as next_threads
 from threadmark.saver.operations.removing import NOTHING, Rule, carry_out, removal_of, remove
 from threadmark.saver.operations.reporting import PAGE, Reporter, in_batches, reporter_of
-from threadmark.saver.pruning.survivors import Namespace
-from threadmark.store import Key, now
-from threadmark.thread_store import ThreadScope
+from threadmark.saver.survivors import Namespace
+from threadmark.store.contract import Key, now
+from threadmark.store.threads import ThreadScope
 
 _NAMED = 5
 """How many unknown threads an error names."""

@@ -5,14 +5,14 @@ from functools import partial
 from threadmark.config import ParsedConfig, parse_config
 from threadmark.errors import ConfigError
 from threadmark.model import CheckpointTuple, Config
-from threadmark.program import Operation, Program, Transaction, read
-from threadmark.saver.caches.segment_cache import fill
+from threadmark.runtime.program import Operation, Program, Transaction, read
+from threadmark.saver.caches import fill
+from threadmark.saver.completeness import prove_absent, proven_row
 from threadmark.saver.context import SaverContext
+from threadmark.saver.decoding import decoded
 from threadmark.saver.expiry import refresh_expiry
-from threadmark.saver.loading.decoding import decoded
-from threadmark.saver.loading.loader import CheckpointLoader, LoadedCheckpoint, Wanted, remember, remembered
-from threadmark.saver.proving.completeness import prove_absent, proven_row
-from threadmark.sealing import looks_sealed
+from threadmark.saver.loading import CheckpointLoader, LoadedCheckpoint, Wanted, remember, remembered
+from threadmark.store.sealing import looks_sealed
 
 _READS = (False, *Transaction._field_defaults.values())
 """What a transaction that only reads has beside its program."""

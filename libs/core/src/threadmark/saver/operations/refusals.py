@@ -2,8 +2,8 @@
 
 from threadmark.errors import ConflictError, LeaseLostError, ThreadBusyError, ThreadmarkError, ThreadNotFoundError
 from threadmark.saver.context import SaverContext
-from threadmark.store import Change, Refusal
-from threadmark.thread_store import LeaseRow
+from threadmark.store.contract import Change, Refusal
+from threadmark.store.threads import LeaseRow
 
 
 def refusal_error(context: SaverContext, change: Change, refused: Refusal, lease: LeaseRow | None) -> ThreadmarkError:

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from threadmark.model import OnProgress, Progress
-from threadmark.program import Operation, read
+from threadmark.runtime.program import Operation, read
 from threadmark.saver.arguments import check_progress
 from threadmark.saver.context import SaverContext
-from threadmark.thread_store import ThreadScope
+from threadmark.store.threads import ThreadScope
 
 PAGE = 64
 """How many threads are listed at once."""

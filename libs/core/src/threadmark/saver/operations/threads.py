@@ -8,16 +8,16 @@ from threadmark.errors import ConflictError, CorruptDataError, ThreadNotFoundErr
 from threadmark.metadata import matches, to_json
 from threadmark.model import UNSET, ThreadInfo, ThreadPage, ThreadStatus
 from threadmark.names import THREAD_ID_BYTES, check_length
-from threadmark.program import Operation, Program, read, write
+from threadmark.runtime.program import Operation, Program, read, write
+from threadmark.saver.arguments import ThreadQuery, ThreadUpdate, cursor_of, place_of, time_of
 from threadmark.saver.context import SaverContext
 from threadmark.saver.expiry import first_expiry
 from threadmark.saver.operations.inspecting import damaged
 from threadmark.saver.operations.parts import parts_of
 from threadmark.saver.paths import Path
-from threadmark.saver.proving.thread_rows import metadata_of, sound_row
-from threadmark.saver.thread_arguments import ThreadQuery, ThreadUpdate, cursor_of, place_of, time_of
-from threadmark.store import NO_NUMBER, Change, now
-from threadmark.thread_store import (
+from threadmark.saver.proving import metadata_of, sound_row
+from threadmark.store.contract import NO_NUMBER, Change, now
+from threadmark.store.threads import (
     ThreadCounts,
     ThreadOutline,
     ThreadPlace,

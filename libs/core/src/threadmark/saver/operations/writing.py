@@ -2,7 +2,8 @@
 
 Values are encoded and compared before any transaction starts. The transaction then proves that the thread is still
 in the epoch that the comparison relied on; where it is not (something was deleted meanwhile), the work is done
-again with what is there now.
+again with what is there now. A task that writes again to a batch that is packed (`format/packs.py`) gets rows for what
+it had not written yet.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -10,23 +11,30 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from threadmark.compiled import IN_USE
 from threadmark.config import ParsedConfig, owner_in
-from threadmark.errors import ConfigError, ThreadDeletedError, TransientStoreError
+from threadmark.errors import (
+    ConfigError,
+    ThreadDeletedError,
+    TransientStoreError,
+)
+from threadmark.format.packs import Written
+from threadmark.format.rope import Source, layout
+from threadmark.format.stored import LITERAL_LIMIT, Stored, before_literal
 from threadmark.metadata import CheckedMetadata, checked, merged, run_id_of, usual_metadata
 from threadmark.model import ChannelVersions, Checkpoint, Config
-from threadmark.packs import Written
-from threadmark.program import Operation, Program, Transaction, read, write
-from threadmark.rope import Source, layout
+from threadmark.runtime.compiled import IN_USE
+from threadmark.runtime.program import Operation, Program, Transaction, read, write
 from threadmark.saver.arguments import (
     check_flag,
     given_checkpoint,
     given_config,
     given_task,
+    microseconds_of,
     usual_checkpoint,
     usual_config,
 )
-from threadmark.saver.caches.encoding_cache import Known
+from threadmark.saver.batches import proven_batches, rows_of_batch, separate_rows
+from threadmark.saver.caches import Known
 from threadmark.saver.context import SaverContext
 from threadmark.saver.expiry import extend_expiry, first_expiry, is_due
 from threadmark.saver.operations.beginning import add_first, check_keyring
@@ -35,17 +43,41 @@ from threadmark.saver.operations.pruning import keep_last
 from threadmark.saver.operations.reading import load
 from threadmark.saver.operations.refusals import refusal_error
 from threadmark.saver.operations.removing import sweep
-from threadmark.saver.operations.writing_again import add_whole, has_more
-from threadmark.saver.proving.batches import rows_of_batch
-from threadmark.saver.proving.checks import checkpoint_row
+from threadmark.saver.proving import checkpoint_row
 from threadmark.saver.storing import Deduplicator, Draft, encode_writes, needed_segments, rows_of_scalars
-from threadmark.saver.thread_arguments import microseconds_of
-from threadmark.store import Added, Change, Outline, WriteRow, now, rank_after
-from threadmark.stored import LITERAL_LIMIT, Stored, before_literal
-from threadmark.thread_store import NO_BEGINNING, Beginning, beginning
+from threadmark.store.contract import PACK, Added, Change, Outline, Store, WriteRow, now, rank_after
+from threadmark.store.threads import NO_BEGINNING, Beginning, beginning
 
 if TYPE_CHECKING or IN_USE:
     from threadmark_speed import given as compiled_given
+
+
+def has_more(rows: Sequence[WriteRow]) -> bool:
+    """Whether a batch has a pack, and more rows than that one and its record: special writes, or another pack.
+
+    A store adds these even where it leaves the first pack out, so such a batch is added by `add_whole`.
+    """
+    return len(rows) > 2 and rows[-2].idx >= PACK  # noqa: PLR2004 - the pack and its record
+
+
+def add_whole(store: Store, change: Change, written: Sequence[Written]) -> Program[Added]:
+    """Add what one task wrote, in one transaction, whatever it has written before.
+
+    Returns what became of the change, with nothing left out.
+    """
+    yield from store.lock(change.thread_id)
+    added = yield from store.add(change)
+    if not added.pack_left_out:
+        return added
+    thread_id, (ns, checkpoint_id, task_id, _, task_path, *_) = change.thread_id, change.writes[0]
+    found = yield from store.writes(thread_id, [(ns, checkpoint_id)])
+    there = {row.idx for row in proven_batches(thread_id, [row for row in found if row.task_id == task_id])}
+    rest = [each for each in written if each[0] >= 0 and each[0] not in there]
+    if rest:
+        rows = separate_rows(thread_id, ns, checkpoint_id, task_id, task_path, rest)
+        yield from store.add(change._replace(epoch=added.epoch, segments={}, writes=rows))
+    return added._replace(pack_left_out=False)
+
 
 _LATER_FIELDS = Change("", None, 0, {}, (), (), None)[Change._fields.index("only_owner") :]
 """The defaults of a change's fields from `only_owner` on."""

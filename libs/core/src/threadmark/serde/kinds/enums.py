@@ -4,9 +4,8 @@ from enum import Enum, Flag, IntFlag
 from typing import Any
 
 from threadmark.errors import CorruptDataError, SerializationError
-from threadmark.serde.kinds_api import Deconstruct, Definer, Family, Reconstruct, StoredClass, only
+from threadmark.serde.kinds_api import Deconstruct, Definer, Family, Reconstruct, Shapes, StoredClass, only
 from threadmark.serde.lookup import attribute
-from threadmark.serde.shapes import Shapes
 
 
 class Enums(Family):

@@ -6,12 +6,18 @@ from typing import Any
 
 from threadmark.errors import CorruptDataError, SerializationError
 from threadmark.serde import compiled
-from threadmark.serde.attributes import Attributes, Fields, checked_names, checked_state, evolve, storable_names
+from threadmark.serde.attributes import (
+    Attributes,
+    Fields,
+    checked_names,
+    checked_state,
+    evolve,
+    record_builders,
+    storable_names,
+)
 from threadmark.serde.kinds.records import attribute_reader, attribute_writer
-from threadmark.serde.kinds_api import Deconstruct, Definer, Family, Reconstruct, Shape, StoredClass
+from threadmark.serde.kinds_api import Deconstruct, Definer, Family, Reconstruct, Shape, Shapes, StoredClass
 from threadmark.serde.lookup import attribute, derives
-from threadmark.serde.record_builders import record_builders
-from threadmark.serde.shapes import Shapes
 
 # How a model's dictionary of extra values, or of private attributes, is stored.
 _NONE, _EMPTY, _HERE = 0, 1, 2

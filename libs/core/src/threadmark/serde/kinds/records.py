@@ -21,12 +21,11 @@ from threadmark.serde.attributes import (
     evolve,
     is_state,
     maker,
+    record_builders,
     storable_names,
 )
-from threadmark.serde.kinds_api import Deconstruct, Definer, Family, Reconstruct, StoredClass
+from threadmark.serde.kinds_api import Deconstruct, Definer, Family, Reconstruct, Shapes, StoredClass
 from threadmark.serde.lookup import ancestry, attribute, derives
-from threadmark.serde.record_builders import record_builders
-from threadmark.serde.shapes import Shapes
 
 
 def attribute_writer(fields: Fields, define: Definer) -> Deconstruct:

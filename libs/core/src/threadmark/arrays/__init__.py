@@ -1,0 +1,1 @@
+"""How numpy's and pandas' values are stored. The serializer finds these kinds once a program imports their library."""

@@ -1,0 +1,128 @@
+"""Digests: the key of a segment, the proof of a value, and the check that ties a row's body to its key.
+
+Each is as short as its use allows (docs/decisions/0002-stored-form.md). A value's digest is made of the digests of its
+pieces, so that only those pieces are hashed that differ from a value already proven.
+"""
+
+from collections.abc import Callable
+from hashlib import blake2b, sha256
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgpack
+
+from threadmark.runtime.compiled import IN_USE
+
+if TYPE_CHECKING or IN_USE:
+    from threadmark_speed import checks
+
+try:
+    import ormsgpack
+except ImportError:
+    ormsgpack = None  # type: ignore[assignment]  # a module that is not there
+
+
+KEY_SIZE = 12
+"""The length of a segment's key."""
+
+VALUE_DIGEST_SIZE = 16
+"""The length of a value's digest."""
+
+NOT_SEALED = b"not sealed"
+"""Stands for the check of a row that was stored without a keyring, where there is one."""
+
+HOW_TO_SEAL = "reencrypt(plain='seal') seals what was stored without a keyring"
+
+CHECK_SIZE = 12
+"""The length of a row's check."""
+
+PIECE = 16 * 1024
+"""The length of the pieces of a value that are hashed one by one; the last may be shorter."""
+
+
+def segment_key(segment: bytes, secret: bytes = b"") -> bytes:
+    """Return the key of a segment inside its thread. With a secret, the key tells nobody what the bytes are.
+
+    It is short because every manifest repeats it. Should two segments ever collide, the digest of the whole value,
+    checked on every read, turns that into a CorruptDataError.
+    """
+    return blake2b(segment, digest_size=KEY_SIZE, key=secret).digest()
+
+
+class Proof(NamedTuple):
+    """A value's bytes, its digest, and the digests of its pieces."""
+
+    data: bytes
+    digest: bytes
+    pieces: tuple[bytes, ...]
+
+
+def proof(data: bytes, near: Proof | None = None) -> Proof:
+    """Compute the digest of a value. Pieces equal to those of `near` at the same position are not hashed again."""
+    if near is None and len(data) <= PIECE:
+        return _proof(data, (sha256(data).digest(),) if data else ())
+    pieces = []
+    known = memoryview(near.data if near else b"")
+    for start in range(0, len(data), PIECE):
+        end = min(start + PIECE, len(data))
+        if near and end == min(start + PIECE, len(known)) and data.startswith(known[start:end], start):
+            pieces.append(near.pieces[start // PIECE])
+        else:
+            pieces.append(sha256(data[start:end]).digest())
+    return _proof(data, tuple(pieces))
+
+
+def _proof(data: bytes, pieces: tuple[bytes, ...]) -> Proof:
+    # The length comes first, so that no two values have the same input here.
+    root = sha256(len(data).to_bytes(8, "big") + b"".join(pieces))
+    return Proof(data, root.digest()[:VALUE_DIGEST_SIZE], pieces)
+
+
+def row_check(*fields: str | bytes | int | None) -> bytes:
+    """Compute the check of a row, which proves that its body stands under the key it was written with."""
+    return check_of(list(fields))
+
+
+_NEW_CHECK = blake2b(digest_size=CHECK_SIZE)
+"""Nothing is hashed with it: a copy is made faster than a hasher with these parameters."""
+
+
+def check_of(listed: list[str | bytes | int | None]) -> bytes:
+    """Compute the check of a row whose fields are listed already, as `row_check` does."""
+    if IN_USE and (found := checks.check_of(listed)) is not None:
+        return found
+    return check_in_python(listed)
+
+
+def check_in_python(listed: list[str | bytes | int | None]) -> bytes:
+    """Do the same in Python, for fields of any kind."""
+    try:
+        packed = _pack(listed)
+    except _CannotPackError:
+        packed = _pack_any(listed)
+    check = _NEW_CHECK.copy()
+    check.update(packed)
+    return check.digest()
+
+
+def pack_plain(value: Any) -> bytes:
+    """Pack lists, dictionaries, text, bytes, numbers and None of our own: the same bytes for the same value.
+
+    ormsgpack, where it is installed, only makes it faster. What users give, which may be of any class, is packed by
+    `serde/wire.py`.
+    """
+    try:
+        return _pack(value)
+    except _CannotPackError:
+        return _pack_any(value)
+
+
+def _pack_any(value: Any) -> bytes:
+    """Pack what ormsgpack cannot: text with lone surrogates. An int of more than 64 bits is an OverflowError."""
+    packed: bytes = msgpack.packb(value, strict_types=True, unicode_errors="surrogatepass")
+    return packed
+
+
+_pack: Callable[[Any], bytes] = _pack_any
+_CannotPackError: tuple[type[Exception], ...] = ()
+if ormsgpack is not None:
+    _pack, _CannotPackError = ormsgpack.packb, (ormsgpack.MsgpackEncodeError,)

@@ -1,0 +1,84 @@
+"""Packs: what a row holds that has all that a task wrote to ordinary channels, in place of a row for each write.
+
+Each row costs its key, its check and its places in the database, which is more than most values take. So what one
+`put_writes` stores for ordinary channels is one row, whose value is the array of its writes. What a task wrote first
+stays: a pack is never changed, and where a task writes again, what it had not written yet is stored in rows of its own.
+Where a backend has a limit (`Store.longest_pack`) a batch has several packs, of which the first decides whether it is
+the task's first. Of two packs that hold the same write the one with the smaller index counts, which is the older one.
+
+Like any stored value, a pack begins with keys of its segments, so that a backend can bring them along without reading
+it. Where it has more than a byte can count, the others are asked for.
+"""
+
+from collections.abc import Sequence
+
+import msgpack
+
+from threadmark.errors import CorruptDataError
+from threadmark.format.digests import KEY_SIZE, pack_plain
+from threadmark.format.rope import keys_in
+from threadmark.store.contract import FIRST_RECORD, PACK
+
+Written = tuple[int, str, bytes]
+"""The index of a write, its channel and its stored value."""
+
+_FIELDS = 3
+_FRAME = 8
+"""About how many bytes a write in a pack takes beside its channel, its value and its keys."""
+
+MOST_KEYS = 255
+"""So many keys a pack names at most, the first ones."""
+
+
+def is_pack_index(idx: object) -> bool:
+    """Whether a row of writes with this index is a pack. A damaged file may hold anything."""
+    return isinstance(idx, int) and PACK <= idx < FIRST_RECORD
+
+
+def divided(written: Sequence[Written], longest: int | None) -> list[list[Written]]:
+    """Divide writes into those that share a pack, which has about so many bytes at most, or one write."""
+    if longest is None:
+        return [list(written)]
+    parts: list[list[Written]] = []
+    room = 0
+    for each in written:
+        _, channel, body = each
+        size = len(channel) + len(body) + body[0] * KEY_SIZE + _FRAME
+        if not parts or size > room:
+            parts.append([])
+            room = longest
+        parts[-1].append(each)
+        room -= size
+    return parts
+
+
+def pack_writes(written: Sequence[Written]) -> bytes:
+    """Return the value of a pack of these writes, which are given in ascending order."""
+    keys = dict.fromkeys([key for _, _, body in written if body[0] for key in keys_in(body)])  # a literal has none
+    named = list(keys)[:MOST_KEYS]
+    fields = [field for each in written for field in each]
+    return b"".join([bytes([len(named)]), *named, pack_plain(fields)])
+
+
+def unpack_writes(body: bytes) -> list[Written]:
+    """Return the writes in the value of a pack. Raises CorruptDataError if they are not what `pack_writes` makes."""
+    try:
+        return _unpacked(body)
+    except (ValueError, TypeError) as error:
+        raise CorruptDataError("the row of its writes cannot be read") from error
+
+
+def _unpacked(body: bytes) -> list[Written]:
+    start = 1 + body[0] * KEY_SIZE if body else 0
+    fields = msgpack.unpackb(body[start:], unicode_errors="surrogatepass")
+    if type(fields) is not list or not fields:
+        raise TypeError
+    written = list(zip(fields[::_FIELDS], fields[1::_FIELDS], fields[2::_FIELDS], strict=True))
+    before = -1
+    for index, channel, value in written:
+        if type(index) is not int or type(channel) is not str or type(value) is not bytes:
+            raise TypeError
+        if index <= before:
+            raise ValueError
+        before = index
+    return written

@@ -1,0 +1,192 @@
+"""The shapes of sessions, states and conversations: what is given, listed and returned."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from threadmark.config import as_thread_id, parse_config
+from threadmark.errors import ConfigError, SerializationError, shown
+from threadmark.interfaces.interface import json_ready
+from threadmark.model import MAPPING
+from threadmark.names import THREAD_ID_BYTES, as_text, check_length
+from threadmark.saver.arguments import given_owner, given_run, microseconds_of
+from threadmark.saver.context import SaverContext
+
+
+class StateInfo(NamedTuple):
+    """A saved state without its value."""
+
+    id: str
+    thread_id: str
+    created_at: datetime
+    """When its thread began."""
+    updated_at: datetime
+    """When this state was saved."""
+    metadata: dict[str, Any]
+    """What was given with it."""
+    size: int | None
+    """How many bytes it was encoded in, whatever of it was there before. None where a graph made it."""
+
+
+class StatePage(NamedTuple):
+    """Some states, and the cursor with which the next ones are found; None where these are the last."""
+
+    states: list[StateInfo]
+    cursor: str | None
+
+
+_FIELDS = ("checkpoint_id", "session_id", "timestamp", "node_name", "step")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionMetadata:
+    """Which checkpoint of which session it is, and the step that made it."""
+
+    checkpoint_id: str | None = None
+    """Made by `Sessions.save` where it is None."""
+    session_id: str
+    timestamp: datetime | None = None
+    """Has a time zone. It is kept as ISO 8601 says it, with its offset from UTC and to the microsecond, so that what
+    is stored is equal to it. Made by `Sessions.save` where it is None."""
+    node_name: str | None = None
+    """The name of the step that was done, any text. None also where a graph stored the checkpoint without one."""
+    step: int | None = None
+    """Its number; what it counts is the caller's affair."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be stored."""
+        as_text(self.session_id, "session_id")
+        if self.checkpoint_id is not None and not as_text(self.checkpoint_id, "checkpoint_id"):
+            raise ConfigError("checkpoint_id must not be empty: leave it out, and one is made")
+        if self.node_name is not None:
+            as_text(self.node_name, "node_name")
+        if self.step is not None and (isinstance(self.step, bool) or not isinstance(self.step, int)):
+            raise ConfigError(f"step must be a whole number or None, not {shown(self.step)}")
+        if self.timestamp is not None:
+            microseconds_of(self.timestamp, "timestamp")
+            object.__setattr__(self, "timestamp", datetime.fromisoformat(self.timestamp.isoformat()))
+
+
+@dataclass(frozen=True)
+class SessionCheckpoint:
+    """The state of a session after a step."""
+
+    metadata: SessionMetadata
+    state: Any
+
+    def __post_init__(self) -> None:
+        """Refuse another shape, such as the dictionary of one."""
+        if not isinstance(self.metadata, SessionMetadata):
+            raise ConfigError(f"metadata must be a threadmark.SessionMetadata, not {type(self.metadata).__name__}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as a dictionary that JSON carries, from which `from_dict` makes an equal one.
+
+        Times are ISO text. Raises SerializationError with the place of the first part of the state that JSON would not
+        give back as it is: a tuple, bytes, a key that is not text, NaN, an instance of any other class.
+        """
+        about = self.metadata
+        fields = {name: getattr(about, name) for name in _FIELDS}
+        fields["timestamp"] = None if about.timestamp is None else about.timestamp.isoformat()
+        return {"metadata": json_ready(fields, "metadata"), "state": json_ready(self.state, "state")}
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> "SessionCheckpoint":
+        """Return the checkpoint that `to_dict` made a dictionary of. Raises ConfigError for any other dictionary."""
+        fields = _parts(given, "a session's checkpoint", ("metadata", "state"))
+        about = _parts(fields["metadata"], "its metadata", _FIELDS)
+        time = about["timestamp"]
+        try:
+            moment = None if time is None else datetime.fromisoformat(as_text(time, "timestamp"))
+        except ValueError as error:  # a ConfigError is one, too
+            raise ConfigError(f"timestamp must be a time in ISO 8601 with its zone, not {shown(time)}") from error
+        try:
+            state = json_ready(fields["state"], "state")
+        except SerializationError as error:
+            raise ConfigError(f"{error}; `to_dict` makes no such dictionary") from error
+        return cls(SessionMetadata(**{**about, "timestamp": moment}), state)
+
+
+class SessionStats(NamedTuple):
+    """What all sessions hold, those of graphs left out."""
+
+    sessions: int
+    checkpoints: int
+    checkpoints_per_session: float
+    """The mean, 0 where there is no session."""
+    bytes: int
+    """What is stored of them, as `ThreadInfo.bytes` counts."""
+
+
+def _parts(given: object, what: str, names: Collection[str]) -> dict[str, Any]:
+    """A dictionary with exactly these keys."""
+    if not isinstance(given, Mapping) or given.keys() != set(names):
+        keys = f"the keys {', '.join(map(shown, given))}" if isinstance(given, Mapping) else f"a {type(given).__name__}"
+        raise ConfigError(f"{what} must be a dictionary of {', '.join(sorted(names))}, not {keys}")
+    return dict(given)
+
+
+ConversationConfig = Mapping[str, Any]
+"""`{"thread_id": ..., "user_id": ..., "run_id": ..., "lease_token": ...}`, of which only the thread_id is needed. That
+of a run, which has these under "configurable", will do as well."""
+
+
+class Conversation(NamedTuple):
+    """Which conversation is meant."""
+
+    context: SaverContext
+    """That of the user, where one is named: only the threads of this user are there."""
+    thread_id: str
+    run_id: str | None
+    lease_token: int | None
+
+    def metadata(self) -> dict[str, Any]:
+        """What is stored beside a message or a state."""
+        return {} if self.run_id is None else {"run_id": self.run_id}
+
+
+def given_conversation(context: SaverContext, config: ConversationConfig) -> Conversation:
+    """Check a config. Raises ConfigError where it names no thread, or another owner than the saver is a view of."""
+    fields = _fields(config)
+    thread_id = as_thread_id(fields.get("thread_id"))
+    check_length(thread_id, THREAD_ID_BYTES, "thread_id")
+    run_id = fields.get("run_id")
+    token = parse_config({"configurable": {"thread_id": thread_id, "lease_token": fields.get("lease_token")}})
+    return Conversation(
+        _of_user(context, fields), thread_id, None if run_id is None else given_run(run_id), token.lease_token
+    )
+
+
+def given_user(context: SaverContext, config: ConversationConfig | None) -> SaverContext:
+    """Return the context of the user that a config names, which need not name a thread."""
+    return context if config is None else _of_user(context, _fields(config))
+
+
+def _fields(config: ConversationConfig) -> Mapping[str, Any]:
+    if isinstance(config, MAPPING):
+        configurable = config.get("configurable", config)
+        if isinstance(configurable, MAPPING):
+            if configurable is not config:
+                _expect_none_beside(config)
+            return configurable
+    raise ConfigError('a conversation is named by a dictionary: {"thread_id": ..., "user_id": ..., "run_id": ...}')
+
+
+def _expect_none_beside(config: ConversationConfig) -> None:
+    """Raise ConfigError for what is given beside "configurable": a user that is overlooked is every user.
+
+    A run's configuration has a `run_id` of its own there.
+    """
+    for name in ("thread_id", "user_id", "lease_token"):
+        if name in config:
+            raise ConfigError(
+                f'the config has {name!r} beside "configurable", where nobody looks for it: put it inside'
+            )
+
+
+def _of_user(context: SaverContext, fields: Mapping[str, Any]) -> SaverContext:
+    user = fields.get("user_id")
+    if user is None:
+        return context
+    return context.of_owner(given_owner(user if isinstance(user, str) else as_thread_id(user)))

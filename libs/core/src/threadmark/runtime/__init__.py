@@ -1,0 +1,1 @@
+"""Running programs: generators that say what to do, the threads that do it, and what a process needs for that."""

@@ -1,0 +1,107 @@
+"""A process that forks, and a process that ends.
+
+A fork copies the memory of a process, but only the thread that forks. In the child nobody releases a lock that another
+thread held, and what another thread was changing stays as it was at that moment. So the child starts again with new
+locks, threads and connections.
+
+A program that ends without closing its saver, as many do, must leave nothing half done and print no warning. `atexit`
+calls the functions here when all threads have ended that a program waits for, so what they store until then is stored;
+a hook of `threading` would be called before that. What daemon threads ask for later is refused.
+"""
+
+import atexit
+import os
+from contextlib import suppress
+from typing import Protocol
+from weakref import WeakSet
+
+
+class BeginsAnew(Protocol):
+    """An object with locks, connections or threads."""
+
+    def begin_anew(self) -> None:
+        """Make new locks, and leave connections to the parent. Called in the child of a fork, which has one thread."""
+
+
+_all: WeakSet[BeginsAnew] = WeakSet()
+
+
+def begin_anew_after_fork(thing: BeginsAnew) -> None:
+    """Call the object's `begin_anew` in every child of a fork, as long as the object lives."""
+    _all.add(thing)
+
+
+def _begin_all_anew() -> None:
+    for thing in list(_all):
+        thing.begin_anew()
+
+
+if hasattr(os, "register_at_fork"):  # some systems have no fork
+    os.register_at_fork(after_in_child=_begin_all_anew)
+
+
+class Closes(Protocol):
+    """An object with connections or files."""
+
+    def close(self) -> None:
+        """Close them. It may be called again."""
+
+
+class _Open:
+    """The objects of this process that are to be closed, as long as they live."""
+
+    def __init__(self) -> None:
+        self.begin_anew()
+        begin_anew_after_fork(self)
+
+    def begin_anew(self) -> None:
+        """In the child of a fork, where they are the parent's."""
+        self._all: WeakSet[Closes] = WeakSet()
+        self._first: WeakSet[Closes] = WeakSet()
+        """Those that need others of them until they are closed."""
+
+    def add(self, thing: Closes) -> None:
+        self._all.add(thing)
+
+    def add_first(self, thing: Closes) -> None:
+        self._first.add(thing)
+        # What was registered last is called first, and by now the hook is registered that ends all `Workers`.
+        atexit.unregister(self.close_first)
+        atexit.register(self.close_first)
+
+    def discard(self, thing: Closes) -> None:
+        self._all.discard(thing)
+        self._first.discard(thing)
+
+    def close(self) -> None:
+        _close(self._all)
+
+    def close_first(self) -> None:
+        _close(self._first)
+
+
+def _close(things: WeakSet[Closes]) -> None:
+    with suppress(KeyError):  # raised when none is left; daemon threads may add some meanwhile
+        while True:
+            thing = things.pop()
+            with suppress(Exception):  # what was acknowledged is stored, and the others must be closed as well
+                thing.close()
+
+
+_open = _Open()
+atexit.register(_open.close)
+
+
+def close_at_exit(thing: Closes) -> None:
+    """Close the object when the interpreter ends, if it lives until then. The child of a fork forgets it."""
+    _open.add(thing)
+
+
+def close_before_others(thing: Closes) -> None:
+    """Like `close_at_exit`, for an object that uses others, and `Workers`, which end then, too. It begins no thread."""
+    _open.add_first(thing)
+
+
+def was_closed(thing: Closes) -> None:
+    """Leave the object alone at exit."""
+    _open.discard(thing)

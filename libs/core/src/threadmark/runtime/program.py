@@ -1,0 +1,169 @@
+"""Programs and operations: what is to be done, written once, with no I/O in it.
+
+A *program* is a generator that yields steps, is sent the answer to each and returns its result. What a step is, is its
+backend's own affair: a statement with its parameters, or a call on the dictionaries of the memory backend. A driver
+runs a whole program inside one transaction: it commits when the program returns and rolls back when it raises.
+
+An *operation* is a generator that yields transactions and is sent their results. Between two of its transactions
+it may compute for as long as it likes: no lock and no connection is held then. Every method of a saver is one
+operation. `run` and `arun` play it for the two APIs; no operation knows which of them it serves.
+
+Both kinds call others with `yield from`, which gives a result of a known type: `read` and `write` for a transaction,
+and a function of the backend's own for a step. So a `yield from` that was forgotten is an error of types.
+"""
+
+from collections.abc import Awaitable, Callable, Generator
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, Protocol, TypeVar
+
+from threadmark.runtime.compiled import IN_USE
+
+T = TypeVar("T")
+P = ParamSpec("P")
+Asked = TypeVar("Asked")
+Other = TypeVar("Other")
+
+
+class Step:
+    """What a program asks its driver for. Each backend has classes of its own."""
+
+    __slots__ = ()
+
+
+Program = Generator[Step, Any, T]
+
+
+class Transaction(NamedTuple, Generic[T]):
+    """A program to run whole or not at all. It is a factory, because a retry needs a fresh generator."""
+
+    program: Callable[[], Program[T]]
+    writes: bool
+    reclaims_space: bool = False
+    """Whether it may delete so much that the driver should reclaim disk space afterwards."""
+    creates_tables: bool = True
+    """Whether to create missing tables (and a missing file) first. If not, the result without tables is None."""
+    proves: bool = False
+    """Whether it asks what the database itself has, so that no cache may answer it."""
+
+
+Operation = Generator[Transaction[Any], Any, T]
+
+
+def ask(transaction: Transaction[T]) -> Operation[T]:
+    """Have a transaction run. Returns its result."""
+    result: T = yield transaction
+    return result
+
+
+def read(program: Callable[P, Program[T]], *args: P.args, **kwargs: P.kwargs) -> Operation[T]:
+    """Have a program run that only reads. Returns its result."""
+    result: T = yield Transaction(partial(program, *args, **kwargs), writes=False)
+    return result
+
+
+def read_itself(program: Callable[P, Program[T]], *args: P.args, **kwargs: P.kwargs) -> Operation[T]:
+    """Like `read`, of what the database itself has: no cache may answer."""
+    result: T = yield Transaction(partial(program, *args, **kwargs), writes=False, proves=True)
+    return result
+
+
+def read_existing(program: Callable[P, Program[T]], *args: P.args, **kwargs: P.kwargs) -> Operation[T | None]:
+    """Like `read`, and where there are no tables none are created. Returns None then."""
+    existing: Callable[[], Program[T | None]] = partial(program, *args, **kwargs)
+    return ask(Transaction(existing, writes=False, creates_tables=False))
+
+
+def write(program: Callable[P, Program[T]], *args: P.args, **kwargs: P.kwargs) -> Operation[T]:
+    """Have a program run that may write. Returns its result."""
+    result: T = yield Transaction(partial(program, *args, **kwargs), writes=True)
+    return result
+
+
+class Driver(Protocol):
+    """What runs transactions on a real database, for both APIs.
+
+    Its text (`__str__`) says which database, for the `repr` of savers. It shows no password.
+    """
+
+    def run(self, transaction: Transaction[T]) -> T:
+        """Run the program in one transaction and return its result."""
+
+    async def arun(self, transaction: Transaction[T]) -> T:
+        """Like `run`, for asyncio."""
+
+    def close(self) -> None:
+        """Close all connections. Further calls raise ClosedError."""
+
+    async def aclose(self) -> None:
+        """Like `close`, for asyncio."""
+
+
+def play_in_python(generator: Generator[Asked, Any, T], answer: Callable[[Asked], Any]) -> T:
+    """Answer everything that a generator yields until it returns. Errors of `answer` are thrown into it."""
+    try:
+        asked = next(generator)
+        while True:
+            try:
+                result = answer(asked)
+            except Exception as error:  # noqa: BLE001 - it may know what to do; if not, the error passes through
+                asked = generator.throw(error)
+            else:
+                asked = generator.send(result)
+    except StopIteration as stop:
+        return stop.value  # type: ignore[no-any-return]  # what a generator returns is untyped in StopIteration
+    finally:
+        generator.close()
+
+
+def run_in_python(driver: Driver, operation: Operation[T]) -> T:
+    """Drive an operation on the caller's thread."""
+    return play_in_python(operation, driver.run)
+
+
+if TYPE_CHECKING or not IN_USE:
+    play, run = play_in_python, run_in_python
+else:
+    from threadmark_speed import programs
+
+    play, run = programs.play, programs.run
+
+
+async def arun(driver: Driver, operation: Operation[T]) -> T:
+    """Like `run`, for asyncio."""
+    return await aplay(operation, driver.arun)
+
+
+async def aplay(generator: Generator[Asked, Any, T], answer: Callable[[Asked], Awaitable[Any]]) -> T:
+    """Like `play`, with answers that are awaited."""
+    try:
+        asked = next(generator)
+        while True:
+            try:
+                result = await answer(asked)
+            except Exception as error:  # noqa: BLE001 - it may know what to do; if not, the error passes through
+                asked = generator.throw(error)
+            else:
+                asked = generator.send(result)
+    except StopIteration as stop:
+        return stop.value  # type: ignore[no-any-return]  # what a generator returns is untyped in StopIteration
+    finally:
+        generator.close()
+
+
+def relay(
+    generator: Generator[Asked, Any, T], answer: Callable[[Asked], Generator[Other, Any, Any]]
+) -> Generator[Other, Any, T]:
+    """Like `play`, as a generator itself: whatever is needed to answer is asked of whoever drives it."""
+    try:
+        asked = next(generator)
+        while True:
+            try:
+                result = yield from answer(asked)
+            except Exception as error:  # noqa: BLE001 - it may know what to do; if not, the error passes through
+                asked = generator.throw(error)
+            else:
+                asked = generator.send(result)
+    except StopIteration as stop:
+        return stop.value  # type: ignore[no-any-return]  # what a generator returns is untyped in StopIteration
+    finally:
+        generator.close()

@@ -1,0 +1,161 @@
+"""The checks that tie a row's body to its key, so that a damaged or misplaced row is never taken for a good one."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from threadmark.errors import CorruptDataError
+from threadmark.format.digests import HOW_TO_SEAL, NOT_SEALED, check_of
+from threadmark.format.packs import is_pack_index
+from threadmark.metadata import from_json
+from threadmark.model import Metadata
+from threadmark.runtime.compiled import IN_USE
+from threadmark.store.contract import PACK, CheckpointRow, Outline, WriteRow
+from threadmark.store.sealed import OF_ANOTHER_LIFE
+from threadmark.store.sealed_threads import NOT_OPENED
+from threadmark.store.threads import ThreadOutline, ThreadRow, expect_sound_thread
+
+if TYPE_CHECKING or IN_USE:
+    from threadmark_speed import checks as compiled_checks
+    from threadmark_speed import packing, putting
+
+RECORDED = 2
+"""Comes first in the check of a row of a write, and of the record of a batch."""
+
+PACKED = 3
+"""Comes first in the check of a pack (`store.PACK`)."""
+
+
+def checkpoint_row(outline: Outline, header: bytes, run_id: str | None) -> CheckpointRow:
+    """The row of a checkpoint, with its check."""
+    if IN_USE:
+        try:
+            return putting.checkpoint_row(CheckpointRow, outline, header, run_id)
+        except packing.CannotPackError:
+            pass
+    return CheckpointRow(outline, header, check_of([*outline, header]), run_id)
+
+
+def write_row(
+    thread_id: str, ns: str, checkpoint_id: str, task_id: str, idx: int, task_path: str, channel: str, value: bytes
+) -> WriteRow:
+    """Return the row of a pending write, as `write_rows` does."""
+    (row,) = write_rows(thread_id, ns, checkpoint_id, task_id, [(idx, task_path, channel, value)])
+    return row
+
+
+def write_rows(
+    thread_id: str, ns: str, checkpoint_id: str, task_id: str, written: Sequence[tuple[int, str, str, bytes]]
+) -> list[WriteRow]:
+    """Return rows of what a task wrote, given as (idx, task_path, channel, value), with their checks.
+
+    Their batch has a record (`saver/batches.py`).
+    """
+    if IN_USE:
+        try:
+            return putting.write_rows(WriteRow, thread_id, ns, checkpoint_id, task_id, written)
+        except packing.CannotPackError:
+            pass
+    rows = []
+    for idx, task_path, channel, value in written:
+        fields = ns, checkpoint_id, task_id, idx, task_path, channel, value
+        check = check_of([_mark(idx), thread_id, *fields])
+        rows.append(tuple.__new__(WriteRow, (*fields, check)))  # the class calls a function in Python
+    return rows
+
+
+def rebound_write(source: str, target: str, row: WriteRow) -> WriteRow:
+    """Verify a write's row and return it for another thread. Raises CorruptDataError if it is damaged."""
+    prove_write(source, row)
+    return write_row(target, *row[:-1])
+
+
+def prove_checkpoint(row: CheckpointRow) -> None:
+    """Raise CorruptDataError where the row is not what was written under its key."""
+    outline, header, check, _ = row
+    if IN_USE and compiled_checks.is_sound(outline, header, check):
+        return
+    if not is_sound(row):
+        raise CorruptDataError(f"the checkpoint's row {_problem(row.check)}", checkpoint_location(row.outline))
+
+
+def is_sound(row: CheckpointRow) -> bool:
+    """Whether a checkpoint's row is what was written under its key."""
+    outline, header, check, _ = row
+    if IN_USE and compiled_checks.is_sound(outline, header, check):
+        return True
+    return check == check_of([*outline, header])
+
+
+def prove_write(thread_id: str, row: WriteRow) -> None:
+    """Raise CorruptDataError if the row is not what was written under its key."""
+    if row.check != check_of([_mark(row.idx), thread_id, *row[:-1]]):
+        raise CorruptDataError(f"the pending write's row {_problem(row.check)}", write_location(thread_id, row))
+
+
+def checkpoint_location(outline: Outline) -> str:
+    """How an error names a checkpoint."""
+    return f"thread {outline.thread_id!r}, namespace {outline.ns!r}, checkpoint {outline.id!r}"
+
+
+def header_location(outline: Outline) -> str:
+    """How an error names a checkpoint's header."""
+    return f"{checkpoint_location(outline)}, header"
+
+
+def channel_location(outline: Outline, channel: str) -> str:
+    """How an error names a channel of a checkpoint."""
+    return f"{checkpoint_location(outline)}, channel {channel!r}"
+
+
+def write_location(thread_id: str, row: WriteRow) -> str:
+    """How an error names a pending write, or the row of several."""
+    if isinstance(row.idx, int) and row.idx >= PACK:  # a damaged file may hold anything
+        return task_location(thread_id, row)
+    return (
+        f"thread {thread_id!r}, namespace {row.ns!r}, checkpoint {row.checkpoint_id!r}, "
+        f"pending write of task {row.task_id!r} to channel {row.channel!r}"
+    )
+
+
+def task_location(thread_id: str, row: WriteRow) -> str:
+    """How an error names the writes of a task."""
+    return (
+        f"thread {thread_id!r}, namespace {row.ns!r}, checkpoint {row.checkpoint_id!r}, "
+        f"pending writes of task {row.task_id!r}"
+    )
+
+
+def namespace_location(thread_id: str, ns: str) -> str:
+    """How an error names a namespace."""
+    return f"thread {thread_id!r}, namespace {ns!r}"
+
+
+def _mark(idx: int) -> int:
+    """What comes first in the check of a row with this index."""
+    return PACKED if is_pack_index(idx) else RECORDED
+
+
+def _problem(check: bytes) -> str:
+    return _PROBLEMS.get(check, "is not what was written")
+
+
+_PROBLEMS = {
+    # A sealed row has its check inside, and none beside it.
+    b"": "is sealed: give keyring= (or, where nothing was ever sealed, it is damaged)",
+    NOT_OPENED: "is damaged, or sealed with a key that is not on the keyring",
+    NOT_SEALED: f"is not sealed: {HOW_TO_SEAL}",
+    OF_ANOTHER_LIFE: (
+        "was stored in another life of the thread, or under a later owner: this row, or the thread's own, was put back"
+    ),
+}
+
+
+def sound_row(outline: ThreadOutline) -> ThreadRow:
+    """Return a thread's row. Raises CorruptDataError if it is not what was written."""
+    expect_sound_thread(outline.row)
+    return outline.row
+
+
+def metadata_of(row: ThreadRow) -> Metadata:
+    """Return what was set as a thread's metadata, an empty dictionary if nothing was."""
+    return from_json(row.metadata) if row.metadata else {}

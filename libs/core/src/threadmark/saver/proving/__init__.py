@@ -1,1 +1,0 @@
-"""Whether rows are what was written, and all of it."""

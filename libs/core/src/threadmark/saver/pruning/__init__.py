@@ -1,1 +1,0 @@
-"""What a removal must spare: checkpoints that others are read from, and calls that go on."""

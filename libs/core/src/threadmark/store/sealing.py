@@ -1,0 +1,190 @@
+"""Encryption of stored rows: AES-256-GCM, each row bound to its table and key, with keys that can be rotated.
+
+A sealed row is a version byte, the key's id, the incarnation of its thread unless it is a segment, a random nonce, and
+the ciphertext with its tag. Anyone who reads the database learns the lengths of rows and which key sealed them. Anyone
+who writes to it can neither change a row, nor move it to another place or into another life of its thread, nor pass off
+plain bytes as a row. This needs the extra: `pip install threadmark[crypto]`.
+"""
+
+import os
+from collections.abc import Iterable, Mapping
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+from threadmark.errors import ConfigError, CorruptDataError, MissingDependencyError
+from threadmark.format.digests import HOW_TO_SEAL, segment_key
+from threadmark.format.incarnations import INCARNATION_LENGTH, Incarnation
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+KEY_LENGTH = 32
+_UNBOUND, _BOUND = 1, 2
+"""The first byte of a sealed row: without the incarnation of its thread, or with it."""
+_NONCE_LENGTH = 12
+_TAG_LENGTH = 16
+_LONGEST_ID = 255
+# BLAKE2b's `person` field, so that no other use of the secret gives this key.
+_DIGEST_PURPOSE = b"threadmark.value"
+
+
+class Keyring:
+    """The keys of a database, by id. Rows are sealed with the newest key, and opened with any of them.
+
+    To rotate, add a key, make it the newest, and seal the old rows again with `reencrypt`. Then the old key can be
+    removed. The ids of keys are stored in clear.
+
+    The digests that find equal content must not change by this, so they have a key of their own, which is derived from
+    `digest_secret`: it must stay the same for the life of the database.
+
+    Random nonces are safe for about four billion rows sealed with one key. Rotate before that.
+    """
+
+    def __init__(self, keys: Mapping[str, bytes], newest: str, *, digest_secret: bytes) -> None:
+        cipher, self._forged = _cryptography()
+        keys = _checked_keys(keys)
+        if not isinstance(newest, str) or newest not in keys:
+            raise ConfigError(f"the newest key {newest!r} is not among the keys ({', '.join(sorted(keys))})")
+        _check_bytes(digest_secret, "the digest secret")
+        if len(digest_secret) < KEY_LENGTH:
+            raise ConfigError(f"the digest secret has {len(digest_secret)} bytes; it needs at least {KEY_LENGTH}")
+        self._ciphers = {name: cipher(key) for name, key in keys.items()}
+        self._newest = newest
+        self.digest_key = _derived(digest_secret)
+
+    def __repr__(self) -> str:
+        return f"Keyring({sorted(self._ciphers)}, newest={self._newest!r})"
+
+    def seal(self, plain: bytes, where: bytes, incarnation: Incarnation | None = None) -> bytes:
+        """Encrypt `plain`. The result can be decrypted only at the same location, and names the incarnation."""
+        nonce = os.urandom(_NONCE_LENGTH)
+        header = _header(self._newest, incarnation)
+        return header + nonce + self._ciphers[self._newest].encrypt(nonce, plain, header + where)
+
+    def open(self, sealed: bytes, where: bytes) -> bytes:
+        """Decrypt what was encrypted for this location. Raises CorruptDataError if it does not decrypt."""
+        name, header = _key_of(sealed)
+        cipher = self._ciphers.get(name)
+        if cipher is None:
+            raise CorruptDataError(f"a row was sealed with key {name!r}, which is not on the keyring")
+        nonce = sealed[len(header) : len(header) + _NONCE_LENGTH]
+        try:
+            return cipher.decrypt(nonce, sealed[len(header) + _NONCE_LENGTH :], header + where)
+        except self._forged:
+            raise CorruptDataError(
+                f"a row does not open with key {name!r}: it was changed, moved here from another place, or "
+                "sealed with another key of that id"
+            ) from None
+
+    def segment_key(self, data: bytes) -> bytes:
+        """The key of a segment, from which nobody without the secret can tell what the segment holds."""
+        return segment_key(data, secret=self.digest_key)
+
+    def is_current(self, sealed: bytes) -> bool:
+        """Whether the newest key sealed this row, so that it need not be sealed again."""
+        return _key_of(sealed)[0] == self._newest
+
+
+class SegmentNames:
+    """Whether segments are named with a keyring's `digest_secret`. One of them is enough, so a saver looks once."""
+
+    def __init__(self, keyring: Keyring) -> None:
+        self._keyring = keyring
+        self.are_proven = False
+
+    def prove(self, keys: Iterable[bytes], whole: Mapping[bytes, bytes]) -> None:
+        """Look at the segments of a value that is sound. Raises ConfigError if another secret has named them.
+
+        What was stored before the database had a keyring is named without any, and proves nothing.
+        """
+        for key in keys:
+            if key == self._keyring.segment_key(whole[key]):
+                self.are_proven = True
+                return
+            if key != segment_key(whole[key]):
+                raise ConfigError(
+                    "the keyring's digest_secret is not the one that this database was written with: its keys open the "
+                    "rows, but equal content would not be found; give the first digest_secret"
+                )
+
+
+def incarnation_of(sealed: bytes) -> Incarnation | None:
+    """Return the incarnation that a row names, None if it names none. Only a row that opens is to be believed."""
+    _, header = _key_of(sealed)
+    return Incarnation.unpacked(header[-INCARNATION_LENGTH:]) if header[0] == _BOUND else None
+
+
+def looks_sealed(body: bytes) -> bool:
+    """Whether a row's body has the form of a sealed one, with whichever key."""
+    try:
+        return bool(_key_of(body))
+    except CorruptDataError:
+        return False
+
+
+def _checked_keys(keys: Mapping[str, bytes]) -> Mapping[str, bytes]:
+    if not isinstance(keys, Mapping):
+        raise ConfigError(f"the keys are a {type(keys).__name__}: give a mapping from their ids to their bytes")
+    for name, key in keys.items():
+        if not isinstance(name, str):
+            raise ConfigError(f"the id of a key is a {type(name).__name__}: it must be text")
+        if not 0 < _length(name) <= _LONGEST_ID:
+            raise ConfigError(f"the id of key {name!r} must have 1 to {_LONGEST_ID} bytes")
+        _check_bytes(key, f"key {name!r}")
+        if len(key) != KEY_LENGTH:
+            raise ConfigError(f"key {name!r} has {len(key)} bytes; AES-256 needs {KEY_LENGTH}")
+    return keys
+
+
+def _length(name: str) -> int:
+    """The bytes of an id, 0 for what is no text."""
+    try:
+        return len(name.encode())
+    except UnicodeEncodeError:
+        return 0
+
+
+def _check_bytes(key: object, what: str) -> None:
+    """Raise ConfigError for what is no bytes, without showing it."""
+    if not isinstance(key, bytes):
+        hint = ", such as bytes.fromhex(...) of hexadecimal text" if isinstance(key, str) else ""
+        raise ConfigError(f"{what} is a {type(key).__name__}: give {KEY_LENGTH} bytes{hint}")
+
+
+def _cryptography() -> "tuple[type[AESGCM], type[Exception]]":
+    """The cipher, and the error of a row that it does not open. Imported late, because few savers have a keyring."""
+    try:
+        from cryptography.exceptions import InvalidTag
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+    except ImportError as missing:
+        raise MissingDependencyError(
+            "encryption needs a further package: pip install 'threadmark[crypto]'", name="cryptography"
+        ) from missing
+    return AESGCM, InvalidTag
+
+
+def _header(name: str, incarnation: Incarnation | None) -> bytes:
+    """Return what stands before the nonce. It tells its own length, so that no two headers and places look alike."""
+    encoded = name.encode()
+    if incarnation is None:
+        return bytes([_UNBOUND, len(encoded)]) + encoded
+    return bytes([_BOUND, len(encoded)]) + encoded + incarnation.packed()
+
+
+def _key_of(sealed: bytes) -> tuple[str, bytes]:
+    """Return the id of the key that sealed a row, and the header that holds it."""
+    kind, length = sealed[:2] if len(sealed) > 1 else (0, 0)
+    end_of_id = 2 + length
+    end = end_of_id + (INCARNATION_LENGTH if kind == _BOUND else 0)
+    if kind not in (_UNBOUND, _BOUND) or len(sealed) < end + _NONCE_LENGTH + _TAG_LENGTH:
+        raise CorruptDataError(f"a row is not sealed, or is cut short: {HOW_TO_SEAL}")
+    try:
+        return bytes(sealed[2:end_of_id]).decode(), bytes(sealed[:end])
+    except UnicodeDecodeError:
+        raise CorruptDataError("a row is not sealed: where the key's id should be, there is something else") from None
+
+
+def _derived(secret: bytes) -> bytes:
+    # The secret is hashed first because a BLAKE2b key has at most 64 bytes.
+    key = blake2b(secret, digest_size=64).digest()
+    return blake2b(key=key, person=_DIGEST_PURPOSE, digest_size=KEY_LENGTH).digest()

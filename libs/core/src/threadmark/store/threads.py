@@ -1,0 +1,203 @@
+"""What a backend keeps of threads themselves: their rows, their listing and their leases.
+
+A thread's row holds what is set rarely. What changes with every step (when it was updated, its status, its size) is
+derived when somebody asks for it, so that a put writes no row that others wait for. The one row that a put has always
+brought up to date is the head of its namespace; a thread has a head for the namespace "" from its beginning to its
+end, and listings go along an index of those.
+"""
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple, Protocol
+
+from threadmark.errors import CorruptDataError
+from threadmark.format.digests import CHECK_SIZE, HOW_TO_SEAL, NOT_SEALED, row_check
+from threadmark.model import ThreadStatus
+from threadmark.runtime.program import Program
+
+SortKey = Literal["updated", "created", "id"]
+
+
+class ThreadRow(NamedTuple):
+    """What is set of a live thread. Times are microseconds since 1970."""
+
+    thread_id: str
+    created_at: int
+    owner: str | None = None
+    title: str | None = None
+    metadata: str | None = None
+    """JSON text, None where none was ever set."""
+    expires_at: int | None = None
+    check: bytes = b""
+    """Binds everything but `created_at` to the thread; empty where nothing was set."""
+
+
+def thread_row(row: ThreadRow) -> ThreadRow:
+    """Return the row with its check."""
+    return row._replace(check=_check(row))
+
+
+def is_sound_thread(row: ThreadRow) -> bool:
+    """Whether a thread's row is what was written."""
+    return row.check == _check(row)
+
+
+def expect_sound_thread(row: ThreadRow) -> None:
+    """Raise CorruptDataError if a thread's row is not what was written."""
+    if row.check == NOT_SEALED:
+        raise CorruptDataError(f"its own row is not sealed: {HOW_TO_SEAL}", f"thread {row.thread_id!r}")
+    if len(row.check) > CHECK_SIZE:
+        raise CorruptDataError(
+            "its own row is sealed: give keyring=, the keyring that it was stored with", f"thread {row.thread_id!r}"
+        )
+    if not is_sound_thread(row):
+        raise CorruptDataError(
+            "its owner, title, metadata or expiry is not what was written: `update_thread` with all four of them, "
+            "on a saver that is no view of an owner, writes them again",
+            f"thread {row.thread_id!r}",
+        )
+
+
+def _check(row: ThreadRow) -> bytes:
+    thread_id, _, *values, _ = row
+    return row_check("thread", thread_id, *values) if any(value is not None for value in values) else b""
+
+
+class Beginning(NamedTuple):
+    """What a thread gets where a change begins it."""
+
+    owner: str | None = None
+    expires_at: int | None = None
+    check: bytes = b""
+    """That of the thread's row."""
+
+
+def beginning(thread_id: str, owner: str | None, expires_at: int | None) -> Beginning:
+    """Return it with the check."""
+    if owner is None and expires_at is None:
+        return NO_BEGINNING
+    return Beginning(owner, expires_at, thread_row(ThreadRow(thread_id, 0, owner, expires_at=expires_at)).check)
+
+
+NO_BEGINNING = Beginning()
+
+
+class ThreadOutline(NamedTuple):
+    """A thread as listings sort and filter it."""
+
+    row: ThreadRow
+    updated_at: int
+    """When a checkpoint of the namespace "", or what touches the thread (`store.Change.touches`), was last stored;
+    without any, when the thread was created. A removal does not set it back."""
+
+
+class ThreadCounts(NamedTuple):
+    """What is derived of one thread, for those that a listing shows."""
+
+    thread_id: str
+    checkpoints: int
+    namespaces: int
+    """Those that have checkpoints."""
+    bytes: int
+    """The stored bytes of its segments, and of its checkpoints' and writes' bodies and metadata."""
+    newest: str | None
+    """The id of the newest checkpoint of the namespace ""."""
+    leased: bool
+    failed: bool
+    """Whether a task of that checkpoint wrote an error (`model.SPECIAL_WRITES`)."""
+    interrupted: bool
+    """Whether one wrote an interrupt."""
+    damage: str = ""
+    """Why nothing of it could be counted."""
+
+
+def expect_counted(counts: ThreadCounts) -> None:
+    """Raise CorruptDataError if nothing of a thread could be counted."""
+    if counts.damage:
+        raise CorruptDataError(counts.damage, f"thread {counts.thread_id!r}")
+
+
+class ThreadScope(NamedTuple):
+    """Which threads to list, and in which order. None leaves a part open.
+
+    Like those of a `store.Scope`, `fragments` are texts that the metadata of every wanted thread contains; a backend
+    may ignore them, and `text`.
+    """
+
+    owner: str | None = None
+    status: ThreadStatus | None = None
+    fragments: Sequence[str] = ()
+    text: str | None = None
+    """Is in the title, without regard to case (`str.casefold`), or in the id, exactly."""
+    since: int | None = None
+    """The smallest `updated_at`."""
+    until: int | None = None
+    """`updated_at` is smaller."""
+    expired: int | None = None
+    """`expires_at` is not greater."""
+    sort: SortKey = "updated"
+    descending: bool = True
+
+
+class ThreadPlace(NamedTuple):
+    """Where a page of a listing begins: behind this thread."""
+
+    value: int
+    """What the listing is sorted by; 0 where that is the id."""
+    thread_id: str
+
+
+class LeaseRow(NamedTuple):
+    """The last lease of a thread, whether it still lives or not."""
+
+    token: int
+    """The greatest that was given out or taken back; 0 if there never was a lease."""
+    left: int = 0
+    """Microseconds until it ends, by the clock of the database; 0 where none lives."""
+    holder: str = ""
+    began: str | None = None
+    """The id of the newest checkpoint of the namespace "" when it was taken, None if there was none."""
+    outlasts: bool = False
+    """Whether it would live for longer than was asked for, because another clock gave it; `lock_lease` bounds it."""
+
+
+class ThreadStore(Protocol):
+    """The operations of a backend on threads themselves."""
+
+    def thread(self, thread_id: str) -> Program[ThreadOutline | None]:
+        """Return a live thread."""
+
+    def thread_outlines(self, thread_ids: Sequence[str]) -> Program[list[ThreadOutline]]:
+        """Return those of these threads that are live, in any order."""
+
+    def set_thread(self, row: ThreadRow) -> Program[None]:
+        """Write everything of a live, locked thread but `created_at`. Listings by owner follow."""
+
+    def thread_page(
+        self, scope: ThreadScope, after: ThreadPlace | None, offset: int, limit: int
+    ) -> Program[list[ThreadOutline]]:
+        """Return the next live threads by (sort key, thread_id), both in the direction of the scope."""
+
+    def count_threads(self, scope: ThreadScope) -> Program[int]:
+        """Return how many live threads are in the scope."""
+
+    def thread_counts(self, thread_ids: Sequence[str]) -> Program[list[ThreadCounts]]:
+        """Return what is derived of these threads, in any order. Those that are not live are left out."""
+
+    def lock_lease(self, thread_id: str) -> Program[LeaseRow]:
+        """Return the last lease, and let nobody else change it or add to the thread until the transaction ends.
+
+        A thread that has no row gets one that is not live: no listing has it, and the first change begins it.
+        """
+
+    def set_lease(self, thread_id: str, lease: LeaseRow) -> Program[LeaseRow]:
+        """Write a lease to a locked thread. It lives for `left` microseconds from now; 0 ends it at once.
+
+        Its token becomes the next one: greater by one than the last one, or the microseconds of the database's clock,
+        whichever is greater. So tokens grow even where a deleted thread's row has been forgotten. Returns the lease.
+        """
+
+    def renew_lease(self, thread_id: str, token: int, left: int) -> Program[bool]:
+        """Let the lease of this token live for `left` microseconds from now. Returns whether it is still the last."""
+
+    def lease(self, thread_id: str) -> Program[LeaseRow | None]:
+        """Return the last lease of a thread, None for one without a row."""

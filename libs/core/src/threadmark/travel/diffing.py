@@ -1,0 +1,284 @@
+"""What differs between two checkpoints, and between two values, place by place.
+
+Of what the headers of the checkpoints say to be the same nothing is read. Dictionaries are compared by key, objects by
+field, and lists by items that belong together. The work is little more than linear in the size of the values, see
+`aligning`. Types count: True is not 1.
+"""
+
+from collections import deque
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from itertools import zip_longest
+from typing import Any, NamedTuple
+
+from threadmark.config import ParsedConfig, parse_config
+from threadmark.errors import CheckpointNotFoundError, ConfigError
+from threadmark.format.stored import Stored
+from threadmark.model import Config
+from threadmark.runtime.program import Operation, Program, read
+from threadmark.saver.caches import SegmentCache, fill
+from threadmark.saver.completeness import prove_absent, proven_row
+from threadmark.saver.context import SaverContext
+from threadmark.saver.decoding import decode_part
+from threadmark.saver.loading import NO_EPOCH, CheckpointLoader, LoadedCheckpoint
+from threadmark.saver.operations.reading import expect_plain_once
+from threadmark.saver.paths import Path, key_text, name_text, parse_path
+from threadmark.serde.exact import exactly_equal, fingerprint
+from threadmark.serde.shown import CONTENT, Shown
+from threadmark.serde.steps import NOTHING
+from threadmark.store.contract import Found
+from threadmark.travel.aligning import aligned, text_edits
+from threadmark.travel.model import Change, ChangeKind, Diff
+
+_TOLD_BY_TYPE = frozenset({str, int, bool, bytes, type(None)})
+"""The types of keys that are the same where they are equal. In a tuple True equals 1, and NaN equals nothing."""
+
+_DEEPEST = 100
+"""What lies deeper is compared as a whole."""
+
+
+class Place(NamedTuple):
+    """A place in both states: by its path in the old one, and in the new one."""
+
+    old: str
+    new: str
+
+    def at(self, step: str, new: str | None = None) -> "Place":
+        """The place that a step leads to, which may be another one in the new state."""
+        return Place(self.old + step, self.new + (step if new is None else new))
+
+
+class Changes:
+    """The changes that were found, up to a limit, and how many there are beyond it."""
+
+    def __init__(self, limit: int, *, with_edits: bool = True) -> None:
+        self.found: list[Change] = []
+        self.left_out = 0
+        self._limit = limit
+        self._with_edits = with_edits
+
+    def __len__(self) -> int:
+        return len(self.found) + self.left_out
+
+    def compare(self, place: Place, before: Any, after: Any, depth: int = 0) -> None:
+        """Find what became of a value; `NOTHING` stands for one that is not there."""
+        if after is NOTHING:
+            if before is not NOTHING:
+                self._add(place.old, "removed", before, None)
+        elif before is NOTHING:
+            self._add(place.new, "added", None, after)
+        elif type(before) is not type(after) or depth > _DEEPEST:
+            self._compare_whole(place, before, after)
+        elif type(before) is Shown:
+            self._compare_objects(place, before, after, depth + 1)
+        elif isinstance(before, dict):
+            self._compare_dictionaries(place, before, after, depth + 1)
+        elif isinstance(before, (list, tuple, deque)) and _maxlen(before) == _maxlen(after):
+            self._compare_items(place, list(before), list(after), depth + 1)
+        else:
+            self._compare_whole(place, before, after)
+
+    def _compare_whole(self, place: Place, before: Any, after: Any) -> None:
+        if not exactly_equal(before, after):
+            self._add(place.new, "changed", before, after)
+
+    def _add(self, path: str, kind: ChangeKind, before: Any, after: Any) -> None:
+        if len(self.found) >= self._limit:
+            self.left_out += 1
+            return
+        are_texts = self._with_edits and type(before) is str and type(after) is str
+        edits = text_edits(before, after) if are_texts else ()
+        self.found.append(Change(path, kind, before, after, edits))
+
+    def _compare_objects(self, place: Place, before: Shown, after: Shown, depth: int) -> None:
+        if before.name != after.name or not self._are_reached(before.fields, after.fields):
+            self._compare_whole(place, before, after)
+            return
+        for name in _joined(before.fields, after.fields):
+            step = "" if name == CONTENT else name_text(name) or ""
+            pair = before.fields.get(name, NOTHING), after.fields.get(name, NOTHING)
+            self.compare(place.at(step), *pair, depth)
+
+    def _are_reached(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+        """Whether a path leads to all that differs: it does to named fields, and into what an object holds."""
+        for name in _joined(before, after):
+            pair = before.get(name, NOTHING), after.get(name, NOTHING)
+            if name == CONTENT and type(pair[0]) is type(pair[1]) and isinstance(pair[0], (dict, list, tuple)):
+                continue
+            if name_text(name) is None and (NOTHING in pair or not exactly_equal(*pair)):
+                return False
+        return True
+
+    def _compare_dictionaries(self, place: Place, before: dict[Any, Any], after: dict[Any, Any], depth: int) -> None:
+        if getattr(before, "default_factory", None) is not getattr(after, "default_factory", None):
+            self._compare_whole(place, before, after)
+            return
+        ours, theirs = ({_key_of(key): (key, value) for key, value in each.items()} for each in (before, after))
+        unreached: tuple[dict[Any, Any], dict[Any, Any]] = {}, {}
+        for kind, told in _joined(ours, theirs):
+            old, new = ours.get((kind, told)), theirs.get((kind, told))
+            old_value, new_value = (entry[1] if entry else NOTHING for entry in (old, new))
+            if kind is str:
+                self.compare(place.at(key_text(told)), old_value, new_value, depth)
+            elif old is None or new is None or _differ(old_value, new_value, depth):
+                for found, entry in zip(unreached, (old, new), strict=True):
+                    found.update([entry] if entry else [])
+        if any(unreached):  # no path leads to what has such a key
+            self._add(place.new, "changed", *unreached)
+
+    def _compare_items(self, place: Place, before: list[Any], after: list[Any], depth: int) -> None:
+        if len(before) == len(after) == 1:
+            self.compare(place.at("[0]"), before[0], after[0], depth)
+            return
+        for here, there in _pairs(before, after):
+            # The steps of what is only in one of them are those of that one.
+            old, new = (f"[{there if index is None else index}]" for index, there in ((here, there), (there, here)))
+            pair = NOTHING if here is None else before[here], NOTHING if there is None else after[there]
+            self.compare(place.at(old, new), *pair, depth)
+
+
+def _differ(before: Any, after: Any, depth: int) -> bool:
+    """Whether there is any change to tell: the order of keys is none."""
+    changes = Changes(0, with_edits=False)
+    changes.compare(Place("", ""), before, after, depth)
+    return len(changes) > 0
+
+
+def _key_of(key: Any) -> tuple[type, Hashable]:
+    """What tells the keys of two dictionaries apart: their types count at every depth."""
+    kind = type(key)
+    return kind, key if kind in _TOLD_BY_TYPE else _fingerprint(key)
+
+
+def _maxlen(items: Any) -> int | None:
+    return items.maxlen if isinstance(items, deque) else None
+
+
+def _joined(ours: Mapping[Any, Any], theirs: Mapping[Any, Any]) -> list[Any]:
+    """The keys of both, in the order of the new one; those that are gone come first."""
+    return [*(key for key in ours if key not in theirs), *theirs]
+
+
+def _pairs(before: Sequence[Any], after: Sequence[Any]) -> Iterator[tuple[int | None, int | None]]:
+    """Yield the places of items that belong together and are not the same; None stands for no place."""
+    ours, theirs = [*map(_fingerprint, before)], [*map(_fingerprint, after)]
+    if ours == theirs:
+        return
+    keys = [
+        [_key(item, print_) for item, print_ in zip(*each, strict=True)] for each in ((before, ours), (after, theirs))
+    ]
+    for start, stop, other_start, other_stop, same in aligned(*keys):
+        places, others = range(start, stop), range(other_start, other_stop)
+        if same:
+            yield from ((at, there) for at, there in zip(places, others, strict=True) if ours[at] != theirs[there])
+        else:
+            yield from _unequal(before, after, places, others)
+
+
+def _unequal(
+    before: Sequence[Any], after: Sequence[Any], places: range, others: range
+) -> Iterator[tuple[int | None, int | None]]:
+    """Yield what became of items in whose place stand others: one by one, unless their ids say that they are others."""
+    for here, there in zip_longest(places, others):
+        if here is None or there is None or (_id(before[here]) is None and _id(after[there]) is None):
+            yield here, there
+        else:
+            yield here, None
+            yield None, there
+
+
+def _fingerprint(item: Any) -> Hashable:
+    found = fingerprint(item)
+    return ("object", id(item)) if found is None else found
+
+
+def _key(item: Any, print_: Hashable) -> Hashable:
+    """What tells which item of the other list belongs to this one: its id, or else all of it."""
+    found = _id(item)
+    return print_ if found is None else ("id", found)
+
+
+def _id(item: Any) -> str | None:
+    fields = item.fields if type(item) is Shown else item
+    found = fields.get("id") if isinstance(fields, dict) else None
+    return found if type(found) is str and found else None
+
+
+class Pair(NamedTuple):
+    """Two checkpoints with the bytes of the values in which they differ."""
+
+    a: LoadedCheckpoint
+    b: LoadedCheckpoint
+    equal: list[str]
+    different: list[str]
+    bytes_read: int
+
+
+def diff(context: SaverContext, a: Config, b: Config, path: str | None, limit: int) -> Operation[Diff]:
+    """Return what differs between two checkpoints of a thread."""
+    ours, theirs = parse_config(a), parse_config(b)
+    if ours.thread_id != theirs.thread_id:
+        raise ConfigError(
+            f"checkpoints of one thread can be compared, and these are of {ours.thread_id!r} and {theirs.thread_id!r}"
+        )
+    wanted = None if path is None else parse_path(path)
+    pair = yield from read(_load, context, ours, theirs, wanted)
+    if isinstance(pair, ParsedConfig):
+        yield from expect_plain_once(context)
+        raise CheckpointNotFoundError(f"there is no checkpoint {pair}: it was never stored, or it was removed")
+    shows = context.without_classes()
+    changes, equal = Changes(limit), pair.equal
+    for channel in pair.different:
+        count = len(changes)
+        steps = wanted or Path(channel, ())
+        text = str(steps)
+        changes.compare(Place(text, text), _part(shows, pair.a, steps), _part(shows, pair.b, steps))
+        if len(changes) == count:  # its bytes differ in the order of keys, or in what is not shown
+            equal.append(channel)
+    return Diff(changes.found, sorted(equal), changes.left_out, pair.bytes_read)
+
+
+def _part(context: SaverContext, loaded: LoadedCheckpoint, path: Path) -> Any:
+    value = loaded.header.values.get(path.channel)
+    return NOTHING if value is None else decode_part(context, loaded.outline, path, value, loaded.data)
+
+
+def _load(context: SaverContext, a: ParsedConfig, b: ParsedConfig, path: Path | None) -> Program[Pair | ParsedConfig]:
+    """Load both checkpoints, with the values of those channels in which they differ. Returns one that is missing."""
+    cache = context.segment_cache()
+    ours = yield from load_header(context, cache, a)
+    theirs = yield from load_header(context, cache, b)
+    if ours is None or theirs is None:
+        return b if theirs is None else a
+    values, others = ours.header.values, theirs.header.values
+    channels = sorted(values.keys() | others.keys()) if path is None else [path.channel]
+    both = [channel for channel in channels if channel in values and channel in others]
+    equal = [channel for channel in both if same_value(values[channel], others[channel])]
+    different = [channel for channel in channels if channel not in equal]
+    keys = ours.value_keys(different.__contains__) | theirs.value_keys(different.__contains__)
+    fetched = (yield from context.store.segments(a.thread_id, lacking)) if (lacking := cache.lacking(keys)) else {}
+    cache.add(fetched)
+    return Pair(ours.loaded(), theirs.loaded(), equal, different, sum(map(len, fetched.values())))
+
+
+def load_header(context: SaverContext, cache: SegmentCache, where: ParsedConfig) -> Program[CheckpointLoader | None]:
+    """Return a checkpoint, or the newest, of which the header was read and no value. None where there is none."""
+    rows = yield from context.store.chain(where.thread_id, where.ns, where.checkpoint_id, 1)
+    if not rows:
+        if where.checkpoint_id is not None:
+            yield from prove_absent(context, where)
+        return None
+    row = proven_row(where, Found(NO_EPOCH, rows[0], (), {}, rows[0].outline.rank))
+    loader = CheckpointLoader(row, (), context.encoding_cache)
+    yield from fill(cache, context.store, where.thread_id, loader.missing_header_keys())
+    loader.open_header(cache)
+    return loader
+
+
+def same_value(one: Stored, other: Stored) -> bool:
+    """Whether two stored values are the same, whatever their manifests."""
+    return content_name(one) == content_name(other)
+
+
+def content_name(value: Stored) -> tuple[str, bytes]:
+    """Return what all stored forms of one value have in common: its tag, and its digest or all of it."""
+    return value.tag, value.digest or value.packed

@@ -1,0 +1,149 @@
+"""Where a text occurs in a thread.
+
+Newest first, and each place once: with the checkpoint that first had the text there. So of a checkpoint only what its
+parent has not is looked at, which its manifests tell: pieces of segments that are new are read, and where the text may
+be in them, both values are compared.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from threadmark.errors import ConfigError, CorruptDataError, LocatedError, shown
+from threadmark.model import Config, Problem, ProblemKind
+from threadmark.names import as_text
+from threadmark.runtime.program import Operation, read
+from threadmark.saver.completeness import lacking
+from threadmark.saver.context import SaverContext
+from threadmark.saver.decoding import decode_channel, decode_metadata, decode_write
+from threadmark.saver.loading import LoadedCheckpoint
+from threadmark.saver.operations.parts import given_place
+from threadmark.saver.operations.reading import expect_plain_once
+from threadmark.saver.paging import new_cursor, parts_of_cursor
+from threadmark.saver.paths import channel_text
+from threadmark.saver.proving import checkpoint_location
+from threadmark.serde.steps import NOTHING
+from threadmark.store.contract import Key, Outline, Scope
+from threadmark.travel.candidates import Candidate, Hit, Needle, batch_of
+from threadmark.travel.diffing import Changes, Place
+from threadmark.travel.model import Match, MatchPlace, SearchPage
+
+_MOST_WORK = 128 * 1024 * 1024
+"""After so many bytes a page ends, though it may have fewer matches than there is room for, or none."""
+
+_UNLIMITED = 1 << 62
+
+
+def search(
+    context: SaverContext, thread: Config | str, text: str, ns: str | None, limit: int, cursor: str | None
+) -> Operation[SearchPage]:
+    """Return where a text occurs in a thread's values, pending writes and metadata."""
+    context, thread_id = context.without_classes(), given_place(thread).thread_id
+    needle = Needle(_given_text(text))
+    scope = Scope(thread_id, None if ns is None else as_text(ns, "ns"))
+    after, resumed, given = _place(thread_id, cursor)
+    matches: list[Match] = []
+    problems: list[Problem] = []
+    work, more = 0, limit > 0
+    if not more:
+        return SearchPage([], cursor)
+    while more and work < _MOST_WORK:
+        batch = yield from read(batch_of, context, needle, scope, after)
+        if after is None and not batch.candidates and not batch.more and batch.after is None:
+            yield from expect_plain_once(context)
+        for candidate in batch.candidates:
+            outline = candidate.outline
+            skipped = given if outline.key == resumed else 0
+            found, failed = _matches(context, needle, candidate)
+            for number, match in enumerate(found[skipped:], skipped):
+                if len(matches) == limit:
+                    return SearchPage(matches, _cursor(after, outline.key, number), problems)
+                matches.append(match)
+            problems += failed
+            after = outline
+        after, more, work = batch.after, batch.more, work + batch.work
+    if not more:
+        problems += yield from read(lacking, context, thread_id, scope.ns)
+    return SearchPage(matches, _cursor(after, ("", ""), 0) if more else None, problems)
+
+
+def _given_text(text: object) -> str:
+    if not isinstance(text, str) or not text:
+        raise ConfigError(f"search looks for a text that is not empty, not for {shown(text)}")
+    return str(text)
+
+
+def _cursor(after: Outline | None, key: Key, given: int) -> str:
+    return new_cursor(after.rank if after else "", after.ns if after else "", *key, given)
+
+
+def _place(thread_id: str, cursor: str | None) -> tuple[Outline | None, Key, int]:
+    """Where a page begins: behind which checkpoint, and how many matches of the next one were given already."""
+    if cursor is None:
+        return None, ("", ""), 0
+    rank, ns, next_ns, next_id, given = parts_of_cursor(cursor, (str, str, str, str, int))
+    after = Outline(thread_id, ns, "", rank, None, 0, "") if rank else None
+    return after, (next_ns, next_id), max(0, given)
+
+
+def _matches(context: SaverContext, needle: Needle, candidate: Candidate) -> tuple[list[Match], list[Problem]]:
+    """Return the matches in a checkpoint, and what of it could not be searched."""
+    outline, found = candidate.outline, list[Match]()
+    problems: list[Problem] = []
+    if candidate.error is not None:
+        return [], [_problem(candidate.error, outline)]
+    searched: tuple[tuple[MatchPlace, Iterator[Hit]], ...] = (
+        ("values", _in_values(context, needle, candidate)),
+        ("writes", _in_writes(context, needle, candidate)),
+        ("metadata", _in_metadata(needle, candidate)),
+    )
+    for place, hits in searched:
+        try:
+            found += [Match(outline.ns, outline.id, place, *hit) for hit in hits]
+        except LocatedError as error:
+            problems.append(_problem(error, outline))
+    return found, problems
+
+
+def _problem(error: LocatedError, outline: Outline) -> Problem:
+    kind: ProblemKind = "damaged" if isinstance(error, CorruptDataError) else "unreadable"
+    return Problem(kind, error.location or checkpoint_location(outline), error.problem)
+
+
+def _in_values(context: SaverContext, needle: Needle, candidate: Candidate) -> Iterator[Hit]:
+    for channel in candidate.channels:
+        before, after = (_value(context, each, channel) for each in (candidate.parent, candidate.loaded))
+        yield from _new_hits(needle, channel_text(channel), before, after)
+
+
+def _value(context: SaverContext, loaded: LoadedCheckpoint | None, channel: str) -> Any:
+    value = loaded.header.values.get(channel) if loaded else None
+    return (
+        NOTHING
+        if loaded is None or value is None
+        else decode_channel(context, loaded.outline, channel, value, loaded.data)
+    )
+
+
+def _in_writes(context: SaverContext, needle: Needle, candidate: Candidate) -> Iterator[Hit]:
+    for write in candidate.writes:
+        _, channel, value = decode_write(context, candidate.outline.thread_id, write, candidate.data)
+        yield from needle.hits(channel_text(channel), value)
+
+
+def _in_metadata(needle: Needle, candidate: Candidate) -> Iterator[Hit]:
+    before = decode_metadata(candidate.parent.outline) if candidate.parent else {}
+    for key, value in decode_metadata(candidate.outline).items():
+        yield from _new_hits(needle, channel_text(key), before.get(key, NOTHING), value)
+
+
+def _new_hits(needle: Needle, path: str, before: Any, after: Any) -> Iterator[Hit]:
+    """Yield where a value has the text and the one before has not."""
+    changes = Changes(_UNLIMITED, with_edits=False)
+    changes.compare(Place(path, path), before, after)
+    for change in changes.found:
+        if change.kind == "added":
+            yield from needle.key_hits(change.path)
+            yield from needle.hits(change.path, change.after)
+        elif change.kind == "changed":
+            there = {hit.path for hit in needle.hits(change.path, change.before)}
+            yield from (hit for hit in needle.hits(change.path, change.after) if hit.path not in there)
