@@ -4,10 +4,9 @@ import pytest
 
 from threadmark.errors import CorruptDataError
 from threadmark.format.digests import check_of
-from threadmark.format.packs import unpack_writes
+from threadmark.format.packs import PACK, unpack_writes
 from threadmark.saver.batches import proven_writes, rows_of_batch
 from threadmark.saver.proving import PACKED, RECORDED, write_row
-from threadmark.store.contract import PACK
 
 
 def test_the_check_of_a_pack_is_none_of_another_row() -> None:

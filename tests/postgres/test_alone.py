@@ -11,8 +11,9 @@ from postgres.steps import APIS, step, thread
 from postgres.test_leases import MINUTE, commit, lease, play
 from postgres.test_order import change_of, checkpoint
 from threadmark import Saver
+from threadmark.format.packs import FIRST_RECORD, PACK
 from threadmark.runtime.program import Program
-from threadmark.store.contract import ANYONE, FIRST_RECORD, PACK, Added, Change, CheckpointRow, WriteRow, was_added
+from threadmark.store.contract import ANYONE, Added, Change, CheckpointRow, WriteRow, was_added
 from threadmark.store.threads import beginning
 from threadmark_postgres import PostgresSaver
 from threadmark_postgres.arrays import register_dumpers

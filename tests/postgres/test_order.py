@@ -16,7 +16,8 @@ import pytest
 
 from patience import wait_until
 from postgres.steps import play
-from threadmark.store.contract import FIRST_RECORD, PACK, Change, CheckpointRow, Outline, WriteRow, now
+from threadmark.format.packs import FIRST_RECORD, PACK
+from threadmark.store.contract import Change, CheckpointRow, Outline, WriteRow, now
 from threadmark_postgres import PostgresSaver
 from threadmark_postgres.arrays import register_dumpers
 from threadmark_postgres.driver.batching import together

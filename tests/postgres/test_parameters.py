@@ -2,7 +2,8 @@
 
 import pytest
 
-from threadmark.store.contract import FIRST_RECORD, PACK, Change, CheckpointRow, Outline, WriteRow
+from threadmark.format.packs import FIRST_RECORD, PACK
+from threadmark.store.contract import Change, CheckpointRow, Outline, WriteRow
 from threadmark_postgres import columns
 
 FIRST = CheckpointRow(Outline("thread", "", "1", "1", None, 7, "{}"), b"", b"", None)

@@ -9,18 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from length import times
+from threadmark.format.packs import FIRST_RECORD, PACK
 from threadmark.runtime.program import Program, play
-from threadmark.store.contract import (
-    ANYONE,
-    FIRST_RECORD,
-    PACK,
-    Added,
-    Change,
-    CheckpointRow,
-    Follows,
-    Outline,
-    WriteRow,
-)
+from threadmark.store.contract import ANYONE, Added, Change, CheckpointRow, Follows, Outline, WriteRow
 from threadmark.store.threads import beginning
 from threadmark_speed import adding
 from threadmark_sqlite import columns

@@ -10,7 +10,7 @@ from hypothesis import strategies as some
 from threadmark.config import ParsedConfig
 from threadmark.errors import CorruptDataError
 from threadmark.format.digests import pack_plain
-from threadmark.format.packs import MOST_KEYS, Written, pack_writes, unpack_writes
+from threadmark.format.packs import MOST_KEYS, PACK, Written, pack_writes, unpack_writes
 from threadmark.format.stored import LITERAL_LIMIT, Stored
 from threadmark.saver import batches
 from threadmark.saver.batches import (
@@ -24,7 +24,7 @@ from threadmark.saver.batches import (
 from threadmark.saver.proving import write_rows
 from threadmark.saver.storing import encode_writes, rows_of_scalars
 from threadmark.serde import Serde
-from threadmark.store.contract import PACK, WriteRow
+from threadmark.store.contract import WriteRow
 from threadmark_speed import packs, proving
 from threadmark_speed.packing import CannotPackError
 

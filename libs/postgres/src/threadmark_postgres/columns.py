@@ -9,9 +9,10 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
+from threadmark.format.packs import FIRST_RECORD, PACK
 from threadmark.ids import UUID_BYTES, packed_uuid, uuid_text
 from threadmark.names import from_column, to_column
-from threadmark.store.contract import FIRST_RECORD, PACK, Change, CheckpointRow, Outline, WriteRow
+from threadmark.store.contract import Change, CheckpointRow, Outline, WriteRow
 from threadmark_postgres.arrays import Blobs, ChangeNumbers, Numbers, Texts
 
 Columns = tuple[Texts | Blobs | Numbers, ...]

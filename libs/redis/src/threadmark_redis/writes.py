@@ -5,8 +5,9 @@ from typing import Any, NamedTuple
 
 import msgpack
 
+from threadmark.format.packs import PACK
 from threadmark.runtime.program import Program
-from threadmark.store.contract import PACK, Key, WriteRow
+from threadmark.store.contract import Key, WriteRow
 from threadmark_redis.columns import (
     WRITTEN,
     cut,

@@ -15,7 +15,8 @@ from threadmark_speed.tuples cimport fields, tracked_tuple
 
 from sqlite3 import IntegrityError, OperationalError
 
-from threadmark.store.contract import FIRST_RECORD, PACK, Added
+from threadmark.store.contract import Added
+from threadmark.format.packs import FIRST_RECORD, PACK
 from threadmark.names import to_column
 
 cdef enum:

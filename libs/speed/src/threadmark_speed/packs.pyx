@@ -11,7 +11,7 @@ from threadmark_speed.checks cimport PACKED, RECORDED, check_of_bytes
 from threadmark_speed.packing cimport Packer
 from threadmark_speed.tuples cimport named_tuple
 
-from threadmark.store.contract import PACK
+from threadmark.format.packs import PACK
 from threadmark_speed.packing import CannotPackError
 
 cdef extern from "Python.h":

@@ -18,7 +18,8 @@ from threadmark_speed.tuples cimport named_tuple
 from operator import attrgetter
 
 from threadmark.errors import CorruptDataError
-from threadmark.store.contract import FIRST_RECORD, PACK, WriteRow
+from threadmark.store.contract import WriteRow
+from threadmark.format.packs import FIRST_RECORD, PACK
 from threadmark.format.stored import Stored
 from threadmark_speed.plain import NeedsReferenceError
 

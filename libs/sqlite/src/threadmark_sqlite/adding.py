@@ -5,10 +5,11 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+from threadmark.format.packs import FIRST_RECORD, PACK
 from threadmark.names import to_column
 from threadmark.runtime.compiled import IN_USE
 from threadmark.runtime.program import Program
-from threadmark.store.contract import ANYONE, FIRST_RECORD, PACK, Added, Change, CheckpointRow, Key, Refusal, WriteRow
+from threadmark.store.contract import ANYONE, Added, Change, CheckpointRow, Key, Refusal, WriteRow
 from threadmark_sqlite.columns import (
     as_number,
     as_number_or_null,

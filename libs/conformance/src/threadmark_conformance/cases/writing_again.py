@@ -8,8 +8,9 @@ from typing import Any, cast
 import pytest
 
 from threadmark.errors import CorruptDataError
+from threadmark.format.packs import PACK
 from threadmark.runtime.program import Program
-from threadmark.store.contract import PACK, Store, WriteRow
+from threadmark.store.contract import Store, WriteRow
 from threadmark_conformance.backend import World
 from threadmark_conformance.engine import Run, at, checkpoint, early_id, id_of, listed, pending
 

@@ -17,7 +17,14 @@ import msgpack
 from threadmark.errors import CorruptDataError
 from threadmark.format.digests import KEY_SIZE, pack_plain
 from threadmark.format.rope import keys_in
-from threadmark.store.contract import FIRST_RECORD, PACK
+
+PACK = 1 << 29
+"""From this `WriteRow.idx` on a row holds several writes of a task to ordinary channels (`format/packs.py`)."""
+
+
+FIRST_RECORD = 1 << 30
+"""From this `WriteRow.idx` on a row is the record of a batch of writes (`saver/batches.py`)."""
+
 
 Written = tuple[int, str, bytes]
 """The index of a write, its channel and its stored value."""

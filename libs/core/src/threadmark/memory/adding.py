@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable
 
+from threadmark.format.packs import PACK
 from threadmark.memory.replica_store import add_entry
 from threadmark.memory.tables import Tables, Thread, clock, newest
-from threadmark.store.contract import ANYONE, PACK, Added, Change, CheckpointRow, Follows, Refusal, WriteRow
+from threadmark.store.contract import ANYONE, Added, Change, CheckpointRow, Follows, Refusal, WriteRow
 from threadmark.store.replica import Copied, is_followed
 from threadmark.store.threads import ThreadRow
 

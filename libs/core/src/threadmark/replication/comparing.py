@@ -89,7 +89,7 @@ class Difference(NamedTuple):
 def compare(source: Snapshot, target: Snapshot) -> Difference:
     """Return what the target lacks.
 
-    Where both databases changed the thread, what either has stays, but for what the other one removed (`rulings.py`).
+    Where both databases changed the thread, what either has stays, but for what the other one removed (`rulings`).
     Of a checkpoint that both have, the one stays that was changed; of two that were, the one with the greater marks, so
     that it does not matter who asks. If one of them deleted the thread, it is deleted with what the other one wrote.
     """

@@ -7,7 +7,6 @@ import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from time import monotonic
@@ -114,10 +113,6 @@ class SideAwayError(ReplicationError):
         super().__init__(f"{side} is away: {problem}")
         self.side = side
         self.problem = str(problem)
-
-
-READ_FROM: ContextVar[list[SideName] | None] = ContextVar("READ_FROM", default=None)
-"""A list to which the standby's name is added when something is read from there. None where nobody wants to know."""
 
 
 class Pair:

@@ -16,10 +16,10 @@ from threadmark.replication.model import (
     SideName,
 )
 from threadmark.replication.pair import Pair, Settings
-from threadmark.replication.side_store import ReadFromSaver
 from threadmark.replication.steps import Side
 from threadmark.saver import Saver, SaverOptions
 from threadmark.saver.arguments import check_seconds
+from threadmark.saver.read_from import ReadFromSaver
 from threadmark.store.deferred import deferred_store, is_deferred
 from threadmark.store.replica import ReplicaStore
 from threadmark.urls import open as open_url

@@ -3,88 +3,19 @@
 Both show epochs as `2 * epoch + number`, where the primary is number 0 and the secondary 1. So what a saver remembers
 of one database is never trusted on the other: a change that was prepared for an epoch of the other one is answered
 with the epoch of this one, and is prepared again. Tokens of leases are shown with the term for the same reason.
-
-`ReadFromSaver` is a saver whose checkpoints say if they were read from the side that does not take the writes.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from threadmark.errors import ReplicationError
-from threadmark.model import CheckpointTuple, Config
 from threadmark.replication.entries import Touched
-from threadmark.replication.model import SideName
-from threadmark.replication.pair import READ_FROM
 from threadmark.replication.steps import Side
-from threadmark.runtime.program import Program, arun, run
-from threadmark.saver import Saver
-from threadmark.saver.operations import listing, reading
+from threadmark.runtime.program import Program
 from threadmark.store.contract import ANYONE, Added, Change, CheckpointRow, Found, Key, Store, nothing_held
 from threadmark.store.forwarding import ForwardingStore
 from threadmark.store.replica import StaleTermError
 from threadmark.store.threads import LeaseRow, ThreadRow
-
-READ_FROM_KEY = "__read_from"
-"""The key of the side in a configuration. Keys that begin with two underscores are no part of metadata."""
-
-
-@contextmanager
-def noted_reads() -> Iterator[Sequence[SideName]]:
-    """Return a list to which the standby's name is added whenever this block reads from it."""
-    sides: list[SideName] = []
-    token = READ_FROM.set(sides)
-    try:
-        yield sides
-    finally:
-        READ_FROM.reset(token)
-
-
-def with_read_from(found: CheckpointTuple, sides: Sequence[SideName]) -> CheckpointTuple:
-    """Return the checkpoint. If it was read from the standby, its config names that side."""
-    if not sides:
-        return found
-    configurable = {**found.config["configurable"], READ_FROM_KEY: sides[-1]}
-    return found._replace(config={**found.config, "configurable": configurable})
-
-
-class ReadFromSaver(Saver):
-    """A saver that may read from a pair, directly or through a cache."""
-
-    def get_tuple(self, config: Config) -> CheckpointTuple | None:
-        """Like `get`, but return the checkpoint with its metadata, parent and pending writes.
-
-        Where it was read from the side that does not take the writes, because the other one is away, its config says
-        so: `configurable["__read_from"]` is "primary" or "secondary". So it is with `list`.
-        """
-        with noted_reads() as sides:
-            found = run(self._driver, reading.get_tuple(self._context, config))
-        return found and with_read_from(found, sides)
-
-    async def aget_tuple(self, config: Config) -> CheckpointTuple | None:
-        """Like `get_tuple`, for asyncio."""
-        with noted_reads() as sides:
-            found = await arun(self._driver, reading.get_tuple(self._context, config))
-        return found and with_read_from(found, sides)
-
-    def _pages(self, asked: listing.Listing) -> Iterator[CheckpointTuple]:
-        reader = listing.Reader(self._context, asked)
-        while reader.more:
-            with noted_reads() as sides:
-                batch = run(self._driver, reader.next_batch())
-            for item in reader.readable(batch):
-                yield with_read_from(item, sides)
-        reader.finish()
-
-    async def _apages(self, asked: listing.Listing) -> AsyncIterator[CheckpointTuple]:
-        reader = listing.Reader(self._context, asked)
-        while reader.more:
-            with noted_reads() as sides:
-                batch = await arun(self._driver, reader.next_batch())
-            for item in reader.readable(batch):
-                yield with_read_from(item, sides)
-        reader.finish()
-
 
 FIRST_TERM = 1
 """That of a new pair. Under it the standby never has what the active side lacks."""

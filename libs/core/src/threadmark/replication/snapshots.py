@@ -49,7 +49,7 @@ class Snapshot(NamedTuple):
     first_change: int
     """The position of the first of them, 0 for none."""
     parents: Mapping[Key, Key] | None = None
-    """The parents of its checkpoints. They are read only where the other database removed some (`rulings.py`)."""
+    """The parents of its checkpoints. They are read only where the other database removed some (`rulings`)."""
 
     @property
     def rows(self) -> int:

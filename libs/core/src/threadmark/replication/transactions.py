@@ -11,13 +11,14 @@ from typing import TypeVar
 
 from threadmark.errors import ReplicationError, ThreadmarkError
 from threadmark.replication.copying import copy_change, copy_thread, copy_up_to
-from threadmark.replication.pair import READ_FROM, Pair, Roles, SideAwayError, Waiters
+from threadmark.replication.pair import Pair, Roles, SideAwayError, Waiters
 from threadmark.replication.promoting import count_waiting, fail_over
 from threadmark.replication.side_store import Journal, active_store, standby_store
 from threadmark.replication.steps import Exchange, on, pause
 from threadmark.replication.terms import agree, expect_term, follow
 from threadmark.runtime.logs import log
 from threadmark.runtime.program import Program, Transaction
+from threadmark.saver.read_from import READ_FROM
 from threadmark.store.contract import Added, Change
 from threadmark.store.deferred import resolved
 from threadmark.store.replica import StaleTermError

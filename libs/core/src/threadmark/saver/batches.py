@@ -15,11 +15,11 @@ import msgpack
 
 from threadmark.errors import CorruptDataError, located
 from threadmark.format.digests import pack_plain
-from threadmark.format.packs import Written, divided, is_pack_index, pack_writes, unpack_writes
+from threadmark.format.packs import FIRST_RECORD, PACK, Written, divided, is_pack_index, pack_writes, unpack_writes
 from threadmark.format.stored import Stored
 from threadmark.runtime.compiled import IN_USE
 from threadmark.saver.proving import prove_write, task_location, write_location, write_rows
-from threadmark.store.contract import FIRST_RECORD, PACK, WriteRow
+from threadmark.store.contract import WriteRow
 
 if TYPE_CHECKING or IN_USE:
     from threadmark_speed import packing, packs, proving

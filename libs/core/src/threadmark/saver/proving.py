@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 
 from threadmark.errors import CorruptDataError
 from threadmark.format.digests import HOW_TO_SEAL, NOT_SEALED, check_of
-from threadmark.format.packs import is_pack_index
+from threadmark.format.packs import PACK, is_pack_index
 from threadmark.metadata import from_json
 from threadmark.model import Metadata
 from threadmark.runtime.compiled import IN_USE
-from threadmark.store.contract import PACK, CheckpointRow, Outline, WriteRow
+from threadmark.store.contract import CheckpointRow, Outline, WriteRow
 from threadmark.store.sealed import OF_ANOTHER_LIFE
 from threadmark.store.sealed_threads import NOT_OPENED
 from threadmark.store.threads import ThreadOutline, ThreadRow, expect_sound_thread

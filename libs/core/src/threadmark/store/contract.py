@@ -19,11 +19,6 @@ TOMBSTONE_MICROSECONDS = 24 * 3600 * 1_000_000
 NO_NUMBER = (1 << 63) - 1
 """What a backend gives for a number that is damaged to something else: as a time, one that never comes."""
 
-PACK = 1 << 29
-"""From this `WriteRow.idx` on a row holds several writes of a task to ordinary channels (`format/packs.py`)."""
-
-FIRST_RECORD = 1 << 30
-"""From this `WriteRow.idx` on a row is the record of a batch of writes (`saver/batches.py`)."""
 
 Key = tuple[str, str]
 """(namespace, checkpoint_id)"""

@@ -1,6 +1,6 @@
 """Adding checkpoints and writes: the statements for any change, and for the changes of several callers at once."""
 
-from threadmark.store.contract import PACK
+from threadmark.format.packs import PACK
 from threadmark_postgres.sql.editing import without
 from threadmark_postgres.sql.expressions import MINUTE
 from threadmark_postgres.sql.judging import ADD_MADE_HEADS, JUDGED, MADE_HEADS, OF_ONE

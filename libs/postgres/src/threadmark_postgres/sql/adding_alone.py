@@ -7,7 +7,7 @@ comes back and nothing was added: the statements of `adding` say why.
 
 from functools import cache
 
-from threadmark.store.contract import PACK
+from threadmark.format.packs import PACK
 from threadmark_postgres.sql.editing import replaced, without
 from threadmark_postgres.sql.expressions import CLOCK, IS_LET_IN, MINUTE
 from threadmark_postgres.sql.judging import LEASE_REFUSAL

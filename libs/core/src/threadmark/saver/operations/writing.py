@@ -17,7 +17,7 @@ from threadmark.errors import (
     ThreadDeletedError,
     TransientStoreError,
 )
-from threadmark.format.packs import Written
+from threadmark.format.packs import PACK, Written
 from threadmark.format.rope import Source, layout
 from threadmark.format.stored import LITERAL_LIMIT, Stored, before_literal
 from threadmark.metadata import CheckedMetadata, checked, merged, run_id_of, usual_metadata
@@ -45,7 +45,7 @@ from threadmark.saver.operations.refusals import refusal_error
 from threadmark.saver.operations.removing import sweep
 from threadmark.saver.proving import checkpoint_row
 from threadmark.saver.storing import Deduplicator, Draft, encode_writes, needed_segments, rows_of_scalars
-from threadmark.store.contract import PACK, Added, Change, Outline, Store, WriteRow, now, rank_after
+from threadmark.store.contract import Added, Change, Outline, Store, WriteRow, now, rank_after
 from threadmark.store.threads import NO_BEGINNING, Beginning, beginning
 
 if TYPE_CHECKING or IN_USE:
