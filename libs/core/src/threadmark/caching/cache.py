@@ -13,11 +13,9 @@ from hashlib import blake2b
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from threadmark.errors import CorruptDataError, MissingDependencyError
-from threadmark.format.digests import pack_plain, segment_key
-from threadmark.format.stored import announced_size, expand
 from threadmark.runtime.program import Transaction
-from threadmark.store.sealed import opens_segment
-from threadmark.store.sealing import Keyring
+from threadmark.saver.kit import announced_size, expand, pack_plain, segment_key
+from threadmark.store.sealing import Keyring, opens_segment
 
 
 class Wanted(NamedTuple):

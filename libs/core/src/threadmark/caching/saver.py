@@ -12,7 +12,7 @@ from threadmark.caching.cache import Cache, Places, segment_proof
 from threadmark.caching.exchanges import Access, CachedDriver, Exchanges
 from threadmark.errors import ConfigError, MissingDependencyError, shown
 from threadmark.saver import Saver, SaverOptions
-from threadmark.saver.arguments import check_seconds
+from threadmark.saver.kit import check_seconds
 from threadmark.saver.read_from import ReadFromSaver
 from threadmark.store.deferred import deferred_store
 from threadmark.urls import open as open_saver

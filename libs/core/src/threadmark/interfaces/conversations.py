@@ -13,8 +13,7 @@ from threadmark.interfaces.state_cache import CacheCall, CachedOperation, Caches
 from threadmark.model import ThreadInfo, ThreadPage
 from threadmark.runtime.program import Operation, Transaction, aplay, play
 from threadmark.saver import SaverProtocol
-from threadmark.saver.arguments import given_count, given_query
-from threadmark.saver.operations import threads
+from threadmark.saver.kit import given_count, given_query, thread, threads
 
 T = TypeVar("T")
 
@@ -166,13 +165,13 @@ class Conversations(Interface):
 
     def _thread(self, config: ConversationConfig) -> Operation[ThreadInfo | None]:
         conversation = self._named(config)
-        return threads.thread(conversation.context, conversation.thread_id)
+        return thread(conversation.context, conversation.thread_id)
 
     def _threads(
         self, config: ConversationConfig | None, search: str | None, offset: int, limit: int, cursor: str | None
     ) -> Operation[ThreadPage]:
         context = given_user(self._saver._context, config)  # noqa: SLF001 - see `Interface`
-        return threads.threads(
+        return threads(
             context, given_query(text=search), given_count(limit, "limit"), cursor, given_count(offset, "offset"), {}
         )
 

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from threadmark.errors import ConfigError, SerializationError, shown
 from threadmark.runtime.program import Operation, arun, run
 from threadmark.saver import Saver, SaverProtocol
-from threadmark.saver.context import SaverContext
+from threadmark.saver.kit import SaverContext
 
 T = TypeVar("T")
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from threadmark.errors import ConfigError, shown
 from threadmark.ids import new_id
 from threadmark.names import ID_BYTES, as_text, check_length
-from threadmark.saver.arguments import given_count
+from threadmark.saver.kit import given_count
 
 _NO_LISTS = (str, bytes, bytearray, memoryview, Mapping)
 

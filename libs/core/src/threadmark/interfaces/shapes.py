@@ -10,8 +10,7 @@ from threadmark.errors import ConfigError, SerializationError, shown
 from threadmark.interfaces.interface import json_ready
 from threadmark.model import MAPPING
 from threadmark.names import THREAD_ID_BYTES, as_text, check_length
-from threadmark.saver.arguments import given_owner, given_run, microseconds_of
-from threadmark.saver.context import SaverContext
+from threadmark.saver.kit import SaverContext, given_owner, given_run, microseconds_of
 
 
 class StateInfo(NamedTuple):

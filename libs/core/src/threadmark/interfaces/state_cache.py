@@ -16,12 +16,11 @@ from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 import msgpack
 
 from threadmark.errors import ConfigError, CorruptDataError, shown
-from threadmark.format.digests import proof
-from threadmark.format.header import Header
 from threadmark.interfaces.shapes import Conversation
 from threadmark.runtime.logs import log
 from threadmark.runtime.processes import begin_anew_after_fork
 from threadmark.runtime.program import Transaction
+from threadmark.saver.kit import Header, proof
 
 _ENTRY_OVERHEAD = 400
 """What the interpreter needs for an entry beside its bytes, roughly."""

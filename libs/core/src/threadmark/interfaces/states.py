@@ -5,7 +5,6 @@ from datetime import timedelta
 from types import TracebackType
 from typing import Any, Self
 
-from threadmark.format.stored import expect_compression
 from threadmark.interfaces.interface import Interface
 from threadmark.interfaces.operations import states
 from threadmark.interfaces.operations.states import STATE
@@ -13,7 +12,7 @@ from threadmark.interfaces.shapes import StatePage
 from threadmark.model import RetentionReport, ThreadSort
 from threadmark.retention import Retention
 from threadmark.saver import SaverProtocol
-from threadmark.saver.arguments import check_flag, check_keep_last
+from threadmark.saver.kit import check_flag, check_keep_last, expect_compression
 
 
 class States(Interface):

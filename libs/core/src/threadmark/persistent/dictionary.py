@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 
 from threadmark.errors import ConfigError, shown
 from threadmark.persistent.claim import AtExit
-from threadmark.saver.context import checked_serde
+from threadmark.saver.kit import checked_serde
 from threadmark.serde import Serde, Serializer
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from threadmark.runtime.logs import log
 from threadmark.runtime.processes import begin_anew_after_fork, close_before_others, was_closed
 from threadmark.runtime.program import Transaction
 from threadmark.runtime.workers import Workers
-from threadmark.saver.arguments import check_flag, check_progress, check_seconds
+from threadmark.saver.kit import check_flag, check_progress, check_seconds
 from threadmark.store.contract import now
 
 

@@ -18,7 +18,7 @@ from threadmark.replication.model import (
 from threadmark.replication.pair import Pair, Settings
 from threadmark.replication.steps import Side
 from threadmark.saver import Saver, SaverOptions
-from threadmark.saver.arguments import check_seconds
+from threadmark.saver.kit import check_seconds
 from threadmark.saver.read_from import ReadFromSaver
 from threadmark.store.deferred import deferred_store, is_deferred
 from threadmark.store.replica import ReplicaStore

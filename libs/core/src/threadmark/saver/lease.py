@@ -22,7 +22,7 @@ from threadmark.saver.renewal import RenewalThread, Renewing
 from threadmark.store.threads import LeaseRow
 
 if TYPE_CHECKING:
-    from threadmark.saver.renewal import RenewalTask
+    from threadmark.saver.renewal_aio import RenewalTask
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
 """Seconds between two looks at a lease that is waited for. Each pause is twice as long as the one before."""
@@ -136,7 +136,7 @@ class Lease:
         self._exit(error)
 
     async def __aenter__(self) -> Self:
-        from threadmark.saver.renewal import RenewalTask
+        from threadmark.saver.renewal_aio import RenewalTask
 
         self._enter()
         try:

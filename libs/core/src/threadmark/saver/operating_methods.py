@@ -1,7 +1,8 @@
 """A saver's methods for its operator, and those that read parts of a state, in both APIs."""
 
+import copy
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 from threadmark.model import CheckpointRef, Config, MessagePage, OnProgress, PlainRows, Stats, Verified
 from threadmark.runtime.program import Driver, arun, run
@@ -120,6 +121,16 @@ class PartMethods:
 
     _driver: Driver
     _context: SaverContext
+
+    def without_classes(self) -> Self:
+        """Return a saver on the same connections that shows objects by name and fields, as `threadmark.Shown`.
+
+        Whatever it reads needs no class and runs no code of one, so that a state can be looked at where the
+        application is not installed. What it returns cannot be put. Closing one saver closes both.
+        """
+        other = copy.copy(self)
+        other._context = self._context.without_classes()  # noqa: SLF001 - of our own copy
+        return other
 
     def extract(self, thread: Config | str, path: str, default: Any = None) -> Any:
         """Return a part of a thread's newest state, such as `messages[-1].content`, without reading the rest.

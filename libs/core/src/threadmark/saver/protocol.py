@@ -358,25 +358,6 @@ class SaverProtocol(Protocol):
     async def arename_thread(self, thread_id: str, new_thread_id: str) -> bool:
         """Like `rename_thread`, for asyncio."""
 
-    def extract(self, thread: Config | str, path: str, default: Any = None) -> Any:
-        """Return a part of a thread's newest state, such as `messages[-1].content`, without reading the rest."""
-
-    def messages(
-        self, thread: Config | str, *, limit: int = 20, before: str | int | None = None, channel: str = "messages"
-    ) -> MessagePage:
-        """Return a page of a thread's messages: the newest ones before `before`, oldest first."""
-
-    async def aextract(self, thread: Config | str, path: str, default: Any = None) -> Any:
-        """Like `extract`, for asyncio."""
-
-    async def amessages(
-        self, thread: Config | str, *, limit: int = 20, before: str | int | None = None, channel: str = "messages"
-    ) -> MessagePage:
-        """Like `messages`, for asyncio."""
-
-    def without_classes(self) -> Self:
-        """Return a saver on the same connections that shows objects by name and fields, as `threadmark.Shown`."""
-
     def history(
         self, thread: Config | str, *, ns: str | None = "", limit: int = 50, cursor: str | None = None
     ) -> HistoryPage:
@@ -500,3 +481,22 @@ class SaverProtocol(Protocol):
         self, thread_id: str | None = None, *, plain: PlainRows = "refuse", progress: OnProgress | None = None
     ) -> int:
         """Like `reencrypt`, for asyncio."""
+
+    def without_classes(self) -> Self:
+        """Return a saver on the same connections that shows objects by name and fields, as `threadmark.Shown`."""
+
+    def extract(self, thread: Config | str, path: str, default: Any = None) -> Any:
+        """Return a part of a thread's newest state, such as `messages[-1].content`, without reading the rest."""
+
+    def messages(
+        self, thread: Config | str, *, limit: int = 20, before: str | int | None = None, channel: str = "messages"
+    ) -> MessagePage:
+        """Return a page of a thread's messages: the newest ones before `before`, oldest first."""
+
+    async def aextract(self, thread: Config | str, path: str, default: Any = None) -> Any:
+        """Like `extract`, for asyncio."""
+
+    async def amessages(
+        self, thread: Config | str, *, limit: int = 20, before: str | int | None = None, channel: str = "messages"
+    ) -> MessagePage:
+        """Like `messages`, for asyncio."""

@@ -1,4 +1,4 @@
-"""Renewing a lease while its block runs: when, until when it surely lives, and the thread or task that does it.
+"""Renewing a lease while its block runs: when to do so, until when it surely lives, and the thread that does it.
 
 A renewal that failed is not yet a lost lease: it is tried again until the deadline, which is counted from when the last
 renewal that succeeded was sent. The lease lives at least as long in the database, whose clock starts when it arrives.
@@ -9,14 +9,13 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from queue import Empty, SimpleQueue
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from weakref import WeakMethod
 
 from threadmark.errors import ClosedError, ThreadNotFoundError
 from threadmark.runtime.logs import log
-from threadmark.runtime.program import Driver, Operation, arun, run
+from threadmark.runtime.program import Driver, Operation, run
 
 _PARTS = 3
 """A renewal is sent when this part of the time to live has passed, so that it may fail and be tried again."""
@@ -145,55 +144,6 @@ class RenewalThread:
         except Exception as error:  # noqa: BLE001 - whatever it is, the lease is kept as long as it lives
             outcome = error
         self._news.put(Renewed(sent, outcome))
-
-
-class RenewalTask:
-    """A task that renews a lease until it is stopped, or the lease is lost. Each renewal is a task of its own."""
-
-    def __init__(self, renewing: Renewing, lose: Callable[[], None]) -> None:
-        self._renewing = renewing
-        self._lose = lose
-        self._tasks: list[asyncio.Task[Any]] = []
-
-    def start(self) -> None:
-        """Begin to renew."""
-        self._loop = asyncio.get_running_loop()
-        self._tasks = [self._loop.create_task(self._work(), name="threadmark-lease")]
-
-    def stop(self) -> None:
-        """Renew no more, without waiting for a renewal that is on its way. May be called from any thread."""
-        with suppress(RuntimeError):  # the loop was closed, and its tasks with it
-            self._loop.call_soon_threadsafe(self._cancel)
-
-    async def astop(self) -> None:
-        """Like `stop`, and wait until nothing of it is left, which only the event loop of `start` can."""
-        if asyncio.get_running_loop() is not self._loop:
-            self.stop()
-            return
-        self._cancel()
-        await asyncio.gather(*self._others(), return_exceptions=True)
-
-    def _cancel(self) -> None:
-        for task in self._others():
-            task.cancel()
-
-    def _others(self) -> list[asyncio.Task[Any]]:
-        """The tasks, but the caller's own: `on_lost` may release the lease."""
-        return [task for task in self._tasks if task is not asyncio.current_task(self._loop)]
-
-    async def _work(self) -> None:
-        schedule = self._renewing.schedule
-        while True:
-            await asyncio.sleep(schedule.pause(waits=False))
-            if schedule.is_over():
-                break
-            sent = time.monotonic()
-            sending = self._loop.create_task(arun(self._renewing.driver, self._renewing.operation()))
-            self._tasks[1:] = [sending]
-            await asyncio.wait([sending], timeout=schedule.pause(waits=True))
-            if not sending.done() or not self._renewing.goes_on(Renewed(sent, _outcome(sending))):
-                break
-        self._lose()
 
 
 def _outcome(sending: asyncio.Task[bool]) -> bool | Exception:

@@ -64,11 +64,12 @@ class Families:
 
 @cache
 def installed_entries() -> tuple["EntryPoint", ...]:
-    """Return Threadmark's own entries and those of all installed packages."""
+    """Return Threadmark's own entries, where their folder is there, and those of all installed packages."""
     from importlib.metadata import EntryPoint, entry_points
+    from importlib.util import find_spec
 
     own = (EntryPoint(library, families, GROUP) for library, families in _OWN.items())
-    return (*own, *entry_points(group=GROUP))
+    return (*(entry for entry in own if find_spec(entry.module.rpartition(".")[0])), *entry_points(group=GROUP))
 
 
 @cache

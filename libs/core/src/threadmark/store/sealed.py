@@ -11,8 +11,6 @@ from base64 import b85decode, b85encode
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TypeVar
 
-import msgpack
-
 from threadmark.errors import CorruptDataError
 from threadmark.format.digests import CHECK_SIZE, HOW_TO_SEAL, NOT_SEALED, segment_key
 from threadmark.format.incarnations import Incarnation, KnownIncarnations
@@ -34,7 +32,7 @@ from threadmark.store.contract import (
     was_added,
 )
 from threadmark.store.sealed_threads import NOT_OPENED, SealedThreadStore
-from threadmark.store.sealing import Keyring, incarnation_of
+from threadmark.store.sealing import Keyring, incarnation_of, row_name
 from threadmark.store.threads import expect_sound_thread
 
 T = TypeVar("T")
@@ -212,7 +210,7 @@ class SealedStore(SealedThreadStore):
             opened = {key: data for key, data in stored.items() if plain and _is_plain_segment(key, data)}
             for key, data in stored.items():
                 if key not in opened and not self._keyring.is_current(data):
-                    opened[key] = self._keyring.open(data, _where("segment", thread_id, key))
+                    opened[key] = self._keyring.open(data, row_name("segment", thread_id, key))
             if opened:
                 yield from self.remove(thread_id, (), sorted(opened))
                 yield from self.add(_change(thread_id, opened, (), ()))
@@ -258,7 +256,7 @@ class SealedStore(SealedThreadStore):
         if row.check:
             opened = row
         else:
-            self._expect_covered(incarnation, row.header, _where("checkpoint", *row.outline[:3]))
+            self._expect_covered(incarnation, row.header, row_name("checkpoint", *row.outline[:3]))
             opened = self._open_row(row, Incarnations({row.outline.thread_id: incarnation}))
             if self._has_open_metadata(row.outline):
                 opened = opened._replace(outline=row.outline)
@@ -269,14 +267,14 @@ class SealedStore(SealedThreadStore):
         if not self._seal_metadata:
             return False
         try:
-            return not self._open(b85decode(outline.metadata), _where("metadata", *outline[:3]))
+            return not self._open(b85decode(outline.metadata), row_name("metadata", *outline[:3]))
         except ValueError:
             return True
 
     def _strictly_opened_write(self, thread_id: str, row: WriteRow, incarnation: Incarnation) -> WriteRow:
         if row.check:
             return row
-        self._expect_covered(incarnation, row.value, _where("write", thread_id, *row[:4]))
+        self._expect_covered(incarnation, row.value, row_name("write", thread_id, *row[:4]))
         return self._open_write(thread_id, row, Incarnations({thread_id: incarnation}))
 
     def _expect_covered(self, incarnation: Incarnation, body: bytes, where: bytes) -> None:
@@ -347,7 +345,7 @@ class SealedStore(SealedThreadStore):
         thread_id = change.thread_id
         return change._replace(
             segments={
-                key: self._keyring.seal(data, _where("segment", thread_id, key))
+                key: self._keyring.seal(data, row_name("segment", thread_id, key))
                 for key, data in change.segments.items()
             },
             checkpoints=[self._seal_row(row, incarnation) for row in change.checkpoints],
@@ -369,10 +367,10 @@ class SealedStore(SealedThreadStore):
 
     def _seal_row(self, row: CheckpointRow, incarnation: Incarnation) -> CheckpointRow:
         outline = row.outline
-        header = self._keyring.seal(row.check + row.header, _where("checkpoint", *outline[:3]), incarnation)
+        header = self._keyring.seal(row.check + row.header, row_name("checkpoint", *outline[:3]), incarnation)
         if self._seal_metadata:
             metadata = outline.metadata.encode("utf-8", "surrogatepass")
-            sealed = self._keyring.seal(metadata, _where("metadata", *outline[:3]), incarnation)
+            sealed = self._keyring.seal(metadata, row_name("metadata", *outline[:3]), incarnation)
             outline = outline._replace(metadata=b85encode(sealed).decode())
         return CheckpointRow(outline, header, b"", None if self._seal_metadata else row.run_id)
 
@@ -404,7 +402,7 @@ class SealedStore(SealedThreadStore):
 
     def _open_row(self, row: CheckpointRow, known: Incarnations) -> CheckpointRow:
         thread_id = row.outline.thread_id
-        where = _where("checkpoint", *row.outline[:3])
+        where = row_name("checkpoint", *row.outline[:3])
         check, body = self._open_checked(thread_id, row.check, row.header, where, known)
         return CheckpointRow(self._open_outline(row.outline, known), body, check, row.run_id)
 
@@ -415,17 +413,17 @@ class SealedStore(SealedThreadStore):
             sealed = b85decode(outline.metadata)
         except ValueError:
             sealed = b""
-        metadata = self._open(sealed, _where("metadata", *outline[:3]))
+        metadata = self._open(sealed, row_name("metadata", *outline[:3]))
         if metadata and not known.cover(outline.thread_id, incarnation_of(sealed)):
             metadata = b""
         return outline._replace(metadata=metadata.decode("utf-8", "surrogatepass"))
 
     def _seal_write(self, thread_id: str, row: WriteRow, incarnation: Incarnation) -> WriteRow:
-        where = _where("write", thread_id, *row[:4])
+        where = row_name("write", thread_id, *row[:4])
         return row._replace(value=self._keyring.seal(row.check + row.value, where, incarnation), check=b"")
 
     def _open_write(self, thread_id: str, row: WriteRow, known: Incarnations) -> WriteRow:
-        where = _where("write", thread_id, *row[:4])
+        where = row_name("write", thread_id, *row[:4])
         check, body = self._open_checked(thread_id, row.check, row.value, where, known)
         return row._replace(value=body, check=check)
 
@@ -443,7 +441,7 @@ class SealedStore(SealedThreadStore):
         return opened[:CHECK_SIZE], opened[CHECK_SIZE:]
 
     def _open_segments(self, thread_id: str, sealed: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
-        return {key: self._open(data, _where("segment", thread_id, key)) for key, data in sealed.items()}
+        return {key: self._open(data, row_name("segment", thread_id, key)) for key, data in sealed.items()}
 
     def _open(self, sealed: bytes, where: bytes) -> bytes:
         """Decrypt a body. Returns b"" if that fails: the reader's error then names the row."""
@@ -456,26 +454,12 @@ class SealedStore(SealedThreadStore):
 _THREAD_NOT_OPENED = "is damaged: `update_thread` with owner, title, metadata and expiry writes it again"
 
 
-def opens_segment(keyring: Keyring, thread_id: str, key: bytes, data: bytes) -> bool:
-    """Whether bytes are the sealed segment of this thread with this key."""
-    try:
-        keyring.open(data, _where("segment", thread_id, key))
-    except CorruptDataError:
-        return False
-    return True
-
-
 def _is_plain_segment(key: bytes, data: bytes) -> bool:
     """Whether bytes are those of a segment that was named without a secret, and so stored without a keyring."""
     try:
         return segment_key(expand(data, announced_size(data))) == key
     except CorruptDataError:
         return False
-
-
-def _where(table: str, *key: object) -> bytes:
-    packed: bytes = msgpack.packb((table, *key), unicode_errors="surrogatepass")
-    return packed
 
 
 def _change(

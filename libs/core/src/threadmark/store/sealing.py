@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
+import msgpack
+
 from threadmark.errors import ConfigError, CorruptDataError, MissingDependencyError
 from threadmark.format.digests import HOW_TO_SEAL, segment_key
 from threadmark.format.incarnations import INCARNATION_LENGTH, Incarnation
@@ -120,6 +122,21 @@ def looks_sealed(body: bytes) -> bool:
         return bool(_key_of(body))
     except CorruptDataError:
         return False
+
+
+def row_name(table: str, *key: object) -> bytes:
+    """What the sealed part of a row is bound to: its table and its key."""
+    packed: bytes = msgpack.packb((table, *key), unicode_errors="surrogatepass")
+    return packed
+
+
+def opens_segment(keyring: Keyring, thread_id: str, key: bytes, data: bytes) -> bool:
+    """Whether bytes are the sealed segment of this thread with this key."""
+    try:
+        keyring.open(data, row_name("segment", thread_id, key))
+    except CorruptDataError:
+        return False
+    return True
 
 
 def _checked_keys(keys: Mapping[str, bytes]) -> Mapping[str, bytes]:

@@ -7,14 +7,20 @@ from threadmark.config import ParsedConfig
 from threadmark.errors import TransientStoreError
 from threadmark.model import Config
 from threadmark.runtime.program import Operation, Program, read
-from threadmark.saver.caches import fill
-from threadmark.saver.completeness import prove_absent
-from threadmark.saver.context import SaverContext
-from threadmark.saver.decoding import decode_part
-from threadmark.saver.loading import CheckpointLoader, LoadedCheckpoint, missing_headers
-from threadmark.saver.operations.parts import given_place, load_value
-from threadmark.saver.operations.reading import expect_plain_once
-from threadmark.saver.paths import Path, parse_path
+from threadmark.saver.kit import (
+    CheckpointLoader,
+    LoadedCheckpoint,
+    Path,
+    SaverContext,
+    decode_part,
+    expect_plain_once,
+    fill,
+    given_place,
+    load_value,
+    missing_headers,
+    parse_path,
+    prove_absent,
+)
 from threadmark.serde.exact import exactly_equal
 from threadmark.serde.steps import NOTHING, Index, Slice, Step, items_of
 from threadmark.store.contract import Outline

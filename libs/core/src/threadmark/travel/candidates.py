@@ -10,17 +10,29 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from threadmark.errors import ConfigError, CorruptDataError, located
-from threadmark.format.rope import layout
-from threadmark.format.stored import Stored
 from threadmark.names import MESSAGES_NS
 from threadmark.runtime.program import Program
-from threadmark.saver.batches import Write, proven_writes
-from threadmark.saver.caches import SegmentCache, fill
-from threadmark.saver.context import SaverContext
-from threadmark.saver.loading import CheckpointLoader, LoadedCheckpoint, missing_headers
-from threadmark.saver.operations.listing import good, loaders, open_headers
-from threadmark.saver.paths import key_text, name_text, parse_path
-from threadmark.saver.proving import checkpoint_location, header_location, write_location
+from threadmark.saver.kit import (
+    CheckpointLoader,
+    LoadedCheckpoint,
+    SaverContext,
+    SegmentCache,
+    Stored,
+    Write,
+    checkpoint_location,
+    fill,
+    good,
+    header_location,
+    key_text,
+    layout,
+    loaders,
+    missing_headers,
+    name_text,
+    open_headers,
+    parse_path,
+    proven_writes,
+    write_location,
+)
 from threadmark.serde.shown import CONTENT, Shown
 from threadmark.serde.steps import Key as KeyStep
 from threadmark.store.contract import Key, Outline, Scope, WriteRow

@@ -12,16 +12,25 @@ from typing import Any, NamedTuple
 
 from threadmark.config import ParsedConfig, parse_config
 from threadmark.errors import CheckpointNotFoundError, ConfigError
-from threadmark.format.stored import Stored
 from threadmark.model import Config
 from threadmark.runtime.program import Operation, Program, read
-from threadmark.saver.caches import SegmentCache, fill
-from threadmark.saver.completeness import prove_absent, proven_row
-from threadmark.saver.context import SaverContext
-from threadmark.saver.decoding import decode_part
-from threadmark.saver.loading import NO_EPOCH, CheckpointLoader, LoadedCheckpoint
-from threadmark.saver.operations.reading import expect_plain_once
-from threadmark.saver.paths import Path, key_text, name_text, parse_path
+from threadmark.saver.kit import (
+    NO_EPOCH,
+    CheckpointLoader,
+    LoadedCheckpoint,
+    Path,
+    SaverContext,
+    SegmentCache,
+    Stored,
+    decode_part,
+    expect_plain_once,
+    fill,
+    key_text,
+    name_text,
+    parse_path,
+    prove_absent,
+    proven_row,
+)
 from threadmark.serde.exact import exactly_equal, fingerprint
 from threadmark.serde.shown import CONTENT, Shown
 from threadmark.serde.steps import NOTHING

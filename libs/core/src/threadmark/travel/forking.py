@@ -14,16 +14,20 @@ from threadmark.ids import new_id
 from threadmark.model import Config
 from threadmark.names import THREAD_ID_BYTES, check_length
 from threadmark.runtime.program import Operation, Program, read, write
-from threadmark.saver.arguments import check_config
-from threadmark.saver.caches import Known
-from threadmark.saver.context import SaverContext
-from threadmark.saver.loading import LoadedCheckpoint
-from threadmark.saver.operations.beginning import check_keyring
-from threadmark.saver.operations.delta import ANCESTORS_ASKED, counted_channels
-from threadmark.saver.operations.pruning import keep_last
-from threadmark.saver.operations.reading import expect_plain_once, load
-from threadmark.saver.operations.writing import add_change
-from threadmark.saver.storing import Deduplicator
+from threadmark.saver.kit import (
+    ANCESTORS_ASKED,
+    Deduplicator,
+    Known,
+    LoadedCheckpoint,
+    SaverContext,
+    add_change,
+    check_config,
+    check_keyring,
+    counted_channels,
+    expect_plain_once,
+    keep_last,
+    load,
+)
 from threadmark.store.contract import Change, now
 from threadmark.travel.founding import Branch, Founding, NewState, branch_of, expect_plain_channels, found_thread
 from threadmark.travel.model import Values

@@ -16,27 +16,39 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from threadmark.errors import CheckpointNotFoundError, ConfigError, ConflictError, CorruptDataError, located
-from threadmark.format.header import Header, with_fields
-from threadmark.format.rope import Source
-from threadmark.format.stored import Stored
 from threadmark.ids import Version, next_version
 from threadmark.metadata import merged, run_id_in, run_id_of, to_json
 from threadmark.model import MAPPING, Config
 from threadmark.names import MESSAGES_NS, as_text
 from threadmark.runtime.program import Program
-from threadmark.saver.batches import proven_writes
-from threadmark.saver.caches import fill
-from threadmark.saver.completeness import prove_complete
-from threadmark.saver.context import SaverContext
-from threadmark.saver.decoding import decode_metadata
-from threadmark.saver.expiry import first_expiry
-from threadmark.saver.loading import CheckpointLoader, LoadedCheckpoint, missing_headers
-from threadmark.saver.operations.delta import is_snapshot, may_be_delta
-from threadmark.saver.operations.listing import all_outlines
-from threadmark.saver.operations.refusals import refusal_error
-from threadmark.saver.proving import checkpoint_location, checkpoint_row, header_location, rebound_write, sound_row
-from threadmark.saver.storing import Deduplicator, encode, needed_segments
-from threadmark.saver.survivors import sends_lie_with_parent
+from threadmark.saver.kit import (
+    CheckpointLoader,
+    Deduplicator,
+    Header,
+    LoadedCheckpoint,
+    SaverContext,
+    Source,
+    Stored,
+    all_outlines,
+    checkpoint_location,
+    checkpoint_row,
+    decode_metadata,
+    encode,
+    fill,
+    first_expiry,
+    header_location,
+    is_snapshot,
+    may_be_delta,
+    missing_headers,
+    needed_segments,
+    prove_complete,
+    proven_writes,
+    rebound_write,
+    refusal_error,
+    sends_lie_with_parent,
+    sound_row,
+    with_fields,
+)
 from threadmark.store.contract import Change, CheckpointRow, Key, Outline, WriteRow, now, rank_after
 from threadmark.store.threads import thread_row
 from threadmark.travel.history import steps_of

@@ -11,22 +11,31 @@ from typing import Any, NamedTuple
 
 from threadmark.config import ParsedConfig
 from threadmark.errors import CorruptDataError, located
-from threadmark.format.header import Header, plain_fields
 from threadmark.metadata import from_json
 from threadmark.model import Config, Metadata, Problem
 from threadmark.names import MESSAGES_NS, as_text
 from threadmark.runtime.program import Operation, Program, read
-from threadmark.saver.arguments import time_of
-from threadmark.saver.batches import proven_batches
-from threadmark.saver.caches import fill
-from threadmark.saver.completeness import lacking
-from threadmark.saver.context import SaverContext
-from threadmark.saver.decoding import decode_metadata
-from threadmark.saver.loading import CheckpointLoader, missing_headers
-from threadmark.saver.operations.listing import good, loaders, open_headers
-from threadmark.saver.operations.parts import given_place
-from threadmark.saver.paging import Pages, new_cursor, parts_of_cursor
-from threadmark.saver.proving import checkpoint_location, header_location
+from threadmark.saver.kit import (
+    CheckpointLoader,
+    Header,
+    Pages,
+    SaverContext,
+    checkpoint_location,
+    decode_metadata,
+    fill,
+    given_place,
+    good,
+    header_location,
+    lacking,
+    loaders,
+    missing_headers,
+    new_cursor,
+    open_headers,
+    parts_of_cursor,
+    plain_fields,
+    proven_batches,
+    time_of,
+)
 from threadmark.store.contract import Key, Outline, Scope, WriteRow
 from threadmark.travel.model import Branch, HistoryEntry, HistoryPage, Tree, TreeNode, WriteInfo
 

@@ -1,12 +1,10 @@
 """The methods of a saver about a thread's past, in both APIs. The logic is in the modules of the operations."""
 
-import copy
-from typing import Any, Self
+from typing import Any
 
 from threadmark.model import Config
 from threadmark.runtime.program import Driver, arun, run
-from threadmark.saver.arguments import given_count
-from threadmark.saver.context import SaverContext
+from threadmark.saver.kit import SaverContext, given_count
 from threadmark.travel import blaming, diffing, forking, history, searching
 from threadmark.travel.model import Blame, Diff, HistoryPage, SearchPage, Tree, Values
 
@@ -16,16 +14,6 @@ class TravelMethods:
 
     _driver: Driver
     _context: SaverContext
-
-    def without_classes(self) -> Self:
-        """Return a saver on the same connections that shows objects by name and fields, as `threadmark.Shown`.
-
-        Whatever it reads needs no class and runs no code of one, so that a state can be looked at where the
-        application is not installed. What it returns cannot be put. Closing one saver closes both.
-        """
-        other = copy.copy(self)
-        other._context = self._context.without_classes()  # noqa: SLF001 - of our own copy
-        return other
 
     def history(
         self, thread: Config | str, *, ns: str | None = "", limit: int = 50, cursor: str | None = None

@@ -12,15 +12,20 @@ from threadmark.errors import ConfigError, CorruptDataError, LocatedError, shown
 from threadmark.model import Config, Problem, ProblemKind
 from threadmark.names import as_text
 from threadmark.runtime.program import Operation, read
-from threadmark.saver.completeness import lacking
-from threadmark.saver.context import SaverContext
-from threadmark.saver.decoding import decode_channel, decode_metadata, decode_write
-from threadmark.saver.loading import LoadedCheckpoint
-from threadmark.saver.operations.parts import given_place
-from threadmark.saver.operations.reading import expect_plain_once
-from threadmark.saver.paging import new_cursor, parts_of_cursor
-from threadmark.saver.paths import channel_text
-from threadmark.saver.proving import checkpoint_location
+from threadmark.saver.kit import (
+    LoadedCheckpoint,
+    SaverContext,
+    channel_text,
+    checkpoint_location,
+    decode_channel,
+    decode_metadata,
+    decode_write,
+    expect_plain_once,
+    given_place,
+    lacking,
+    new_cursor,
+    parts_of_cursor,
+)
 from threadmark.serde.steps import NOTHING
 from threadmark.store.contract import Key, Outline, Scope
 from threadmark.travel.candidates import Candidate, Hit, Needle, batch_of

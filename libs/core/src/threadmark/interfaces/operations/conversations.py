@@ -17,9 +17,6 @@ import msgpack
 
 from threadmark.config import ParsedConfig
 from threadmark.errors import ConfigError, CorruptDataError, TransientStoreError
-from threadmark.format.digests import proof
-from threadmark.format.header import Header
-from threadmark.format.stored import LITERAL_LIMIT
 from threadmark.ids import new_id
 from threadmark.interfaces.messages import GivenMessage, has_text
 from threadmark.interfaces.operations.states import StateDraft, channels_of, config_of, encoded, save_draft, state_of
@@ -29,21 +26,36 @@ from threadmark.metadata import to_json
 from threadmark.model import CheckpointTuple
 from threadmark.names import MESSAGES_NS
 from threadmark.runtime.program import Operation, Program, Transaction, ask, read, write
-from threadmark.saver.caches import EncodingCache, SegmentCache, fill
-from threadmark.saver.completeness import prove_absent, prove_complete
-from threadmark.saver.context import SaverContext
-from threadmark.saver.decoding import decode_channel
-from threadmark.saver.expiry import first_expiry, refresh_expiry
-from threadmark.saver.loading import CheckpointLoader, LoadedCheckpoint
-from threadmark.saver.operations.beginning import check_keyring
-from threadmark.saver.operations.leasing import last_lease
-from threadmark.saver.operations.reading import load
-from threadmark.saver.operations.refusals import refusal_error
-from threadmark.saver.operations.removing import Rule, carry_out, delete_thread, removal_of
-from threadmark.saver.operations.writing import live_on
-from threadmark.saver.proving import checkpoint_location, checkpoint_row
-from threadmark.saver.storing import Deduplicator, encode
-from threadmark.saver.survivors import Namespace
+from threadmark.saver.kit import (
+    LITERAL_LIMIT,
+    CheckpointLoader,
+    Deduplicator,
+    EncodingCache,
+    Header,
+    LoadedCheckpoint,
+    Namespace,
+    Rule,
+    SaverContext,
+    SegmentCache,
+    carry_out,
+    check_keyring,
+    checkpoint_location,
+    checkpoint_row,
+    decode_channel,
+    delete_thread,
+    encode,
+    fill,
+    first_expiry,
+    last_lease,
+    live_on,
+    load,
+    proof,
+    prove_absent,
+    prove_complete,
+    refresh_expiry,
+    refusal_error,
+    removal_of,
+)
 from threadmark.store.contract import Added, Change, CheckpointRow, Key, Outline, Scope, now, rank_after
 from threadmark.store.threads import beginning
 

@@ -11,10 +11,7 @@ from threadmark.interfaces.shapes import SessionCheckpoint, SessionMetadata, Ses
 from threadmark.model import CheckpointTuple
 from threadmark.names import as_text
 from threadmark.runtime.program import Operation
-from threadmark.saver.arguments import given_count, time_of
-from threadmark.saver.context import SaverContext
-from threadmark.saver.operations.listing import Reader, listing
-from threadmark.saver.operations.reading import get_tuple
+from threadmark.saver.kit import Reader, SaverContext, get_tuple, given_count, listing, time_of
 
 
 def save(context: SaverContext, checkpoint: SessionCheckpoint, lease_token: int | None) -> Operation[SessionCheckpoint]:

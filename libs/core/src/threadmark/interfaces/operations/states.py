@@ -15,38 +15,49 @@ from typing import Any, Final, NamedTuple
 
 from threadmark.config import ParsedConfig, as_thread_id, parse_config
 from threadmark.errors import ConfigError, ConflictError, StoreError, ThreadDeletedError, TransientStoreError, shown
-from threadmark.format.header import Header
-from threadmark.format.rope import Source
-from threadmark.format.stored import Stored
 from threadmark.ids import Version, new_id, next_version
 from threadmark.interfaces.shapes import StateInfo, StatePage
 from threadmark.metadata import matches
 from threadmark.model import RetentionReport, ThreadSort
 from threadmark.names import ID_BYTES, check_length
 from threadmark.runtime.program import Operation, Program, Transaction, ask, read, read_existing
-from threadmark.saver.arguments import (
+from threadmark.saver.kit import (
+    Deduplicator,
+    Draft,
     GivenCheckpoint,
+    Header,
+    Known,
+    Pages,
+    SaverContext,
+    Source,
+    Stored,
     ThreadQuery,
     check_config,
+    count_threads,
     cursor_of,
+    decode_metadata,
+    delete_checkpoint,
+    delete_thread,
+    encode,
+    filtered,
+    get_tuple,
     given_count,
     given_query,
+    keep_at_most,
+    metadata_of,
+    new_cursor,
+    parts_of_cursor,
     place_of,
+    prove_absent,
+    prove_checkpoint,
+    prove_complete,
+    proven_row,
+    retention,
+    retention_rule,
+    sound_row,
+    store,
     time_of,
 )
-from threadmark.saver.caches import Known
-from threadmark.saver.completeness import prove_absent, prove_complete, proven_row
-from threadmark.saver.context import SaverContext
-from threadmark.saver.decoding import decode_metadata
-from threadmark.saver.operations.pruning import keep_at_most
-from threadmark.saver.operations.reading import get_tuple
-from threadmark.saver.operations.removing import delete_checkpoint, delete_thread
-from threadmark.saver.operations.retaining import retention, retention_rule
-from threadmark.saver.operations.threads import count_threads, filtered
-from threadmark.saver.operations.writing import store
-from threadmark.saver.paging import Pages, new_cursor, parts_of_cursor
-from threadmark.saver.proving import metadata_of, prove_checkpoint, sound_row
-from threadmark.saver.storing import Deduplicator, Draft, encode
 from threadmark.serde import Serializer
 from threadmark.store.contract import CheckpointRow, Outline, Scope, now
 from threadmark.store.threads import ThreadCounts, ThreadOutline, ThreadPlace

@@ -1,0 +1,178 @@
+"""The kit: what operations outside of core are made of.
+
+`travel`, `interfaces` and the other folders above core import this module, the public ones (`OPEN` in
+`tests/test_house.py`), and nothing else of core. So you can change whatever is not named here and run core's tests
+alone; a change to what is named here may touch every folder.
+"""
+
+from threadmark.format.digests import pack_plain, proof, segment_key
+from threadmark.format.header import Header, plain_fields, with_fields
+from threadmark.format.rope import Source, layout
+from threadmark.format.stored import LITERAL_LIMIT, Stored, announced_size, expand, expect_compression
+from threadmark.saver.arguments import (
+    GivenCheckpoint,
+    ThreadQuery,
+    check_config,
+    check_flag,
+    check_keep_last,
+    check_progress,
+    check_seconds,
+    cursor_of,
+    given_count,
+    given_owner,
+    given_query,
+    given_run,
+    microseconds_of,
+    place_of,
+    time_of,
+)
+from threadmark.saver.batches import Write, proven_batches, proven_writes
+from threadmark.saver.caches import EncodingCache, Known, SegmentCache, fill
+from threadmark.saver.completeness import lacking, prove_absent, prove_complete, proven_row
+from threadmark.saver.context import SaverContext, checked_serde
+from threadmark.saver.decoding import decode_channel, decode_metadata, decode_part, decode_write
+from threadmark.saver.expiry import first_expiry, refresh_expiry
+from threadmark.saver.loading import NO_EPOCH, CheckpointLoader, LoadedCheckpoint, missing_headers
+from threadmark.saver.operations.beginning import check_keyring
+from threadmark.saver.operations.delta import ANCESTORS_ASKED, counted_channels, is_snapshot, may_be_delta
+from threadmark.saver.operations.leasing import last_lease
+from threadmark.saver.operations.listing import Reader, all_outlines, good, listing, loaders, open_headers
+from threadmark.saver.operations.parts import given_place, load_value
+from threadmark.saver.operations.pruning import keep_at_most, keep_last
+from threadmark.saver.operations.reading import expect_plain_once, get_tuple, load
+from threadmark.saver.operations.refusals import refusal_error
+from threadmark.saver.operations.removing import Rule, carry_out, delete_checkpoint, delete_thread, removal_of
+from threadmark.saver.operations.retaining import retention, retention_rule
+from threadmark.saver.operations.threads import count_threads, filtered, thread, threads
+from threadmark.saver.operations.writing import add_change, live_on, store
+from threadmark.saver.paging import Pages, new_cursor, parts_of_cursor
+from threadmark.saver.paths import Path, channel_text, key_text, name_text, parse_path
+from threadmark.saver.proving import (
+    checkpoint_location,
+    checkpoint_row,
+    header_location,
+    metadata_of,
+    prove_checkpoint,
+    rebound_write,
+    sound_row,
+    write_location,
+)
+from threadmark.saver.storing import Deduplicator, Draft, encode, needed_segments
+from threadmark.saver.survivors import Namespace, sends_lie_with_parent
+
+__all__ = [  # noqa: RUF022 - by what they are for
+    # what callers give
+    "GivenCheckpoint",
+    "Path",
+    "ThreadQuery",
+    "channel_text",
+    "check_config",
+    "check_flag",
+    "check_keep_last",
+    "check_progress",
+    "check_seconds",
+    "cursor_of",
+    "given_count",
+    "given_owner",
+    "given_query",
+    "given_run",
+    "key_text",
+    "microseconds_of",
+    "name_text",
+    "parse_path",
+    "place_of",
+    "time_of",
+    # reading
+    "ANCESTORS_ASKED",
+    "CheckpointLoader",
+    "EncodingCache",
+    "Known",
+    "LoadedCheckpoint",
+    "NO_EPOCH",
+    "Pages",
+    "Reader",
+    "SegmentCache",
+    "all_outlines",
+    "counted_channels",
+    "decode_channel",
+    "decode_metadata",
+    "decode_part",
+    "decode_write",
+    "expect_plain_once",
+    "fill",
+    "get_tuple",
+    "given_place",
+    "good",
+    "is_snapshot",
+    "listing",
+    "load",
+    "load_value",
+    "loaders",
+    "may_be_delta",
+    "missing_headers",
+    "new_cursor",
+    "open_headers",
+    "parts_of_cursor",
+    # proving
+    "Write",
+    "checkpoint_location",
+    "checkpoint_row",
+    "header_location",
+    "lacking",
+    "metadata_of",
+    "prove_absent",
+    "prove_checkpoint",
+    "prove_complete",
+    "proven_batches",
+    "proven_row",
+    "proven_writes",
+    "rebound_write",
+    "sound_row",
+    "write_location",
+    # writing
+    "Deduplicator",
+    "Draft",
+    "Header",
+    "LITERAL_LIMIT",
+    "Source",
+    "Stored",
+    "add_change",
+    "announced_size",
+    "check_keyring",
+    "encode",
+    "expand",
+    "expect_compression",
+    "first_expiry",
+    "layout",
+    "live_on",
+    "needed_segments",
+    "pack_plain",
+    "plain_fields",
+    "proof",
+    "refresh_expiry",
+    "refusal_error",
+    "segment_key",
+    "store",
+    "with_fields",
+    # removing
+    "Namespace",
+    "Rule",
+    "carry_out",
+    "delete_checkpoint",
+    "delete_thread",
+    "keep_at_most",
+    "keep_last",
+    "removal_of",
+    "retention",
+    "retention_rule",
+    "sends_lie_with_parent",
+    # threads
+    "count_threads",
+    "filtered",
+    "thread",
+    "threads",
+    "last_lease",
+    # what operations share
+    "SaverContext",
+    "checked_serde",
+]
