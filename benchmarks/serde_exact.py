@@ -11,6 +11,7 @@ import random
 import sys
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from typing import Any
 
 from serde import specimens as s
@@ -18,8 +19,8 @@ from serde.catalogue import EXACT, REFUSED
 from serde.hierarchies import Maker, differences
 from serde.sameness import same
 from threadmark.errors import SerializationError
-from threadmark.runtime.compiled import IN_USE
-from threadmark.serde import Serde, compiled, wire
+from threadmark.runtime.compiled import only_references
+from threadmark.serde import Serde, wire
 
 MAKERS = [make for kinds in EXACT.values() for make in kinds.values()]
 REFUSED_MAKERS = [
@@ -79,12 +80,12 @@ def main(values: int = 100_000, seed: int = 1) -> None:
     made, kinds = Maker(seed).values(), nested(rng)
     for number in range(values):
         packer = number // 2 % 3  # the compiled one where it is in use, ormsgpack, or msgpack
-        compiled.in_use = IN_USE and packer == 0
         wire.HAS_FAST = packer < 2
-        if number % 2:
-            outcomes["class made: " + outcome(next(made), lambda one, other: not differences(one, other))] += 1
-        else:
-            outcomes["nested: " + outcome(next(kinds), same)] += 1
+        with only_references() if packer else nullcontext():
+            if number % 2:
+                outcomes["class made: " + outcome(next(made), lambda one, other: not differences(one, other))] += 1
+            else:
+                outcomes["nested: " + outcome(next(kinds), same)] += 1
     print(f"{values:,} values on Python {sys.version.split()[0]}: {dict(outcomes)}")
 
 

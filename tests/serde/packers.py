@@ -5,21 +5,41 @@ from contextlib import contextmanager
 
 import pytest
 
-from threadmark.serde import compiled, wire
+from threadmark.runtime.compiled import IN_USE, only_references
+from threadmark.serde import wire
 
-PACKERS = [*(["compiled"] if compiled.in_use else []), "ormsgpack", "msgpack"]
+PACKERS = [*(["compiled"] if IN_USE else []), "ormsgpack", "msgpack"]
+
+
+class _Switch:
+    """The switch of compiled functions, as an attribute that can be patched."""
+
+    @property
+    def is_on(self) -> bool:
+        from threadmark_speed.seam import switch
+
+        switch(before := switch(True))
+        return before
+
+    @is_on.setter
+    def is_on(self, value: bool) -> None:
+        from threadmark_speed.seam import switch
+
+        switch(value)
+
+
+_SWITCH = _Switch()
 
 
 def use(packer: str, patch: pytest.MonkeyPatch) -> None:
     """Let serializers that are made from now on use this one."""
     patch.setattr(wire, "HAS_FAST", packer != "msgpack")
-    if packer != "compiled":
-        patch.setattr(compiled, "in_use", False)
+    if packer != "compiled" and IN_USE:
+        patch.setattr(_SWITCH, "is_on", False)
 
 
 @contextmanager
 def in_python() -> Iterator[None]:
     """Do without the compiled modules. A serializer keeps what it has made, so it must be used here or there only."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compiled, "in_use", False)
+    with only_references():
         yield

@@ -6,12 +6,9 @@ collect_ignore = (
     []
     if compiled.IN_USE
     else [
-        "test_adding.py",
         "test_both_ways.py",
-        "test_given.py",
+        "test_counterparts.py",
         "test_packs.py",
-        "test_programs.py",
-        "test_putting.py",
         "test_reading.py",
         "test_rope.py",
         "test_tuples.py",

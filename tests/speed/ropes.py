@@ -5,13 +5,10 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from rope_limits import check_limits
+from threadmark.format import rope as ropes
 from threadmark.format.digests import segment_key
 from threadmark.format.rope import Deduplicated, Manifest, Slice, Source, pack
-from threadmark.format.rope.deduplicating import deduplicate as python_deduplicate
-from threadmark.format.rope.deduplicating import patch as python_patch
-from threadmark.format.rope.packed import join as python_join
-from threadmark.format.rope.packed import keys_in as python_keys_in
-from threadmark.format.rope.packed import layout as python_layout
+from threadmark.runtime.compiled import only_references
 from threadmark_speed import manifests, rope
 
 LONGEST = 30_000
@@ -27,7 +24,18 @@ class Rope(NamedTuple):
     join: Callable[..., bytes]
 
 
-PYTHON = Rope(python_deduplicate, python_patch, python_layout, python_keys_in, python_join)
+def _in_python(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function without anything compiled."""
+
+    def called(*given: Any, **named: Any) -> Any:
+        with only_references():
+            return function(*given, **named)
+
+    return called
+
+
+STANDING: tuple[Callable[..., Any], ...] = (ropes.deduplicate, ropes.patch, ropes.layout, ropes.keys_in, ropes.join)
+PYTHON = Rope(*map(_in_python, STANDING))
 COMPILED = Rope(rope.deduplicate, rope.patch, manifests.layout, manifests.keys_in, manifests.join)
 
 

@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
-from threadmark_speed.files import Looks
-from threadmark_sqlite.driver.database_files import LooksInPython, id_of
+from threadmark.runtime.compiled import COUNTERPARTS
+from threadmark_sqlite.driver.database_files import FileId, Looks, id_of
 
-BOTH = pytest.mark.parametrize("kind", [pytest.param(Looks, id="compiled"), pytest.param(LooksInPython, id="python")])
+IN_PYTHON: list[Any] = [pair.reference for name, pair in COUNTERPARTS.items() if name.endswith(".Looks")] or [Looks]
+
+BOTH = pytest.mark.parametrize("kind", [pytest.param(Looks, id="compiled"), pytest.param(*IN_PYTHON, id="python")])
 
 
 def _known(kind: Any, path: Path) -> Any:
@@ -79,4 +81,4 @@ def test_a_log_that_is_known_must_stay(kind: Any, tmp_path: Path) -> None:
 
 def test_a_path_with_a_nul_is_refused() -> None:
     with pytest.raises(ValueError, match="null byte"):
-        Looks("a\0b", (1, 2), "log")
+        Looks("a\0b", FileId(1, 2), "log")

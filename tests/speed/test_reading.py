@@ -1,10 +1,9 @@
-"""What is compiled of reading: checks, rows from columns, proven writes and plain values are those of the reference."""
+"""What is compiled of reading: checks, proven writes and plain values are those of the reference."""
 
 import gc
 import random
 from collections.abc import Callable
 from typing import Any
-from unittest import mock
 from uuid import UUID
 
 import msgpack
@@ -13,27 +12,31 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from threadmark.errors import CorruptDataError, LocatedError
-from threadmark.format.digests import check_in_python, check_of
+from threadmark.format.digests import check_of
 from threadmark.format.header import Header
 from threadmark.format.rope import Source
 from threadmark.format.stored import Encoded, Stored
 from threadmark.memory.store import MemoryStore
 from threadmark.model import CheckpointTuple
-from threadmark.saver.batches import Write, batch_record, proven_by_reference, proven_writes
+from threadmark.runtime.compiled import only_references
+from threadmark.saver.batches import Write, batch_record, proven_writes
 from threadmark.saver.context import SaverContext, context_of
-from threadmark.saver.decoding import decoded, decoded_by_reference
+from threadmark.saver.decoding import decoded
 from threadmark.saver.loading import LoadedCheckpoint
 from threadmark.saver.proving import checkpoint_row, is_sound, write_rows
 from threadmark.serde import Serde
 from threadmark.serde.wire import NeedsSlowWayError, pack_fast, unpack_fast
 from threadmark.store.contract import Outline, WriteRow
-from threadmark_speed import checks, columns, plain, proving
-from threadmark_sqlite import columns as reference
+from threadmark_speed import plain
 
 TEXT = some.text(some.characters(codec=None, exclude_categories=[]), max_size=300)
 NUMBERS = some.integers(-(2**63), 2**63 - 1) | some.sampled_from([0, 31, 127, 128, -32, -33, 255, 256, 65535, 65536])
 FIELDS = some.none() | NUMBERS | TEXT | some.binary(max_size=600)
 KEYS = ["type", "id", "content", "epyt", "typf", "a", "aa", "k" * 31, "k" * 32, "kä"]
+CHECK: Any = check_of
+WRITES: Any = proven_writes
+"""What stands for the references where compiled parts are in use, as here."""
+
 VALUES: list[Any] = [
     None,
     True,
@@ -52,15 +55,9 @@ VALUES: list[Any] = [
 ]
 
 
-@given(some.lists(FIELDS, max_size=15))
-def test_a_check_is_that_of_the_reference(fields: list[Any]) -> None:
-    assert checks.check_of(fields) in (None, check_in_python(fields))
-    assert check_of(fields) == check_in_python(fields)
-
-
 @pytest.mark.parametrize("fields", [["\ud800"], [2**63], [True], [0.5], [[]], [None] * 16])
 def test_other_fields_are_left_to_the_reference(fields: list[Any]) -> None:
-    assert checks.check_of(fields) is None
+    assert CHECK.compiled(fields) is None
 
 
 @given(TEXT, some.none() | TEXT, some.binary(max_size=600), some.integers(0, 2**53))
@@ -71,7 +68,7 @@ def test_a_checkpoint_is_sound_until_something_of_it_changes(
     assert is_sound(row)
     assert not is_sound(row._replace(header=header + b"\0"))
     assert not is_sound(row._replace(outline=row.outline._replace(ns=text + "x")))
-    assert not checks.is_sound(row.outline, row.header, row.check[:-1])
+    assert not is_sound(row._replace(check=row.check[:-1]))
 
 
 def _batch(chance: random.Random, task: str) -> list[WriteRow]:
@@ -93,9 +90,9 @@ def test_sound_writes_are_those_of_the_reference_in_its_order(seed: int) -> None
     batches = [_batch(chance, f"task {number}") for number in range(chance.randint(1, 5))]
     rows = [row for batch in batches for row in batch]
     for _ in range(5):
-        found = proving.proven_writes("thread", rows, Write)
+        found = WRITES.compiled("thread", rows)
         assert found is not None
-        assert found == proven_by_reference("thread", rows)
+        assert found == WRITES.reference("thread", rows)
         assert {type(write) for write in found} == {Write}
         assert {type(write.value) for write in found} == {Stored}
         chance.shuffle(rows)
@@ -119,10 +116,10 @@ def test_what_is_damaged_or_missing_is_left_to_the_reference(seed: int) -> None:
         fields[field] = _changed(chance, fields[field])
         damaged.append(WriteRow(*fields))
     try:
-        expected: Any = proven_by_reference("thread", damaged)
+        expected: Any = WRITES.reference("thread", damaged)
     except (CorruptDataError, TypeError, OverflowError) as error:
         expected = error
-    found = proving.proven_writes("thread", damaged, Write)
+    found = WRITES.compiled("thread", damaged)
     assert found is None or found == expected
     if isinstance(expected, CorruptDataError):
         with pytest.raises(CorruptDataError, match=r"missing|is not what|cannot be read|is sealed|cut off"):
@@ -131,7 +128,7 @@ def test_what_is_damaged_or_missing_is_left_to_the_reference(seed: int) -> None:
 
 def test_rows_of_the_first_format_are_left_to_the_reference() -> None:
     rows = [row for row in _batch(random.Random(1), "task") if row.idx < 200]
-    assert proving.proven_writes("thread", rows, Write) is None
+    assert WRITES.compiled("thread", rows) is None
 
 
 def _outcome(read: Callable[[bytes], Any], encoded: bytes) -> Any:
@@ -241,12 +238,17 @@ def test_what_the_user_sees_is_that_of_the_reference(seed: int) -> None:
     chance = random.Random(seed)
     context = context_of(MemoryStore(), {"pause_gc": seed % 3 == 0})
     loaded = _loaded(chance, Serde())
-    found, expected = (_outcome_of(read, context, loaded) for read in (decoded, decoded_by_reference))
+    found, expected = (_outcome_of(read, context, loaded) for read in (decoded, _in_python))
     assert found == expected
     if isinstance(found, CheckpointTuple):
         assert type(found) is CheckpointTuple
         assert gc.is_tracked(found)
         assert found.checkpoint["channel_versions"] is not loaded.header.versions
+
+
+def _in_python(context: SaverContext, loaded: LoadedCheckpoint) -> CheckpointTuple:
+    with only_references():
+        return decoded(context, loaded)
 
 
 def _outcome_of(
@@ -258,31 +260,3 @@ def _outcome_of(
     except LocatedError as error:
         return f"{type(error)} {error} {error.location}"
     return repr(found) if "nan" in repr(found) else found
-
-
-COLUMNS = some.none() | some.integers() | TEXT | some.binary(max_size=20) | some.binary(min_size=16, max_size=16)
-
-
-@given(some.lists(some.tuples(*[COLUMNS] * 8), max_size=5))
-def test_rows_of_columns_are_those_of_the_reference(rows: list[tuple[Any, ...]]) -> None:
-    every = [*rows, *rows]  # the second time, ids are known
-    assert columns.write_rows(every, reference.any_write) == [reference.any_write(row) for row in every]
-    for some_columns in ([row[1:] for row in every], [(*row[1:], None) for row in every]):
-        found = columns.writes_of("ns", "id", some_columns, reference.any_write_of)
-        assert found == [reference.any_write_of("ns", "id", row[2:]) for row in every]
-    for row in rows:
-        outline = reference.any_outline("thread", row[:6])
-        assert columns.outline("thread", row[:6], reference.any_outline) == outline
-        found_row = columns.checkpoint_row("thread", row, reference.any_outline)
-        assert found_row.outline == outline
-        assert [found_row.header, found_row.check] == [reference.from_blob_column(column) for column in row[6:]]
-
-
-@given(some.lists(some.tuples(*[COLUMNS] * 13), min_size=1, max_size=4))
-def test_what_is_found_is_what_the_reference_finds(rows: list[tuple[Any, ...]]) -> None:
-    functions = reference.any_outline, reference.any_write_of, reference.from_text_column, reference.as_number
-    for with_head in (True, False):
-        found = columns.found_of("thread", "ns", rows, with_head, *functions)
-        with mock.patch.object(reference, "IN_USE", new=False):
-            expected = reference.found_of("thread", "ns", rows, with_head=with_head)
-        assert [(type(each), each) for each in found] == [(type(each), each) for each in expected]

@@ -1,32 +1,36 @@
 """Rows that compiled code makes past their classes are tuples like all others."""
 
 import gc
-from typing import Any
+from typing import Any, cast
 
+from threadmark.config import ParsedConfig
+from threadmark.format.stored import Stored
 from threadmark.saver.arguments import GivenCheckpoint
-from threadmark.store.contract import CheckpointRow, Outline, WriteRow
-from threadmark_speed import columns
+from threadmark.saver.batches import Write, proven_writes, rows_of_batch
+from threadmark.saver.storing import rows_of_scalars
+from threadmark.serde import Serde
+from threadmark.store.contract import WriteRow
 from threadmark_speed import given as compiled
-from threadmark_sqlite import columns as reference
-
-KINDS: tuple[Any, ...] = CheckpointRow, Outline, WriteRow
-COLUMNS = ("", None, "1f1e501f-9a39-6dfa-aadb-000000000001", None, 12, "{}", b"header", b"check")
-WRITE = ("", b"0123456789abcdef", b"0123456789abcdef", 3, "path", "channel", b"value", b"check")
 
 
-def rows() -> list[Any]:
+def rows() -> list[tuple[Any, ...]]:
     """One row of each kind, made by compiled code."""
-    row = columns.checkpoint_row("thread", COLUMNS, reference.any_outline)
-    (write,) = columns.write_rows([WRITE], reference.any_write)
-    return [row, row.outline, write]
+    where = ParsedConfig("thread", "", "1f1e501f-9a39-6dfa-aadb-000000000001", None)
+    pack, record = cast("list[WriteRow]", rows_of_scalars(Serde(), where, "task", "path", [("a", 1)], None))
+    batch = rows_of_batch("thread", "", "1", "task", "", [(0, "a", Stored("m", b"1", b"").body)], None)
+    (write,) = proven_writes("thread", batch)
+    config = compiled.usual_config(ParsedConfig, {"configurable": {"thread_id": "1"}})
+    made: list[Any] = [pack, record, write, write.row, write.value, config]
+    return made
 
 
 def test_their_hash_is_that_of_any_tuple() -> None:
-    for row, kind in zip(rows(), KINDS, strict=True):
+    for row, kind in zip(rows(), (WriteRow, WriteRow, Write, WriteRow, Stored, ParsedConfig), strict=True):
+        made: Any = kind
         assert type(row) is kind
         assert hash(row) == hash(tuple(row))
-        assert hash(row) == hash(kind(*row))
-        assert {row: "found"}[kind(*row)] == "found"
+        assert hash(row) == hash(tuple.__new__(made, row))
+        assert {row: "found"}[tuple.__new__(made, row)] == "found"
 
 
 def test_what_leads_to_a_users_object_is_seen_by_the_collector() -> None:
@@ -44,5 +48,20 @@ def test_whoever_is_asked_to_encode_a_write_may_change_what_the_special_channels
         special.clear()
         return "tag", b"encoded"
 
-    written: Any = compiled.encoded_writes([("__error__", [1])], special, "tag", encode, None)
+    written: Any = compiled.encoded_writes(special, "tag", encode, Serde, Serde(), [("__error__", [1])])
     assert list(written[0]) == [-(10**30)]
+
+
+def test_writes_are_those_that_were_given_whatever_their_values_do() -> None:
+    writes: list[Any] = []
+
+    def meddle(_: object, where: str, __: object) -> tuple[str, bytes]:
+        writes.clear()
+        return "t", where.encode()
+
+    writes += [("a", []), ("b", 1), ("c", [])]
+    found = compiled.encoded_writes({}, "m", meddle, Serde, Serde(), writes)
+    assert found == (
+        {0: ("a", ("t", b'channel "a"')), 1: ("b", ("m", b"\x01")), 2: ("c", ("t", b'channel "c"'))},
+        2 * len(b'channel "a"') + 1,
+    )

@@ -6,9 +6,8 @@ a filter to read fewer rows (`certain_fragments`); the filter itself decides.
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import orjson
 
@@ -16,10 +15,7 @@ from threadmark.config import NOT_METADATA, config_metadata
 from threadmark.errors import ConfigError, CorruptDataError, SerializationError, shown
 from threadmark.model import MAPPING, Config, Metadata
 from threadmark.names import as_text
-from threadmark.runtime.compiled import IN_USE
-
-if TYPE_CHECKING or IN_USE:
-    from threadmark_speed import given
+from threadmark.runtime.compiled import counterpart
 
 DEEPEST = 100
 """Levels of metadata, and of a filter. What was stored can then be read wherever in a program the reader is called:
@@ -45,15 +41,10 @@ class CheckedMetadata(Metadata):
     """Its JSON."""
 
 
-def _nothing_usual(*_: object) -> None:
-    """What stands for the compiled part where it is not used."""
-
-
-usual_metadata: Callable[[Config, Mapping[str, Any]], CheckedMetadata | None] = (
-    partial(given.usual_metadata, CheckedMetadata, NOT_METADATA, orjson.dumps) if IN_USE else _nothing_usual
-)
-"""Does what `checked` and `merged` do for metadata of usual types. Returns None for any other, and for text with NUL,
-which stands for itself here and is left out by LangGraph."""
+@counterpart("given.usual_metadata", CheckedMetadata, NOT_METADATA, orjson.dumps)
+def checked_metadata(config: Config, metadata: Mapping[str, Any]) -> CheckedMetadata:
+    """Check a checkpoint's metadata, merged with its configuration's, as `checked` and `merged` say."""
+    return checked(merged(config, metadata))
 
 
 def checked(merged: Metadata) -> CheckedMetadata:

@@ -7,6 +7,7 @@ from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+import orjson
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
     CheckpointMetadata,
@@ -15,9 +16,11 @@ from langgraph.checkpoint.base import (
 
 from threadmark import CheckpointTuple as StoredTuple
 from threadmark import SaverProtocol, SerializationError
-from threadmark.metadata import checked, usual_metadata
+from threadmark.config import NOT_METADATA
+from threadmark.metadata import CheckedMetadata, checked
 from threadmark.metadata import merged as merged_by_saver
-from threadmark.saver.arguments import are_usual_writes, given_writes
+from threadmark.runtime.compiled import counterpart
+from threadmark.saver.arguments import given_writes
 from threadmark_langgraph.log import log
 
 if TYPE_CHECKING:
@@ -49,14 +52,12 @@ def following_version(current: str) -> str | None:
     return f"{int(count) + 1:0{_COUNT_DIGITS}d}.{fraction}"
 
 
+@counterpart("given.usual_metadata", CheckedMetadata, NOT_METADATA, orjson.dumps)
 def stored_metadata(config: RunnableConfig, metadata: CheckpointMetadata) -> dict[str, Any]:
     """A checkpoint's metadata as LangGraph merges and cleans it, and as JSON gives it back.
 
     What is returned is checked as far as it can be, so that the saver need not do that again.
     """
-    usual = usual_metadata(config, metadata)
-    if usual is not None:
-        return usual
     merged = merged_by_saver(config, metadata)
     for key, value in merged.items():
         if isinstance(value, str) and "\0" in value:
@@ -81,8 +82,6 @@ def stored_writes(saver: SaverProtocol, writes: Sequence[tuple[str, Any]]) -> Se
 
     The engine puts down what a node raised, whatever that is, and nobody hears of it where that is refused.
     """
-    if are_usual_writes(writes, ERROR):
-        return writes
     writes = given_writes(writes)
     if ERROR not in map(_CHANNEL, writes):
         return writes

@@ -207,17 +207,17 @@ cdef bytes check_of_bytes(const unsigned char *data, Py_ssize_t size):
     return PyBytes_FromStringAndSize(<char *>check, CHECK)
 
 
-def is_sound(outline, header, check):
-    """Whether a checkpoint's row is certainly what was written. Where it is not certain, the reference says."""
+def agrees(outline, header, check):
+    """Whether a checkpoint's row is what was written: True, or None where only the reference can tell."""
     cdef Packer packer = Packer()
     cdef Py_ssize_t index, count = PyTuple_GET_SIZE(outline) if PyTuple_Check(outline) else MOST_FIELDS
     if count >= MOST_FIELDS:
-        return False
+        return None
     try:
         packer.begin(<int>count + 1)
         for index in range(count):
             packer.field(PyTuple_GET_ITEM(outline, index))
         packer.field(<PyObject *>header)
     except (NeedsReferenceError, UnicodeEncodeError):
-        return False
-    return packer.agrees(<PyObject *>check)
+        return None
+    return True if packer.agrees(<PyObject *>check) else None

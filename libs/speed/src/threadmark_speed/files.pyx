@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Looking at files: the counterpart of `LooksInPython` in `threadmark_sqlite.driver.database_files`. Not for Windows.
+"""Looking at files: the counterpart of `Looks` in `threadmark_sqlite.driver.database_files`. Not for Windows.
 
 `os.stat` makes an object of nineteen fields, which takes longer than the kernel takes to answer.
 """

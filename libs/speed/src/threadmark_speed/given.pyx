@@ -77,28 +77,6 @@ cdef object _name(given, str key, Py_ssize_t limit):
     return unusual
 
 
-def names_nobody(config, metadata, key):
-    """Whether neither of these has anything under a key, so that `config.owner_in` returns None."""
-    cdef PyObject *found
-    if type(config) is not dict:
-        return False
-    for name in ("configurable", "metadata"):
-        found = PyDict_GetItemWithError(config, name)
-        if found is not NULL and not _lacks(<object>found, key):
-            return False
-    return isinstance(metadata, dict) and _lacks(metadata, key)
-
-
-cdef bint _lacks(part, key) except -1:
-    cdef PyObject *found
-    if part is None:
-        return True
-    if not isinstance(part, dict):
-        return False
-    found = PyDict_GetItemWithError(part, key)
-    return found is NULL or <object>found is None
-
-
 def _refuse():
     """What a packer asks for where it meets anything but builtin types."""
     raise CannotPackError
@@ -133,7 +111,7 @@ cdef object _item(checkpoint, str key):
     return None if found is NULL else <object>found
 
 
-cpdef bytes pack_fields(checkpoint):
+cdef bytes pack_fields(checkpoint):
     """Return the encoded fields of a checkpoint, as `header.split_fields` does where there are none but the usual ones.
 
     Returns None where only that can tell.
@@ -166,7 +144,7 @@ cpdef bytes pack_fields(checkpoint):
     return packer.finished()
 
 
-cpdef bint are_plain(values, versions, new):
+cdef bint are_plain(values, versions, new):
     """Whether these are dictionaries whose keys are of type str, the versions being of type str or int."""
     return _has_plain_keys(values) and _has_plain_keys(new) and _are_plain(versions)
 
@@ -276,15 +254,14 @@ cdef bint _is_json(value, int levels) except -1:
     return False
 
 
-def are_usual_writes(writes, special):
-    """Whether these are pairs of a channel and a value, in a list or a tuple, with none to the channel `special`."""
-    cdef Py_ssize_t index
+def plain_writes(writes):
+    """Return the writes where these are pairs of a channel and a value, in a list or a tuple, else None."""
     if type(writes) is not list and type(writes) is not tuple:
-        return False
+        return None
     for write in writes:
-        if not _is_pair(write) or <object>PyTuple_GET_ITEM(write, 0) == special:
-            return False
-    return True
+        if not _is_pair(write):
+            return None
+    return writes
 
 
 cdef bint _is_pair(write):
@@ -295,16 +272,17 @@ cdef bint _is_pair(write):
     )
 
 
-def encoded_writes(writes, dict special not None, str tag not None, encode, serde):
+def encoded_writes(dict special not None, str tag not None, encode, type serde_class not None, serde, writes):
     """Check and encode the writes of a task, as `storing.encode_writes` does.
 
-    `tag` is that of plain values, and `encode(serde, where, value)` encodes one that is neither number nor text.
+    `tag` is that of plain values, and `encode(serde, where, value)` encodes one that is neither number nor text. Only a
+    serializer of the class `serde_class` is known to encode those as it is done here.
     """
     cdef PyObject *found
     cdef dict encoded = {}
     cdef list own
     cdef Py_ssize_t position = 0, size = 0
-    if type(writes) is not list and type(writes) is not tuple:
+    if type(serde) is not serde_class or (type(writes) is not list and type(writes) is not tuple):
         return None
     own = list(writes)  # to encode a value may change the other list
     for write in own:

@@ -23,6 +23,8 @@ from libc.string cimport memcpy
 
 from threadmark_speed.objects cimport ObjectWriter
 
+from functools import partial
+
 cdef extern from "Python.h":
     ctypedef struct PyTypeObject:
         pass
@@ -288,8 +290,11 @@ cdef class Packer:
         return self.item(value, depth)
 
 
-def pack(value, begin):
-    """Return the encoding, and whether there are marks in it. Raises CannotPackError if only the reference can tell."""
-    packer = Packer(begin)
+def pack(for_objects, value, dispatch):
+    """Return the encoding, and whether there are marks in it. Raises CannotPackError if only the reference can tell.
+
+    `for_objects(dispatch)` returns what the packer needs for objects, which is asked for where it meets the first one.
+    """
+    packer = Packer(partial(for_objects, dispatch))
     packer.value(value, 0, False)
     return packer.finished(), packer.writers is not None

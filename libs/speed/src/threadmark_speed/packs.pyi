@@ -2,16 +2,6 @@ from typing import Any, TypeVar
 
 _Tuple = TypeVar("_Tuple", bound=tuple[Any, ...])
 
-def rows_of_pack(
-    cls: type[_Tuple],
-    record: tuple[int, str, str, bytes],
-    thread_id: str,
-    ns: str,
-    checkpoint_id: str,
-    task_id: str,
-    task_path: str,
-    written: list[tuple[int, str, bytes]],
-) -> list[_Tuple]: ...
 def rows_of_scalars(
     cls: type[_Tuple],
     record: tuple[int, str, str, bytes],

@@ -1,11 +1,10 @@
 # cython: language_level=3
-"""The rows of what a task wrote, compiled: the pack and the record of its batch, with their checks.
+"""The rows of numbers and short texts that a task wrote, compiled: the pack and the record of its batch, with checks.
 
-The references are `threadmark.format.packs.pack_writes` and `threadmark.saver.batches.rows_of_batch`. What only they
-can judge is left to them: CannotPackError says so.
+`threadmark.saver.storing.encode_writes` and `threadmark.saver.batches.rows_of_batch` make the same rows of them.
 """
 
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 
 from threadmark_speed.checks cimport PACKED, RECORDED, check_of_bytes
 from threadmark_speed.packing cimport Packer
@@ -26,8 +25,6 @@ cdef extern from "Python.h":
 cdef enum:
     ROW_FIELDS = 8  # of a `threadmark.store.contract.WriteRow`
     FIELDS = 3  # of a write: its index, channel and value
-    KEY_SIZE = 12  # `threadmark.format.digests.KEY_SIZE`
-    MOST_KEYS = 255  # `threadmark.format.packs.MOST_KEYS`
     PAIR = 2
     SHORT = 42  # letters of a name that is short enough for any key, as in `threadmark.saver.arguments`
     LITERAL_LIMIT = 96  # `threadmark.format.stored.LITERAL_LIMIT`
@@ -40,22 +37,11 @@ def _refuse():
     raise CannotPackError
 
 
-def rows_of_pack(
-    type cls not None, tuple record not None, thread_id, ns, checkpoint_id, task_id, task_path,
-    list written not None,
-):
-    """Return what `batches.rows_of_batch` does of ordinary writes: their pack, and its record.
-
-    `record` is what `batches.batch_record` returns of a pack. Raises CannotPackError where only the reference can tell.
-    """
-    return rows_with(cls, record, thread_id, ns, checkpoint_id, task_id, task_path, pack_of(written))
-
-
 def rows_of_scalars(
     type cls not None, tuple record not None, dict special not None, bytes before not None,
     thread_id, ns, checkpoint_id, task_id, task_path, writes,
 ):
-    """Return the same of writes as a task gives them, where each value is a number, a text or bytes, and a literal.
+    """Return the rows of writes as a task gives them, where each value is a number, a text or bytes, and a literal.
 
     `special` has the channels that are not ordinary, and `before` is what comes before a literal of the serializer.
     Returns None for any other writes, and where the names of the task have to be looked at.
@@ -91,26 +77,6 @@ cdef list rows_with(
         packer.start[1] = RECORDED  # the record's, which comes second
         rows.append(named_tuple(cls, (ns, checkpoint_id, task_id, *<tuple>fields, check)))
     return rows
-
-
-cdef bytes pack_of(list written):
-    """Return what `packs.pack_writes` does."""
-    cdef Packer packer = Packer(_refuse)
-    cdef dict keys = named_keys(written)
-    packer.byte(<unsigned char>len(keys))
-    for key in keys:
-        packer.write(PyBytes_AS_STRING(key), KEY_SIZE)
-    packer.length(0x90, 16, 0xDC, False, FIELDS * len(written))
-    for each in written:
-        if type(each) is not tuple or PyTuple_GET_SIZE(each) != FIELDS:
-            raise CannotPackError
-        index, channel, body = <tuple>each
-        if type(index) is not int or index < 0 or type(channel) is not str or type(body) is not bytes:
-            raise CannotPackError
-        packer.value(index, 1, False)
-        packer.value(channel, 1, False)
-        packer.value(body, 1, False)
-    return packer.finished()
 
 
 cdef bytes pack_of_scalars(writes, dict special, bytes before):
@@ -150,20 +116,3 @@ cdef inline bint is_short(value):
     if cls is &PyBytes_Type:
         return PyBytes_GET_SIZE(value) <= LITERAL_LIMIT
     return cls is &PyLong_Type or cls is &PyFloat_Type or cls is &PyBool_Type
-
-
-cdef dict named_keys(list written):
-    """Return the keys of segments with which the values of these writes begin, as many as a pack names."""
-    cdef dict keys = {}
-    cdef Py_ssize_t position, count
-    for each in written:
-        body = each[2]
-        if type(body) is not bytes or not body:
-            raise CannotPackError
-        count = (<unsigned char *>PyBytes_AS_STRING(body))[0]
-        if PyBytes_GET_SIZE(body) <= count * KEY_SIZE:
-            raise CannotPackError
-        for position in range(count):
-            if len(keys) < MOST_KEYS:
-                keys[PyBytes_FromStringAndSize(PyBytes_AS_STRING(body) + 1 + position * KEY_SIZE, KEY_SIZE)] = None
-    return keys

@@ -56,11 +56,13 @@ cdef int64_t first_record = FIRST_RECORD
 cdef int64_t pack_index = PACK
 
 
-def proven_writes(thread_id, list rows not None, type write_class not None):
+def proven_writes(type write_class not None, thread_id, rows):
     """Return the proven writes among all write rows of some checkpoints, sorted, or None where the reference has to look.
 
     `write_class` is that of a pair of a row and its value.
     """
+    if type(rows) is not list:
+        return None
     try:
         return proven(thread_id, rows, write_class)
     except (NeedsReferenceError, UnicodeError, OverflowError, CorruptDataError):

@@ -1,8 +1,7 @@
 # cython: language_level=3
-"""What a put does for each channel and each row, compiled: packing headers, and finding what did not change.
+"""What a put does for each channel, compiled: finding what did not change, and packing the header.
 
-The references are the functions of the same purpose in `threadmark.format.header`, `threadmark.saver.storing` and
-`threadmark.saver.proving`. What only they can judge is left to them: CannotPackError, or None, says so.
+The references are `threadmark.saver.storing.lay_out` and `threadmark.format.header.Header.to_bytes`. What only they can judge is left to them: CannotPackError, or None, says so.
 
 Dictionaries that users gave may change whenever other code runs. Where that is possible, nothing is held but references
 of our own.
@@ -13,7 +12,7 @@ from cpython.dict cimport PyDict_Next
 from cpython.object cimport Py_EQ, PyObject, PyObject_RichCompareBool
 from libc.string cimport memcpy
 
-from threadmark_speed.checks cimport PACKED, RECORDED, check_of_bytes
+from threadmark_speed.checks cimport PACKED, RECORDED
 from threadmark_speed.packing cimport Packer
 from threadmark_speed.tuples cimport named_tuple
 
@@ -38,9 +37,6 @@ cdef enum:
     DIGEST = 2  # the place in a `stored.Stored`
     BODY = 3
     STORED_FIELDS = 4
-    OUTLINE_FIELDS = 7  # of `store.Outline`
-    ROW_FIELDS = 8  # of `store.WriteRow`
-    WRITTEN_FIELDS = 4
     GUESSED = 64  # bytes of a name with its version or value
     PLAIN_TAG = 3  # bytes before a literal
 
@@ -62,11 +58,6 @@ cdef object stored_field(stored, int index):
     if type(found) is not bytes:
         raise CannotPackError
     return found
-
-
-def pack_header(dict versions not None, dict values not None, bytes plain not None, rest):
-    """Return what `header.Header.to_bytes` does. Raises CannotPackError where only that can tell."""
-    return _packed_header(versions, values, plain, rest)
 
 
 cdef bytes _packed_header(dict versions, dict values, bytes plain, rest):
@@ -125,7 +116,7 @@ def lay_out(
     rest,
     bint is_fast,
 ):
-    """Find what a checkpoint has of its parent, as `storing.inherit_in_python` does.
+    """Find what a checkpoint has of its parent, as `storing.lay_out` does.
 
     Where `is_fast`, short numbers and texts among the other values get their stored form, of the class `cls`. What is
     returned last is the header's encoding, None where there are other values still, or where only the reference can
@@ -155,11 +146,6 @@ cdef list _without_literals(type cls, dict values, list changed):
         else:
             values[channel] = stored
     return others
-
-
-def inherit(dict given not None, list reads not None, new, dict versions not None, parent, bint has_manifests):
-    """Return what `storing.inherit_in_python` does."""
-    return _inherited(given, reads, new, versions, parent, has_manifests)
 
 
 cdef tuple _inherited(dict given, list reads, new, dict versions, parent, bint has_manifests):
@@ -280,16 +266,6 @@ cdef bytes scalar_bytes(value):
     return packer.finished()
 
 
-def scalar(value):
-    """Return the encoding of a number, a text or bytes, as the serializer makes it; None for anything else."""
-    return scalar_bytes(value)
-
-
-def literal(type cls not None, value):
-    """Return the `stored.Stored` of a short number, text or bytes; None for anything else."""
-    return _literal(cls, value, Packer(_refuse))
-
-
 cdef _literal(type cls, value, Packer packer):
     """The packer is one that may be used again and again."""
     cdef bytes body, data
@@ -308,46 +284,6 @@ cdef _literal(type cls, value, Packer packer):
     return named_tuple(cls, (plain_tag, data, no_digest, body))
 
 
-def checkpoint_row(type cls not None, outline, header, run_id):
-    """Return what `checks.checkpoint_row` does. Raises CannotPackError where only that can tell."""
-    cdef Packer packer = Packer(_refuse)
-    cdef Py_ssize_t index
-    if not isinstance(outline, tuple) or PyTuple_GET_SIZE(outline) != OUTLINE_FIELDS:
-        raise CannotPackError
-    packer.byte(0x90 + OUTLINE_FIELDS + 1)
-    for index in range(OUTLINE_FIELDS):
-        packer.value(<object>PyTuple_GET_ITEM(outline, index), 1, False)
-    packer.value(header, 1, False)
-    check = check_of_bytes(<unsigned char *>packer.start, packer.used)
-    return named_tuple(cls, (outline, header, check, run_id))
-
-
 cdef int mark_of(object idx) except -1:
     """What comes first in the check of a row of writes: the counterpart of `threadmark.saver.proving._mark`."""
     return PACKED if isinstance(idx, int) and PACK <= idx < FIRST_RECORD else RECORDED
-
-
-def write_rows(type cls not None, thread_id, ns, checkpoint_id, task_id, written):
-    """Return what `checks.write_rows` does. Raises CannotPackError where only that can tell."""
-    cdef Packer packer = Packer(_refuse)
-    cdef Py_ssize_t begun
-    cdef list rows = []
-    packer.byte(0x90 + 1 + ROW_FIELDS)  # the mark, the thread, and all but the check
-    packer.byte(RECORDED)
-    for field in (thread_id, ns, checkpoint_id, task_id):
-        packer.value(field, 1, False)
-    begun = packer.used
-    for each in written:
-        if type(each) is not tuple or PyTuple_GET_SIZE(each) != WRITTEN_FIELDS:
-            raise CannotPackError
-        idx, task_path, channel, value = <tuple>each
-        packer.start[1] = <char>mark_of(idx)
-        packer.used = begun
-        packer.value(idx, 1, False)
-        packer.value(task_path, 1, False)
-        packer.value(channel, 1, False)
-        packer.value(value, 1, False)
-        check = check_of_bytes(<unsigned char *>packer.start, packer.used)
-        fields = (ns, checkpoint_id, task_id, idx, task_path, channel, value, check)
-        rows.append(named_tuple(cls, fields))
-    return rows

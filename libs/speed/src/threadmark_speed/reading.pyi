@@ -1,5 +1,5 @@
 from collections.abc import Callable, Mapping
-from typing import Any, final
+from typing import Any
 
 from threadmark.format.header import Header
 from threadmark.format.stored import Stored
@@ -9,14 +9,13 @@ from threadmark.saver.context import SaverContext
 from threadmark.saver.loading import LoadedCheckpoint
 from threadmark.store.contract import Outline
 
-@final
-class Decoder:
-    def __init__(
-        self,
-        made: type[CheckpointTuple],
-        read_fields: Callable[[SaverContext, Outline, Header], Checkpoint],
-        read_channel: Callable[[SaverContext, Outline, str, Stored, Mapping[bytes, bytes]], Any],
-        read_metadata: Callable[[Outline], Metadata],
-        read_write: Callable[[SaverContext, str, Write, Mapping[bytes, bytes]], PendingWrite],
-    ) -> None: ...
-    def __call__(self, context: SaverContext, loaded: LoadedCheckpoint, short: bool) -> CheckpointTuple: ...
+def decoded(
+    made: type[CheckpointTuple],
+    read_fields: Callable[[SaverContext, Outline, Header], Checkpoint],
+    read_channel: Callable[[SaverContext, Outline, str, Stored, Mapping[bytes, bytes]], Any],
+    read_metadata: Callable[[Outline], Metadata],
+    read_write: Callable[[SaverContext, str, Write, Mapping[bytes, bytes]], PendingWrite],
+    context: SaverContext,
+    loaded: LoadedCheckpoint,
+    short: bool,
+) -> CheckpointTuple: ...

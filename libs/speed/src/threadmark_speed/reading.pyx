@@ -77,7 +77,7 @@ cdef dict config_of(thread_id, ns, checkpoint_id):
 
 
 @final
-cdef class Decoder:
+cdef class _Decoder:
     """Makes what the user sees of a `threadmark.saver.loading.LoadedCheckpoint`, a tuple of the class `made`.
 
     The functions read what is not plain: the fields of a checkpoint that are no values, the value of a channel, the
@@ -162,3 +162,8 @@ cdef class Decoder:
                     pass
             found.append(self.read_write(context, thread_id, write, data))
         return found
+
+
+def decoded(type made not None, read_fields, read_channel, read_metadata, read_write, context, loaded, bint short):
+    """Return what the user sees of a loaded checkpoint; see `_Decoder`."""
+    return _Decoder(made, read_fields, read_channel, read_metadata, read_write)(context, loaded, short)

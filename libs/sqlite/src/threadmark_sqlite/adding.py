@@ -7,27 +7,23 @@ from typing import Any, NamedTuple
 
 from threadmark.format.packs import FIRST_RECORD, PACK
 from threadmark.names import to_column
-from threadmark.runtime.compiled import IN_USE
 from threadmark.runtime.program import Program
 from threadmark.store.contract import ANYONE, Added, Change, CheckpointRow, Key, Refusal, WriteRow
 from threadmark_sqlite.columns import (
     as_number,
     as_number_or_null,
+    checkpoint_columns,
     from_blob_column,
     from_text_column,
     from_text_or_null,
     id_column,
     text_or_null,
+    write_columns,
 )
 from threadmark_sqlite.placeholders import with_rows
 from threadmark_sqlite.replica_store import outdated
 from threadmark_sqlite.sql import adding, expressions, removing
 from threadmark_sqlite.steps import execute, executemany
-
-if IN_USE:
-    from threadmark_speed.adding import checkpoint_columns, write_columns
-else:
-    from threadmark_sqlite.columns import checkpoint_columns, write_columns
 
 _ROWS = 32
 """The most rows of one statement, which takes two thirds of what one for each takes; sqlite3 remembers 128 of them."""

@@ -7,18 +7,14 @@ What is written with every step is a bytearray: for bytes, sqlite3 looks for an 
 as long as the copy.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any
 
 from threadmark.ids import UUID_BYTES, packed_uuid, uuid_text
 from threadmark.names import ESCAPES, from_column, to_column
-from threadmark.runtime.compiled import IN_USE
 from threadmark.store.contract import NO_NUMBER, CheckpointRow, Found, Outline, WriteRow
 from threadmark.store.threads import LeaseRow, ThreadCounts, ThreadOutline, ThreadRow
-
-if TYPE_CHECKING or IN_USE:
-    from threadmark_speed import columns as compiled
 
 _LOW, _HIGH = ESCAPES
 """A text with neither is its own column; asked here, since to call a function takes longer than to look."""
@@ -81,8 +77,8 @@ def as_number_or_null(column: Any) -> int | None:
     return None if column is None else as_number(column)
 
 
-def any_outline(thread_id: str, columns: Any) -> Outline:
-    """Do what `outline` does in Python, whatever the columns hold."""
+def outline(thread_id: str, columns: Any) -> Outline:
+    """Return a checkpoint's outline from the columns of `sql.expressions.OUTLINE`, whatever they hold."""
     ns, checkpoint_id, ranked, parent, created_at, metadata = columns
     rank = from_text_column(ranked)
     return _row(
@@ -99,13 +95,13 @@ def any_outline(thread_id: str, columns: Any) -> Outline:
     )
 
 
-def any_checkpoint_row(thread_id: str, columns: Any) -> CheckpointRow:
-    """Do what `checkpoint_row` does in Python, whatever the columns hold."""
+def checkpoint_row(thread_id: str, columns: Any) -> CheckpointRow:
+    """Return a checkpoint from the columns of `sql.expressions.ROW`, whatever they hold."""
     *of_outline, header, check = columns
     return _row(
         CheckpointRow,
         (
-            any_outline(thread_id, of_outline),
+            outline(thread_id, of_outline),
             header if type(header) is bytes else b"",
             check if type(check) is bytes else b"",
             None,
@@ -113,19 +109,32 @@ def any_checkpoint_row(thread_id: str, columns: Any) -> CheckpointRow:
     )
 
 
-outline: Callable[[str, Any], Outline] = partial(compiled.outline, reference=any_outline) if IN_USE else any_outline
-"""Returns a checkpoint's outline from the columns of `sql.expressions.OUTLINE`."""
+def any_write_of(ns: str, checkpoint_id: str, columns: Any) -> WriteRow:
+    """Do the same in Python for one of them, whatever its columns hold."""
+    task_id, idx, task_path, channel, value, check = columns
+    return _row(
+        WriteRow,
+        (
+            ns,
+            checkpoint_id,
+            from_id_column(task_id),
+            as_number(idx),
+            name(task_path),
+            name(channel),
+            value if type(value) is bytes else b"",
+            check if type(check) is bytes else b"",
+        ),
+    )
 
-checkpoint_row: Callable[[str, Any], CheckpointRow] = (
-    partial(compiled.checkpoint_row, reference=any_outline) if IN_USE else any_checkpoint_row
-)
-"""Returns a checkpoint from the columns of `sql.expressions.ROW`."""
 
-
-def found_of(thread_id: str, ns: str, rows: list[tuple[Any, ...]], *, with_head: bool = True) -> Found:
+def found_of(
+    thread_id: str,
+    ns: str,
+    rows: list[tuple[Any, ...]],
+    *,
+    with_head: bool = True,
+) -> Found:
     """A checkpoint and its writes from the columns of `sql.finding.FIND` and its like. The checkpoint's come first."""
-    if IN_USE:
-        return compiled.found_of(thread_id, ns, rows, with_head, any_outline, any_write_of, from_text_column, as_number)
     head, _, epoch, owner, expires_at, *of_checkpoint = rows[0]
     newest = from_text_or_null(head) if with_head else None
     if of_checkpoint[0] is None:  # there is a head, and nothing else
@@ -160,32 +169,12 @@ def rewriting_columns(thread: int, row: CheckpointRow) -> tuple[Any, ...]:
 
 def writes_of(ns: str, checkpoint_id: str, rows: list[tuple[Any, ...]]) -> list[WriteRow]:
     """Pending writes of a checkpoint from the columns of `sql.finding.WRITES_OF_CHECKPOINT`, or from more."""
-    if IN_USE:
-        return compiled.writes_of(ns, checkpoint_id, rows, any_write_of)
     return [any_write_of(ns, checkpoint_id, columns[1:7]) for columns in rows]
-
-
-def any_write_of(ns: str, checkpoint_id: str, columns: Any) -> WriteRow:
-    """Do the same in Python for one of them, whatever its columns hold."""
-    task_id, idx, task_path, channel, value, check = columns
-    return _row(
-        WriteRow,
-        (
-            ns,
-            checkpoint_id,
-            from_id_column(task_id),
-            as_number(idx),
-            name(task_path),
-            name(channel),
-            value if type(value) is bytes else b"",
-            check if type(check) is bytes else b"",
-        ),
-    )
 
 
 def write_rows(rows: list[tuple[Any, ...]]) -> list[WriteRow]:
     """Pending writes from the columns of `sql.listing._WRITE`."""
-    return compiled.write_rows(rows, any_write) if IN_USE else [any_write(columns) for columns in rows]
+    return [any_write(columns) for columns in rows]
 
 
 def any_write(columns: Any) -> WriteRow:

@@ -37,15 +37,20 @@ class Many(_Statement, Step):
     __slots__ = ()
 
 
+Work = Callable[[Callable[..., Any], Callable[[], Rows], Any], T | None]
+"""What does several statements at once, given two methods of a cursor, `execute` and `fetchall`, and an argument."""
+
+
 class _Call(NamedTuple):
-    function: Callable[[Callable[..., Any], Callable[[], Rows], Any], Any]
+    work: Work[Any]
     argument: Any
 
 
 class Direct(_Call, Step):
-    """A compiled function that does what a program would, given two methods of a cursor: `execute` and `fetchall`.
+    """Statements of which each depends on how many rows the one before has changed, and on no other answer.
 
-    It is answered with what it returns; None says that nothing was done. A driver that has no cursor answers so.
+    It is answered with what the work returns; None says that nothing was done. A driver that has no cursor of sqlite3
+    answers so, and the program goes on with other steps.
     """
 
     __slots__ = ()
@@ -71,3 +76,9 @@ def executemany(sql: str, params: Sequence[Sequence[Any]]) -> Program[None]:
     """Execute one statement for each item of `params`."""
     if params:
         yield _step(Many, (sql, params))
+
+
+def execute_directly(work: Work[T], argument: Any) -> Program[T | None]:
+    """Do some work with a cursor. Returns its result, None where nothing was done."""
+    done: T | None = yield _step(Direct, (work, argument))
+    return done

@@ -2,11 +2,10 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from threadmark.ids import deleted_up_to
 from threadmark.names import MESSAGES_NS, to_column
-from threadmark.runtime.compiled import IN_USE
 from threadmark.runtime.program import Program
 from threadmark.store.contract import (
     TOMBSTONE_MICROSECONDS,
@@ -32,6 +31,7 @@ from threadmark_sqlite.adding import (
     thread_of,
     twice,
 )
+from threadmark_sqlite.at_once import Adder
 from threadmark_sqlite.columns import (
     as_number,
     checkpoint_row,
@@ -46,15 +46,11 @@ from threadmark_sqlite.columns import (
     write_rows,
     writes_of,
 )
-from threadmark_sqlite.placeholders import chunks, with_pairs, with_placeholders, with_rows
+from threadmark_sqlite.placeholders import chunks, with_pairs, with_placeholders
 from threadmark_sqlite.replica_store import SqliteReplicaStore, noted
 from threadmark_sqlite.sql import adding, finding, listing, removing, reports
-from threadmark_sqlite.steps import Direct, execute, execute_alone, executemany
+from threadmark_sqlite.steps import execute, execute_alone, execute_directly, executemany
 from threadmark_sqlite.thread_store import SqliteThreadStore
-
-if TYPE_CHECKING or IN_USE:
-    from threadmark_speed.adding import Adder
-    from threadmark_speed.programs import AtOnce
 
 
 class SqliteStore(SqliteThreadStore, SqliteReplicaStore, ReplicaStore):
@@ -63,7 +59,7 @@ class SqliteStore(SqliteThreadStore, SqliteReplicaStore, ReplicaStore):
     longest_pack = 800  # what a row has beyond 1,002 bytes, with its key, takes a page of 4 KB for itself
 
     def __init__(self) -> None:
-        self._add_at_once = Adder(adding, with_rows) if IN_USE else None
+        self._add_at_once = Adder()
         """Does what `add` does where nothing is unusual."""
 
     def find(
@@ -173,9 +169,8 @@ class SqliteStore(SqliteThreadStore, SqliteReplicaStore, ReplicaStore):
         return self.epoch(thread_id)  # a writing transaction has the database to itself
 
     def add(self, change: Change) -> Program[Added]:
-        at_once = self._add_at_once
-        # Named tuples are made without their classes, which would call a function in Python for each.
-        return _add(change) if at_once is None else AtOnce(tuple.__new__(Direct, (at_once, change)), _add)
+        made = yield from execute_directly(self._add_at_once, change)
+        return made if made is not None else (yield from _add(change))
 
     def replace(self, change: Change) -> Program[Added]:
         thread = yield from admitted(change)

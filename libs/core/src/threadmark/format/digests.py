@@ -6,14 +6,11 @@ pieces, so that only those pieces are hashed that differ from a value already pr
 
 from collections.abc import Callable
 from hashlib import blake2b, sha256
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgpack
 
-from threadmark.runtime.compiled import IN_USE
-
-if TYPE_CHECKING or IN_USE:
-    from threadmark_speed import checks
+from threadmark.runtime.compiled import counterpart
 
 try:
     import ormsgpack
@@ -86,15 +83,9 @@ _NEW_CHECK = blake2b(digest_size=CHECK_SIZE)
 """Nothing is hashed with it: a copy is made faster than a hasher with these parameters."""
 
 
+@counterpart("checks.check_of")
 def check_of(listed: list[str | bytes | int | None]) -> bytes:
     """Compute the check of a row whose fields are listed already, as `row_check` does."""
-    if IN_USE and (found := checks.check_of(listed)) is not None:
-        return found
-    return check_in_python(listed)
-
-
-def check_in_python(listed: list[str | bytes | int | None]) -> bytes:
-    """Do the same in Python, for fields of any kind."""
     try:
         packed = _pack(listed)
     except _CannotPackError:

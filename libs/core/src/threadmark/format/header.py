@@ -5,7 +5,7 @@ a few places only, and the rope stores just those.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 import msgpack
 
@@ -13,9 +13,9 @@ from threadmark.errors import ConfigError, CorruptDataError
 from threadmark.format.digests import pack_plain
 from threadmark.format.stored import Encoded, Stored
 from threadmark.ids import Version
-from threadmark.serde import Serializer, compiled
+from threadmark.serde import Serializer
 from threadmark.serde.buffers import holds_buffer_or_envelope
-from threadmark.serde.wire import NeedsSlowWayError, check_complete, unpack_fast
+from threadmark.serde.wire import NeedsSlowWayError, check_complete, unpack_plain
 
 HEADER_TAG = "h1"
 
@@ -37,11 +37,6 @@ class Header(NamedTuple):
 
     def to_bytes(self) -> bytes:
         """Return the header's encoding (docs/format.md)."""
-        if compiled.in_use:
-            try:
-                return compiled.putting.pack_header(self.versions, self.values, self.plain, self.rest)
-            except compiled.packing.CannotPackError:
-                pass
         try:
             return pack_plain(
                 [
@@ -82,8 +77,6 @@ def split_fields(
     checkpoint: Mapping[str, Any], encode: Callable[[Any], tuple[str, bytes]]
 ) -> tuple[bytes, Encoded | None]:
     """Encode a checkpoint's other fields with msgpack, or `encode` (the serializer). Returns `plain` and `rest`."""
-    if compiled.in_use and (usual := compiled.given.pack_fields(checkpoint)) is not None:
-        return usual, None
     plain: dict[str, Any] = {}
     rest: dict[str, Any] = {}
     for key, value in checkpoint.items():
@@ -129,11 +122,6 @@ def with_fields(header: Header, changes: Mapping[str, Any]) -> Header:
 
 def _packed(value: Any) -> bytes | None:
     """Encode with msgpack alone. Returns None for tuples, subclasses and other types that msgpack does not preserve."""
-    if compiled.in_use:
-        try:
-            return compiled.packing.pack(value, _refuse_object)[0]
-        except compiled.packing.CannotPackError:
-            pass  # msgpack can, or it holds what only the serializer restores
     try:
         packed = _packb(value)
     except (TypeError, ValueError, OverflowError, RecursionError):
@@ -143,19 +131,9 @@ def _packed(value: Any) -> bytes | None:
     return packed
 
 
-def _refuse_object() -> NoReturn:
-    """What the compiled packer asks where it meets anything but builtin types."""
-    raise compiled.packing.CannotPackError
-
-
 def _unpacked(packed: bytes) -> Any:
-    if compiled.in_use:
-        try:
-            return compiled.plain.unpack(packed)
-        except compiled.plain.NeedsReferenceError:
-            pass
     try:
-        return unpack_fast(packed)
+        return unpack_plain(packed)
     except NeedsSlowWayError:
         return _unpackb(packed, strict_map_key=False)
 

@@ -1,22 +1,89 @@
-"""Whether the compiled parts are used: where the package threadmark_speed is installed, unless that is switched off.
+"""The seam between core and its compiled part, the package `threadmark_speed`: the one place that chooses.
 
-Core has everything in Python, which is the reference. A module of core that has a compiled counterpart takes that where
-`IN_USE` says so. A package that cannot be used (it was built for another Python or system, is damaged, or is of another
-release) is left out with one warning: everything works without it, only slower.
+Everything is written in Python, which is the reference. A function whose compiled counterpart is worth having says so:
+
+    @counterpart("checks.check_of")
+    def check_of(listed): ...
+
+Where the package is installed, its function of that name stands in the module instead, and calls the reference for
+whatever it leaves to it. A package that cannot be used (it was built for another Python or system, is damaged, or is of
+another release) is left out with one warning: everything works without it, only slower.
 """
 
 import os
 import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial, update_wrapper
+from importlib import import_module
 from importlib.util import find_spec
+from typing import Any, NamedTuple, TypeVar
 
 from threadmark.errors import ConfigError
+
+T = TypeVar("T", bound=Callable[..., Any])
 
 SWITCH = "THREADMARK_PURE_PYTHON"
 """The variable of the environment that leaves the compiled parts out, set to 1."""
 
+
+class Counterpart(NamedTuple):
+    """A compiled function or class, as it is called, and the reference that it stands for."""
+
+    compiled: Any
+    reference: Any
+    is_whole: bool
+
+
+COUNTERPARTS: dict[str, Counterpart] = {}
+"""All that are in use, by the reference's name. It is empty where nothing is compiled."""
+
 _PACKAGE = "threadmark_speed"
-_CONTRACT = 5
+_CONTRACT = 6
 """What core expects of the compiled modules. Another version of the package may offer something else."""
+
+
+def counterpart(name: str, *given: object, is_whole: bool = False) -> Callable[[T], T]:
+    """Decorate a reference whose compiled counterpart is called instead, where compiled parts are in use.
+
+    Args:
+        name: The module of `threadmark_speed` and the function or class in it.
+        *given: What the compiled function is given before the arguments of a call: classes and functions of core.
+        is_whole: The counterpart does all that the reference does. Any other answers None, or raises CannotPackError or
+            NeedsReferenceError, where only the reference can tell; it is asked then.
+    """
+
+    def decorate(reference: T) -> T:
+        module, _, member = name.partition(".")
+        if not IN_USE or module not in import_module(_PACKAGE).MODULES:
+            return reference
+        compiled = getattr(import_module(f"{_PACKAGE}.{module}"), member)
+        bound = partial(compiled, *given) if given else compiled
+        standing: Any = bound
+        if not isinstance(reference, type):
+            standing = update_wrapper(
+                import_module(f"{_PACKAGE}.seam").Counterpart(bound, reference, is_whole), reference
+            )
+        COUNTERPARTS[f"{reference.__module__}.{reference.__qualname__}"] = Counterpart(bound, reference, is_whole)
+        return standing  # type: ignore[no-any-return]  # it does what the reference does
+
+    return decorate
+
+
+@contextmanager
+def only_references() -> Iterator[None]:
+    """Call references only, in all threads, for the time of a block: for tests and benchmarks."""
+    switch = import_module(f"{_PACKAGE}.seam").switch if IN_USE else bool
+    before = switch(False)
+    try:
+        yield
+    finally:
+        switch(before)
+
+
+def report() -> str:
+    """Return whether compiled parts are in use, in words: also why not."""
+    return STATE
 
 
 def _are_wanted() -> bool:
@@ -63,5 +130,5 @@ def _choice() -> tuple[bool, str, bool]:
 
 
 IN_USE, STATE, IS_BROKEN = _choice()
-"""Whether the compiled parts are used in this process; the same in words, for `threadmark doctor`; and whether they are
-installed and cannot be used."""
+"""Whether the compiled parts are used in this process; the same in words; and whether they are installed and cannot be
+used."""

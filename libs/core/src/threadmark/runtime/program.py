@@ -14,9 +14,7 @@ and a function of the backend's own for a step. So a `yield from` that was forgo
 
 from collections.abc import Awaitable, Callable, Generator
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, Protocol, TypeVar
-
-from threadmark.runtime.compiled import IN_USE
+from typing import Any, Generic, NamedTuple, ParamSpec, Protocol, TypeVar
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -98,7 +96,7 @@ class Driver(Protocol):
         """Like `close`, for asyncio."""
 
 
-def play_in_python(generator: Generator[Asked, Any, T], answer: Callable[[Asked], Any]) -> T:
+def play(generator: Generator[Asked, Any, T], answer: Callable[[Asked], Any]) -> T:
     """Answer everything that a generator yields until it returns. Errors of `answer` are thrown into it."""
     try:
         asked = next(generator)
@@ -115,17 +113,9 @@ def play_in_python(generator: Generator[Asked, Any, T], answer: Callable[[Asked]
         generator.close()
 
 
-def run_in_python(driver: Driver, operation: Operation[T]) -> T:
+def run(driver: Driver, operation: Operation[T]) -> T:
     """Drive an operation on the caller's thread."""
-    return play_in_python(operation, driver.run)
-
-
-if TYPE_CHECKING or not IN_USE:
-    play, run = play_in_python, run_in_python
-else:
-    from threadmark_speed import programs
-
-    play, run = programs.play, programs.run
+    return play(operation, driver.run)
 
 
 async def arun(driver: Driver, operation: Operation[T]) -> T:

@@ -6,12 +6,11 @@ is a ConfigError that names the argument. The checks of a put stand in its way, 
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from itertools import chain
 from math import isfinite, isnan
 from os import getpid
 from socket import gethostname
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast, get_args
+from typing import Any, NamedTuple, TypeVar, cast, get_args
 from uuid import UUID
 
 from threadmark.config import ParsedConfig, as_thread_id, parse_config
@@ -30,13 +29,10 @@ from threadmark.model import (
     Unset,
 )
 from threadmark.names import ID_BYTES, MESSAGES_NS, MOST_BYTES, NAMESPACE_BYTES, THREAD_ID_BYTES, as_text, check_length
-from threadmark.runtime.compiled import IN_USE
+from threadmark.runtime.compiled import counterpart
 from threadmark.saver.paging import new_cursor, parts_of_cursor
 from threadmark.store.contract import NO_NUMBER, now
 from threadmark.store.threads import SortKey, ThreadOutline, ThreadPlace, ThreadScope
-
-if TYPE_CHECKING or IN_USE:
-    from threadmark_speed import given
 
 T = TypeVar("T")
 
@@ -87,24 +83,7 @@ class GivenCheckpoint(NamedTuple):
     """The other fields as `header.split_fields` packs them, where there are none but the usual ones."""
 
 
-def nothing_usual(*_: object) -> None:
-    """What stands for the compiled part where it is not used: everything is left to the functions in Python."""
-
-
-usual_config: Callable[[Config], ParsedConfig | None] = (
-    partial(given.usual_config, ParsedConfig) if IN_USE else nothing_usual
-)
-"""Does what `given_config` does for what engines give. Returns None where only that can tell."""
-
-usual_checkpoint: Callable[[Checkpoint, ChannelVersions], GivenCheckpoint | None] = (
-    partial(given.usual_checkpoint, GivenCheckpoint) if IN_USE else nothing_usual
-)
-"""The same for `given_checkpoint`."""
-
-are_usual_writes: Callable[[object, str], bool | None] = given.are_usual_writes if IN_USE else nothing_usual
-"""Whether writes are certain to pass `given_writes`, and none is to one special channel."""
-
-
+@counterpart("given.usual_checkpoint", GivenCheckpoint)
 def given_checkpoint(checkpoint: Checkpoint, new_versions: ChannelVersions) -> GivenCheckpoint:
     """Check the checkpoint and new versions given to `put`. Returns them with channel names of type `str`."""
     if new_versions is None:
@@ -128,7 +107,7 @@ def given_checkpoint(checkpoint: Checkpoint, new_versions: ChannelVersions) -> G
     return GivenCheckpoint(checkpoint_id, checkpoint, values, versions, new_versions.keys())
 
 
-def are_plain_in_python(values: Any, versions: Any, new: Any) -> bool:
+def _are_plain(values: Any, versions: Any, new: Any) -> bool:
     """Whether these are dictionaries whose keys are of type str, the versions being of type str or int."""
     return (
         type(values) is type(versions) is type(new) is dict
@@ -137,10 +116,8 @@ def are_plain_in_python(values: Any, versions: Any, new: Any) -> bool:
     )
 
 
-_are_plain = given.are_plain if IN_USE else are_plain_in_python
-
-
-def given_writes(writes: Iterable[tuple[str, Any]]) -> GivenWrites:
+@counterpart("given.plain_writes")
+def given_writes(writes: Iterable[tuple[str, Any]]) -> Sequence[tuple[str, Any]]:
     """Check the writes given to `put_writes`, any iterable. Returns them with channel names of type `str`."""
     if type(writes) is GivenWrites:
         return writes
@@ -153,6 +130,7 @@ def given_writes(writes: Iterable[tuple[str, Any]]) -> GivenWrites:
     )
 
 
+@counterpart("given.usual_config", ParsedConfig)
 def given_config(config: Config) -> ParsedConfig:
     """Parse a run's configuration. Its names may be stored, as `check_config` says."""
     where = parse_config(config)

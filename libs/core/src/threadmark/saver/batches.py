@@ -8,7 +8,7 @@ and what is there must be listed.
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from zlib import crc32
 
 import msgpack
@@ -17,12 +17,9 @@ from threadmark.errors import CorruptDataError, located
 from threadmark.format.digests import pack_plain
 from threadmark.format.packs import FIRST_RECORD, PACK, Written, divided, is_pack_index, pack_writes, unpack_writes
 from threadmark.format.stored import Stored
-from threadmark.runtime.compiled import IN_USE
+from threadmark.runtime.compiled import counterpart
 from threadmark.saver.proving import prove_write, task_location, write_location, write_rows
 from threadmark.store.contract import WriteRow
-
-if TYPE_CHECKING or IN_USE:
-    from threadmark_speed import packing, packs, proving
 
 _WriteKey = tuple[str, str, str, int]
 _INDEX = attrgetter("idx")
@@ -41,15 +38,6 @@ def rows_of_batch(
 
     Where that would have more bytes than `longest`, it is several.
     """
-    if IN_USE:
-        try:
-            rows_of_pack = packs.rows_of_pack(
-                WriteRow, RECORD_OF_PACK, thread_id, ns, checkpoint_id, task_id, task_path, written
-            )
-            if longest is None or len(rows_of_pack[0].value) <= longest or len(written) == 1:
-                return rows_of_pack
-        except packing.CannotPackError:  # a special write is among them, for one
-            pass
     rows = [(index, task_path, channel, value) for index, channel, value in written if index < 0]
     ordinary = [each for each in written if each[0] >= 0] if rows else written
     if ordinary:
@@ -188,18 +176,9 @@ class Write(NamedTuple):
     value: Stored
 
 
+@counterpart("proving.proven_writes", Write)
 def proven_writes(thread_id: str, rows: Sequence[WriteRow]) -> list[Write]:
     """Verify all write rows of some checkpoints. Returns the writes in the order in which a step applies them."""
-    if IN_USE and type(rows) is list:
-        # It proves what is as it should be, and returns None for anything else.
-        proven = proving.proven_writes(thread_id, rows, Write)
-        if proven is not None:
-            return proven
-    return proven_by_reference(thread_id, rows)
-
-
-def proven_by_reference(thread_id: str, rows: Sequence[WriteRow]) -> list[Write]:
-    """Do the same in Python."""
     # Proven before they are sorted: what is damaged may not even compare.
     return [opened_write(thread_id, row) for row in sorted(proven_batches(thread_id, rows), key=_ORDER)]
 

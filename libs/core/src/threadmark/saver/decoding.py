@@ -18,12 +18,13 @@ from threadmark.format.header import Header, joined_fields
 from threadmark.format.stored import Stored
 from threadmark.metadata import from_json
 from threadmark.model import Checkpoint, CheckpointTuple, Metadata, PendingWrite
+from threadmark.runtime.compiled import counterpart
 from threadmark.saver.batches import Write
 from threadmark.saver.context import SaverContext
 from threadmark.saver.loading import LoadedCheckpoint
 from threadmark.saver.paths import Path
 from threadmark.saver.proving import channel_location, checkpoint_location, header_location, write_location
-from threadmark.serde import Serde, Serializer, compiled
+from threadmark.serde import Serde, Serializer
 from threadmark.serde.decoder import decode_together
 from threadmark.serde.parts import DecodedItems, Items
 from threadmark.serde.serializer import PLAIN, finds_parts
@@ -73,13 +74,10 @@ _LARGE = 16 * 1024
 
 def decoded(context: SaverContext, loaded: LoadedCheckpoint) -> CheckpointTuple:
     """The checkpoint as its user sees it."""
-    if compiled.in_use and type(context.serde) is Serde:
-        return _decoder(context, loaded, context.pause_gc)
-    return decoded_by_reference(context, loaded)
+    return _whole(context, loaded, context.pause_gc) if type(context.serde) is Serde else _in_parts(context, loaded)
 
 
-def decoded_by_reference(context: SaverContext, loaded: LoadedCheckpoint) -> CheckpointTuple:
-    """The same in Python, whatever the serializer is."""
+def _in_parts(context: SaverContext, loaded: LoadedCheckpoint) -> CheckpointTuple:
     outline, header = loaded.outline, loaded.header
     thread_id, ns, checkpoint_id, _, parent, _, _ = outline
     checkpoint = _fields(context, outline, header)
@@ -209,5 +207,11 @@ def _decoded(context: SaverContext, loads: Callable[[_Typed], Any], value: Store
         raise SerializationError(f"the serializer cannot read it: {error}") from error
 
 
-if compiled.in_use:
-    _decoder = compiled.reading.Decoder(CheckpointTuple, _fields, decode_channel, decode_metadata, decode_write)
+@counterpart("reading.decoded", CheckpointTuple, _fields, decode_channel, decode_metadata, decode_write)
+def _whole(
+    context: SaverContext,
+    loaded: LoadedCheckpoint,
+    pauses: bool,  # noqa: ARG001, FBT001 - for the counterpart, to which large values are not plain then
+) -> CheckpointTuple:
+    """Return what `decoded` does, of values that this package's serializer has encoded."""
+    return _in_parts(context, loaded)

@@ -1,22 +1,17 @@
 """The checks that tie a row's body to its key, so that a damaged or misplaced row is never taken for a good one."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from threadmark.errors import CorruptDataError
 from threadmark.format.digests import HOW_TO_SEAL, NOT_SEALED, check_of
 from threadmark.format.packs import PACK, is_pack_index
 from threadmark.metadata import from_json
 from threadmark.model import Metadata
-from threadmark.runtime.compiled import IN_USE
+from threadmark.runtime.compiled import counterpart
 from threadmark.store.contract import CheckpointRow, Outline, WriteRow
 from threadmark.store.sealed import OF_ANOTHER_LIFE
 from threadmark.store.sealed_threads import NOT_OPENED
 from threadmark.store.threads import ThreadOutline, ThreadRow, expect_sound_thread
-
-if TYPE_CHECKING or IN_USE:
-    from threadmark_speed import checks as compiled_checks
-    from threadmark_speed import packing, putting
 
 RECORDED = 2
 """Comes first in the check of a row of a write, and of the record of a batch."""
@@ -27,11 +22,6 @@ PACKED = 3
 
 def checkpoint_row(outline: Outline, header: bytes, run_id: str | None) -> CheckpointRow:
     """The row of a checkpoint, with its check."""
-    if IN_USE:
-        try:
-            return putting.checkpoint_row(CheckpointRow, outline, header, run_id)
-        except packing.CannotPackError:
-            pass
     return CheckpointRow(outline, header, check_of([*outline, header]), run_id)
 
 
@@ -50,11 +40,6 @@ def write_rows(
 
     Their batch has a record (`saver/batches.py`).
     """
-    if IN_USE:
-        try:
-            return putting.write_rows(WriteRow, thread_id, ns, checkpoint_id, task_id, written)
-        except packing.CannotPackError:
-            pass
     rows = []
     for idx, task_path, channel, value in written:
         fields = ns, checkpoint_id, task_id, idx, task_path, channel, value
@@ -71,9 +56,6 @@ def rebound_write(source: str, target: str, row: WriteRow) -> WriteRow:
 
 def prove_checkpoint(row: CheckpointRow) -> None:
     """Raise CorruptDataError where the row is not what was written under its key."""
-    outline, header, check, _ = row
-    if IN_USE and compiled_checks.is_sound(outline, header, check):
-        return
     if not is_sound(row):
         raise CorruptDataError(f"the checkpoint's row {_problem(row.check)}", checkpoint_location(row.outline))
 
@@ -81,8 +63,11 @@ def prove_checkpoint(row: CheckpointRow) -> None:
 def is_sound(row: CheckpointRow) -> bool:
     """Whether a checkpoint's row is what was written under its key."""
     outline, header, check, _ = row
-    if IN_USE and compiled_checks.is_sound(outline, header, check):
-        return True
+    return _agrees(outline, header, check)
+
+
+@counterpart("checks.agrees")
+def _agrees(outline: Outline, header: bytes, check: bytes) -> bool:
     return check == check_of([*outline, header])
 
 

@@ -7,27 +7,24 @@ repeats.
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from threadmark.config import ParsedConfig
 from threadmark.errors import LocatedError, SerializationError, ThreadmarkError
 from threadmark.format.digests import proof
 from threadmark.format.header import HEADER_TAG, Header, split_fields
 from threadmark.format.rope import Deduplicated, Source, deduplicate, keys_in, patch
-from threadmark.format.stored import LITERAL_LIMIT, LONGEST_TAG, Stored, before_literal, shrink
+from threadmark.format.stored import LITERAL_LIMIT, LONGEST_TAG, Encoded, Stored, before_literal, shrink
 from threadmark.ids import Version
 from threadmark.model import SPECIAL_WRITES
-from threadmark.runtime.compiled import IN_USE
+from threadmark.runtime.compiled import counterpart
 from threadmark.saver.arguments import GivenCheckpoint, given_writes
 from threadmark.saver.batches import RECORD_OF_PACK
 from threadmark.saver.caches import Known
 from threadmark.saver.context import SaverContext
-from threadmark.serde import Serde, Serializer, compiled
+from threadmark.serde import Serde, Serializer
 from threadmark.serde.serializer import OWN_TAGS, PLAIN
 from threadmark.store.contract import WriteRow
-
-if TYPE_CHECKING or IN_USE:
-    from threadmark_speed import packs, putting
 
 _SOURCES = 24
 
@@ -210,14 +207,9 @@ class Draft:
         `near` gives what a channel's value is compared with, by its name and the parent's value.
         """
         held, has_manifests = (parent.header, parent.has_manifests) if parent else (_NO_PARENT, False)
-        packed = None
         drafted = self._values, self.reads, self._new, self._versions, held, has_manifests
-        if IN_USE:
-            # A number or a short text is encoded by the compiled part at once, as this serializer would.
-            is_fast = compiled.in_use and type(self._serde) is Serde
-            values, changed, has_manifests, packed = putting.lay_out(Stored, *drafted, self._plain, self._rest, is_fast)
-        else:
-            values, changed, has_manifests = inherit_in_python(*drafted)
+        is_own = type(self._serde) is Serde
+        values, changed, has_manifests, packed = lay_out(*drafted, self._plain, self._rest, is_own)
         if has_manifests:
             deduplicator.inherit()
         for channel in changed:
@@ -238,25 +230,30 @@ class Draft:
 _NO_PARENT = Header({}, {}, b"", None)
 
 
-def inherit_in_python(
+@counterpart("putting.lay_out", Stored)
+def lay_out(
     given: dict[str, Any],
     reads: list[str],
     new: Collection[str],
     versions: dict[str, Version],
     parent: Header,
     has_manifests: bool,  # noqa: FBT001 - compiled functions are called by position
-) -> tuple[dict[str, Any], list[str], bool]:
+    plain: bytes,  # noqa: ARG001 - as the next two: for the counterpart
+    rest: Encoded | None,  # noqa: ARG001
+    is_own: bool,  # noqa: ARG001, FBT001
+) -> tuple[dict[str, Any], list[str], bool, bytes | None]:
     """Find what a checkpoint has of its parent.
 
     Returns its values, where each that has not changed is in its stored form, the channels whose values have changed,
-    and whether any value that has not is more than a literal. `reads` are the new channels that have a value;
-    `has_manifests` is whether any of the parent's values may be more than a literal.
+    whether any value that has not is more than a literal, and the header's encoding where that is made at once. `reads`
+    are the new channels that have a value; `has_manifests` is whether any of the parent's values may be more than a
+    literal; `is_own` says that the serializer is this package's, so that the counterpart may encode short values.
     """
     inherited = _inherited(new, versions, parent)
     values = {**given, **inherited}
     if len(reads) < len(values) - len(inherited):  # others cannot be inherited either
         reads = [channel for channel in given if channel not in inherited]
-    return values, reads, has_manifests and any(map(_DIGEST, inherited.values()))
+    return values, reads, has_manifests and any(map(_DIGEST, inherited.values())), None
 
 
 def _inherited(new: Collection[str], versions: dict[str, Version], parent: Header) -> dict[str, Stored]:
@@ -320,6 +317,7 @@ def encode(serde: Serializer, what: str, value: Any) -> tuple[str, bytes]:
     return tag, data
 
 
+@counterpart("given.encoded_writes", SPECIAL_WRITES, PLAIN, encode, Serde)
 def encode_writes(
     serde: Serializer, writes: Iterable[tuple[str, Any]]
 ) -> tuple[dict[int, tuple[str, tuple[str, bytes]]], int]:
@@ -328,11 +326,6 @@ def encode_writes(
     Returns (channel, (tag, data)) by the index of each write, and the size of all data. A task has one write of a
     special channel, so the last of a batch stands for all.
     """
-    if compiled.in_use and type(serde) is Serde:
-        # It has `encode` do what is neither a number nor a text.
-        usual = compiled.given.encoded_writes(writes, SPECIAL_WRITES, PLAIN, encode, serde)
-        if usual is not None:
-            return usual
     encoded = {}
     for position, (channel, value) in enumerate(given_writes(writes)):
         index = SPECIAL_WRITES.get(channel, position)
@@ -348,12 +341,24 @@ def rows_of_scalars(
 ) -> list[WriteRow] | None:
     """The rows of what a task wrote, where that is numbers and short texts: they need nothing that the thread holds.
 
-    Returns None without the compiled part, and for anything else, which `encode_writes` has to see. So it does where a
-    pack of them would have more bytes than `longest`, or where the names of the task have to be checked.
+    Returns None for anything else, which `encode_writes` has to see. So it does where a pack of them would have more
+    bytes than `longest`, or where the names of the task have to be checked.
     """
-    if not (compiled.in_use and type(serde) is Serde):
+    if type(serde) is not Serde:
         return None
     thread_id, ns, checkpoint_id, _ = where
-    at = thread_id, ns, checkpoint_id, task_id, task_path
-    rows = packs.rows_of_scalars(WriteRow, RECORD_OF_PACK, SPECIAL_WRITES, _BEFORE_PLAIN, *at, writes)
+    rows = _rows_of_scalars(thread_id, ns, checkpoint_id, task_id, task_path, writes)
     return None if rows and longest is not None and len(rows[0].value) > longest else rows
+
+
+@counterpart("packs.rows_of_scalars", WriteRow, RECORD_OF_PACK, SPECIAL_WRITES, _BEFORE_PLAIN, is_whole=True)
+def _rows_of_scalars(
+    thread_id: str,  # noqa: ARG001 - as the others: for the counterpart
+    ns: str,  # noqa: ARG001
+    checkpoint_id: str | None,  # noqa: ARG001
+    task_id: str,  # noqa: ARG001
+    task_path: str,  # noqa: ARG001
+    writes: object,  # noqa: ARG001
+) -> list[WriteRow] | None:
+    """Return None: to look for such writes pays only where it is compiled."""
+    return None

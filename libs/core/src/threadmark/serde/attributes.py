@@ -12,12 +12,13 @@ becomes source: names and items, which stored data chooses, are arguments and ne
 import contextlib
 import functools
 import types
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple, TypeAlias
 
 from threadmark.errors import CorruptDataError, SerializationError
-from threadmark.serde.kinds_api import StoredClass
+from threadmark.runtime.compiled import counterpart
+from threadmark.serde.kinds_api import Deconstruct, Reconstruct, StoredClass
 from threadmark.serde.lookup import attribute
 
 # typing and attrs note these on instances for themselves: they are not part of the value, and wrong in another process.
@@ -292,3 +293,25 @@ def with_names(wrong_count{names}):
     exec(source, namespace)  # noqa: S102 - nothing but a number went into the source, see above
     made: Callable[..., Naming] = namespace["with_names"]
     return made
+
+
+@counterpart("objects.ObjectWriter", is_whole=True)
+def object_writer(
+    reference: Deconstruct,
+    slots: Sequence[Any],  # noqa: ARG001 - as the next one: for the counterpart
+    is_state: Callable[[tuple[str, ...]], bool] | None = None,  # noqa: ARG001
+) -> Deconstruct:
+    """Return what writes objects as `reference` does, whose state is in these slots and passes `is_state`."""
+    return reference
+
+
+@counterpart("objects.ObjectReader", is_whole=True)
+def object_reader(
+    reference: Reconstruct,
+    cls: type,  # noqa: ARG001 - as the others: for the counterpart
+    dictionary: Any,  # noqa: ARG001
+    names: Iterable[str],  # noqa: ARG001
+    slots: Iterable[tuple[Any, frozenset[str] | dict[str, Any] | None]] = (),  # noqa: ARG001
+) -> Reconstruct:
+    """Return what builds objects as `reference` does: of this class, with a dictionary of these names, and slots."""
+    return reference

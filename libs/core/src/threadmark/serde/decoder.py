@@ -14,11 +14,11 @@ from typing import Any, TypeAlias
 import msgpack
 
 from threadmark.errors import CorruptDataError, LocatedError
-from threadmark.serde import compiled
+from threadmark.runtime.compiled import counterpart
 from threadmark.serde.dispatch import Dispatch
 from threadmark.serde.kinds_api import REFERENCE_LENGTH, Reader, reference_to
 from threadmark.serde.locations import where_unreadable
-from threadmark.serde.wire import MARK_CODE, NeedsSlowWayError, unpack, unpack_fast
+from threadmark.serde.wire import MARK_CODE, NeedsSlowWayError, unpack, unpack_fast, unpack_plain
 
 
 class Marks:
@@ -106,12 +106,7 @@ Hooks: TypeAlias = tuple[Callable[[list[Any]], Any], Callable[[int, bytes], Read
 def decode_plain(encoded: bytes, dispatch: Dispatch) -> Any:
     """Like `decode`, for bytes without marks."""
     try:
-        if compiled.in_use:
-            try:
-                return compiled.plain.unpack(encoded)
-            except compiled.plain.NeedsReferenceError:
-                pass
-        return unpack_fast(encoded)
+        return unpack_plain(encoded)
     except NeedsSlowWayError:
         return decode(encoded, dispatch)
     except (MemoryError, RecursionError, OverflowError) as error:
@@ -135,8 +130,7 @@ def decode(encoded: bytes, dispatch: Dispatch, marks_of_whole: Marks | None = No
         known.setdefault(reference_to(payload), reader)
         return reader
 
-    hooks = compiled.objects.hooks if compiled.in_use else _hooks
-    read_array, read_mark, unread_marks = hooks(MARK_CODE, Reader, known, new_reader)
+    read_array, read_mark, unread_marks = _hooks(MARK_CODE, Reader, known, new_reader)
     try:
         value = unpack(encoded, read_array, read_mark)
     except LocatedError as error:
@@ -149,6 +143,7 @@ def decode(encoded: bytes, dispatch: Dispatch, marks_of_whole: Marks | None = No
     return value
 
 
+@counterpart("objects.hooks", is_whole=True)
 def _hooks(
     mark_code: int,
     reader_class: type[Reader],

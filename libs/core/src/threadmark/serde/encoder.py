@@ -1,12 +1,12 @@
 """From values to bytes: the packers, which call back for everything that msgpack cannot carry."""
 
 from collections.abc import Callable, Generator, Iterable
-from functools import partial
 from sys import getrefcount
 from typing import Any
 
 from threadmark.errors import SerializationError
-from threadmark.serde import compiled, wire
+from threadmark.runtime.compiled import counterpart
+from threadmark.serde import wire
 from threadmark.serde.buffers import BUFFER_HEADERS, ENDS_IN_SPAN, LONGEST_SPAN, holds_buffer_or_envelope, is_in_span
 from threadmark.serde.dispatch import Dispatch
 from threadmark.serde.kinds_api import Deconstruct, Shape
@@ -29,23 +29,15 @@ _PATIENCE = 3
 """How many headers back `is_in_span` follows an argument."""
 
 
-def encode(value: Any, dispatch: Dispatch) -> tuple[bytes, bool]:
-    """Encode a value. Returns the bytes, and whether there are marks in them."""
-    if compiled.in_use:
-        try:
-            return compiled.packing.pack(value, partial(_for_objects, dispatch))
-        except compiled.packing.CannotPackError:
-            pass  # what follows can, or knows what to say
-    return _encode(value, dispatch)
-
-
 def _for_objects(dispatch: Dispatch) -> tuple[Any, ...]:
     """Return what the compiled packer needs for objects: known writers and a function for others, and so for marks."""
     writers, marks = _Writers(dispatch), _Marks(wire.packed_mark, set())
     return writers.known, writers.new, marks.known, marks.new
 
 
-def _encode(value: Any, dispatch: Dispatch) -> tuple[bytes, bool]:
+@counterpart("packing.pack", _for_objects)
+def encode(value: Any, dispatch: Dispatch) -> tuple[bytes, bool]:
+    """Encode a value. Returns the bytes, and whether there are marks in them."""
     encoder = Encoder(dispatch, fast_mark)
     try:
         encoded = wire.pack_fast(value, encoder.write) if wire.HAS_FAST else None

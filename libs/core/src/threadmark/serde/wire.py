@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 
 import msgpack
 
+from threadmark.runtime.compiled import counterpart
 from threadmark.serde.envelopes import Instances
 
 _LONG_ARRAYS = ((b"\xdc", 2), (b"\xdd", 4))
@@ -211,6 +212,12 @@ def unpack_fast(encoded: bytes) -> Any:
     if end != _END_NUMBER:
         raise NeedsSlowWayError
     return value
+
+
+@counterpart("plain.unpack")
+def unpack_plain(encoded: bytes) -> Any:
+    """Like `unpack`, for bytes without marks. Raises NeedsSlowWayError where only `unpack` can tell."""
+    return unpack_fast(encoded)
 
 
 _MOST_MARKS = 10_000

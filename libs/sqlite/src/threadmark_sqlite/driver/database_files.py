@@ -7,10 +7,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from threadmark.errors import StoreError
-from threadmark.runtime.compiled import IN_USE
+from threadmark.runtime.compiled import counterpart
 from threadmark_sqlite.driver.connection import Settings
 from threadmark_sqlite.sql import connections
 
@@ -57,7 +57,8 @@ def id_of(path: str) -> FileId | None:
         return None
 
 
-class LooksInPython:
+@counterpart("files.Looks")
+class Looks:
     """Looks at the files of a database that is open, each of which only tells whether they are as they were.
 
     If they are not, `Watch` finds out what has happened.
@@ -92,14 +93,6 @@ class LooksInPython:
         except OSError:
             return None
         return (modified, size) if (device, inode) == known else None
-
-
-if TYPE_CHECKING:
-    Looks = LooksInPython
-elif IN_USE and sys.platform != "win32":
-    from threadmark_speed.files import Looks
-else:
-    Looks = LooksInPython
 
 
 def take_log_away(settings: Settings, connection: sqlite3.Connection | None, files: Files) -> None:

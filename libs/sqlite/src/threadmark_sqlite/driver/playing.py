@@ -4,16 +4,12 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from functools import partial
 from operator import methodcaller
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-from threadmark.bounded_sqlite import FEW, MUCH, expect_plausible, fetched
-from threadmark.runtime.compiled import IN_USE
+from threadmark.bounded_sqlite import fetched
 from threadmark.runtime.program import Program, Step, Transaction, play
 from threadmark_sqlite.sql import connections
 from threadmark_sqlite.steps import Alone, Direct, Many, Query
-
-if TYPE_CHECKING or IN_USE:
-    from threadmark_speed.programs import Player
 
 T = TypeVar("T")
 
@@ -21,7 +17,7 @@ plain_text = methodcaller("decode", "utf-8", "surrogateescape")
 """How any text can be read: damaged text must reach the row's check, which names its place, and not fail before."""
 
 
-def committed_in_python(
+def committed(
     connection: sqlite3.Connection,
     transaction: Transaction[Any],
     waiting: Sequence[object] = (),
@@ -98,7 +94,7 @@ def end_transaction(connection: sqlite3.Connection) -> None:
         connection.execute(connections.ROLLBACK)
 
 
-def played_in_python(connection: sqlite3.Connection, program: Program[T]) -> T:
+def played(connection: sqlite3.Connection, program: Program[T]) -> T:
     """Run a program. Returns its result."""
     return play(program, partial(execute, connection))
 
@@ -113,7 +109,8 @@ def execute(connection: sqlite3.Connection, step: Step) -> Any:
             connection.cursor().executemany(*step)
             return []
         if isinstance(step, Direct):
-            return None
+            cursor = connection.cursor()
+            return step.work(cursor.execute, cursor.fetchall, step.argument)
     except (sqlite3.OperationalError, UnicodeDecodeError) as error:
         return again(connection, step, error)
     raise TypeError(f"the SQLite backend has no {type(step).__name__}")
@@ -136,10 +133,3 @@ def _met_damaged_text(connection: sqlite3.Connection, error: Exception) -> bool:
     """Whether a query failed because sqlite3 could not decode a column: no error of SQLite's own, so it has no code."""
     is_operational = isinstance(error, sqlite3.OperationalError)
     return is_operational and connection.text_factory is str and not hasattr(error, "sqlite_errorcode")
-
-
-if IN_USE:
-    _player = Player(connections, (Query, Direct, Alone), execute, again, (FEW, MUCH, expect_plausible))
-    committed, played = _player.committed, _player.played
-else:
-    committed, played = committed_in_python, played_in_python

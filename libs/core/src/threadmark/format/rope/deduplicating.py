@@ -14,6 +14,7 @@ from math import isqrt
 from threadmark.format.digests import segment_key
 from threadmark.format.rope.packed import MOST_PARTS, MOST_REPEATED, MOST_SEGMENTS, Deduplicated, Part, Slice, pack
 from threadmark.format.rope.reuse import RAW, Source, made_raw, reused
+from threadmark.runtime.compiled import counterpart
 
 SLACK = 1024
 """A value's segments may be longer together than twice the value by this many bytes."""
@@ -62,6 +63,7 @@ _MOSTLY_NEW = 12
 """But not if more than one byte in this many is new since the value before it."""
 
 
+@counterpart("rope.deduplicate", is_whole=True)
 def deduplicate(
     data: bytes,
     sources: Sequence[Source],
@@ -83,6 +85,7 @@ def deduplicate(
     return _with_new_segment(data, tidied(reused(data, sources), frozenset(beside)), key)
 
 
+@counterpart("rope.patch", is_whole=True)
 def patch(data: bytes, source: Source | None, key: Callable[[bytes], bytes] = segment_key) -> Deduplicated:
     """Express a value by the one before it, if only its successor will be compared with it.
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from threadmark.errors import CorruptDataError
 from threadmark.format.digests import KEY_SIZE
+from threadmark.runtime.compiled import counterpart
 
 MOST_SEGMENTS = 48
 """The most segments that a manifest may name."""
@@ -119,6 +120,7 @@ class Layout(NamedTuple):
         return sum(length for index, _, length in self.parts if index == _LITERALS)
 
 
+@counterpart("manifests.keys_in", is_whole=True)
 def keys_in(packed: bytes) -> tuple[bytes, ...]:
     """Return the keys of the segments that a packed manifest names, in order. Raises IndexError if it is cut short."""
     count = packed[0]
@@ -134,6 +136,7 @@ def _keys(count: int) -> Struct:
     return Struct(f"{KEY_SIZE}s" * count)
 
 
+@counterpart("manifests.layout", is_whole=True)
 def layout(packed: bytes) -> Layout:
     """Return the segments and parts of a packed manifest. Raises CorruptDataError for bytes that cannot be one.
 
@@ -156,13 +159,15 @@ def layout(packed: bytes) -> Layout:
 
 def unpack(packed: bytes) -> Manifest:
     """Return the manifest whose packed form this is."""
-    keys, sizes, parts, _, _ = layout(packed)
+    found = layout(packed)
+    keys, sizes = found.keys, found.sizes
     return tuple(
         packed[start : start + length] if index == _LITERALS else Slice(keys[index], sizes[index], start, length)
-        for index, start, length in parts
+        for index, start, length in found.parts
     )
 
 
+@counterpart("manifests.join", is_whole=True)
 def join(manifest: Layout, segments: Mapping[bytes, bytes]) -> bytes:
     """Return the bytes of the value. Raises CorruptDataError if a segment is missing or has the wrong length."""
     held = []

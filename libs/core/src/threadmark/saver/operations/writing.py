@@ -9,7 +9,7 @@ it had not written yet.
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from threadmark.config import ParsedConfig, owner_in
 from threadmark.errors import (
@@ -20,9 +20,8 @@ from threadmark.errors import (
 from threadmark.format.packs import PACK, Written
 from threadmark.format.rope import Source, layout
 from threadmark.format.stored import LITERAL_LIMIT, Stored, before_literal
-from threadmark.metadata import CheckedMetadata, checked, merged, run_id_of, usual_metadata
+from threadmark.metadata import CheckedMetadata, checked_metadata, run_id_of
 from threadmark.model import ChannelVersions, Checkpoint, Config
-from threadmark.runtime.compiled import IN_USE
 from threadmark.runtime.program import Operation, Program, Transaction, read, write
 from threadmark.saver.arguments import (
     check_flag,
@@ -30,8 +29,6 @@ from threadmark.saver.arguments import (
     given_config,
     given_task,
     microseconds_of,
-    usual_checkpoint,
-    usual_config,
 )
 from threadmark.saver.batches import proven_batches, rows_of_batch, separate_rows
 from threadmark.saver.caches import Known
@@ -47,9 +44,6 @@ from threadmark.saver.proving import checkpoint_row
 from threadmark.saver.storing import Deduplicator, Draft, encode_writes, needed_segments, rows_of_scalars
 from threadmark.store.contract import Added, Change, Outline, Store, WriteRow, now, rank_after
 from threadmark.store.threads import NO_BEGINNING, Beginning, beginning
-
-if TYPE_CHECKING or IN_USE:
-    from threadmark_speed import given as compiled_given
 
 
 def has_more(rows: Sequence[WriteRow]) -> bool:
@@ -105,12 +99,12 @@ def put(
     expect_newest: bool | None,
 ) -> Operation[dict[str, Any]]:
     """Store `checkpoint` as a child of the one in `config`. Returns the config of the new checkpoint."""
-    continues = usual_config(config) or given_config(config)
+    continues = given_config(config)
     if expect_newest is None:
         expect_newest = config["configurable"].get("expect_newest", context.threads.expect_newest)
     if expect_newest is not context.threads.expect_newest:  # that one has been checked
         check_flag(expect_newest, "expect_newest")
-    given = usual_checkpoint(checkpoint, new_versions) or given_checkpoint(checkpoint, new_versions)
+    given = given_checkpoint(checkpoint, new_versions)
     draft = Draft(context.serde, given)
     stored_at = time_in(checkpoint) if context.moves else None
     return store(context, config, continues, draft, metadata, expect_newest=expect_newest, stored_at=stored_at)
@@ -141,8 +135,7 @@ def store(
     if not context.keyring_check.done:
         yield from check_keyring(context)
     if type(metadata) is not CheckedMetadata:
-        usual = usual_metadata(config, metadata)
-        metadata = checked(merged(config, metadata)) if usual is None else usual
+        metadata = checked_metadata(config, metadata)
     run_id = run_id_of(metadata) if "run_id" in metadata else None
     for _ in range(_ATTEMPTS):
         found = _remembered(context, continues, draft.reads, early=False)
@@ -200,7 +193,7 @@ def put_writes(
     context: SaverContext, config: Config, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str
 ) -> Operation[None]:
     """Store what a task wrote, all of it or nothing."""
-    where = usual_config(config) or given_config(config)
+    where = given_config(config)
     thread_id, _, checkpoint_id, token = where
     if checkpoint_id is None:
         raise ConfigError("put_writes needs the checkpoint_id of the step that the task belongs to")
@@ -425,7 +418,7 @@ def live_on(context: SaverContext, change: Change, added: Added) -> Operation[bo
 def _beginning(context: SaverContext, config: Config, metadata: Mapping[str, Any], thread_id: str) -> Beginning:
     """What the thread gets if the change begins it: it may, unless it counts on an epoch."""
     owner, key = context.threads.owner, context.threads.owner_key
-    if owner is None and key is not None and not (IN_USE and compiled_given.names_nobody(config, metadata, key)):
+    if owner is None and key is not None:
         owner = owner_in(config, metadata, key)
     if owner is None and not context.threads.ttl:
         return NO_BEGINNING

@@ -5,13 +5,14 @@ from collections.abc import Collection
 from typing import Any
 
 from threadmark.errors import CorruptDataError, SerializationError
-from threadmark.serde import compiled
 from threadmark.serde.attributes import (
     Attributes,
     Fields,
     checked_names,
     checked_state,
     evolve,
+    object_reader,
+    object_writer,
     record_builders,
     storable_names,
 )
@@ -65,8 +66,8 @@ class Models(Family):
             return _careful_writer(shapes, len(fields))
         write = _writer(shapes, len(fields))
         members = _members()
-        if compiled.in_use and all(attribute(cls, name) is members[name] for name in _SLOTS):
-            return compiled.objects.ObjectWriter(write, list(members.values()))
+        if all(attribute(cls, name) is members[name] for name in _SLOTS):
+            return object_writer(write, list(members.values()))
         return write
 
     def reader(self, stored: StoredClass) -> Reconstruct:
@@ -109,11 +110,11 @@ class Models(Family):
 
         if _HERE in (extra_is, private_is):
             return reconstruct_with_dictionaries
-        if not compiled.in_use or before != fields.names:
+        if before != fields.names:
             return reconstruct
         contents: tuple[Any, ...] = (fields_set, {} if extra_is else None, {} if private_is else None)
         dictionary, *others = members.values()
-        return compiled.objects.ObjectReader(reconstruct, cls, dictionary, names, zip(others, contents, strict=True))
+        return object_reader(reconstruct, cls, dictionary, names, zip(others, contents, strict=True))
 
 
 def _unaccounted(fields_set: Collection[str], names: Collection[str], fields: int) -> int:

@@ -12,7 +12,6 @@ from types import MemberDescriptorType
 from typing import Any
 
 from threadmark.errors import SerializationError
-from threadmark.serde import compiled
 from threadmark.serde.attributes import (
     Attributes,
     Fields,
@@ -21,6 +20,8 @@ from threadmark.serde.attributes import (
     evolve,
     is_state,
     maker,
+    object_reader,
+    object_writer,
     record_builders,
     storable_names,
 )
@@ -58,9 +59,7 @@ def attribute_writer(fields: Fields, define: Definer) -> Deconstruct:
             latest = ([*state], shape)
         return [shape, *state.values()]
 
-    if compiled.in_use:
-        return compiled.objects.ObjectWriter(deconstruct_dict, [attributes.dictionary], is_state)
-    return deconstruct_dict
+    return object_writer(deconstruct_dict, [attributes.dictionary], is_state)
 
 
 def attribute_reader(fields: Fields, stored: StoredClass) -> Reconstruct:
@@ -84,9 +83,7 @@ def attribute_reader(fields: Fields, stored: StoredClass) -> Reconstruct:
 
     if not (same and attributes.are_dict):
         return reconstruct
-    if compiled.in_use:
-        return compiled.objects.ObjectReader(reconstruct_dict, cls, attributes.dictionary, names)
-    return reconstruct_dict
+    return object_reader(reconstruct_dict, cls, attributes.dictionary, names)
 
 
 def _listed(fields: Fields, names: tuple[str, ...]) -> tuple[list[str], ...]:

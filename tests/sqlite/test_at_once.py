@@ -1,4 +1,4 @@
-"""Adding rows to a file with the compiled part leaves what the program in Python leaves, and answers the same."""
+"""Adding rows at once leaves what the program leaves that does it step by step, and answers the same."""
 
 import sqlite3
 from functools import partial
@@ -10,13 +10,12 @@ from hypothesis import strategies as st
 
 from length import times
 from threadmark.format.packs import FIRST_RECORD, PACK
-from threadmark.runtime.program import Program, play
+from threadmark.runtime.program import Program, Step, play
 from threadmark.store.contract import ANYONE, Added, Change, CheckpointRow, Follows, Outline, WriteRow
 from threadmark.store.threads import beginning
-from threadmark_speed import adding
-from threadmark_sqlite import columns
 from threadmark_sqlite.driver.playing import execute, played
 from threadmark_sqlite.migrations import ddl
+from threadmark_sqlite.steps import Direct
 from threadmark_sqlite.store import SqliteStore
 
 BEGUN = 4
@@ -38,58 +37,43 @@ indexes = st.integers(-4, 2**31) | st.just(PACK)
 writes = st.builds(WriteRow, texts, ids | near_ids, ids | near_ids, indexes, texts, texts, blobs, blobs)
 
 
-@given(checkpoints)
-def test_a_checkpoint_has_the_same_columns(row: CheckpointRow) -> None:
-    assert _typed(adding.checkpoint_columns(7, row)) == _typed(columns.checkpoint_columns(7, row))
-
-
-@given(st.lists(writes | st.builds(lambda row: row._replace(task_id=row.checkpoint_id), writes), max_size=5))
-def test_writes_have_the_same_columns(rows: list[WriteRow]) -> None:
-    assert _typed(adding.write_columns(7, rows)) == _typed(columns.write_columns(7, rows))
-
-
-@pytest.mark.parametrize("row", [None, (), [1] * 8, ("",) * 3, ("",) * 7, ("",) * 9])
-def test_what_is_no_row_is_refused(row: Any) -> None:
-    with pytest.raises((TypeError, ValueError)):
-        adding.checkpoint_columns(1, row)
-    with pytest.raises((TypeError, ValueError)):
-        adding.write_columns(1, [row])
-
-
 class Pair:
-    """Two databases that are told the same: one with the compiled part, one without."""
+    """Two databases that are told the same: one where rows are added at once, one where they never are."""
 
     def __init__(self) -> None:
-        self.compiled, self.in_python = (sqlite3.connect(":memory:", isolation_level=None) for _ in range(2))
+        self.at_once, self.in_steps = (sqlite3.connect(":memory:", isolation_level=None) for _ in range(2))
         self.store = SqliteStore()
         self.directly = 0
-        for connection in (self.compiled, self.in_python):
+        for connection in (self.at_once, self.in_steps):
             connection.executescript(ddl())
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.compiled.close()
-        self.in_python.close()
+        self.at_once.close()
+        self.in_steps.close()
 
     def tell(self, program: partial[Program[Any]]) -> Any:
         """Play it on both. Returns what came of it, which must be the same."""
         statements: list[str] = []
-        self.compiled.set_trace_callback(statements.append)
-        outcomes = [_outcome(partial(played, self.compiled), program())]
-        self.compiled.set_trace_callback(None)
+        self.at_once.set_trace_callback(statements.append)
+        outcomes = [_outcome(partial(played, self.at_once), program())]
+        self.at_once.set_trace_callback(None)
         self.directly = len(statements)
-        outcomes.append(_outcome(lambda each: play(each, partial(execute, self.in_python)), program()))
+        outcomes.append(_outcome(lambda each: play(each, self._in_steps), program()))
         assert outcomes[0] == outcomes[1]
-        assert _content(self.compiled) == _content(self.in_python)
+        assert _content(self.at_once) == _content(self.in_steps)
         return outcomes[0]
+
+    def _in_steps(self, step: Step) -> Any:
+        return None if isinstance(step, Direct) else execute(self.in_steps, step)
 
     def add(self, change: Change) -> Any:
         return self.tell(partial(self.store.add, change))
 
     def change(self, statement: str, params: tuple[Any, ...] = ()) -> None:
-        for connection in (self.compiled, self.in_python):
+        for connection in (self.at_once, self.in_steps):
             connection.execute(statement, params)
 
 
@@ -97,7 +81,7 @@ def test_a_run_is_stored_the_same() -> None:
     with Pair() as pair:
         assert pair.add(_change([_checkpoint(EARLY)], segments={b"k": b"v"})) == MADE
         assert pair.add(_change([], [_write(0), _write(1), _write(FIRST_RECORD)], epoch=BEGUN)) == MADE
-        assert pair.directly == 3  # it was the compiled part that did this
+        assert pair.directly == 3  # it was done at once
         assert pair.add(_change([], [_write(-1), _write(FIRST_RECORD)], epoch=BEGUN)) == MADE
         replaced = pair.add(_change([], [_write(-1, value=b"other")], epoch=BEGUN)).replaced_writes
         assert replaced == [_write(-1)._replace(value=b"value")]
@@ -182,9 +166,9 @@ def test_many_threads_are_known_and_forgotten() -> None:
         for task_id in ("first", "second", "third"):
             for number in range(300):
                 change = _pack(task_id, thread_id=f"thread {number}")
-                assert played(pair.compiled, pair.store.add(change)) == MADE
+                assert played(pair.at_once, pair.store.add(change)) == MADE
         for table in ("write", "batch"):
-            rows = pair.compiled.execute(f"SELECT count(DISTINCT thread), count(*) FROM threadmark_{table}").fetchall()
+            rows = pair.at_once.execute(f"SELECT count(DISTINCT thread), count(*) FROM threadmark_{table}").fetchall()
             assert rows == [(300, 900)]
 
 
@@ -318,7 +302,7 @@ def test_anything_is_stored_the_same(told: list[tuple[list[CheckpointRow], list[
 
 
 def _remembering() -> Pair:
-    """Two databases with a thread that the compiled part remembers."""
+    """Two databases with a thread that is remembered."""
     pair = Pair()
     for checkpoint_id in (EARLY, LATE, LATER):
         assert pair.add(_change([_checkpoint(checkpoint_id)])) == MADE
@@ -355,7 +339,3 @@ def _content(connection: sqlite3.Connection) -> list[Any]:
     found = [connection.execute(f"SELECT * FROM threadmark_{table}").fetchall() for table in TABLES]
     connection.text_factory = str
     return found
-
-
-def _typed(of_row: Any) -> list[tuple[type, Any]]:
-    return [(type(each), each) for each in of_row]

@@ -1,0 +1,254 @@
+"""Adding rows to a thread where nothing is unusual: fewer statements than the program in `adding` needs.
+
+A thread that was found before is not looked at by itself: the statement that adds to it proves that it is as it was,
+and adds nothing where it is not. Everything unusual is left to the program: a thread that is not there or leased, a
+change that may be refused or that replaces something.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from sqlite3 import IntegrityError, OperationalError
+from typing import Any, NamedTuple
+
+from threadmark.format.packs import FIRST_RECORD, PACK
+from threadmark.names import to_column
+from threadmark.store.contract import Added, Change, CheckpointRow, WriteRow
+from threadmark_sqlite.columns import checkpoint_columns, id_column, text_or_null, write_columns
+from threadmark_sqlite.placeholders import with_rows
+from threadmark_sqlite.sql import adding
+from threadmark_sqlite.sql.expressions import MINUTE
+
+_ROWS = 32
+"""The most rows of one statement, as in `adding`."""
+
+_MOST_KNOWN = 256
+"""Threads that are remembered."""
+
+_RECORD = with_rows(adding.ADD_RECORDS, adding.ROW_OF_WRITE, 1)
+_WITH_A_RECORD = 2
+
+Run = Callable[..., Any]
+"""`execute` of a cursor."""
+
+
+class _Plain(NamedTuple):
+    """A thread that a change goes to like most: the columns of `sql.adding.PLAIN_THREAD`."""
+
+    number: int
+    epoch: int
+    owner: str | None
+    expires_at: int | None
+    minute: int | None
+
+
+class Adder:
+    """Adds what is not unusual."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[_Plain, set[str]]] = {}
+        """What was found of threads, and the namespaces in which they have a head, by the column of their names.
+
+        It may be of another database, or over: the statement that relies on it proves it.
+        """
+
+    def __call__(self, run: Run, fetch: Callable[[], list[Any]], change: Change) -> Added | None:
+        """Add the rows of a change. Returns what became of it, or None where the program is to see to it.
+
+        `run` and `fetch` are a cursor's. Before None is returned, nothing was changed.
+        """
+        ordinary = _ordinary(change.writes)
+        if ordinary is None or not _is_usual(change):
+            return None
+        name = to_column(change.thread_id)
+        row = change.checkpoints[0] if change.checkpoints else None
+        has_pack = ordinary > 0 and change.writes[0].idx == PACK
+        if row is None and has_pack and not change.touches:
+            made = self._add_pack_to_same(run, name, change)
+            if made is not None:
+                return made
+        thread = None if row is None else self._add_to_same_head(run, name, change, row)
+        follows = False
+        if thread is None:
+            thread = _found(run, fetch, name, row)
+            if thread is None or not _admits(thread, change) or not _add_checkpoint(run, name, thread, row):
+                return None
+            follows = row is not None and _is_of_another_minute(thread, row)
+            self._remember(name, thread, row)
+        if change.segments:
+            _add_segments(run, thread.number, change.segments)
+        _touch(run, name, thread, change, follows=follows)
+        if not change.writes:
+            return _made(thread, pack_left_out=False)
+        count = _add_writes(run, thread.number, adding.ADD_WRITES, change.writes[:ordinary])
+        _add_writes(run, thread.number, adding.ADD_RECORDS, change.writes[ordinary:])
+        return _made(thread, pack_left_out=has_pack and count < ordinary)
+
+    def _remember(self, name: str, thread: _Plain, row: CheckpointRow | None) -> None:
+        """Remember a thread that was found, and that a checkpoint was added to its head, where nothing will expire."""
+        if thread.expires_at is not None:
+            return
+        _, namespaces = self._known.get(name, (None, set()))
+        if row is not None:
+            outline = row.outline
+            if not outline.ns:
+                thread = thread._replace(minute=outline.created_at // MINUTE)
+            namespaces.add(outline.ns)
+        if len(self._known) >= _MOST_KNOWN or len(namespaces) > _MOST_KNOWN:
+            self._known.clear()
+        self._known[name] = thread, namespaces
+
+    def _add_pack_to_same(self, run: Run, name: str, change: Change) -> Added | None:
+        """Add a pack with its record and segments to a thread that is as it was before. Returns what became of it.
+
+        Returns None, and nothing was added, where the thread is another, or the pack of its task is there.
+        """
+        known = self._known.get(name)
+        if known is None or len(change.writes) != _WITH_A_RECORD or change.only_owner or not _admits(known[0], change):
+            return None
+        thread, _ = known
+        pack, record = change.writes
+        proof = thread.number, name, thread.epoch
+        if run(adding.ADD_PACK_OF_SAME, [*write_columns(thread.number, [pack]), *proof]).rowcount != 1:
+            self._known.pop(name, None)
+            return None
+        if change.segments:
+            _add_segments(run, thread.number, change.segments)
+        run(_RECORD, write_columns(thread.number, [record]))
+        return _made(thread, pack_left_out=False)
+
+    def _add_to_same_head(self, run: Run, name: str, change: Change, row: CheckpointRow) -> _Plain | None:
+        """Add the newest checkpoint of a thread that is as it was when it was found. Returns the thread.
+
+        Returns None, and nothing is added, where the thread or the checkpoint is another.
+        """
+        outline = row.outline
+        known = self._known.get(name)
+        if known is None or outline.id != outline.rank or outline.ns not in known[1]:
+            return None
+        thread, _ = known
+        if thread.owner is not None or not _admits(thread, change) or _is_of_another_minute(thread, row):
+            return None
+        columns = checkpoint_columns(thread.number, row)
+        if not _add_row(run, columns):
+            return None
+        _, ns, rank, *_ = columns
+        created_at = outline.created_at
+        of_head = rank, created_at, id_column(outline.id), name, ns, rank, created_at
+        proof = thread.number, thread.epoch, thread.minute, rank
+        if run(adding.ADD_TO_HEAD_OF_SAME, (*of_head, *proof)).rowcount == 1:
+            return thread
+        run(adding.TAKE_BACK, columns[:3])
+        self._known.pop(name, None)
+        return None
+
+
+def _is_usual(change: Change) -> bool:
+    """Whether a change has nothing that may refuse it but the epoch and owner of its thread, and no other effect."""
+    return (
+        change.token is None
+        and change.expects is None
+        and change.term is None
+        and change.entry is None
+        and change.copied is None
+        and not change.sorts_last
+        and len(change.checkpoints) <= 1
+    )
+
+
+def _ordinary(writes: Sequence[WriteRow]) -> int | None:
+    """How many writes come before the records of batches: those of one task are counted from the first on.
+
+    Returns None where there are special ones or writes behind records, and packs beside others.
+    """
+    count = packs = 0
+    for seen, row in enumerate(writes):
+        index = row.idx
+        if index < 0 or (index < FIRST_RECORD and count < seen):
+            return None
+        if PACK <= index < FIRST_RECORD:
+            if index != PACK + packs:
+                return None
+            packs += 1
+        count += index < FIRST_RECORD
+    return None if packs and packs < count else count
+
+
+def _admits(thread: _Plain, change: Change) -> bool:
+    """Whether a change may be made that expects an epoch, or that only the owner of a thread may make."""
+    if change.epoch is not None and change.epoch != thread.epoch:
+        return False
+    return not change.only_owner or thread.owner == text_or_null(change.beginning.owner)
+
+
+def _found(run: Run, fetch: Callable[[], list[Any]], name: str, row: CheckpointRow | None) -> _Plain | None:
+    """Return a thread that is plain, and has not this checkpoint under another rank."""
+    try:
+        if row is None:
+            run(adding.PLAIN_THREAD, (name,))
+        else:
+            _, ns, checkpoint_id, rank, *_ = row.outline
+            if checkpoint_id != rank:
+                return None
+            run(adding.PLAIN_THREAD_WITHOUT, (name, to_column(ns), to_column(checkpoint_id)))
+        rows = fetch()
+    except OperationalError as error:
+        if hasattr(error, "sqlite_errorcode"):
+            raise
+        return None  # no error of SQLite's: the text is damaged, and the program reads it all the same
+    return _Plain(*rows[0]) if rows else None
+
+
+def _add_checkpoint(run: Run, name: str, thread: _Plain, row: CheckpointRow | None) -> bool:
+    """Add a checkpoint whose rank is its id, if there is one, and to its head. Returns whether it was not there."""
+    if row is None:
+        return True
+    columns = checkpoint_columns(thread.number, row)
+    if not _add_row(run, columns):
+        return False
+    _, ns, rank, *_ = columns
+    run(adding.ADD_TO_HEAD, (name, ns, rank, row.outline.created_at, id_column(row.outline.id)))
+    return True
+
+
+def _add_row(run: Run, columns: tuple[Any, ...]) -> bool:
+    """Add a checkpoint under its rank. Returns whether it was not there already."""
+    try:
+        run(adding.ADD_UNDER_RANK, columns[:3] + columns[4:])
+    except IntegrityError:
+        return False
+    return True
+
+
+def _is_of_another_minute(thread: _Plain, row: CheckpointRow) -> bool:
+    """Whether a checkpoint may be the last update of a thread that has its last one in another minute."""
+    return not row.outline.ns and row.outline.created_at // MINUTE != thread.minute
+
+
+def _touch(run: Run, name: str, thread: _Plain, change: Change, *, follows: bool) -> None:
+    """Let listings see an update of a thread, where the change is one; `follows` where its checkpoint may be one."""
+    if change.touches:
+        run(adding.TOUCH, (change.now, name))
+        follows = follows or change.now // MINUTE != thread.minute
+    if follows:
+        run(adding.FOLLOW_HEAD, (thread.number,))
+
+
+def _add_segments(run: Run, number: int, segments: Mapping[bytes, bytes]) -> None:
+    every = list(segments.items())
+    for start in range(0, len(every), _ROWS):
+        some = every[start : start + _ROWS]
+        columns = [column for key, data in some for column in (number, bytearray(key), bytearray(data))]
+        run(with_rows(adding.ADD_SEGMENTS, adding.ROW_OF_SEGMENT, len(some)), columns)
+
+
+def _add_writes(run: Run, number: int, statement: str, rows: Sequence[WriteRow]) -> int:
+    """Add writes. Returns how many were added: the others were there."""
+    count = 0
+    for start in range(0, len(rows), _ROWS):
+        some = rows[start : start + _ROWS]
+        count += run(with_rows(statement, adding.ROW_OF_WRITE, len(some)), write_columns(number, some)).rowcount
+    return count
+
+
+def _made(thread: _Plain, *, pack_left_out: bool) -> Added:
+    """What became of a change that was made, in which nothing took the place of anything."""
+    return Added(thread.epoch, replaced_writes=[], expires_at=thread.expires_at, pack_left_out=pack_left_out)
