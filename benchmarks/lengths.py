@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import workloads
 from storage import on_disk, zstd
 from threadmark import Saver
-from threadmark.runtime.program import Program
+from threadmark.program import Program
 from threadmark_sqlite import SqliteSaver
 from threadmark_sqlite.driver import FileDriver, Settings
 from threadmark_sqlite.store import SqliteStore

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from threadmark import Checkpoint, RetentionReport, Saver, new_id
-from threadmark.runtime.program import Transaction
+from threadmark.program import Transaction
 from threadmark_postgres import PostgresSaver
 from threadmark_sqlite import SqliteSaver
 

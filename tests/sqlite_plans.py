@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Callable
 from typing import Any
 
-from threadmark.runtime.program import Program, Step, play
+from threadmark.program import Program, Step, play
 from threadmark_sqlite.steps import Direct, Many, Query
 
 

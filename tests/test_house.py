@@ -20,6 +20,7 @@ CORE = ROOT / "libs" / "core" / "src" / "threadmark"
 LAYERS = (
     "errors",
     "runtime",
+    "program",
     "ids",
     "names",
     "model",
@@ -43,7 +44,19 @@ SURFACE = ("__init__.py", "saver/saver.py", "saver/protocol.py", "memory/saver.p
 """The modules of core that name rooms, a line for each: they put together what users see."""
 
 OPEN = (
-    *("errors", "ids", "names", "model", "config", "metadata", "runtime", "retention", "urls", "bounded_sqlite"),
+    *(
+        "errors",
+        "ids",
+        "names",
+        "model",
+        "config",
+        "metadata",
+        "runtime",
+        "program",
+        "retention",
+        "urls",
+        "bounded_sqlite",
+    ),
     *("store.contract", "store.threads", "store.replica", "store.deferred", "store.forwarding", "store.sealing"),
     *("serde", "memory.saver", "memory.tables", "saver", "saver.read_from", "saver.kit"),
 )

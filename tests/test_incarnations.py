@@ -16,7 +16,7 @@ from redis_backend import cluster, processes
 from threadmark import Conversations, CorruptDataError, Saver, ThreadmarkError
 from threadmark.format.incarnations import Incarnation, KnownIncarnations
 from threadmark.memory.saver import MemoryDriver
-from threadmark.runtime.program import Program, Transaction
+from threadmark.program import Program, Transaction
 from threadmark.store.contract import ANYONE, Change, Scope, Store
 from threadmark.store.sealing import Keyring
 from threadmark.store.threads import ThreadOutline, ThreadRow

@@ -15,19 +15,14 @@ from threadmark.runtime.compiled import IN_USE
 from threadmark_langgraph import InMemorySaver, SqliteSaver
 
 ROOT = Path(__file__).resolve().parent.parent
-MOST = 25
-"""Modules, where the thread that writes is another one; what that one goes through is its backend's."""
+MOST, MOST_LINES = 22, 5500
+"""Modules and their lines, where the thread that writes is another one; what that one goes through is its backend's."""
 
-COMPILED = {f"threadmark/rope/{name}.py" for name in ("deduplicating", "match", "packed")} | {
-    "threadmark/ids.py",
+COMPILED = {f"threadmark/format/rope/{name}.py" for name in ("deduplicating", "match", "packed")} | {
     "threadmark/metadata.py",
-    "threadmark/runtime/program.py",
-    "threadmark/names.py",
-    "threadmark_sqlite/adding.py",
-    "threadmark_sqlite/columns.py",
+    "threadmark/serde/encoder.py",
+    "threadmark_langgraph/shapes.py",
     "threadmark_sqlite/driver/database_files.py",
-    "threadmark_sqlite/driver/playing.py",
-    "threadmark_sqlite/steps.py",
 }
 """Modules that a put does not go through where their compiled counterparts are used."""
 
@@ -76,11 +71,15 @@ def _touched(saver: BaseCheckpointSaver[Any]) -> set[str]:
     return _modules(lambda: saver.put(config, last, metadata, last["channel_versions"]))
 
 
+@pytest.mark.skipif(not IN_USE, reason="without the compiled part it goes through the references as well")
 def test_a_put_goes_through_few_modules(tmp_path: Path) -> None:
-    with InMemorySaver() as memory:
-        assert 0 < len(_touched(memory)) <= MOST
-    with SqliteSaver.from_conn_string(str(tmp_path / "threads.db")) as sqlite:
-        assert 0 < len(_touched(sqlite)) <= MOST
+    with InMemorySaver() as memory, SqliteSaver.from_conn_string(str(tmp_path / "threads.db")) as sqlite:
+        for saver in (memory, sqlite):
+            touched = _touched(saver)
+            lines = [len(path.read_text().splitlines()) for name in touched for path in ROOT.glob(f"libs/*/src/{name}")]
+            assert len(lines) == len(touched)
+            assert 0 < len(lines) <= MOST
+            assert 0 < sum(lines) <= MOST_LINES
 
 
 def test_the_modules_of_a_put_are_those_that_are_described(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 from threadmark.format.digests import segment_key
 from threadmark.memory.saver import MemoryDriver
 from threadmark.memory.store import MemoryStore
-from threadmark.runtime.program import Driver, Program, Transaction
+from threadmark.program import Driver, Program, Transaction
 from threadmark.store.contract import (
     ANYONE,
     TOMBSTONE_MICROSECONDS,

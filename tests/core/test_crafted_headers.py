@@ -8,7 +8,7 @@ import pytest
 from going_on import over_all_threads, refused, with_one_thread
 from threadmark import MemorySaver, Saver
 from threadmark.format.header import HEADER_TAG
-from threadmark.runtime.program import Transaction
+from threadmark.program import Transaction
 from threadmark.saver.proving import checkpoint_row
 from threadmark.store.contract import Scope, Store
 from threadmark_conformance.engine import at, checkpoint

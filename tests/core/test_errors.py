@@ -11,7 +11,7 @@ from threadmark import ConfigError, MissingDependencyError, Saver, StoreError, T
 from threadmark.errors import LocatedError, ThreadmarkError
 from threadmark.memory.saver import MemoryDriver
 from threadmark.memory.store import MemoryStore
-from threadmark.runtime.program import Transaction
+from threadmark.program import Transaction
 from threadmark_conformance.engine import at, checkpoint
 
 ERRORS: list[type[Exception]] = sorted(

@@ -21,7 +21,7 @@ from threadmark import (
     TransientStoreError,
 )
 from threadmark.interfaces import Interface
-from threadmark.runtime.program import Transaction
+from threadmark.program import Transaction
 from threadmark_langgraph import InMemorySaver
 
 KINDS = [kind for kind in vars(threadmark).values() if isinstance(kind, type) and issubclass(kind, Interface)]

@@ -6,7 +6,7 @@ import pytest
 
 from threadmark import Checkpoint, MemorySaver, new_id
 from threadmark.ids import Version
-from threadmark.runtime.program import Transaction
+from threadmark.program import Transaction
 
 _LONG = "so much that it is a segment of its own. " * 30
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from threadmark import ConfigError, MemorySaver
+from threadmark.program import Program, Transaction
 from threadmark.runtime.logs import Log, slow_after
-from threadmark.runtime.program import Program, Transaction
 from threadmark_conformance.engine import at, checkpoint
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from threadmark.errors import StoreError
-from threadmark.runtime.program import Operation, Program, Step, Transaction, arun, ask, play, run
+from threadmark.program import Operation, Program, Step, Transaction, arun, ask, play, run
 
 
 @dataclass

@@ -12,7 +12,7 @@ import pytest
 from threadmark import ConfigError, CorruptDataError, MemorySaver, Saver, ThreadmarkError, new_id
 from threadmark.memory.saver import MemoryDriver
 from threadmark.memory.store import MemoryStore
-from threadmark.runtime.program import Program
+from threadmark.program import Program
 from threadmark.store.sealing import Keyring
 from threadmark_sqlite import SqliteSaver
 

@@ -12,7 +12,7 @@ from threadmark.format.digests import proof, segment_key
 from threadmark.format.rope import Slice, pack
 from threadmark.format.stored import Stored
 from threadmark.memory.tables import Thread
-from threadmark.runtime.program import Program
+from threadmark.program import Program
 from threadmark.saver.caches import SegmentCache
 from threadmark.saver.operations import listing
 from threadmark.store.contract import CheckpointRow, Key

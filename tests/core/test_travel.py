@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from threadmark import CheckpointNotFoundError, ConfigError, Conversations, CorruptDataError, MemorySaver, new_id
-from threadmark.runtime.program import Transaction
+from threadmark.program import Transaction
 from threadmark.saver.paging import new_cursor
 from threadmark.saver.proving import checkpoint_row
 from threadmark.store.contract import Scope, Store

@@ -11,7 +11,7 @@ from langgraph.types import Command, interrupt
 
 from threadmark import Lease, LeaseLostError, MemorySaver, ThreadBusyError, ThreadNotFoundError
 from threadmark.memory.store import MemoryStore
-from threadmark.runtime.program import Program
+from threadmark.program import Program
 from threadmark.store.contract import Added, Change
 from threadmark_langgraph import Checkpointer, InMemorySaver, SqliteSaver
 

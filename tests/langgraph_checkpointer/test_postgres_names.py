@@ -12,7 +12,7 @@ from psycopg_pool import AsyncConnectionPool, ConnectionPool
 
 from langgraph_parity.backends import cluster
 from threadmark import ConfigError, MissingDependencyError, StoreError
-from threadmark.runtime.program import Program, Transaction
+from threadmark.program import Program, Transaction
 from threadmark_langgraph import AsyncPostgresSaver, Checkpointer, PostgresSaver
 from threadmark_postgres.steps import Query
 

@@ -12,7 +12,7 @@ from postgres.test_leases import MINUTE, commit, lease, play
 from postgres.test_order import change_of, checkpoint
 from threadmark import Saver
 from threadmark.format.packs import FIRST_RECORD, PACK
-from threadmark.runtime.program import Program
+from threadmark.program import Program
 from threadmark.store.contract import ANYONE, Added, Change, CheckpointRow, WriteRow, was_added
 from threadmark.store.threads import beginning
 from threadmark_postgres import PostgresSaver

@@ -19,7 +19,7 @@ from postgres.proxy import Proxy
 from postgres.steps import APIS, aplay, count, play, step, thread
 from postgres.test_concurrency import deadlocks
 from threadmark import ClosedError, ConfigError, Saver, StoreError, ThreadDeletedError
-from threadmark.runtime.program import Program, Transaction
+from threadmark.program import Program, Transaction
 from threadmark_postgres import PostgresSaver
 from threadmark_postgres.arrays import BatchParams, Blobs, ChangeNumbers, Numbers, Texts, register_dumpers
 from threadmark_postgres.driver import aio

@@ -12,7 +12,7 @@ from length import times
 from postgres.cluster import PostgresServer
 from postgres.damaged import KEYS, Database
 from threadmark import CorruptDataError
-from threadmark.runtime.program import Transaction
+from threadmark.program import Transaction
 from threadmark.store.threads import ThreadScope
 from threadmark_postgres import PostgresSaver
 

@@ -11,7 +11,7 @@ from postgres.test_alone import FIRST, SECOND, TASKS, THREAD, _row, session
 from postgres.test_leases import commit
 from postgres.test_leases import play as run
 from postgres.test_order import Scene, change_of, checkpoint, scene
-from threadmark.runtime.program import Program
+from threadmark.program import Program
 from threadmark.store.contract import ANYONE, NEVER, Added, Change, CheckpointRow, Follows, WriteRow
 from threadmark.store.replica import Copied, Replica
 from threadmark_postgres.store import PostgresStore

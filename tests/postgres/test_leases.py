@@ -12,7 +12,7 @@ from psycopg.conninfo import make_conninfo
 
 from patience import wait_until
 from postgres.test_order import Scene, addition, change_of, checkpoint, scene
-from threadmark.runtime.program import Program
+from threadmark.program import Program
 from threadmark.store.contract import ANYONE, Added, Change
 from threadmark.store.threads import LeaseRow
 from threadmark_postgres.arrays import register_dumpers

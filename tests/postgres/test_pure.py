@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from psycopg.conninfo import make_conninfo
 
 from threadmark import StoreError, TransientStoreError
-from threadmark.runtime.program import Program, Transaction
+from threadmark.program import Program, Transaction
 from threadmark_postgres.columns import from_id_column, id_column
 from threadmark_postgres.driver import Settings
 from threadmark_postgres.driver.conversation import Conversation, conversation

@@ -12,7 +12,7 @@ from postgres.cluster import PostgresServer
 from postgres.proxy import Proxy
 from postgres.steps import APIS, aplay, play, step, thread
 from threadmark import Checkpoint, Saver
-from threadmark.runtime.program import Transaction
+from threadmark.program import Transaction
 from threadmark.store.threads import SortKey, ThreadScope
 from threadmark_postgres import PostgresSaver
 

@@ -9,7 +9,7 @@ import pytest
 
 from postgres.cluster import shared
 from threadmark.model import ThreadStatus
-from threadmark.runtime.program import Program
+from threadmark.program import Program
 from threadmark.store.threads import SortKey, ThreadPlace, ThreadScope
 from threadmark_postgres import PostgresSaver
 from threadmark_postgres.steps import Query

@@ -5,7 +5,7 @@ from functools import partial
 from hashlib import sha1
 from typing import Any
 
-from threadmark.runtime.program import Program, Transaction
+from threadmark.program import Program, Transaction
 from threadmark_redis.driver import RedisDriver, Settings, durability_of, servers_of_client, servers_of_url
 from threadmark_redis.steps import Script, commands, run
 

@@ -14,7 +14,7 @@ from redis_backend.drivers import adding, driver_of, echoing, members, running
 from redis_backend.processes import FORGETFUL, HOST, RedisProcess
 from redis_backend.sentinel import NAME, Watched
 from threadmark import StoreError, TransientStoreError
-from threadmark.runtime.program import Transaction
+from threadmark.program import Transaction
 from threadmark_redis.driver import RedisDriver
 
 

@@ -18,7 +18,7 @@ from redis_backend.drivers import adding, driver_of, echoing, members, running
 from redis_backend.processes import FORGETFUL, HOST, RedisProcess
 from redis_backend.proxy import Proxy
 from threadmark import ClosedError, ConfigError, StoreError, TransientStoreError
-from threadmark.runtime.program import Transaction
+from threadmark.program import Transaction
 from threadmark_redis.driver import RedisDriver
 
 Call = Callable[[RedisDriver, Transaction[Any]], Any]

@@ -10,7 +10,7 @@ from redis.crc import key_slot
 
 from redis_backend.backends import OPTIONS
 from redis_backend.processes import RedisProcess
-from threadmark.runtime.program import Program, Transaction
+from threadmark.program import Program, Transaction
 from threadmark.store.contract import Added, Change, CheckpointRow, Follows, Outline, Store, WriteRow
 from threadmark.store.replica import Replica
 from threadmark.store.threads import beginning

@@ -13,7 +13,7 @@ from redis_backend.drivers import running
 from redis_backend.places import PLACES, saver_at
 from redis_backend.processes import RedisProcess
 from threadmark import Saver, ThreadmarkError
-from threadmark.runtime.program import Program, Step, Transaction
+from threadmark.program import Program, Step, Transaction
 from threadmark.saver.context import context_of
 from threadmark.store.contract import ANYONE, Change, CheckpointRow, Outline
 from threadmark.store.replica import Copied, Entry, Replica, ReplicaStore, StaleTermError, Waiting, sum_of_marks

@@ -10,7 +10,7 @@ import pytest
 from postgres.steps import play, step, thread
 from redis_backend.backends import OPTIONS
 from redis_backend.processes import RedisProcess
-from threadmark.runtime.program import Program
+from threadmark.program import Program
 from threadmark_redis import RedisSaver
 from threadmark_redis.index import STALE, unindex
 from threadmark_redis.keys import SHARDS, index_keys, shard_of, thread_keys

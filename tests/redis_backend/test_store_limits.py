@@ -10,7 +10,7 @@ from postgres.steps import play, step, thread
 from redis_backend.backends import OPTIONS
 from redis_backend.processes import RedisProcess
 from threadmark import new_id
-from threadmark.runtime.program import Transaction
+from threadmark.program import Transaction
 from threadmark_redis import RedisSaver, listing
 from threadmark_redis import store as store_module
 

@@ -13,7 +13,7 @@ from redis_backend.backends import OPTIONS
 from redis_backend.places import saver_at
 from redis_backend.processes import RedisProcess
 from threadmark import Saver, ThreadBusyError, TransientStoreError
-from threadmark.runtime.program import Program, Transaction
+from threadmark.program import Program, Transaction
 from threadmark.store.contract import Scope
 from threadmark_redis import RedisSaver, transactions
 from threadmark_redis.keys import thread_keys

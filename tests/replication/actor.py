@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from replication.journal import Did, Journal
 from threadmark import Checkpoint, ThreadmarkError, new_id
-from threadmark.runtime.program import aplay, play
+from threadmark.program import aplay, play
 
 NAMESPACES = ("", "inner")
 REMEMBERED = 8

@@ -15,12 +15,12 @@ from replication.actor import Newest, config_of, put_arguments
 from replication.links import Link
 from replication.look import Look, unequal
 from threadmark import MemorySaver, Saver, TransientStoreError
+from threadmark.program import Driver, Program, Transaction
 from threadmark.replication import ReplicatedSaver, ReplicationMode
 from threadmark.replication.background import check_both
 from threadmark.replication.driver import PairDriver
 from threadmark.replication.pair import Pair, Settings
 from threadmark.replication.steps import Side
-from threadmark.runtime.program import Driver, Program, Transaction
 from threadmark.store.replica import StaleTermError
 from threadmark_postgres import PostgresSaver
 from threadmark_redis import RedisSaver

@@ -9,7 +9,7 @@ from patience import PATIENCE, wait_until
 from threadmark import ReplicatedSaver, Saver, TransientStoreError, replicated
 from threadmark.memory.saver import MemoryDriver
 from threadmark.memory.store import MemoryStore
-from threadmark.runtime.program import Driver, Transaction
+from threadmark.program import Driver, Transaction
 from threadmark.store.replica import ReplicaStore
 
 

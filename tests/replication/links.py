@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, Literal, TypeVar
 
 from threadmark import Saver, ThreadmarkError, TransientStoreError
-from threadmark.runtime.program import Driver, Program, Transaction
+from threadmark.program import Driver, Program, Transaction
 
 T = TypeVar("T")
 

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 from replication.actor import text_of, values_of
 from threadmark import CheckpointTuple, CorruptDataError, Saver
+from threadmark.program import Program, Transaction
 from threadmark.replication.entries import Touched
-from threadmark.runtime.program import Program, Transaction
 from threadmark.store.contract import Key, Outline, Scope
 from threadmark.store.replica import Entry, Replica, Summary, Waiting
 

@@ -15,10 +15,10 @@ from replication.actor import atake_step
 from replication.links import Link
 from replication.simulation import LAG, Client, Plan, World
 from threadmark import ReplicatedSaver, Saver, ThreadmarkError
+from threadmark.program import aplay
 from threadmark.replication.driver import PairDriver
 from threadmark.replication.pair import Pair, Settings
 from threadmark.replication.steps import Exchange, On, Pause, Side
-from threadmark.runtime.program import aplay
 
 T = TypeVar("T")
 

@@ -6,12 +6,12 @@ from typing import Any, TypeVar, cast
 
 from threadmark.memory import MemorySaver
 from threadmark.persistent.kept_memory import entries, tables_of
+from threadmark.program import Program, Transaction
 from threadmark.replication.copying import copy_all
 from threadmark.replication.entries import Touched
 from threadmark.replication.model import SideName
 from threadmark.replication.playing import play_exchange
 from threadmark.replication.steps import Side
-from threadmark.runtime.program import Program, Transaction
 from threadmark.saver import Saver
 from threadmark.saver.context import context_of
 from threadmark.store.contract import Added, Change, Key, Store

@@ -16,10 +16,10 @@ from replication import histories
 from replication.lines import checkpoint, config, number_in, put
 from replication.sides import TERM, copied_both_ways, in_store, pair_in_memory, rows, side
 from threadmark import MemorySaver, ReplicatedSaver, Saver, replicated
+from threadmark.program import Driver, Program, Transaction
 from threadmark.replication import snapshots
 from threadmark.replication.applying import Route, add_entry_rows
 from threadmark.replication.steps import Side
-from threadmark.runtime.program import Driver, Program, Transaction
 from threadmark.store.contract import NEVER, Store
 from threadmark.store.replica import ReplicaStore, RowMarks
 from threadmark_conformance.engine import at

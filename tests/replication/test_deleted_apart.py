@@ -14,7 +14,7 @@ from postgres import cluster
 from replication.apart import KINDS, THREAD, Sides, open_saver, open_sides
 from replication.look import unequal
 from threadmark import SessionCheckpoint, SessionMetadata, Sessions
-from threadmark.runtime.program import Program
+from threadmark.program import Program
 from threadmark_postgres import PostgresSaver
 
 _MOMENT = 0.3

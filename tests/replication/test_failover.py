@@ -22,7 +22,7 @@ from threadmark import (
     cached,
 )
 from threadmark.memory import store as thread_store
-from threadmark.runtime.program import Transaction
+from threadmark.program import Transaction
 from threadmark.store.contract import now
 
 T = TypeVar("T")

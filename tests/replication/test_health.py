@@ -19,7 +19,7 @@ from threadmark import (
     ThreadmarkError,
     ThreadNotFoundError,
 )
-from threadmark.runtime.program import Transaction
+from threadmark.program import Transaction
 
 
 @pytest.fixture

@@ -14,10 +14,10 @@ from redis_backend import processes
 from replication.histories import LONG, put
 from replication.sides import TERM, assert_equal, assert_sound, copied_both_ways, in_store, recorded, side
 from threadmark import MemorySaver, Saver
+from threadmark.program import Program
 from threadmark.replication import snapshots
 from threadmark.replication.copying import copy_up_to
 from threadmark.replication.playing import play_exchange
-from threadmark.runtime.program import Program
 from threadmark.store.replica import Entry
 from threadmark_conformance.engine import at
 from threadmark_postgres import PostgresSaver

@@ -17,11 +17,11 @@ import redis_backend.backends
 import threadmark
 from replication.sides import TERM, recorded
 from threadmark import Saver
+from threadmark.program import Driver, Program, Transaction
 from threadmark.replication.copying import copy_all
 from threadmark.replication.playing import play_exchange
 from threadmark.replication.reconciling import reconcile
 from threadmark.replication.steps import Side
-from threadmark.runtime.program import Driver, Program, Transaction
 from threadmark_conformance.driver_wrapper import DriverWrapper
 from threadmark_conformance.engine import at, checkpoint
 

@@ -9,10 +9,10 @@ import pytest
 
 from replication.lines import Database, Opened, checkpoint, config, number_in, put, wait_for
 from threadmark import ConflictError, Keyring, ReplicationError, Saver, ThreadDeletedError
+from threadmark.program import Transaction
 from threadmark.replication.playing import play_exchange
 from threadmark.replication.reconciling import reconcile
 from threadmark.replication.steps import Side
-from threadmark.runtime.program import Transaction
 
 
 @pytest.fixture

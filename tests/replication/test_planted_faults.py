@@ -13,12 +13,12 @@ from replication.simulated import first_objections
 from replication.simulation import Plan
 from threadmark import ThreadmarkError
 from threadmark.memory import adding as memory_adding
+from threadmark.program import Program, Transaction
 from threadmark.replication import ReplicatedSaver, comparing, copying, entries, side_store, transactions
 from threadmark.replication.comparing import Rulings
 from threadmark.replication.entries import joined
 from threadmark.replication.pair import Pair, Roles
 from threadmark.replication.steps import Exchange, Side, on
-from threadmark.runtime.program import Program, Transaction
 from threadmark.store.contract import Added, Change
 from threadmark.store.replica import Copied
 

@@ -15,7 +15,7 @@ import pytest
 from patience import PATIENCE
 from replication.lines import Database, Opened, config, number_in, put, wait_for
 from threadmark import ClosedError, ConfigError, ReplicatedSaver, ReplicationError, Serde, replicated
-from threadmark.runtime.program import Transaction
+from threadmark.program import Transaction
 from threadmark_langgraph import wrap
 
 

@@ -19,8 +19,8 @@ from threadmark import (
     replicated,
 )
 from threadmark.memory.saver import MemoryDriver
+from threadmark.program import Transaction
 from threadmark.replication.terms import Agreement
-from threadmark.runtime.program import Transaction
 from threadmark.store.replica import Replica
 from threadmark_sqlite import SqliteSaver
 

@@ -10,7 +10,7 @@ import pytest
 
 from replication.lines import number_in, put
 from threadmark import ConfigError, MemorySaver, ReplicatedSaver, replicated
-from threadmark.replication.saver import from_url
+from threadmark.replication.making import from_url
 
 CORE = Path(__file__).parent.parent.parent / "libs" / "core" / "pyproject.toml"
 

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 from children import child, finished, line_from
 from sqlite_file import looking_at
-from threadmark.runtime.program import Program, Transaction
+from threadmark.program import Program, Transaction
 from threadmark_conformance.engine import at, checkpoint, early_id
 from threadmark_sqlite import SqliteSaver
 from threadmark_sqlite.steps import execute, execute_alone

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from length import times
 from threadmark.format.packs import FIRST_RECORD, PACK
-from threadmark.runtime.program import Program, Step, play
+from threadmark.program import Program, Step, play
 from threadmark.store.contract import ANYONE, Added, Change, CheckpointRow, Follows, Outline, WriteRow
 from threadmark.store.threads import beginning
 from threadmark_sqlite.driver.playing import execute, played

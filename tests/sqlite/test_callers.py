@@ -14,7 +14,7 @@ import pytest
 from patience import PATIENCE, wait_until
 from sqlite_file import see_writers
 from threadmark import ClosedError, StoreError
-from threadmark.runtime.program import Program, Transaction
+from threadmark.program import Program, Transaction
 from threadmark_conformance.engine import at, checkpoint
 from threadmark_sqlite import SqliteSaver
 from threadmark_sqlite.driver.callers import Callers, Lead

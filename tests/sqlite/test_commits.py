@@ -16,7 +16,7 @@ import pytest
 from patience import wait_until
 from sqlite_file import looking_at, see_writers
 from threadmark import ClosedError, StoreError, ThreadDeletedError
-from threadmark.runtime.program import Program, Transaction
+from threadmark.program import Program, Transaction
 from threadmark_conformance.engine import Run, at, checkpoint, early_id
 from threadmark_sqlite import SqliteSaver
 from threadmark_sqlite.driver.jobs import Job, Jobs

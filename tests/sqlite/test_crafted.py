@@ -14,7 +14,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver as TheirSqlite
 from sqlite_cells import TABLES
 from threadmark import CorruptDataError, PersistentDict, SchemaError
 from threadmark.bounded_sqlite import BoundedConnection, fetched
-from threadmark.runtime.program import Transaction
+from threadmark.program import Transaction
 from threadmark_conformance.engine import at, checkpoint
 from threadmark_langgraph import migrate
 from threadmark_sqlite import SqliteSaver

@@ -13,7 +13,7 @@ import pytest
 from children import child, finished
 from signals.strikes import Interruptions, Step
 from threadmark import ClosedError
-from threadmark.runtime.program import Program, Transaction
+from threadmark.program import Program, Transaction
 from threadmark_conformance.engine import Run, at, checkpoint
 from threadmark_sqlite import SqliteSaver
 from threadmark_sqlite.steps import execute
@@ -163,7 +163,7 @@ FORK = """
 import os, sys, warnings
 warnings.simplefilter("ignore", DeprecationWarning)  # what later Pythons say about a fork beside threads
 from threadmark import ClosedError
-from threadmark.runtime.program import Program, Transaction
+from threadmark.program import Program, Transaction
 from threadmark_sqlite import SqliteSaver
 from threadmark_conformance.engine import at, checkpoint
 saver = SqliteSaver(sys.argv[1])
@@ -275,7 +275,7 @@ import asyncio, faulthandler, os, sys, warnings
 warnings.simplefilter("ignore", DeprecationWarning)  # what later Pythons say about a fork beside threads
 import aiosqlite
 from threadmark import ClosedError
-from threadmark.runtime.program import Program, Transaction
+from threadmark.program import Program, Transaction
 from threadmark_sqlite import SqliteSaver
 from threadmark_conformance.engine import at, checkpoint
 async def use():

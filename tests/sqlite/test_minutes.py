@@ -11,7 +11,7 @@ import pytest
 
 from sqlite_plans import on_connection
 from threadmark import Conversations
-from threadmark.runtime.program import play
+from threadmark.program import play
 from threadmark.store.contract import Change, CheckpointRow, Outline
 from threadmark.store.threads import ThreadPlace, ThreadRow, ThreadScope, thread_row
 from threadmark_conformance.engine import at, checkpoint, early_id

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from threadmark.runtime.program import Transaction
+from threadmark.program import Transaction
 from threadmark.store.contract import CheckpointRow, Outline, Scope
 from threadmark_conformance.engine import at, checkpoint, early_id
 from threadmark_sqlite import SqliteSaver

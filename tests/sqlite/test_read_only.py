@@ -17,7 +17,7 @@ import pytest
 from children import child, finished
 from sqlite_file import looking_at
 from threadmark import ConfigError, StoreError, ThreadmarkError
-from threadmark.runtime.program import Program, Transaction
+from threadmark.program import Program, Transaction
 from threadmark_conformance.engine import at, checkpoint
 from threadmark_sqlite import SqliteSaver
 from threadmark_sqlite.steps import Query

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sqlite_plans import is_walk, on_connection, plan_of
-from threadmark.runtime.program import Program, Step, play
+from threadmark.program import Program, Step, play
 from threadmark.store.contract import (
     ANYONE,
     TOMBSTONE_MICROSECONDS,

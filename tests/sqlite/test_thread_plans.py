@@ -12,7 +12,7 @@ from typing import Any, get_args
 import pytest
 
 from sqlite_plans import is_walk, on_connection, plan_of, sorts, sorts_groups
-from threadmark.runtime.program import Program, play
+from threadmark.program import Program, play
 from threadmark.store.contract import ANYONE, Change, CheckpointRow, Outline, WriteRow
 from threadmark.store.threads import SortKey, ThreadPlace, ThreadScope
 from threadmark_conformance.engine import at, checkpoint, early_id

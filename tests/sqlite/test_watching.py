@@ -21,7 +21,7 @@ import sqlite_next_format
 from patience import wait_until
 from sqlite_file import looking_at
 from threadmark import ConfigError, StoreError
-from threadmark.runtime.program import Program, Transaction
+from threadmark.program import Program, Transaction
 from threadmark_conformance.engine import at, checkpoint
 from threadmark_sqlite import SqliteSaver
 from threadmark_sqlite.steps import Query

@@ -18,7 +18,7 @@ from psycopg import sql
 from damage import fill
 from postgres.cluster import shared
 from threadmark import Saver
-from threadmark.runtime.program import Program, Transaction
+from threadmark.program import Program, Transaction
 from threadmark.store.replica import Copied, Replica, ReplicaStore
 from threadmark_postgres import PostgresSaver, ddl
 from threadmark_postgres import migrations as postgres_migrations

@@ -17,7 +17,7 @@ from postgres.cluster import shared
 from sqlite_file import looking_at
 from stored.make import ABOUT, COPIED, ENTRY, REPLICA
 from threadmark import MemorySaver, Saver, StoreError
-from threadmark.runtime.program import Program, Transaction
+from threadmark.program import Program, Transaction
 from threadmark.store.replica import ReplicaStore
 from threadmark_conformance.engine import at, checkpoint
 from threadmark_postgres import PostgresSaver

@@ -12,7 +12,7 @@ from typing import Any, Protocol, Self, TypeVar
 from threadmark.errors import ClosedError
 from threadmark.interfaces import Interface
 from threadmark.memory import MemorySaver
-from threadmark.runtime.program import Driver, Program, Transaction
+from threadmark.program import Driver, Program, Transaction
 from threadmark.saver import Saver
 from threadmark.saver.context import context_of
 from threadmark.store.contract import Store

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, cast
 
-from threadmark.runtime.program import Program
+from threadmark.program import Program
 from threadmark.store.contract import Store
 from threadmark.store.replica import Copied, Entry, ReplicaStore, Summary
 from threadmark_conformance.backend import World

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
-from threadmark.runtime.program import Program
+from threadmark.program import Program
 from threadmark.store.contract import Found, Store
 
 

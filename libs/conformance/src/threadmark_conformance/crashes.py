@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from threadmark.model import CheckpointTuple, Pruned
-from threadmark.runtime.program import Driver, Program, Transaction
+from threadmark.program import Driver, Program, Transaction
 from threadmark.saver import Saver
 from threadmark_conformance.backend import Backend, World, in_world
 from threadmark_conformance.driver_wrapper import DriverWrapper

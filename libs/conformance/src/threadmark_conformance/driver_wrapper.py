@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Generator
 from typing import Any
 
-from threadmark.runtime.program import Driver, Transaction, aplay, play
+from threadmark.program import Driver, Transaction, aplay, play
 
 _PAUSE = 0.0001
 

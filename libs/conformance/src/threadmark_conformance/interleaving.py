@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from threadmark.errors import ThreadDeletedError
 from threadmark.model import CheckpointTuple
-from threadmark.runtime.program import Driver
+from threadmark.program import Driver
 from threadmark.saver import Saver
 from threadmark_conformance.backend import Backend, World, in_world
 from threadmark_conformance.engine import Run, at, checkpoint, id_of, listed

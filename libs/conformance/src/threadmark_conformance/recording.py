@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from threadmark.memory.saver import MemoryDriver
 from threadmark.memory.store import MemoryStore
-from threadmark.runtime.program import Program, Transaction
+from threadmark.program import Program, Transaction
 from threadmark.store.contract import ANYONE, Added, Change, CheckpointRow, Key, Store, was_added
 from threadmark.store.forwarding import ForwardingStore
 from threadmark.store.threads import ThreadRow

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Generator, Sequence
 from typing import Any
 
-from threadmark.runtime.program import Driver, Transaction
+from threadmark.program import Driver, Transaction
 from threadmark_conformance.driver_wrapper import DriverWrapper
 
 

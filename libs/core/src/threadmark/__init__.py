@@ -169,7 +169,7 @@ __all__ = [
     "replicated",
 ]
 
-_MODULES = ["errors", "program", "sealing", "serde", "store"]
+_MODULES = ["errors", "program", "serde", "store"]
 """The modules with documented names of their own. They are imported with the package."""
 
 

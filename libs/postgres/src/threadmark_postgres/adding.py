@@ -6,7 +6,7 @@ from typing import Any
 
 from threadmark.errors import TransientStoreError
 from threadmark.names import from_column, to_column
-from threadmark.runtime.program import Program
+from threadmark.program import Program
 from threadmark.store.contract import ANYONE, Added, Change, Key, Refusal, Store, was_added
 from threadmark_postgres.arrays import BatchParams, Texts
 from threadmark_postgres.columns import (

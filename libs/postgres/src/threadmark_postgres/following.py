@@ -1,7 +1,7 @@
 """Adding what another database told: a change is made where the thread has come up to the one before it."""
 
 from threadmark.names import to_column
-from threadmark.runtime.program import Program
+from threadmark.program import Program
 from threadmark.store.contract import Added, Change, Follows, was_added
 from threadmark_postgres.adding import AddingStore, shorter
 from threadmark_postgres.schema import in_schema

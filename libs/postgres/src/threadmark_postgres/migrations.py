@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from threadmark.errors import ConfigError, SchemaError
-from threadmark.runtime.program import Program
+from threadmark.program import Program
 from threadmark_postgres.schema import in_schema, quoted
 from threadmark_postgres.sql import connections
 from threadmark_postgres.sql.editing import replaced

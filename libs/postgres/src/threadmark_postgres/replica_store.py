@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from threadmark.names import from_column, to_column
-from threadmark.runtime.program import Program
+from threadmark.program import Program
 from threadmark.store.contract import Key
 from threadmark.store.replica import Copied, Entry, Replica, RowMarks, Summary, Waiting, WriteKey
 from threadmark_postgres.arrays import Texts

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from threadmark.runtime.program import Operation, Program, read_existing
+from threadmark.program import Operation, Program, read_existing
 from threadmark_postgres.schema import in_schema
 from threadmark_postgres.sql import reports
 from threadmark_postgres.steps import execute

@@ -11,8 +11,8 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from threadmark import ConfigError, Saver
 from threadmark.errors import shown
+from threadmark.program import arun, run
 from threadmark.runtime.logs import slow_after
-from threadmark.runtime.program import arun, run
 from threadmark.saver import SaverOptions
 from threadmark.saver.arguments import check_flag, check_seconds
 from threadmark_postgres.driver import PostgresDriver, ReadOnlyDriver, Settings, aio, blocking

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from threadmark.runtime.program import Program, Step
+from threadmark.program import Program, Step
 
 Rows = list[tuple[Any, ...]]
 

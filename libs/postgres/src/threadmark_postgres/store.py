@@ -5,7 +5,7 @@ from typing import Any
 
 from threadmark.ids import deleted_up_to
 from threadmark.names import from_column, to_column
-from threadmark.runtime.program import Program
+from threadmark.program import Program
 from threadmark.store.contract import (
     TOMBSTONE_MICROSECONDS,
     CheckpointRow,

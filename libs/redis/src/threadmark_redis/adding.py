@@ -7,7 +7,7 @@ rest.
 from collections.abc import Mapping, Sequence
 
 from threadmark.errors import StoreError
-from threadmark.runtime.program import Program
+from threadmark.program import Program
 from threadmark.store.contract import ANYONE, Added, Change, CheckpointRow, Follows, Key, Refusal, WriteRow
 from threadmark.store.replica import Copied, is_followed
 from threadmark_redis.changes import needed_segments, needs_column

@@ -3,7 +3,7 @@
 from typing import Any
 
 from threadmark.errors import CorruptDataError
-from threadmark.runtime.program import Program
+from threadmark.program import Program
 from threadmark.store.contract import Added, Change, was_added
 from threadmark_redis.announcing import announce
 from threadmark_redis.changes import change_columns, is_replicated

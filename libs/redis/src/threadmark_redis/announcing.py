@@ -8,7 +8,7 @@ made while it was not raised.
 
 from collections.abc import Sequence
 
-from threadmark.runtime.program import Program
+from threadmark.program import Program
 from threadmark_redis.columns import to_bytes
 from threadmark_redis.keys import ReplicaKeys
 from threadmark_redis.steps import run, script

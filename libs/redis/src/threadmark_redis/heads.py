@@ -6,7 +6,7 @@ is done with one thread where others change it too often.
 """
 
 from threadmark.errors import CorruptDataError
-from threadmark.runtime.program import Program
+from threadmark.program import Program
 from threadmark.store.contract import Head
 from threadmark_redis.columns import namespaces_in, parts_of
 from threadmark_redis.index import Settings

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from threadmark.errors import CorruptDataError
-from threadmark.runtime.program import Program
+from threadmark.program import Program
 from threadmark.store.contract import Outline, Scope
 from threadmark.store.threads import ThreadOutline, ThreadPlace, ThreadScope
 from threadmark_redis.adding import stored_rows

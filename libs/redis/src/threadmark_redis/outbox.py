@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from threadmark.runtime.program import Program
+from threadmark.program import Program
 from threadmark.store.replica import Entry, Replica
 from threadmark_redis.columns import from_bytes, int_or_none, state_in
 from threadmark_redis.keys import ReplicaKeys

@@ -8,7 +8,7 @@ be under way.
 
 from collections.abc import Mapping, Sequence
 
-from threadmark.runtime.program import Program
+from threadmark.program import Program
 from threadmark.store.contract import now
 from threadmark.store.replica import Entry, Waiting
 from threadmark_redis.columns import from_bytes, to_bytes

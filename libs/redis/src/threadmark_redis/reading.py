@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from threadmark.errors import CorruptDataError
-from threadmark.runtime.program import Program
+from threadmark.program import Program
 from threadmark_redis.columns import as_head, int_or_none, is_member, state_in, written_for
 from threadmark_redis.keys import replica_keys, thread_keys
 from threadmark_redis.locked import Locked, Table

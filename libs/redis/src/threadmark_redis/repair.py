@@ -5,7 +5,7 @@ To find every thread, all keys of the database are gone through on every master,
 
 from typing import NamedTuple
 
-from threadmark.runtime.program import Program
+from threadmark.program import Program
 from threadmark_redis.columns import (
     Head,
     as_head,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from threadmark.model import SPECIAL_WRITES
-from threadmark.runtime.program import Program
+from threadmark.program import Program
 from threadmark.store.threads import (
     LeaseRow,
     ThreadCounts,

@@ -14,7 +14,7 @@ from secrets import token_bytes
 from typing import Any, TypeVar
 
 from threadmark.errors import ThreadmarkError
-from threadmark.runtime.program import Program, Step, relay
+from threadmark.program import Program, Step, relay
 from threadmark.store.contract import Head
 from threadmark.store.replica import StaleTermError
 from threadmark_redis.announcing import announce

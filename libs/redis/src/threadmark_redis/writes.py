@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import msgpack
 
 from threadmark.format.packs import PACK
-from threadmark.runtime.program import Program
+from threadmark.program import Program
 from threadmark.store.contract import Key, WriteRow
 from threadmark_redis.columns import (
     WRITTEN,

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from threadmark.format.packs import FIRST_RECORD, PACK
 from threadmark.names import to_column
-from threadmark.runtime.program import Program
+from threadmark.program import Program
 from threadmark.store.contract import ANYONE, Added, Change, CheckpointRow, Key, Refusal, WriteRow
 from threadmark_sqlite.columns import (
     as_number,

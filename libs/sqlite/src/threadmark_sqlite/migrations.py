@@ -12,7 +12,7 @@ from textwrap import dedent
 from typing import NamedTuple
 
 from threadmark.errors import ConfigError, SchemaError
-from threadmark.runtime.program import Program
+from threadmark.program import Program
 from threadmark_sqlite.sql import connections
 from threadmark_sqlite.steps import execute
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from threadmark.names import to_column
-from threadmark.runtime.program import Program
+from threadmark.program import Program
 from threadmark.store.contract import Added, Change, now
 from threadmark.store.replica import Copied, Entry, Replica, RowMarks, Summary, Waiting, is_followed, sum_of_marks
 from threadmark_sqlite.columns import from_blob_column, from_id_column, from_text_column, name

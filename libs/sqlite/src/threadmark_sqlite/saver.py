@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 from urllib.parse import unquote
 
 from threadmark import ConfigError, Saver
+from threadmark.program import Driver, arun, run
 from threadmark.runtime.logs import slow_after
-from threadmark.runtime.program import Driver, arun, run
 from threadmark.saver import SaverOptions
 from threadmark.saver.arguments import check_seconds
 from threadmark_sqlite.driver import FileDriver, Settings, SharedDriver

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from threadmark.runtime.program import Program, Step
+from threadmark.program import Program, Step
 
 T = TypeVar("T")
 

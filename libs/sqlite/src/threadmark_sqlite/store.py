@@ -6,7 +6,7 @@ from typing import Any
 
 from threadmark.ids import deleted_up_to
 from threadmark.names import MESSAGES_NS, to_column
-from threadmark.runtime.program import Program
+from threadmark.program import Program
 from threadmark.store.contract import (
     TOMBSTONE_MICROSECONDS,
     Added,

@@ -5,7 +5,7 @@ from json import dumps
 from typing import Any
 
 from threadmark.names import to_column
-from threadmark.runtime.program import Program
+from threadmark.program import Program
 from threadmark.store.contract import NO_NUMBER, now
 from threadmark.store.threads import (
     LeaseRow,

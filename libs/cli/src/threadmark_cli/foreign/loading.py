@@ -9,7 +9,7 @@ from threadmark.memory.saver import MemoryDriver
 from threadmark.memory.store import MemoryStore
 from threadmark.metadata import check_plain
 from threadmark.model import SPECIAL_WRITES
-from threadmark.runtime.program import Program
+from threadmark.program import Program
 from threadmark.saver.proving import checkpoint_row
 from threadmark.store.contract import Added, Change, CheckpointRow
 from threadmark_cli.foreign.rows import Reader, Ref, Stored, Write, WriteRef

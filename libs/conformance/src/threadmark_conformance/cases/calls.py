@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 from threadmark.ids import new_id
-from threadmark.runtime.program import Program
+from threadmark.program import Program
 from threadmark.saver.proving import checkpoint_row
 from threadmark.store.contract import Change, Scope, Store, now
 from threadmark_conformance.backend import World

@@ -9,7 +9,7 @@ import pytest
 
 from threadmark.errors import CorruptDataError, ForbiddenTypeError
 from threadmark.model import CheckpointRef, Stats
-from threadmark.runtime.program import Driver, Program, Transaction
+from threadmark.program import Driver, Program, Transaction
 from threadmark.serde import Serde
 from threadmark.store.contract import Change, Scope, Store, WriteRow
 from threadmark_conformance.backend import World

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from threadmark.runtime.program import Program
+from threadmark.program import Program
 from threadmark.store.contract import TOMBSTONE_MICROSECONDS, Change, Key, Store, now
 from threadmark.store.replica import Copied, Entry, Replica, ReplicaStore, Waiting
 from threadmark_conformance.backend import World

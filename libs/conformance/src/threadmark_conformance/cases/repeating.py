@@ -7,7 +7,7 @@ import pytest
 
 from threadmark import Conversations
 from threadmark.errors import ConflictError, ThreadBusyError
-from threadmark.runtime.program import Transaction
+from threadmark.program import Transaction
 from threadmark.saver import Saver
 from threadmark_conformance.backend import World
 from threadmark_conformance.cases.talking import TALK

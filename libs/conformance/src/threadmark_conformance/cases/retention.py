@@ -11,7 +11,7 @@ import pytest
 from threadmark.errors import ConfigError, ThreadNotFoundError
 from threadmark.ids import new_id
 from threadmark.model import Progress, Pruned
-from threadmark.runtime.program import Driver, Program, Transaction
+from threadmark.program import Driver, Program, Transaction
 from threadmark.saver import Saver
 from threadmark.saver.proving import checkpoint_row, rebound_write
 from threadmark.store.contract import Change, Scope, Store, now

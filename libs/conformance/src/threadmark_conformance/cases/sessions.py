@@ -11,7 +11,7 @@ import pytest
 from threadmark.errors import ConfigError, SerializationError, ThreadBusyError, ThreadNotFoundError
 from threadmark.ids import time_of_id
 from threadmark.interfaces import SessionCheckpoint, SessionMetadata, Sessions, SessionStats, States
-from threadmark.runtime.program import Driver, Program, Transaction
+from threadmark.program import Driver, Program, Transaction
 from threadmark.store.contract import Store, now
 from threadmark_conformance.backend import World
 from threadmark_conformance.driver_wrapper import DriverWrapper

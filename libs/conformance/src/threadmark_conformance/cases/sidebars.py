@@ -3,7 +3,7 @@
 import pytest
 
 from threadmark.errors import CorruptDataError
-from threadmark.runtime.program import Program
+from threadmark.program import Program
 from threadmark.serde import Serde
 from threadmark.store.contract import Store
 from threadmark_conformance.backend import World

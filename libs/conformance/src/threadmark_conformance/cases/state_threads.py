@@ -7,7 +7,7 @@ import pytest
 
 from threadmark.errors import LeaseLostError, ThreadBusyError, ThreadNotFoundError
 from threadmark.interfaces import States
-from threadmark.runtime.program import Driver
+from threadmark.program import Driver
 from threadmark_conformance.backend import World
 from threadmark_conformance.crashes import DeathError, Mortal
 from threadmark_conformance.engine import Run, at, checkpoint, got, id_of, listed

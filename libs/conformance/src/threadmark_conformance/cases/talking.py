@@ -16,7 +16,7 @@ from threadmark.errors import (
 from threadmark.format.stored import announced_size, expand
 from threadmark.ids import new_id
 from threadmark.names import MESSAGES_NS
-from threadmark.runtime.program import Program
+from threadmark.program import Program
 from threadmark.saver.proving import checkpoint_row
 from threadmark.store.contract import Change, Scope, Store, now
 from threadmark_conformance.backend import World

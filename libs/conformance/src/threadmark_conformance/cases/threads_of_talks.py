@@ -8,7 +8,7 @@ from threadmark import Conversations
 from threadmark.errors import ConfigError, ConflictError, LeaseLostError, ThreadBusyError, ThreadNotFoundError
 from threadmark.ids import new_id
 from threadmark.names import MESSAGES_NS
-from threadmark.runtime.program import Program
+from threadmark.program import Program
 from threadmark.saver.proving import checkpoint_row
 from threadmark.store.contract import Change, Scope, Store, now
 from threadmark_conformance.backend import World

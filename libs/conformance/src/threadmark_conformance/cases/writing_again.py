@@ -9,7 +9,7 @@ import pytest
 
 from threadmark.errors import CorruptDataError
 from threadmark.format.packs import PACK
-from threadmark.runtime.program import Program
+from threadmark.program import Program
 from threadmark.store.contract import Store, WriteRow
 from threadmark_conformance.backend import World
 from threadmark_conformance.engine import Run, at, checkpoint, early_id, id_of, listed, pending

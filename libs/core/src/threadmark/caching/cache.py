@@ -13,7 +13,7 @@ from hashlib import blake2b
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from threadmark.errors import CorruptDataError, MissingDependencyError
-from threadmark.runtime.program import Transaction
+from threadmark.program import Transaction
 from threadmark.saver.kit import announced_size, expand, pack_plain, segment_key
 from threadmark.store.sealing import Keyring, opens_segment
 

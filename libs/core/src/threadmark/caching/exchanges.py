@@ -43,9 +43,9 @@ from threadmark.caching.programs import (
     wants_segments,
     with_segments,
 )
+from threadmark.program import Program, Transaction, aplay, play
 from threadmark.runtime.logs import log
 from threadmark.runtime.processes import begin_anew_after_fork
-from threadmark.runtime.program import Program, Transaction, aplay, play
 from threadmark.saver import Saver
 from threadmark.store.contract import Store
 from threadmark.store.deferred import resolved

@@ -11,7 +11,7 @@ from threadmark.interfaces.operations import conversations as stored_messages
 from threadmark.interfaces.shapes import Conversation, ConversationConfig, given_conversation, given_user
 from threadmark.interfaces.state_cache import CacheCall, CachedOperation, Caches, SharedCache, Sharing, StateCache
 from threadmark.model import ThreadInfo, ThreadPage
-from threadmark.runtime.program import Operation, Transaction, aplay, play
+from threadmark.program import Operation, Transaction, aplay, play
 from threadmark.saver import SaverProtocol
 from threadmark.saver.kit import given_count, given_query, thread, threads
 

@@ -5,7 +5,7 @@ from math import isfinite
 from typing import Any, TypeVar
 
 from threadmark.errors import ConfigError, SerializationError, shown
-from threadmark.runtime.program import Operation, arun, run
+from threadmark.program import Operation, arun, run
 from threadmark.saver import Saver, SaverProtocol
 from threadmark.saver.kit import SaverContext
 

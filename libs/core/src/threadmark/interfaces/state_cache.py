@@ -17,9 +17,9 @@ import msgpack
 
 from threadmark.errors import ConfigError, CorruptDataError, shown
 from threadmark.interfaces.shapes import Conversation
+from threadmark.program import Transaction
 from threadmark.runtime.logs import log
 from threadmark.runtime.processes import begin_anew_after_fork
-from threadmark.runtime.program import Transaction
 from threadmark.saver.kit import Header, proof
 
 _ENTRY_OVERHEAD = 400

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from threadmark.memory.tables import Tables, Thread, newest, with_tables
-from threadmark.runtime.program import Program
+from threadmark.program import Program
 from threadmark.store.contract import now
 from threadmark.store.replica import (
     LONG_MARK,

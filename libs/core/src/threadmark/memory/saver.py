@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 from threadmark.errors import ClosedError, ConfigError
 from threadmark.memory.store import MemoryStore
 from threadmark.memory.tables import Call, Tables
+from threadmark.program import Step, Transaction, play
 from threadmark.runtime.processes import begin_anew_after_fork
-from threadmark.runtime.program import Step, Transaction, play
 from threadmark.saver import Saver, SaverOptions
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from threadmark.memory.replica_store import MemoryReplicaStore
 from threadmark.memory.tables import Lease, Tables, Thread, clock, newest, with_tables
 from threadmark.model import SPECIAL_WRITES, ThreadStatus
 from threadmark.names import MESSAGES_NS
-from threadmark.runtime.program import Program
+from threadmark.program import Program
 from threadmark.store.contract import (
     TOMBSTONE_MICROSECONDS,
     Added,

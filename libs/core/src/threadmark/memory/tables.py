@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
-from threadmark.runtime.program import Program, Step
+from threadmark.program import Program, Step
 from threadmark.store.contract import (
     CheckpointRow,
     Key,

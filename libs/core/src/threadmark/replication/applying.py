@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from threadmark.errors import TransientStoreError
+from threadmark.program import Program
 from threadmark.replication.comparing import Difference, compare, lacks_parents, take_target
 from threadmark.replication.entries import Touched
 from threadmark.replication.snapshots import (
@@ -20,7 +21,6 @@ from threadmark.replication.snapshots import (
     read_bodies,
 )
 from threadmark.replication.steps import Side
-from threadmark.runtime.program import Program
 from threadmark.store.contract import ANYONE, NEVER, Change, CheckpointRow, Follows, Key, WriteRow, now, was_added
 from threadmark.store.replica import LONG_MARK, Copied, ReplicaStore, StaleTermError
 from threadmark.store.threads import Beginning, ThreadOutline

@@ -9,8 +9,8 @@ again. A checkpoint is spared that another one follows which only the other side
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from threadmark.program import Program
 from threadmark.replication.snapshots import ALL_ENTRIES, Snapshot, read_parents, take_snapshot
-from threadmark.runtime.program import Program
 from threadmark.store.contract import NEVER, Key
 from threadmark.store.replica import ReplicaStore, WriteKey
 from threadmark.store.threads import ThreadRow

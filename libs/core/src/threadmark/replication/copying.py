@@ -4,6 +4,7 @@ from functools import partial
 from typing import NamedTuple
 
 from threadmark.errors import ClosedError, ThreadmarkError, TransientStoreError
+from threadmark.program import Transaction
 from threadmark.replication.applying import (
     Batch,
     Compared,
@@ -28,7 +29,6 @@ from threadmark.replication.snapshots import (
     take_snapshot,
 )
 from threadmark.replication.steps import Exchange, Side, on, pause
-from threadmark.runtime.program import Transaction
 from threadmark.store.contract import ANYONE, NEVER, Added, Change, Follows
 from threadmark.store.replica import Copied, StaleTermError
 

@@ -10,6 +10,7 @@ from weakref import finalize, ref
 
 from threadmark.errors import ClosedError, ConfigError, ReplicationError, ThreadmarkError, shown
 from threadmark.model import OnProgress
+from threadmark.program import Transaction
 from threadmark.replication.background import Background
 from threadmark.replication.health import checked_first, watched
 from threadmark.replication.model import Reconciled, ReplicationStatus, SideName, SideStatus
@@ -21,7 +22,6 @@ from threadmark.replication.terms import agree, read_replica
 from threadmark.replication.transactions import run_transaction
 from threadmark.runtime.logs import log
 from threadmark.runtime.processes import begin_anew_after_fork, close_before_others, was_closed
-from threadmark.runtime.program import Transaction
 from threadmark.runtime.workers import Workers
 from threadmark.saver.kit import check_flag, check_progress, check_seconds
 from threadmark.store.contract import now

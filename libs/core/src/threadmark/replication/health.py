@@ -8,10 +8,10 @@ from functools import partial
 from typing import TypeVar
 
 from threadmark.errors import ReplicationError, StoreError, TransientStoreError
+from threadmark.program import Program, Transaction, relay
 from threadmark.replication.pair import Pair, Roles, SideAwayError
 from threadmark.replication.steps import Exchange, On, Side, on
 from threadmark.replication.terms import read_replica, roles_in
-from threadmark.runtime.program import Program, Transaction, relay
 from threadmark.store.replica import Replica, ReplicaStore, StaleTermError
 
 T = TypeVar("T")

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, TypeVar
 
+from threadmark.program import aplay, play
 from threadmark.replication.health import MissedDeadlineError
 from threadmark.replication.steps import Exchange, On, Pause, Side
-from threadmark.runtime.program import aplay, play
 from threadmark.runtime.workers import Workers
 
 T = TypeVar("T")

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from threadmark.errors import ReplicationError
 from threadmark.model import OnProgress
+from threadmark.program import Transaction
 from threadmark.replication.applying import CopiedRows
 from threadmark.replication.copying import copy_all
 from threadmark.replication.model import Reconciled
@@ -25,7 +26,6 @@ from threadmark.replication.terms import (
     roles_in,
     write_replica,
 )
-from threadmark.runtime.program import Transaction
 from threadmark.store.replica import StaleTermError
 
 T = TypeVar("T")

@@ -8,11 +8,11 @@ from functools import partial
 
 from threadmark.errors import ClosedError, ThreadmarkError, TransientStoreError
 from threadmark.model import OnProgress, Progress
+from threadmark.program import Transaction
 from threadmark.replication.applying import CopiedRows
 from threadmark.replication.copying import copy_all, copy_thread
 from threadmark.replication.model import Reconciled
 from threadmark.replication.steps import Exchange, Side, on
-from threadmark.runtime.program import Transaction
 from threadmark.store.replica import Copied, StaleTermError, Summary
 
 _PAGE = 512

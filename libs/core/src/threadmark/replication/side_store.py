@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from threadmark.errors import ReplicationError
+from threadmark.program import Program
 from threadmark.replication.entries import Touched
 from threadmark.replication.steps import Side
-from threadmark.runtime.program import Program
 from threadmark.store.contract import ANYONE, Added, Change, CheckpointRow, Found, Key, Store, nothing_held
 from threadmark.store.forwarding import ForwardingStore
 from threadmark.store.replica import StaleTermError

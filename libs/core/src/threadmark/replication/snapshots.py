@@ -12,8 +12,8 @@ from typing import Literal, NamedTuple
 
 from threadmark.errors import CorruptDataError
 from threadmark.metadata import run_id_in
+from threadmark.program import Program
 from threadmark.replication.entries import Touched, joined
-from threadmark.runtime.program import Program
 from threadmark.store.contract import NEVER, CheckpointRow, Key, Scope, WriteRow
 from threadmark.store.replica import Copied, Entry, ReplicaStore, RowMarks, WriteKey
 from threadmark.store.threads import ThreadOutline

@@ -7,8 +7,8 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
+from threadmark.program import Driver, Transaction
 from threadmark.replication.model import SideName
-from threadmark.runtime.program import Driver, Transaction
 from threadmark.store.replica import ReplicaStore
 
 T = TypeVar("T")

@@ -10,10 +10,10 @@ from typing import NamedTuple, get_args
 from uuid import NAMESPACE_OID, uuid4, uuid5
 
 from threadmark.errors import ConfigError, CorruptDataError, ReplicationError
+from threadmark.program import Program, Transaction
 from threadmark.replication.model import SideName
 from threadmark.replication.pair import Pair, Roles, SideAwayError
 from threadmark.replication.steps import Exchange, Side, on, pause
-from threadmark.runtime.program import Program, Transaction
 from threadmark.store.replica import Replica, ReplicaStore
 
 _PAUSE = 0.05

@@ -10,6 +10,7 @@ from time import monotonic
 from typing import TypeVar
 
 from threadmark.errors import ReplicationError, ThreadmarkError
+from threadmark.program import Program, Transaction
 from threadmark.replication.copying import copy_change, copy_thread, copy_up_to
 from threadmark.replication.pair import Pair, Roles, SideAwayError, Waiters
 from threadmark.replication.promoting import count_waiting, fail_over
@@ -17,7 +18,6 @@ from threadmark.replication.side_store import Journal, active_store, standby_sto
 from threadmark.replication.steps import Exchange, on, pause
 from threadmark.replication.terms import agree, expect_term, follow
 from threadmark.runtime.logs import log
-from threadmark.runtime.program import Program, Transaction
 from threadmark.saver.read_from import READ_FROM
 from threadmark.store.contract import Added, Change
 from threadmark.store.deferred import resolved

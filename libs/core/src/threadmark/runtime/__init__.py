@@ -1,1 +1,1 @@
-"""Running programs: generators that say what to do, the threads that do it, and what a process needs for that."""
+"""What a process needs: threads that work for others, forks and the end, loggers, and compiled code."""

@@ -14,8 +14,8 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from threadmark.errors import ConfigError, shown
+from threadmark.program import Transaction
 from threadmark.runtime.processes import begin_anew_after_fork
-from threadmark.runtime.program import Transaction
 
 _MOST_NOTED = 1000
 """Lines that wait to be written. Where a handler is slower than we are, the oldest are dropped."""

@@ -20,9 +20,9 @@ from threadmark.format.digests import Proof
 from threadmark.format.header import Header
 from threadmark.format.rope import Source
 from threadmark.format.stored import EXPANSION_BYTES, MOST_COMPRESSED, Allowance, Stored, expand
+from threadmark.program import Program
 from threadmark.runtime.logs import log
 from threadmark.runtime.processes import begin_anew_after_fork
-from threadmark.runtime.program import Program
 from threadmark.store.contract import CheckpointRow, Store
 from threadmark.store.sealing import SegmentNames
 

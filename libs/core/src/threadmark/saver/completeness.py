@@ -12,7 +12,7 @@ from threadmark.config import ParsedConfig
 from threadmark.errors import CorruptDataError
 from threadmark.model import Problem
 from threadmark.names import MESSAGES_NS
-from threadmark.runtime.program import Program
+from threadmark.program import Program
 from threadmark.saver.context import SaverContext
 from threadmark.saver.paging import Pages
 from threadmark.saver.proving import checkpoint_location, is_sound, namespace_location

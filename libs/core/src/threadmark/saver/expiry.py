@@ -7,7 +7,7 @@ less than the `ttl` is left: so it never expires early, and its row is written o
 from contextlib import suppress
 
 from threadmark.errors import ReplicationError
-from threadmark.runtime.program import Operation, Program, read, write
+from threadmark.program import Operation, Program, read, write
 from threadmark.saver.context import SaverContext
 from threadmark.store.contract import now
 from threadmark.store.threads import is_sound_thread, thread_row

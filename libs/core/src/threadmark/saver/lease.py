@@ -11,9 +11,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from threadmark.errors import ClosedError, ConfigError, ThreadNotFoundError
+from threadmark.program import Driver, arun, run
 from threadmark.runtime.logs import log
 from threadmark.runtime.processes import begin_anew_after_fork
-from threadmark.runtime.program import Driver, arun, run
 from threadmark.saver.arguments import LeaseRequest
 from threadmark.saver.context import SaverContext
 from threadmark.saver.operations.leasing import Taken, acquire, release, renew

@@ -13,7 +13,7 @@ from threadmark.errors import CorruptDataError, LocatedError
 from threadmark.format.header import Header
 from threadmark.format.rope import Source
 from threadmark.format.stored import Encoded, Stored
-from threadmark.runtime.program import Program
+from threadmark.program import Program
 from threadmark.saver.batches import Write, proven_writes
 from threadmark.saver.caches import EncodingCache, Known, SegmentCache, fill
 from threadmark.saver.completeness import prove_absent, proven_row

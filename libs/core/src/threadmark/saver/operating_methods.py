@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 from threadmark.model import CheckpointRef, Config, MessagePage, OnProgress, PlainRows, Stats, Verified
-from threadmark.runtime.program import Driver, arun, run
+from threadmark.program import Driver, arun, run
 from threadmark.saver.arguments import given_count
 from threadmark.saver.context import SaverContext
 from threadmark.saver.operations import copying, counting, inspecting, parts

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from threadmark.model import CheckpointTuple, Config
-from threadmark.runtime.program import arun, run
+from threadmark.program import arun, run
 from threadmark.saver import Saver
 from threadmark.saver.operations import listing, reading
 

@@ -4,7 +4,6 @@ A renewal that failed is not yet a lost lease: it is tried again until the deadl
 renewal that succeeded was sent. The lease lives at least as long in the database, whose clock starts when it arrives.
 """
 
-import asyncio
 import logging
 import threading
 import time
@@ -14,8 +13,8 @@ from typing import NamedTuple
 from weakref import WeakMethod
 
 from threadmark.errors import ClosedError, ThreadNotFoundError
+from threadmark.program import Driver, Operation, run
 from threadmark.runtime.logs import log
-from threadmark.runtime.program import Driver, Operation, run
 
 _PARTS = 3
 """A renewal is sent when this part of the time to live has passed, so that it may fail and be tried again."""
@@ -144,10 +143,3 @@ class RenewalThread:
         except Exception as error:  # noqa: BLE001 - whatever it is, the lease is kept as long as it lives
             outcome = error
         self._news.put(Renewed(sent, outcome))
-
-
-def _outcome(sending: asyncio.Task[bool]) -> bool | Exception:
-    try:
-        return sending.result()
-    except Exception as error:  # noqa: BLE001 - whatever it is, the lease is kept as long as it lives
-        return error

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from threadmark.runtime.program import arun
+from threadmark.program import arun
 from threadmark.saver.renewal import Renewed, Renewing
 
 

@@ -19,7 +19,7 @@ from threadmark.model import (
     PruneStrategy,
     RetentionReport,
 )
-from threadmark.runtime.program import Driver, arun, run
+from threadmark.program import Driver, arun, run
 from threadmark.saver.context import SaverOptions, check_options, checked_serde, context_of
 from threadmark.saver.operating_methods import OperatingMethods, PartMethods
 from threadmark.saver.operations import (

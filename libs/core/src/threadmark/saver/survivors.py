@@ -20,7 +20,7 @@ from threadmark.format.header import Header, plain_fields
 from threadmark.format.stored import Encoded, Stored
 from threadmark.ids import time_of_id
 from threadmark.names import MESSAGES_NS
-from threadmark.runtime.program import Program
+from threadmark.program import Program
 from threadmark.saver.batches import is_pack, members_or_itself
 from threadmark.saver.caches import fill
 from threadmark.saver.context import SaverContext

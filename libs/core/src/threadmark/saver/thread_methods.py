@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from threadmark.errors import ConfigError, shown
 from threadmark.model import UNSET, OnBusy, ThreadInfo, ThreadPage, ThreadSort, ThreadStatus, Unset
-from threadmark.runtime.program import Driver, arun, run
+from threadmark.program import Driver, arun, run
 from threadmark.saver.arguments import given_count, given_lease, given_owner, given_query, given_update
 from threadmark.saver.context import SaverContext
 from threadmark.saver.lease import Lease

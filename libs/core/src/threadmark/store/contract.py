@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import ClassVar, Literal, NamedTuple, Protocol
 
-from threadmark.runtime.program import Program
+from threadmark.program import Program
 from threadmark.store.threads import NO_BEGINNING, Beginning, ThreadStore
 
 TOMBSTONE_MICROSECONDS = 24 * 3600 * 1_000_000

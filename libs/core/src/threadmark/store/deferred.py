@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar, cast
 
-from threadmark.runtime.program import Program, Step, Transaction, relay
+from threadmark.program import Program, Step, Transaction, relay
 from threadmark.store.contract import Store
 
 T = TypeVar("T")

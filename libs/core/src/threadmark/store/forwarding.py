@@ -7,7 +7,7 @@ a new operation of the contract passes no wrapper by unseen.
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import cast
 
-from threadmark.runtime.program import Program
+from threadmark.program import Program
 from threadmark.store.contract import (
     Added,
     Change,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from threadmark.errors import ThreadNotFoundError
-from threadmark.runtime.program import Program
+from threadmark.program import Program
 from threadmark.store.contract import (
     Added,
     Change,

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from threadmark.errors import StoreError
-from threadmark.runtime.program import Program
+from threadmark.program import Program
 from threadmark.store.contract import NEVER, Follows, Key, Store
 
 

@@ -16,7 +16,7 @@ from threadmark.format.digests import CHECK_SIZE, HOW_TO_SEAL, NOT_SEALED, segme
 from threadmark.format.incarnations import Incarnation, KnownIncarnations
 from threadmark.format.stored import announced_size, expand
 from threadmark.metadata import run_id_in
-from threadmark.runtime.program import Program
+from threadmark.program import Program
 from threadmark.store.contract import (
     ANYONE,
     Added,

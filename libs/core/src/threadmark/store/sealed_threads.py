@@ -11,7 +11,7 @@ import msgpack
 from threadmark.errors import CorruptDataError
 from threadmark.format.digests import CHECK_SIZE, HOW_TO_SEAL, NOT_SEALED
 from threadmark.format.incarnations import Incarnation, KnownIncarnations
-from threadmark.runtime.program import Program
+from threadmark.program import Program
 from threadmark.store.contract import Scope
 from threadmark.store.forwarding import ForwardingStore
 from threadmark.store.sealing import Keyring, incarnation_of

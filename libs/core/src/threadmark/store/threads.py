@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple, Protocol
 from threadmark.errors import CorruptDataError
 from threadmark.format.digests import CHECK_SIZE, HOW_TO_SEAL, NOT_SEALED, row_check
 from threadmark.model import ThreadStatus
-from threadmark.runtime.program import Program
+from threadmark.program import Program
 
 SortKey = Literal["updated", "created", "id"]
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from threadmark.config import ParsedConfig
 from threadmark.errors import TransientStoreError
 from threadmark.model import Config
-from threadmark.runtime.program import Operation, Program, read
+from threadmark.program import Operation, Program, read
 from threadmark.saver.kit import (
     CheckpointLoader,
     LoadedCheckpoint,

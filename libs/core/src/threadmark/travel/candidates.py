@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from threadmark.errors import ConfigError, CorruptDataError, located
 from threadmark.names import MESSAGES_NS
-from threadmark.runtime.program import Program
+from threadmark.program import Program
 from threadmark.saver.kit import (
     CheckpointLoader,
     LoadedCheckpoint,

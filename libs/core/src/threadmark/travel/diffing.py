@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from threadmark.config import ParsedConfig, parse_config
 from threadmark.errors import CheckpointNotFoundError, ConfigError
 from threadmark.model import Config
-from threadmark.runtime.program import Operation, Program, read
+from threadmark.program import Operation, Program, read
 from threadmark.saver.kit import (
     NO_EPOCH,
     CheckpointLoader,

@@ -13,7 +13,7 @@ from threadmark.errors import CheckpointNotFoundError, ConfigError, ConflictErro
 from threadmark.ids import new_id
 from threadmark.model import Config
 from threadmark.names import THREAD_ID_BYTES, check_length
-from threadmark.runtime.program import Operation, Program, read, write
+from threadmark.program import Operation, Program, read, write
 from threadmark.saver.kit import (
     ANCESTORS_ASKED,
     Deduplicator,

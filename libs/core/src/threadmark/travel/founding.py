@@ -20,7 +20,7 @@ from threadmark.ids import Version, next_version
 from threadmark.metadata import merged, run_id_in, run_id_of, to_json
 from threadmark.model import MAPPING, Config
 from threadmark.names import MESSAGES_NS, as_text
-from threadmark.runtime.program import Program
+from threadmark.program import Program
 from threadmark.saver.kit import (
     CheckpointLoader,
     Deduplicator,

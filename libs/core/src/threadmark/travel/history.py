@@ -14,7 +14,7 @@ from threadmark.errors import CorruptDataError, located
 from threadmark.metadata import from_json
 from threadmark.model import Config, Metadata, Problem
 from threadmark.names import MESSAGES_NS, as_text
-from threadmark.runtime.program import Operation, Program, read
+from threadmark.program import Operation, Program, read
 from threadmark.saver.kit import (
     CheckpointLoader,
     Header,

@@ -3,7 +3,7 @@
 from typing import Any
 
 from threadmark.model import Config
-from threadmark.runtime.program import Driver, arun, run
+from threadmark.program import Driver, arun, run
 from threadmark.saver.kit import SaverContext, given_count
 from threadmark.travel import blaming, diffing, forking, history, searching
 from threadmark.travel.model import Blame, Diff, HistoryPage, SearchPage, Tree, Values

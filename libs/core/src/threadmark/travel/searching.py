@@ -11,7 +11,7 @@ from typing import Any
 from threadmark.errors import ConfigError, CorruptDataError, LocatedError, shown
 from threadmark.model import Config, Problem, ProblemKind
 from threadmark.names import as_text
-from threadmark.runtime.program import Operation, read
+from threadmark.program import Operation, read
 from threadmark.saver.kit import (
     LoadedCheckpoint,
     SaverContext,

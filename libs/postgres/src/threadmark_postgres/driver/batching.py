@@ -9,7 +9,7 @@ the thread), its program runs by itself: one bad change fails alone. There is no
 from collections.abc import Sequence
 from typing import Any, cast
 
-from threadmark.runtime.program import Transaction
+from threadmark.program import Transaction
 from threadmark_postgres.arrays import BatchParams, size_of
 from threadmark_postgres.sql.judging import for_several
 from threadmark_postgres.steps import Query, Rows

@@ -10,7 +10,7 @@ from typing import Any
 
 from psycopg.errors import UniqueViolation
 
-from threadmark.runtime.program import Program, Step, Transaction
+from threadmark.program import Program, Step, Transaction
 from threadmark_postgres.sql import connections
 from threadmark_postgres.steps import Query, Rows
 

@@ -11,8 +11,8 @@ from weakref import WeakKeyDictionary
 import psycopg
 
 from threadmark.errors import ClosedError, ConfigError, SchemaError
+from threadmark.program import Transaction
 from threadmark.runtime.processes import begin_anew_after_fork, close_at_exit, was_closed
-from threadmark.runtime.program import Transaction
 from threadmark.runtime.workers import Workers, may_be_interrupted, run_on_loop
 from threadmark_postgres import migrations
 from threadmark_postgres.driver import aio, blocking

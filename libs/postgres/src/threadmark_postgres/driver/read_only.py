@@ -3,7 +3,7 @@
 from typing import Any
 
 from threadmark.errors import StoreError
-from threadmark.runtime.program import Driver, Transaction
+from threadmark.program import Driver, Transaction
 
 
 class ReadOnlyDriver:

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from threadmark.errors import TransientStoreError
-from threadmark.runtime.program import Program, Transaction
+from threadmark.program import Program, Transaction
 from threadmark_redis.driver.failures import Retries
 from threadmark_redis.driver.router import Router
 from threadmark_redis.driver.settings import Settings

@@ -7,8 +7,8 @@ import time
 from typing import Any
 
 from threadmark.errors import ClosedError
+from threadmark.program import Step, Transaction
 from threadmark.runtime.processes import begin_anew_after_fork, close_at_exit, was_closed
-from threadmark.runtime.program import Step, Transaction
 from threadmark_redis.driver import aio, blocking
 from threadmark_redis.driver.conversation import conversation
 from threadmark_redis.driver.facts import Facts

@@ -10,7 +10,7 @@ from typing import Any
 import aiosqlite
 
 from threadmark.errors import ClosedError, ConfigError, StoreError
-from threadmark.runtime.program import Step, Transaction, aplay
+from threadmark.program import Step, Transaction, aplay
 from threadmark.runtime.workers import in_spite_of_cancelling, run_on_loop
 from threadmark_sqlite import migrations
 from threadmark_sqlite.driver.connection import (

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from threadmark.errors import ClosedError, StoreError
-from threadmark.runtime.program import Transaction
+from threadmark.program import Transaction
 from threadmark.runtime.workers import Answer
 from threadmark_sqlite.driver.jobs import BATCH, Job
 

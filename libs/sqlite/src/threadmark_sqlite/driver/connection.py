@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from threadmark.bounded_sqlite import BoundedConnection, reset_steps
 from threadmark.errors import CorruptDataError, StoreError, ThreadmarkError, TransientStoreError
-from threadmark.runtime.program import Transaction
+from threadmark.program import Transaction
 from threadmark_sqlite import migrations
 from threadmark_sqlite.driver.log import log
 from threadmark_sqlite.driver.playing import committed, end_transaction, played

@@ -8,8 +8,8 @@ from typing import Any
 from weakref import finalize
 
 from threadmark.errors import ClosedError, StoreError
+from threadmark.program import Transaction
 from threadmark.runtime.processes import begin_anew_after_fork, close_at_exit, was_closed
-from threadmark.runtime.program import Transaction
 from threadmark.runtime.workers import Workers, may_be_interrupted
 from threadmark_sqlite.driver.connection import (
     READ_ONLY,

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from threadmark.errors import ClosedError, StoreError, TransientStoreError
-from threadmark.runtime.program import Program, Transaction
+from threadmark.program import Program, Transaction
 from threadmark.runtime.workers import Workers, may_be_interrupted
 from threadmark.store.contract import now
 from threadmark_sqlite.driver.connection import (

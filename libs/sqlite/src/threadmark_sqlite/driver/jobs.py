@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from threadmark.errors import ClosedError
-from threadmark.runtime.program import Transaction
+from threadmark.program import Transaction
 from threadmark.runtime.workers import Answer, Failed, Waiting, settle
 
 BATCH = 64

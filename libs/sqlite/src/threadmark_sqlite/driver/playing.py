@@ -7,7 +7,7 @@ from operator import methodcaller
 from typing import Any, TypeVar
 
 from threadmark.bounded_sqlite import fetched
-from threadmark.runtime.program import Program, Step, Transaction, play
+from threadmark.program import Program, Step, Transaction, play
 from threadmark_sqlite.sql import connections
 from threadmark_sqlite.steps import Alone, Direct, Many, Query
 

@@ -6,8 +6,8 @@ import threading
 from typing import Any
 
 from threadmark.errors import ClosedError, StoreError
+from threadmark.program import Transaction
 from threadmark.runtime.processes import close_at_exit, was_closed
-from threadmark.runtime.program import Transaction
 from threadmark_sqlite.driver.connection import (
     NotThereError,
     Settings,

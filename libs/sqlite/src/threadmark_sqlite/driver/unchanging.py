@@ -9,7 +9,7 @@ from typing import Any
 
 from threadmark.bounded_sqlite import BoundedConnection
 from threadmark.errors import StoreError, ThreadmarkError
-from threadmark.runtime.program import Transaction
+from threadmark.program import Transaction
 from threadmark_sqlite.driver.connection import (
     NOT_OURS,
     NotThereError,

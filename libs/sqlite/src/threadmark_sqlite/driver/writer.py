@@ -21,8 +21,8 @@ from typing import Any
 
 from threadmark.bounded_sqlite import reset_steps
 from threadmark.errors import StoreError
+from threadmark.program import Transaction
 from threadmark.runtime.processes import close_at_exit
-from threadmark.runtime.program import Transaction
 from threadmark.runtime.workers import Failed, may_be_interrupted
 from threadmark_sqlite.driver.callers import Callers, Lead
 from threadmark_sqlite.driver.connection import (

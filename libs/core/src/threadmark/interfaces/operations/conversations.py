@@ -25,7 +25,7 @@ from threadmark.interfaces.state_cache import CachedOperation, Caches
 from threadmark.metadata import to_json
 from threadmark.model import CheckpointTuple
 from threadmark.names import MESSAGES_NS
-from threadmark.runtime.program import Operation, Program, Transaction, ask, read, write
+from threadmark.program import Operation, Program, Transaction, ask, read, write
 from threadmark.saver.kit import (
     LITERAL_LIMIT,
     CheckpointLoader,

@@ -10,7 +10,7 @@ from threadmark.interfaces.operations.states import SESSION, StateDraft, config_
 from threadmark.interfaces.shapes import SessionCheckpoint, SessionMetadata, SessionStats
 from threadmark.model import CheckpointTuple
 from threadmark.names import as_text
-from threadmark.runtime.program import Operation
+from threadmark.program import Operation
 from threadmark.saver.kit import Reader, SaverContext, get_tuple, given_count, listing, time_of
 
 

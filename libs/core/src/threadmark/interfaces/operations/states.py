@@ -20,7 +20,7 @@ from threadmark.interfaces.shapes import StateInfo, StatePage
 from threadmark.metadata import matches
 from threadmark.model import RetentionReport, ThreadSort
 from threadmark.names import ID_BYTES, check_length
-from threadmark.runtime.program import Operation, Program, Transaction, ask, read, read_existing
+from threadmark.program import Operation, Program, Transaction, ask, read, read_existing
 from threadmark.saver.kit import (
     Deduplicator,
     Draft,

@@ -12,7 +12,7 @@ from typing import Any
 from threadmark.config import ParsedConfig
 from threadmark.errors import CorruptDataError
 from threadmark.metadata import to_json
-from threadmark.runtime.program import Operation, Program, read
+from threadmark.program import Operation, Program, read
 from threadmark.saver.context import SaverContext
 from threadmark.saver.operations.reading import expect_plain, load
 from threadmark.saver.proving import metadata_of, sound_row

@@ -9,7 +9,7 @@ from threadmark.errors import ConfigError, ConflictError, CorruptDataError, loca
 from threadmark.metadata import run_id_in
 from threadmark.model import OnProgress, PlainRows
 from threadmark.names import THREAD_ID_BYTES, check_length
-from threadmark.runtime.program import Operation, Program, Transaction, ask, read, write
+from threadmark.program import Operation, Program, Transaction, ask, read, write
 from threadmark.saver.batches import proven_batches
 from threadmark.saver.completeness import prove_complete
 from threadmark.saver.context import SaverContext

@@ -7,7 +7,7 @@ from threadmark.errors import CorruptDataError
 from threadmark.format.rope import layout
 from threadmark.format.stored import Stored
 from threadmark.model import ChannelStats, OnProgress, Problem, Stats
-from threadmark.runtime.program import Operation, Program, read_itself
+from threadmark.program import Operation, Program, read_itself
 from threadmark.saver.batches import count_writes, is_pack, is_record, members, opened_write, without_records
 from threadmark.saver.caches import EncodingCache, fill
 from threadmark.saver.context import SaverContext

@@ -6,7 +6,7 @@ from threadmark.config import ParsedConfig, parse_config
 from threadmark.errors import located
 from threadmark.format.stored import Encoded, Stored
 from threadmark.model import Config, DeltaChannelHistory
-from threadmark.runtime.program import Operation, Program, read
+from threadmark.program import Operation, Program, read
 from threadmark.saver.arguments import given_channels
 from threadmark.saver.batches import Write, proven_writes
 from threadmark.saver.caches import SegmentCache, fill

@@ -11,7 +11,7 @@ from threadmark.errors import CorruptDataError, LocatedError, TransientStoreErro
 from threadmark.format.header import plain_fields
 from threadmark.format.stored import Allowance, Stored
 from threadmark.model import CheckpointRef, OnProgress, Problem, Verified
-from threadmark.runtime.program import Operation, Program, read, read_existing, read_itself, write
+from threadmark.program import Operation, Program, read, read_existing, read_itself, write
 from threadmark.saver.arguments import check_flag, check_progress
 from threadmark.saver.batches import Write, count_writes, members_or_itself, proven_writes
 from threadmark.saver.caches import EncodingCache

@@ -9,7 +9,7 @@ from threadmark.errors import ConflictError
 from threadmark.ids import new_id
 from threadmark.metadata import to_json
 from threadmark.model import Checkpoint
-from threadmark.runtime.program import Operation, Program, read, write
+from threadmark.program import Operation, Program, read, write
 from threadmark.saver.arguments import LeaseRequest, given_checkpoint
 from threadmark.saver.context import SaverContext
 from threadmark.saver.operations.beginning import check_keyring

@@ -11,7 +11,7 @@ from threadmark.config import checkpoint_id, namespace, thread_id
 from threadmark.errors import ConfigError, CorruptDataError, LocatedError, shown
 from threadmark.metadata import certain_fragments, checked_filter, from_json, matches, run_id_of
 from threadmark.model import CheckpointTuple, Config
-from threadmark.runtime.program import Operation, Program, read
+from threadmark.program import Operation, Program, read
 from threadmark.saver.caches import SegmentCache, fill
 from threadmark.saver.completeness import missing, prove_complete
 from threadmark.saver.context import SaverContext

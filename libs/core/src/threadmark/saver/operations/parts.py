@@ -8,8 +8,8 @@ from threadmark.config import ParsedConfig, as_thread_id, parse_config
 from threadmark.errors import ConfigError, CorruptDataError, LocatedError, ThreadmarkError, located, shown
 from threadmark.model import MAPPING, Config, MessagePage, Problem
 from threadmark.names import as_text
+from threadmark.program import Operation, Program, read
 from threadmark.runtime.logs import log
-from threadmark.runtime.program import Operation, Program, read
 from threadmark.saver.arguments import MOST
 from threadmark.saver.context import SaverContext
 from threadmark.saver.decoding import decode_items, decode_part

@@ -9,7 +9,7 @@ from typing import NamedTuple, get_args
 from threadmark.config import ParsedConfig, as_thread_id
 from threadmark.errors import ConfigError, CorruptDataError, ThreadNotFoundError, shown
 from threadmark.model import OnProgress, Pruned, PruneStrategy
-from threadmark.runtime.program import Operation, Program, Transaction, ask, read
+from threadmark.program import Operation, Program, Transaction, ask, read
 from threadmark.saver.arguments import check_flag, check_keep_last, check_progress, given_names
 from threadmark.saver.context import SaverContext
 from threadmark.saver.operations.inspecting import damaged

@@ -5,7 +5,7 @@ from functools import partial
 from threadmark.config import ParsedConfig, parse_config
 from threadmark.errors import ConfigError
 from threadmark.model import CheckpointTuple, Config
-from threadmark.runtime.program import Operation, Program, Transaction, read
+from threadmark.program import Operation, Program, Transaction, read
 from threadmark.saver.caches import fill
 from threadmark.saver.completeness import prove_absent, proven_row
 from threadmark.saver.context import SaverContext

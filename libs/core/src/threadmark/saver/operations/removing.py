@@ -12,7 +12,7 @@ from threadmark.config import ParsedConfig, as_thread_id, parse_config
 from threadmark.errors import ConfigError, ConflictError, CorruptDataError
 from threadmark.metadata import certain_fragments, matches
 from threadmark.model import Config, Pruned
-from threadmark.runtime.program import Operation, Program, Transaction, ask, read
+from threadmark.program import Operation, Program, Transaction, ask, read
 from threadmark.saver.arguments import given_names, given_run
 from threadmark.saver.batches import count_writes, proven_writes
 from threadmark.saver.completeness import prove_absent, prove_complete

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from threadmark.model import OnProgress, Progress
-from threadmark.runtime.program import Operation, read
+from threadmark.program import Operation, read
 from threadmark.saver.arguments import check_progress
 from threadmark.saver.context import SaverContext
 from threadmark.store.threads import ThreadScope

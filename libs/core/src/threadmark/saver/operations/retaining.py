@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 from threadmark.errors import ConfigError, CorruptDataError, shown
 from threadmark.metadata import matches
 from threadmark.model import OnProgress, Problem, RetentionReport
-from threadmark.runtime.program import Operation, Program, Transaction, ask, read
+from threadmark.program import Operation, Program, Transaction, ask, read
 from threadmark.saver.arguments import ThreadQuery, check_flag, given_count, given_query, microseconds_in
 from threadmark.saver.completeness import prove_complete
 from threadmark.saver.context import SaverContext

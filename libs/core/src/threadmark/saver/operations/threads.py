@@ -8,7 +8,7 @@ from threadmark.errors import ConflictError, CorruptDataError, ThreadNotFoundErr
 from threadmark.metadata import matches, to_json
 from threadmark.model import UNSET, ThreadInfo, ThreadPage, ThreadStatus
 from threadmark.names import THREAD_ID_BYTES, check_length
-from threadmark.runtime.program import Operation, Program, read, write
+from threadmark.program import Operation, Program, read, write
 from threadmark.saver.arguments import ThreadQuery, ThreadUpdate, cursor_of, place_of, time_of
 from threadmark.saver.context import SaverContext
 from threadmark.saver.expiry import first_expiry

@@ -22,7 +22,7 @@ from threadmark.format.rope import Source, layout
 from threadmark.format.stored import LITERAL_LIMIT, Stored, before_literal
 from threadmark.metadata import CheckedMetadata, checked_metadata, run_id_of
 from threadmark.model import ChannelVersions, Checkpoint, Config
-from threadmark.runtime.program import Operation, Program, Transaction, read, write
+from threadmark.program import Operation, Program, Transaction, read, write
 from threadmark.saver.arguments import (
     check_flag,
     given_checkpoint,
