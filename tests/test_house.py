@@ -58,7 +58,7 @@ OPEN = (
         "bounded_sqlite",
     ),
     *("store.contract", "store.threads", "store.replica", "store.deferred", "store.forwarding", "store.sealing"),
-    *("serde", "memory.saver", "memory.tables", "saver", "saver.read_from", "saver.kit"),
+    *("serde", "bounded_sqlite", "memory.saver", "memory.tables", "saver", "saver.read_from", "saver.kit"),
 )
 """What rooms may import of core. Of `saver` that is what the package itself has, not its other modules."""
 
