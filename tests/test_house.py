@@ -19,8 +19,8 @@ CORE = ROOT / "libs" / "core" / "src" / "threadmark"
 
 LAYERS = (
     "errors",
-    "runtime",
     "program",
+    "runtime",
     "ids",
     "names",
     "model",

@@ -19,9 +19,11 @@ MOST, MOST_LINES = 22, 5500
 """Modules and their lines, where the thread that writes is another one; what that one goes through is its backend's."""
 
 COMPILED = {f"threadmark/format/rope/{name}.py" for name in ("deduplicating", "match", "packed")} | {
+    "threadmark/ids.py",
     "threadmark/metadata.py",
     "threadmark/serde/encoder.py",
     "threadmark_langgraph/shapes.py",
+    "threadmark_sqlite/columns.py",
     "threadmark_sqlite/driver/database_files.py",
 }
 """Modules that a put does not go through where their compiled counterparts are used."""

@@ -19,7 +19,7 @@ from threadmark.saver.arguments import GivenWrites
 from threadmark.saver.batches import rows_of_batch
 from threadmark.saver.storing import lay_out
 from threadmark.serde import Serde
-from threadmark.store.contract import Outline
+from threadmark.store.contract import CheckpointRow, Outline, WriteRow
 from threadmark_speed.packing import CannotPackError
 from threadmark_speed.plain import NeedsReferenceError
 
@@ -92,6 +92,17 @@ CHECKPOINTS = st.none() | st.fixed_dictionaries(
 FEW, SOME = st.sampled_from("abcd"), st.sampled_from([1, 2, 1.0, "1", "2"])
 OUTLINES: Any = st.builds(Outline, TEXTS, TEXTS, TEXTS, TEXTS, st.none() | TEXTS, INTS, TEXTS) | st.just((1, 2))
 
+UUIDS = st.uuids().map(str) | st.uuids().map(lambda each: str(each).upper()) | st.uuids().map(lambda each: each.hex)
+COLUMNS = st.none() | st.integers() | TEXTS | st.binary(max_size=20) | st.binary(min_size=16, max_size=16)
+ROWS = st.builds(
+    CheckpointRow,
+    st.builds(Outline, TEXTS, TEXTS, TEXTS | UUIDS, TEXTS, st.none() | TEXTS, st.integers(0, 2**62), TEXTS),
+    BODIES,
+    BODIES,
+    st.none(),
+)
+WRITE_ROWS = st.builds(WriteRow, TEXTS, TEXTS | UUIDS, UUIDS, st.integers(-4, 2**31), TEXTS, TEXTS, BODIES, BODIES)
+
 
 @st.composite
 def layouts(draw: Callable[[Any], Any]) -> tuple[Any, ...]:
@@ -135,6 +146,12 @@ ARGUMENTS: dict[str, Any] = {
     "threadmark.saver.batches.proven_writes": st.dictionaries(
         st.integers(-4, 300), st.tuples(TEXTS, st.binary(max_size=90))
     ).map(batch),
+    "threadmark_sqlite.columns.id_column": st.tuples(TEXTS | UUIDS),
+    "threadmark_sqlite.columns.checkpoint_columns": st.tuples(st.just(7), ROWS),
+    "threadmark_sqlite.columns.write_columns": st.tuples(st.just(7), st.lists(WRITE_ROWS, max_size=5)),
+    "threadmark_sqlite.columns.found_of": st.tuples(
+        st.just("thread"), st.just("ns"), st.lists(st.tuples(*[COLUMNS] * 13), min_size=1, max_size=4), st.booleans()
+    ),
 }
 """What each function may be given."""
 
@@ -180,6 +197,12 @@ USUAL: dict[str, tuple[Any, ...]] = {
         True,
     ),
     "threadmark.saver.batches.proven_writes": batch({0: ("a", b"1"), 1: ("b", b"2")}),
+    "threadmark_sqlite.columns.found_of": (
+        "thread",
+        "ns",
+        [("2", None, 1, None, None, "ns", None, "2", None, 12, "{}", b"header", b"check")],
+        True,
+    ),
 }
 """What must not be left to the references."""
 

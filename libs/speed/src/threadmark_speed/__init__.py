@@ -14,6 +14,7 @@ CONTRACT = 6
 
 MODULES: tuple[str, ...] = (
     "checks",
+    "columns",
     *(() if sys.platform == "win32" else ("files",)),  # which asks the system in a way that is not Windows'
     "given",
     "manifests",

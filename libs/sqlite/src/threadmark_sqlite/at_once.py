@@ -24,7 +24,7 @@ _MOST_KNOWN = 256
 """Threads that are remembered."""
 
 _RECORD = with_rows(adding.ADD_RECORDS, adding.ROW_OF_WRITE, 1)
-_WITH_A_RECORD = 2
+_WITH_A_RECORD, _WRITE_COLUMNS = 2, 9
 
 Run = Callable[..., Any]
 """`execute` of a cursor."""
@@ -105,14 +105,14 @@ class Adder:
         if known is None or len(change.writes) != _WITH_A_RECORD or change.only_owner or not _admits(known[0], change):
             return None
         thread, _ = known
-        pack, record = change.writes
-        proof = thread.number, name, thread.epoch
-        if run(adding.ADD_PACK_OF_SAME, [*write_columns(thread.number, [pack]), *proof]).rowcount != 1:
+        columns = write_columns(thread.number, change.writes)
+        of_pack, of_record = columns[:_WRITE_COLUMNS], columns[_WRITE_COLUMNS:]
+        if run(adding.ADD_PACK_OF_SAME, (*of_pack, thread.number, name, thread.epoch)).rowcount != 1:
             self._known.pop(name, None)
             return None
         if change.segments:
             _add_segments(run, thread.number, change.segments)
-        run(_RECORD, write_columns(thread.number, [record]))
+        run(_RECORD, of_record)
         return _made(thread, pack_left_out=False)
 
     def _add_to_same_head(self, run: Run, name: str, change: Change, row: CheckpointRow) -> _Plain | None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from threadmark.ids import UUID_BYTES, packed_uuid, uuid_text
 from threadmark.names import ESCAPES, from_column, to_column
+from threadmark.runtime.compiled import counterpart
 from threadmark.store.contract import NO_NUMBER, CheckpointRow, Found, Outline, WriteRow
 from threadmark.store.threads import LeaseRow, ThreadCounts, ThreadOutline, ThreadRow
 
@@ -26,6 +27,7 @@ _row = tuple.__new__
 """Makes a named tuple at once; its class would call a function in Python for each."""
 
 
+@counterpart("columns.id_column", is_whole=True)
 @lru_cache(256)  # the writes of a task have two in common, and a step's tasks one
 def id_column(text: str) -> str | bytearray:
     """An id that is only compared for equality: 16 bytes where it is a UUID as it is usually written."""
@@ -127,12 +129,12 @@ def any_write_of(ns: str, checkpoint_id: str, columns: Any) -> WriteRow:
     )
 
 
+@counterpart("columns.found_of", outline, any_write_of, from_text_column, as_number)
 def found_of(
     thread_id: str,
     ns: str,
     rows: list[tuple[Any, ...]],
-    *,
-    with_head: bool = True,
+    with_head: bool = True,  # noqa: FBT001, FBT002 - compiled functions are called by position
 ) -> Found:
     """A checkpoint and its writes from the columns of `sql.finding.FIND` and its like. The checkpoint's come first."""
     head, _, epoch, owner, expires_at, *of_checkpoint = rows[0]
@@ -145,6 +147,7 @@ def found_of(
     return _row(Found, (as_number(epoch), row, writes, NO_SEGMENTS, newest, *about))
 
 
+@counterpart("columns.checkpoint_columns", is_whole=True)
 def checkpoint_columns(thread: int, row: CheckpointRow) -> tuple[Any, ...]:
     """The parameters of `sql.adding.ADD_CHECKPOINT`."""
     _, ns, checkpoint_id, rank, parent, created_at, metadata = row.outline
@@ -183,6 +186,7 @@ def any_write(columns: Any) -> WriteRow:
     return any_write_of(name(ns), from_id_column(checkpoint_id), rest)
 
 
+@counterpart("columns.write_columns", is_whole=True)
 def write_columns(thread: int, rows: Iterable[WriteRow]) -> list[Any]:
     """The parameters of `sql.adding.ROW_OF_WRITE` for each row, one after the other. Mostly all are of one task."""
     every: list[Any] = []

@@ -81,7 +81,7 @@ class SqliteStore(SqliteThreadStore, SqliteReplicaStore, ReplicaStore):
                 return None
         if not rows:
             return None
-        found = found_of(thread_id, ns, rows, with_head=checkpoint_id is None)
+        found = found_of(thread_id, ns, rows, checkpoint_id is None)
         if checkpoint_id is not None or found.row is None:
             return found
         found_id = found.row.outline.id

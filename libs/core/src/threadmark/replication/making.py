@@ -11,7 +11,7 @@ from threadmark.replication.pair import Pair, Settings
 from threadmark.replication.saver import ReplicatedSaver, replicated
 from threadmark.replication.steps import Side
 from threadmark.saver import Saver, SaverOptions
-from threadmark.saver.arguments import check_seconds
+from threadmark.saver.kit import check_seconds
 from threadmark.store.deferred import is_deferred
 from threadmark.store.replica import ReplicaStore
 from threadmark.urls import open as open_url
