@@ -65,13 +65,12 @@ def parse_config(config: Config) -> ParsedConfig:
     token = given("lease_token")
     if checkpoint_id is not None and type(checkpoint_id) is not str:
         checkpoint_id = _as_checkpoint_id(checkpoint_id)
-    fields = (
-        thread_id if type(thread_id) is str else as_thread_id(thread_id),
-        ns if type(ns) is str else _as_namespace(ns) or "",
-        checkpoint_id or None,
-        None if token is None else _as_token(token),
+    return ParsedConfig(
+        thread_id=thread_id if type(thread_id) is str else as_thread_id(thread_id),
+        ns=ns if type(ns) is str else _as_namespace(ns) or "",
+        checkpoint_id=checkpoint_id or None,
+        lease_token=None if token is None else _as_token(token),
     )
-    return tuple.__new__(ParsedConfig, fields)  # the class calls a function in Python
 
 
 def thread_id(config: Config) -> str:

@@ -2,10 +2,9 @@
 
 import json
 import logging
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import orjson
 from langchain_core.runnables import RunnableConfig
@@ -108,6 +107,6 @@ def _shown(error: BaseException) -> str:
         return f"<{type(error).__qualname__}, whose repr raised {type(failure).__qualname__}>"
 
 
-engine_tuple: Callable[[StoredTuple], CheckpointTuple] = partial(tuple.__new__, CheckpointTuple)
-"""Makes LangGraph's own class of a stored checkpoint, which has the same fields. The class itself would call a function
-in Python for each."""
+def engine_tuple(found: StoredTuple) -> CheckpointTuple:
+    """Return a stored checkpoint as LangGraph's own class, which has the same fields."""
+    return CheckpointTuple(*cast("tuple[Any, ...]", found))

@@ -23,9 +23,6 @@ _LOW, _HIGH = ESCAPES
 NO_SEGMENTS: Mapping[bytes, bytes] = {}
 """Those that come along with a checkpoint: none do here."""
 
-_row = tuple.__new__
-"""Makes a named tuple at once; its class would call a function in Python for each."""
-
 
 @counterpart("columns.id_column", is_whole=True)
 @lru_cache(256)  # the writes of a task have two in common, and a step's tasks one
@@ -83,49 +80,37 @@ def outline(thread_id: str, columns: Any) -> Outline:
     """Return a checkpoint's outline from the columns of `sql.expressions.OUTLINE`, whatever they hold."""
     ns, checkpoint_id, ranked, parent, created_at, metadata = columns
     rank = from_text_column(ranked)
-    return _row(
-        Outline,
-        (
-            thread_id,
-            name(ns),
-            rank if checkpoint_id is None else from_text_column(checkpoint_id),
-            rank,
-            None if parent is None else from_text_column(parent),
-            as_number(created_at),
-            from_text_column(metadata),
-        ),
+    return Outline(
+        thread_id=thread_id,
+        ns=name(ns),
+        id=rank if checkpoint_id is None else from_text_column(checkpoint_id),
+        rank=rank,
+        parent=from_text_or_null(parent),
+        created_at=as_number(created_at),
+        metadata=from_text_column(metadata),
     )
 
 
 def checkpoint_row(thread_id: str, columns: Any) -> CheckpointRow:
     """Return a checkpoint from the columns of `sql.expressions.ROW`, whatever they hold."""
     *of_outline, header, check = columns
-    return _row(
-        CheckpointRow,
-        (
-            outline(thread_id, of_outline),
-            header if type(header) is bytes else b"",
-            check if type(check) is bytes else b"",
-            None,
-        ),
+    return CheckpointRow(
+        outline(thread_id, of_outline), header=from_blob_column(header), check=from_blob_column(check), run_id=None
     )
 
 
 def any_write_of(ns: str, checkpoint_id: str, columns: Any) -> WriteRow:
     """Do the same in Python for one of them, whatever its columns hold."""
     task_id, idx, task_path, channel, value, check = columns
-    return _row(
-        WriteRow,
-        (
-            ns,
-            checkpoint_id,
-            from_id_column(task_id),
-            as_number(idx),
-            name(task_path),
-            name(channel),
-            value if type(value) is bytes else b"",
-            check if type(check) is bytes else b"",
-        ),
+    return WriteRow(
+        ns=ns,
+        checkpoint_id=checkpoint_id,
+        task_id=from_id_column(task_id),
+        idx=as_number(idx),
+        task_path=name(task_path),
+        channel=name(channel),
+        value=from_blob_column(value),
+        check=from_blob_column(check),
     )
 
 
@@ -144,7 +129,7 @@ def found_of(
     row = checkpoint_row(thread_id, of_checkpoint)
     writes = writes_of(ns, row.outline.id, rows[1:])
     about = from_text_or_null(owner), as_number_or_null(expires_at)
-    return _row(Found, (as_number(epoch), row, writes, NO_SEGMENTS, newest, *about))
+    return Found(as_number(epoch), row, writes, NO_SEGMENTS, newest, *about)
 
 
 @counterpart("columns.checkpoint_columns", is_whole=True)

@@ -56,29 +56,25 @@ class Direct(_Call, Step):
     __slots__ = ()
 
 
-_step = tuple.__new__
-"""Makes a named tuple at once; its class would call a function in Python for each."""
-
-
 def execute(sql: str, params: Sequence[Any] = ()) -> Program[Rows]:
     """Execute one statement. Returns its rows, an empty list if it gives none."""
-    rows: Rows = yield _step(Query, (sql, params))
+    rows: Rows = yield Query(sql, params)
     return rows
 
 
 def execute_alone(sql: str, params: Sequence[Any] = ()) -> Program[Rows]:
     """Like `execute`, for the first statement of a program that mostly ends with it."""
-    rows: Rows = yield _step(Alone, (sql, params))
+    rows: Rows = yield Alone(sql, params)
     return rows
 
 
 def executemany(sql: str, params: Sequence[Sequence[Any]]) -> Program[None]:
     """Execute one statement for each item of `params`."""
     if params:
-        yield _step(Many, (sql, params))
+        yield Many(sql, params)
 
 
 def execute_directly(work: Work[T], argument: Any) -> Program[T | None]:
     """Do some work with a cursor. Returns its result, None where nothing was done."""
-    done: T | None = yield _step(Direct, (work, argument))
+    done: T | None = yield Direct(work, argument)
     return done

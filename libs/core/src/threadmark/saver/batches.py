@@ -186,6 +186,6 @@ def proven_writes(thread_id: str, rows: Sequence[WriteRow]) -> list[Write]:
 def opened_write(thread_id: str, row: WriteRow) -> Write:
     """A write whose row has been proven."""
     try:
-        return tuple.__new__(Write, (row, Stored.from_bytes(row.value)))  # as in `checks.write_rows`
+        return Write(row, Stored.from_bytes(row.value))
     except CorruptDataError as error:
         raise error.at(write_location(thread_id, row)) from error

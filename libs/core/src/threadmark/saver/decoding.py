@@ -84,14 +84,13 @@ def _in_parts(context: SaverContext, loaded: LoadedCheckpoint) -> CheckpointTupl
     checkpoint["id"] = checkpoint_id
     checkpoint["channel_values"] = _values(context, loaded)
     checkpoint["channel_versions"] = header.versions.copy()
-    fields = (
-        config_of(thread_id, ns, checkpoint_id),
-        checkpoint,
-        decode_metadata(outline),
-        config_of(thread_id, ns, parent) if parent else None,
-        _pending_writes(context, loaded) if loaded.writes else [],
+    return CheckpointTuple(
+        config=config_of(thread_id, ns, checkpoint_id),
+        checkpoint=checkpoint,
+        metadata=decode_metadata(outline),
+        parent_config=config_of(thread_id, ns, parent) if parent else None,
+        pending_writes=_pending_writes(context, loaded) if loaded.writes else [],
     )
-    return tuple.__new__(CheckpointTuple, fields)  # the class calls a function in Python
 
 
 def _pending_writes(context: SaverContext, loaded: LoadedCheckpoint) -> list[PendingWrite]:

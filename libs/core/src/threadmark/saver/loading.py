@@ -195,8 +195,8 @@ def remembered(
     data = encoding_cache.all_data(thread_id, digests) if digests else {}
     if data is None:
         return None
-    fields = NO_EPOCH if epoch is None else epoch, outline, known.header, body, known.source, written, data
-    return tuple.__new__(LoadedCheckpoint, fields)  # the class calls a function in Python
+    found_epoch = NO_EPOCH if epoch is None else epoch
+    return LoadedCheckpoint(found_epoch, outline, known.header, body, known.source, written, data)
 
 
 def missing_headers(loaders: Iterable[CheckpointLoader]) -> set[bytes]:

@@ -43,8 +43,7 @@ def write_rows(
     rows = []
     for idx, task_path, channel, value in written:
         fields = ns, checkpoint_id, task_id, idx, task_path, channel, value
-        check = check_of([_mark(idx), thread_id, *fields])
-        rows.append(tuple.__new__(WriteRow, (*fields, check)))  # the class calls a function in Python
+        rows.append(WriteRow(*fields, check=check_of([_mark(idx), thread_id, *fields])))
     return rows
 
 

@@ -34,8 +34,6 @@ _WHOLE_HEADER = 512
 _WHOLE_HEADER_OF_LITERALS = 1024
 """The same for a header without manifests: there, more of it is new with every step."""
 
-_BEFORE_HEADER = before_literal(HEADER_TAG)
-
 _BEFORE_PLAIN = before_literal(PLAIN)
 
 _DIGEST = attrgetter("digest")
@@ -86,7 +84,7 @@ class Deduplicator:
         It resembles its parent's, and nothing else resembles a header.
         """
         if len(data) <= (_WHOLE_HEADER if self.has_manifests else _WHOLE_HEADER_OF_LITERALS):
-            return tuple.__new__(Stored, (HEADER_TAG, data, b"", _BEFORE_HEADER + data)), Source(data)
+            return Stored(HEADER_TAG, data, b""), Source(data)
         proven = proof(data, parent.proof if parent else None)
         packed, fresh, manifest = patch(data, parent, self._segment_key)
         keys = keys_in(packed)
@@ -223,7 +221,7 @@ class Draft:
                 values[channel] = deduplicator.store(encoded, near(channel, held.values.get(channel)))
         if parent is not None and parent.has_manifests:
             deduplicator.emptied = _emptied(self._new, held.values, values)
-        header = tuple.__new__(Header, (self._versions, values, self._plain, self._rest))
+        header = Header(versions=self._versions, values=values, plain=self._plain, rest=self._rest)
         return header, header.to_bytes() if packed is None else packed
 
 

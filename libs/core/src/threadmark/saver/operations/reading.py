@@ -5,7 +5,7 @@ from functools import partial
 from threadmark.config import ParsedConfig, parse_config
 from threadmark.errors import ConfigError
 from threadmark.model import CheckpointTuple, Config
-from threadmark.program import Operation, Program, Transaction, read
+from threadmark.program import Operation, Program, read
 from threadmark.saver.caches import fill
 from threadmark.saver.completeness import prove_absent, proven_row
 from threadmark.saver.context import SaverContext
@@ -14,15 +14,11 @@ from threadmark.saver.expiry import refresh_expiry
 from threadmark.saver.loading import CheckpointLoader, LoadedCheckpoint, Wanted, remember, remembered
 from threadmark.store.sealing import looks_sealed
 
-_READS = (False, *Transaction._field_defaults.values())
-"""What a transaction that only reads has beside its program."""
-
 
 def get_tuple(context: SaverContext, config: Config) -> Operation[CheckpointTuple | None]:
     """The checkpoint that `config` names, or the newest of its namespace."""
     where = parse_config(config)
-    # Not by `read`, whose generator would take as long as parsing the configuration, nor by the class of transactions.
-    loaded: LoadedCheckpoint | None = yield tuple.__new__(Transaction, (partial(load, context, where), *_READS))
+    loaded = yield from read(load, context, where)
     if loaded is None:
         yield from expect_plain_once(context)
         return None

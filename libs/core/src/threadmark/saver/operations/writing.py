@@ -22,7 +22,7 @@ from threadmark.format.rope import Source, layout
 from threadmark.format.stored import LITERAL_LIMIT, Stored, before_literal
 from threadmark.metadata import CheckedMetadata, checked_metadata, run_id_of
 from threadmark.model import ChannelVersions, Checkpoint, Config
-from threadmark.program import Operation, Program, Transaction, read, write
+from threadmark.program import Operation, Program, read, write
 from threadmark.saver.arguments import (
     check_flag,
     given_checkpoint,
@@ -72,9 +72,6 @@ def add_whole(store: Store, change: Change, written: Sequence[Written]) -> Progr
         yield from store.add(change._replace(epoch=added.epoch, segments={}, writes=rows))
     return added._replace(pack_left_out=False)
 
-
-_LATER_FIELDS = Change("", None, 0, {}, (), (), None)[Change._fields.index("only_owner") :]
-"""The defaults of a change's fields from `only_owner` on."""
 
 _ATTEMPTS = 64
 """Where each of several puts to one thread prunes it (`keep_last`), one of them may be overtaken many times."""
@@ -127,9 +124,8 @@ def store(
     It counts as stored at `stored_at`, by default now. `replaced_rank` is that of the checkpoint whose place it takes.
     Where it is the first of its thread, the thread's metadata gets the entries `about_thread` in the same transaction.
     """
-    # Named tuples are made without their classes, which would call a function in Python for each.
     thread_id, ns, continued, token = continues
-    where = tuple.__new__(ParsedConfig, (thread_id, ns, draft.id, token))
+    where = continues._replace(checkpoint_id=draft.id)
     # A checkpoint put again under its own config is no child of itself.
     parent_id = continued if continued != draft.id else None
     if not context.keyring_check.done:
@@ -148,26 +144,29 @@ def store(
             rank = rank_after(parent.rank, draft.id)
         moment, (epoch, segments) = now(), deduplicator.needs()
         created_at = moment if stored_at is None else stored_at
-        outline = tuple.__new__(Outline, (thread_id, ns, draft.id, rank, parent_id, created_at, metadata.text))
+        outline = Outline(thread_id, ns, draft.id, rank, parent_id, created_at, metadata.text)
         row = checkpoint_row(outline, stored.body, run_id)
-        needs = partial(needed_segments, header, stored)
-        begins = _beginning(context, config, metadata, thread_id) if epoch is None else NO_BEGINNING
-        change = tuple.__new__(
-            Change,
-            (thread_id, epoch, moment, segments, (row,), (), parent_id, needs, token, begins, *_LATER_FIELDS),
+        change = Change(
+            thread_id=thread_id,
+            epoch=epoch,
+            now=moment,
+            segments=segments,
+            checkpoints=(row,),
+            writes=(),
+            continues=parent_id,
+            needs=partial(needed_segments, header, stored),
+            token=token,
+            beginning=_beginning(context, config, metadata, thread_id) if epoch is None else NO_BEGINNING,
+            expects=_expected_rank(parent, parent_id) if expect_newest else None,
         )
-        if expect_newest:
-            change = change._replace(expects=_expected_rank(parent, parent_id))
-        adding = (
-            partial(context.store.add, change)
-            if about_thread is None
-            else partial(add_first, context.store, change, about_thread)
-        )
-        outcome: Added = yield tuple.__new__(Transaction, (adding, *_WRITING))
+        if about_thread is None:
+            outcome = yield from write(context.store.add, change)
+        else:
+            outcome = yield from write(add_first, context.store, change, about_thread)
         is_settled = not (deduplicator.deduplicated or any(outcome[1:]) or epoch not in (None, outcome.epoch))
         added = outcome if is_settled else (yield from _settled(context, deduplicator, change, outcome))
         if added is not None:
-            known = tuple.__new__(Known, (added.epoch, rank, header, source, stored.body, has_manifests, row))
+            known = Known(added.epoch, rank, header, source, stored.body, has_manifests, row)
             context.encoding_cache.see_checkpoint(thread_id, ns, draft.id, known)
             if deduplicator.emptied:
                 context.encoding_cache.see_emptied(thread_id, ns, deduplicator.emptied)
@@ -199,12 +198,18 @@ def put_writes(
         raise ConfigError("put_writes needs the checkpoint_id of the step that the task belongs to")
     rows = rows_of_scalars(context.serde, where, task_id, task_path, writes, context.longest_pack)
     if rows is not None and context.keyring_check.done:  # they need nothing else of the thread
-        begins = _beginning(context, config, {}, thread_id)
-        needs = tuple  # as by default: no checkpoint is added that needs any segments
-        change = tuple.__new__(
-            Change, (thread_id, None, now(), {}, (), rows, checkpoint_id, needs, token, begins, *_LATER_FIELDS)
+        change = Change(
+            thread_id=thread_id,
+            epoch=None,
+            now=now(),
+            segments={},
+            checkpoints=(),
+            writes=rows,
+            continues=checkpoint_id,
+            token=token,
+            beginning=_beginning(context, config, {}, thread_id),
         )
-        outcome: Added = yield tuple.__new__(Transaction, (partial(context.store.add, change), *_WRITING))
+        outcome = yield from write(context.store.add, change)
         added = (yield from _settled(context, None, change, outcome)) if any(outcome[1:]) else outcome
         if added is not None and not added.pack_left_out:
             context.encoding_cache.see_epoch(thread_id, added.epoch)
@@ -370,13 +375,8 @@ def add_change(
 
     Either the epoch it relied on is over, or what was added has gone at once with a thread that had expired.
     """
-    added: Added = yield tuple.__new__(Transaction, (adding, *_WRITING))
+    added = yield from write(adding)
     return (yield from _settled(context, deduplicator, change, added))
-
-
-_NO_PROGRAM: Any = None
-_WRITING = Transaction(_NO_PROGRAM, writes=True)[1:]
-"""What a transaction that writes has beside its program."""
 
 
 def _settled(
