@@ -17,6 +17,7 @@ from threadmark_conformance.backend import World
 from threadmark_conformance.base_store import ODD_NAMES, ask, come, everything, outbox, replicating, summaries
 from threadmark_conformance.crashes import DeathError, Mortal
 from threadmark_conformance.engine import Run, at, checkpoint, early_id, id_of
+from threadmark_conformance.judged import OWN_REASONS, PAIR_REASONS, TERM, judge, judged_for
 from threadmark_conformance.recording import Recording
 
 
@@ -55,6 +56,11 @@ async def a_smaller_term_is_refused_before_anything_else(world: World) -> None:
     await run.write(("a", 3))
     assert await ask(world, ReplicaStore.record, "thread", b"removed", 5)
     assert len(await outbox(world, "thread")) == 4  # with that of the change before the term was raised
+
+
+async def what_a_pair_asks_of_a_change_counts_before_all_else(world: World) -> None:
+    await world.in_base_store(lambda store: replicating(store).set_replica(Replica(TERM, "{}")))
+    await judge(world, judged_for((*PAIR_REASONS, *OWN_REASONS)), at_once=False)
 
 
 async def an_entry_is_recorded_with_a_change_that_is_made(world: World) -> None:
