@@ -8,7 +8,7 @@ from typing import Any
 from threadmark import Saver
 from threadmark.memory.saver import MemoryDriver
 from threadmark.memory.store import MemoryStore
-from threadmark.store.sealing import Keyring
+from threadmark.sealing import Keyring
 from threadmark_conformance import Backend, Opener
 from threadmark_sqlite import SqliteSaver
 from threadmark_sqlite.store import SqliteStore

@@ -28,6 +28,7 @@ LAYERS = (
     "metadata",
     "serde",
     "format",
+    "sealing",
     "store",
     "bounded_sqlite",
     "saver",
@@ -57,7 +58,7 @@ OPEN = (
         "urls",
         "bounded_sqlite",
     ),
-    *("store.contract", "store.threads", "store.replica", "store.deferred", "store.forwarding", "store.sealing"),
+    *("store.contract", "store.threads", "store.replica", "store.deferred", "store.forwarding", "sealing"),
     *("serde", "bounded_sqlite", "memory.saver", "memory.tables", "saver", "saver.read_from", "saver.kit"),
 )
 """What rooms may import of core. Of `saver` that is what the package itself has, not its other modules."""

@@ -17,8 +17,8 @@ from threadmark import Conversations, CorruptDataError, Saver, ThreadmarkError
 from threadmark.format.incarnations import Incarnation, KnownIncarnations
 from threadmark.memory.saver import MemoryDriver
 from threadmark.program import Program, Transaction
+from threadmark.sealing import Keyring
 from threadmark.store.contract import ANYONE, Change, Scope, Store
-from threadmark.store.sealing import Keyring
 from threadmark.store.threads import ThreadOutline, ThreadRow
 from threadmark_conformance import Opener
 from threadmark_conformance.engine import at, checkpoint

@@ -25,7 +25,7 @@ def test_dir_shows_no_module_that_is_not_public() -> None:
 
 
 def test_importing_the_package_makes_its_modules_reachable() -> None:
-    done = _run("import threadmark; print(threadmark.store.sealing.Keyring is threadmark.Keyring)")
+    done = _run("import threadmark; print(threadmark.sealing.Keyring is threadmark.Keyring)")
     assert done.stdout == "True\n"
 
 

@@ -22,7 +22,7 @@ from threadmark import (
     States,
     ThreadInfo,
 )
-from threadmark.store.sealing import Keyring
+from threadmark.sealing import Keyring
 from threadmark_conformance.crashes import DeathError, Mortal
 from threadmark_conformance.engine import at, checkpoint
 

@@ -13,7 +13,7 @@ from threadmark import ConfigError, CorruptDataError, MemorySaver, Saver, Thread
 from threadmark.memory.saver import MemoryDriver
 from threadmark.memory.store import MemoryStore
 from threadmark.program import Program
-from threadmark.store.sealing import Keyring
+from threadmark.sealing import Keyring
 from threadmark_sqlite import SqliteSaver
 
 OLD, NEW, SECRET = os.urandom(32), os.urandom(32), os.urandom(32)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from threadmark.errors import ConfigError, CorruptDataError, MissingDependencyError
-from threadmark.store.sealing import Keyring
+from threadmark.sealing import Keyring
 
 SECRET = b"d" * 32
 OLD, NEW = b"o" * 32, b"n" * 32

@@ -13,7 +13,7 @@ import psycopg_pool
 from postgres.bouncer import shared_bouncer
 from postgres.cluster import shared
 from threadmark import Saver
-from threadmark.store.sealing import Keyring
+from threadmark.sealing import Keyring
 from threadmark_conformance import Opener
 from threadmark_postgres import PostgresSaver
 

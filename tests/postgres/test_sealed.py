@@ -4,7 +4,7 @@ import pytest
 
 from postgres.steps import count, play, step, thread
 from threadmark import ConfigError, ThreadmarkError
-from threadmark.store.sealing import Keyring
+from threadmark.sealing import Keyring
 from threadmark_postgres import PostgresSaver
 
 _KEYS = {"old": bytes(range(32)), "new": bytes(range(32, 64))}

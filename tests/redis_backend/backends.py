@@ -13,7 +13,7 @@ from redis import asyncio as aioredis
 from redis_backend import cluster, processes, sentinel
 from redis_backend.processes import RedisProcess
 from threadmark import Saver
-from threadmark.store.sealing import Keyring
+from threadmark.sealing import Keyring
 from threadmark_conformance import Backend, Opener
 from threadmark_redis import RedisSaver
 

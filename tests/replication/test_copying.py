@@ -31,8 +31,8 @@ from threadmark.replication.copying import copy_all, copy_change, copy_thread
 from threadmark.replication.playing import play_exchange
 from threadmark.replication.steps import On
 from threadmark.saver import Saver
+from threadmark.sealing import Keyring
 from threadmark.store.replica import Replica, StaleTermError
-from threadmark.store.sealing import Keyring
 from threadmark_conformance.engine import at
 from threadmark_postgres import PostgresSaver
 from threadmark_sqlite import SqliteSaver

@@ -65,9 +65,9 @@ from threadmark.persistent import PersistentDict
 from threadmark.replication import Reconciled, ReplicatedSaver, ReplicationStatus, SideStatus, replicated
 from threadmark.retention import Retention
 from threadmark.saver import Lease, Saver, SaverProtocol
+from threadmark.sealing import Keyring
 from threadmark.serde import Serde, Serializer
 from threadmark.serde.shown import Shown
-from threadmark.store.sealing import Keyring
 from threadmark.travel.model import (
     Blame,
     Branch,
@@ -169,7 +169,7 @@ __all__ = [
     "replicated",
 ]
 
-_MODULES = ["errors", "program", "serde", "store"]
+_MODULES = ["errors", "program", "sealing", "serde", "store"]
 """The modules with documented names of their own. They are imported with the package."""
 
 

@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkabl
 from threadmark.errors import CorruptDataError, MissingDependencyError
 from threadmark.program import Transaction
 from threadmark.saver.kit import announced_size, expand, pack_plain, segment_key
-from threadmark.store.sealing import Keyring, opens_segment
+from threadmark.sealing import Keyring, opens_segment
 
 
 class Wanted(NamedTuple):

@@ -4,59 +4,18 @@ It is the lock of a second, empty SQLite file beside it (`cache.db-lock`), held 
 system releases it when the process ends, however it ends, and no child of a fork has it. The dictionary's own file is
 locked only while it is read or stored, so that others may read it meanwhile, and so that nothing depends on its lock
 when another part of the program opens and closes it, which takes away a process's locks of a file.
-
-What was never closed is stored when the interpreter ends, or when nobody holds the object any more.
 """
 
-import logging
 import os
 import sqlite3
 import stat
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
-from weakref import ref
+from typing import NamedTuple
 
 from threadmark.errors import StoreError, TransientStoreError
 from threadmark.persistent import sql
 from threadmark.persistent.connection import WRITE, connect, turn
-from threadmark.runtime.logs import log
-from threadmark.runtime.processes import close_at_exit, was_closed
-
-
-class _Closes(Protocol):
-    def close(self) -> None: ...
-
-
-class AtExit:
-    """Closes an object when the interpreter ends, if it lives until then and was not closed.
-
-    The object holds this, and not the other way round: an object that is dropped before goes at once.
-    """
-
-    def __init__(self, owner: _Closes, path: str) -> None:
-        self._owner: ref[Any] = ref(owner)
-        self._path = path
-        close_at_exit(self)
-
-    def close(self) -> None:
-        """Close the object. What cannot be stored any more is at least told."""
-        owner = self._owner()
-        if owner is not None:
-            try:
-                owner.close()
-            except Exception as error:
-                # Its message may have a key in it, which belongs in no log.
-                name = type(error).__name__
-                log.write(
-                    logging.ERROR, "%s: the program has ended, and what changed last is lost: %s", self._path, name
-                )
-                raise
-
-    def forget(self) -> None:
-        """Leave the object alone at exit: it was closed."""
-        was_closed(self)
-
 
 _ATTEMPTS = 100
 """How often to begin again because whoever had the claim is just removing the file of the lock."""

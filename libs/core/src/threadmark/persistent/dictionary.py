@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 
 from threadmark.errors import ConfigError, shown
-from threadmark.persistent.claim import AtExit
+from threadmark.persistent.ending import AtExit
 from threadmark.saver.kit import checked_serde
 from threadmark.serde import Serde, Serializer
 

@@ -14,8 +14,8 @@ from typing import Any
 from threadmark.errors import ClosedError
 from threadmark.memory.saver import MemoryDriver
 from threadmark.memory.tables import Lease, Tables, Thread
-from threadmark.persistent.claim import AtExit
 from threadmark.persistent.dictionary import checked_path
+from threadmark.persistent.ending import AtExit
 from threadmark.persistent.storage import Storage
 from threadmark.serde import Serde
 from threadmark.store.contract import CheckpointRow, Outline, WriteRow

@@ -23,8 +23,8 @@ from threadmark.format.stored import EXPANSION_BYTES, MOST_COMPRESSED, Allowance
 from threadmark.program import Program
 from threadmark.runtime.logs import log
 from threadmark.runtime.processes import begin_anew_after_fork
+from threadmark.sealing import SegmentNames
 from threadmark.store.contract import CheckpointRow, Store
-from threadmark.store.sealing import SegmentNames
 
 
 class SegmentCache:

@@ -12,12 +12,12 @@ from threadmark.format.incarnations import KnownIncarnations
 from threadmark.format.stored import EXPANSION_BYTES
 from threadmark.saver.arguments import check_flag, check_keep_last, microseconds_in
 from threadmark.saver.caches import EncodingCache, SegmentCache
+from threadmark.sealing import Keyring, SegmentNames
 from threadmark.serde import Serde, Serializer
 from threadmark.serde.serializer import finds_parts
 from threadmark.store.contract import Store
 from threadmark.store.owned import OwnedStore
 from threadmark.store.sealed import SealedStore
-from threadmark.store.sealing import Keyring, SegmentNames
 
 CACHE_BYTES = 64 * 1024 * 1024
 """The default capacity of the encoding cache."""

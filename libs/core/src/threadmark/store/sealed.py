@@ -17,6 +17,7 @@ from threadmark.format.incarnations import Incarnation, KnownIncarnations
 from threadmark.format.stored import announced_size, expand
 from threadmark.metadata import run_id_in
 from threadmark.program import Program
+from threadmark.sealing import Keyring, incarnation_of, row_name
 from threadmark.store.contract import (
     ANYONE,
     Added,
@@ -32,7 +33,6 @@ from threadmark.store.contract import (
     was_added,
 )
 from threadmark.store.sealed_threads import NOT_OPENED, SealedThreadStore
-from threadmark.store.sealing import Keyring, incarnation_of, row_name
 from threadmark.store.threads import expect_sound_thread
 
 T = TypeVar("T")

@@ -12,9 +12,9 @@ from threadmark.errors import CorruptDataError
 from threadmark.format.digests import CHECK_SIZE, HOW_TO_SEAL, NOT_SEALED
 from threadmark.format.incarnations import Incarnation, KnownIncarnations
 from threadmark.program import Program
+from threadmark.sealing import Keyring, incarnation_of
 from threadmark.store.contract import Scope
 from threadmark.store.forwarding import ForwardingStore
-from threadmark.store.sealing import Keyring, incarnation_of
 from threadmark.store.threads import (
     Beginning,
     ThreadOutline,

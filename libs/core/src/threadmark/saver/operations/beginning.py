@@ -16,8 +16,8 @@ from threadmark.program import Operation, Program, read
 from threadmark.saver.context import SaverContext
 from threadmark.saver.operations.reading import expect_plain, load
 from threadmark.saver.proving import metadata_of, sound_row
+from threadmark.sealing import SegmentNames
 from threadmark.store.contract import Added, Change, Outline, Scope, Store, was_added
-from threadmark.store.sealing import SegmentNames
 from threadmark.store.threads import thread_row
 
 _LOOKED_AT = 4

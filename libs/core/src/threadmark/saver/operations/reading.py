@@ -12,7 +12,7 @@ from threadmark.saver.context import SaverContext
 from threadmark.saver.decoding import decoded
 from threadmark.saver.expiry import refresh_expiry
 from threadmark.saver.loading import CheckpointLoader, LoadedCheckpoint, Wanted, remember, remembered
-from threadmark.store.sealing import looks_sealed
+from threadmark.sealing import looks_sealed
 
 
 def get_tuple(context: SaverContext, config: Config) -> Operation[CheckpointTuple | None]:

@@ -1,0 +1,42 @@
+"""Storing what was never closed: when the interpreter ends, or when nobody holds the object any more."""
+
+import logging
+from typing import Any, Protocol
+from weakref import ref
+
+from threadmark.runtime.logs import log
+from threadmark.runtime.processes import close_at_exit, was_closed
+
+
+class _Closes(Protocol):
+    def close(self) -> None: ...
+
+
+class AtExit:
+    """Closes an object when the interpreter ends, if it lives until then and was not closed.
+
+    The object holds this, and not the other way round: an object that is dropped before goes at once.
+    """
+
+    def __init__(self, owner: _Closes, path: str) -> None:
+        self._owner: ref[Any] = ref(owner)
+        self._path = path
+        close_at_exit(self)
+
+    def close(self) -> None:
+        """Close the object. What cannot be stored any more is at least told."""
+        owner = self._owner()
+        if owner is not None:
+            try:
+                owner.close()
+            except Exception as error:
+                # Its message may have a key in it, which belongs in no log.
+                name = type(error).__name__
+                log.write(
+                    logging.ERROR, "%s: the program has ended, and what changed last is lost: %s", self._path, name
+                )
+                raise
+
+    def forget(self) -> None:
+        """Leave the object alone at exit: it was closed."""
+        was_closed(self)
