@@ -14,7 +14,7 @@ from replication.simulation import Plan
 from threadmark import ThreadmarkError
 from threadmark.memory import adding as memory_adding
 from threadmark.program import Program, Transaction
-from threadmark.replication import ReplicatedSaver, comparing, copying, entries, side_store, transactions
+from threadmark.replication import ReplicatedSaver, comparing, copying, side_store, snapshots, transactions
 from threadmark.replication.comparing import Rulings
 from threadmark.replication.entries import joined
 from threadmark.replication.pair import Pair, Roles
@@ -128,7 +128,7 @@ def _write_old_over_new(patch: pytest.MonkeyPatch) -> None:
 
 def _apply_out_of_order(patch: pytest.MonkeyPatch) -> None:
     """The newest of a thread's entries is applied first, and counts for those before it."""
-    patch.setattr(entries, "joined", lambda bodies: joined(list(bodies)[-1:]))
+    patch.setattr(snapshots, "joined", lambda bodies: joined(list(bodies)[-1:]))
 
 
 LACKS, STILL_HAS, DIFFERS, DAMAGED = " lacks ", " still has ", "after the copying: ", "kind='damaged'"
