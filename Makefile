@@ -25,8 +25,11 @@ test: $(VENV)/.ready ## The whole suite, on real databases (Postgres, PgBouncer,
 	@# Without compiled files every worker and every child process would compile the packages again.
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 	@# Again without the compiled parts, if there are any: tests/length.py.
-	if $(BIN)/python -c 'from threadmark import compiled; exit(not compiled.IN_USE)'; then \
-	    THREADMARK_PURE_PYTHON=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses 2 --dist worksteal; fi
+	case "$$($(BIN)/python -c 'from threadmark.runtime.compiled import IN_USE; print(IN_USE)')" in \
+	    True) THREADMARK_PURE_PYTHON=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses 2 --dist worksteal;; \
+	    False) ;; \
+	    *) exit 1;; \
+	esac
 
 check: $(VENV)/.ready ## Format, lint, types, and what is written from other code
 	$(BIN)/python scripts/write_twins.py --check

@@ -36,7 +36,7 @@ cdef const char *DIGITS = b"0123456789abcdef"
 
 
 cdef inline object text_column(object text):
-    """The counterpart of `threadmark.text.to_column`."""
+    """The counterpart of `threadmark.names.to_column`."""
     return text if is_column(text) else to_column(text)
 
 
