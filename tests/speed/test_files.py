@@ -81,4 +81,4 @@ def test_a_log_that_is_known_must_stay(kind: Any, tmp_path: Path) -> None:
 
 def test_a_path_with_a_nul_is_refused() -> None:
     with pytest.raises(ValueError, match="null byte"):
-        Looks("a\0b", FileId(1, 2), "log")
+        Looks("a\0b", FileId(1, 2), "log").is_there()
