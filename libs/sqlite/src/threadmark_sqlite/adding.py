@@ -127,8 +127,8 @@ def added(thread: Thread, change: Change, writes: Inserted, *, replaced: bool = 
 
 def insert(thread: Thread, change: Change) -> Program[Inserted]:
     """Insert the rows of a change. Returns what became of its writes."""
-    if change.segments:
-        yield from _insert_segments(thread.number, change.segments)
+    for statement, columns in segment_inserts(thread.number, change.segments):
+        yield from execute(statement, columns)
     for row in change.checkpoints:
         yield from execute(adding.ADD_CHECKPOINT, checkpoint_columns(thread.number, row))
         _, ns, checkpoint_id, rank, _, created_at, _ = row.outline
@@ -204,14 +204,22 @@ def _begun(change: Change) -> Program[Thread]:
     return _thread(row)
 
 
-def _insert_segments(thread: int, segments: Mapping[bytes, bytes]) -> Program[None]:
+def segment_inserts(thread: int, segments: Mapping[bytes, bytes]) -> Iterator[tuple[str, list[Any]]]:
+    """Yield the statements that add segments, with their parameters."""
     every = list(segments.items())
     for start in range(0, len(every), _ROWS):
         some = every[start : start + _ROWS]
         columns: list[Any] = []
         for key, data in some:
             columns += (thread, bytearray(key), bytearray(data))
-        yield from execute(with_rows(adding.ADD_SEGMENTS, adding.ROW_OF_SEGMENT, len(some)), columns)
+        yield with_rows(adding.ADD_SEGMENTS, adding.ROW_OF_SEGMENT, len(some)), columns
+
+
+def write_inserts(thread: int, statement: str, rows: Sequence[WriteRow]) -> Iterator[tuple[str, list[Any], int]]:
+    """Yield the statements that add writes in the way of `statement`, with their parameters and numbers of rows."""
+    for start in range(0, len(rows), _ROWS):
+        some = rows[start : start + _ROWS]
+        yield with_rows(statement, adding.ROW_OF_WRITE, len(some)), write_columns(thread, some), len(some)
 
 
 def _insert_writes(thread: int, rows: Sequence[WriteRow]) -> Program[Inserted]:
@@ -227,13 +235,11 @@ def _insert_writes(thread: int, rows: Sequence[WriteRow]) -> Program[Inserted]:
         replaced += [row._replace(value=from_blob_column(value)) for (value,) in stored]
     pack_left_out = False
     for (statement, are_packs), every in kinds.items():
-        for start in range(0, len(every), _ROWS):
-            some = every[start : start + _ROWS]
-            columns = write_columns(thread, some)
-            yield from execute(with_rows(statement, adding.ROW_OF_WRITE, len(some)), columns)
+        for insert_some, columns, rows_of_it in write_inserts(thread, statement, every):
+            yield from execute(insert_some, columns)
             if are_packs:
                 ((count,),) = yield from execute(adding.ADDED_ROWS)
-                pack_left_out = pack_left_out or count < len(some)
+                pack_left_out = pack_left_out or count < rows_of_it
     return Inserted(replaced, pack_left_out)
 
 

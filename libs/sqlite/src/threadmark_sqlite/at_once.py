@@ -1,8 +1,8 @@
-"""Adding rows to a thread where nothing is unusual: fewer statements than the program in `adding` needs.
+"""Adding the rows of usual changes, with fewer statements than the program in `adding` needs.
 
-A thread that was found before is not looked at by itself: the statement that adds to it proves that it is as it was,
-and adds nothing where it is not. Everything unusual is left to the program: a thread that is not there or leased, a
-change that may be refused or that replaces something.
+A thread that was read before is not read again: the statement that adds to it proves that the thread has not changed,
+and adds nothing if it has. The program handles everything else: a thread that is missing or leased, and a change that
+may be refused or that replaces something.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -12,26 +12,27 @@ from typing import Any, NamedTuple
 from threadmark.format.packs import FIRST_RECORD, PACK
 from threadmark.names import to_column
 from threadmark.store.contract import Added, Change, CheckpointRow, WriteRow
+from threadmark_sqlite.adding import segment_inserts, write_inserts
 from threadmark_sqlite.columns import checkpoint_columns, id_column, text_or_null, write_columns
 from threadmark_sqlite.placeholders import with_rows
 from threadmark_sqlite.sql import adding
 from threadmark_sqlite.sql.expressions import MINUTE
 
-_ROWS = 32
-"""The most rows of one statement, as in `adding`."""
-
 _MOST_KNOWN = 256
 """Threads that are remembered."""
 
 _RECORD = with_rows(adding.ADD_RECORDS, adding.ROW_OF_WRITE, 1)
-_WITH_A_RECORD, _WRITE_COLUMNS = 2, 9
+_WITH_A_RECORD = 2
+"""The rows of a pack and its record."""
+
+_WRITE_COLUMNS = adding.ROW_OF_WRITE.count("?")
 
 Run = Callable[..., Any]
 """`execute` of a cursor."""
 
 
 class _Plain(NamedTuple):
-    """A thread that a change goes to like most: the columns of `sql.adding.PLAIN_THREAD`."""
+    """A thread that exists, was never deleted and has no lease: the columns of `sql.adding.PLAIN_THREAD`."""
 
     number: int
     epoch: int
@@ -41,7 +42,7 @@ class _Plain(NamedTuple):
 
 
 class Adder:
-    """Adds what is not unusual."""
+    """Adds the rows of usual changes."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[_Plain, set[str]]] = {}
@@ -51,7 +52,7 @@ class Adder:
         """
 
     def __call__(self, run: Run, fetch: Callable[[], list[Any]], change: Change) -> Added | None:
-        """Add the rows of a change. Returns what became of it, or None where the program is to see to it.
+        """Add the rows of a change. Returns what became of it, or None if the program has to handle it.
 
         `run` and `fetch` are a cursor's. Before None is returned, nothing was changed.
         """
@@ -73,8 +74,7 @@ class Adder:
                 return None
             follows = row is not None and _is_of_another_minute(thread, row)
             self._remember(name, thread, row)
-        if change.segments:
-            _add_segments(run, thread.number, change.segments)
+        _add_segments(run, thread.number, change.segments)
         _touch(run, name, thread, change, follows=follows)
         if not change.writes:
             return _made(thread, pack_left_out=False)
@@ -110,8 +110,7 @@ class Adder:
         if run(adding.ADD_PACK_OF_SAME, (*of_pack, thread.number, name, thread.epoch)).rowcount != 1:
             self._known.pop(name, None)
             return None
-        if change.segments:
-            _add_segments(run, thread.number, change.segments)
+        _add_segments(run, thread.number, change.segments)
         run(_RECORD, of_record)
         return _made(thread, pack_left_out=False)
 
@@ -142,7 +141,7 @@ class Adder:
 
 
 def _is_usual(change: Change) -> bool:
-    """Whether a change has nothing that may refuse it but the epoch and owner of its thread, and no other effect."""
+    """Whether nothing but the thread's epoch and owner can refuse a change, and it does nothing but add rows."""
     return (
         change.token is None
         and change.expects is None
@@ -180,7 +179,7 @@ def _admits(thread: _Plain, change: Change) -> bool:
 
 
 def _found(run: Run, fetch: Callable[[], list[Any]], name: str, row: CheckpointRow | None) -> _Plain | None:
-    """Return a thread that is plain, and has not this checkpoint under another rank."""
+    """Return the thread if it is plain and does not have this checkpoint under another rank."""
     try:
         if row is None:
             run(adding.PLAIN_THREAD, (name,))
@@ -233,20 +232,13 @@ def _touch(run: Run, name: str, thread: _Plain, change: Change, *, follows: bool
 
 
 def _add_segments(run: Run, number: int, segments: Mapping[bytes, bytes]) -> None:
-    every = list(segments.items())
-    for start in range(0, len(every), _ROWS):
-        some = every[start : start + _ROWS]
-        columns = [column for key, data in some for column in (number, bytearray(key), bytearray(data))]
-        run(with_rows(adding.ADD_SEGMENTS, adding.ROW_OF_SEGMENT, len(some)), columns)
+    for statement, columns in segment_inserts(number, segments):
+        run(statement, columns)
 
 
 def _add_writes(run: Run, number: int, statement: str, rows: Sequence[WriteRow]) -> int:
     """Add writes. Returns how many were added: the others were there."""
-    count = 0
-    for start in range(0, len(rows), _ROWS):
-        some = rows[start : start + _ROWS]
-        count += run(with_rows(statement, adding.ROW_OF_WRITE, len(some)), write_columns(number, some)).rowcount
-    return count
+    return sum(run(insert, columns).rowcount for insert, columns, _ in write_inserts(number, statement, rows))
 
 
 def _made(thread: _Plain, *, pack_left_out: bool) -> Added:

@@ -99,8 +99,8 @@ def checkpoint_row(thread_id: str, columns: Any) -> CheckpointRow:
     )
 
 
-def any_write_of(ns: str, checkpoint_id: str, columns: Any) -> WriteRow:
-    """Do the same in Python for one of them, whatever its columns hold."""
+def write_of(ns: str, checkpoint_id: str, columns: Any) -> WriteRow:
+    """Return a pending write from six columns of `sql.finding.WRITES_OF_CHECKPOINT`, whatever they hold."""
     task_id, idx, task_path, channel, value, check = columns
     return WriteRow(
         ns=ns,
@@ -114,7 +114,7 @@ def any_write_of(ns: str, checkpoint_id: str, columns: Any) -> WriteRow:
     )
 
 
-@counterpart("columns.found_of", outline, any_write_of, from_text_column, as_number)
+@counterpart("columns.found_of", outline, write_of, from_text_column, as_number)
 def found_of(
     thread_id: str,
     ns: str,
@@ -157,18 +157,18 @@ def rewriting_columns(thread: int, row: CheckpointRow) -> tuple[Any, ...]:
 
 def writes_of(ns: str, checkpoint_id: str, rows: list[tuple[Any, ...]]) -> list[WriteRow]:
     """Pending writes of a checkpoint from the columns of `sql.finding.WRITES_OF_CHECKPOINT`, or from more."""
-    return [any_write_of(ns, checkpoint_id, columns[1:7]) for columns in rows]
+    return [write_of(ns, checkpoint_id, columns[1:7]) for columns in rows]
 
 
 def write_rows(rows: list[tuple[Any, ...]]) -> list[WriteRow]:
     """Pending writes from the columns of `sql.listing._WRITE`."""
-    return [any_write(columns) for columns in rows]
+    return [write_with_key(columns) for columns in rows]
 
 
-def any_write(columns: Any) -> WriteRow:
-    """Do the same in Python for one of them, whatever its columns hold."""
+def write_with_key(columns: Any) -> WriteRow:
+    """Return a pending write from the columns of `sql.listing._WRITE`, whatever they hold."""
     ns, checkpoint_id, *rest = columns
-    return any_write_of(name(ns), from_id_column(checkpoint_id), rest)
+    return write_of(name(ns), from_id_column(checkpoint_id), rest)
 
 
 @counterpart("columns.write_columns", is_whole=True)

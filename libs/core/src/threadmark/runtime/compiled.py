@@ -81,11 +81,6 @@ def only_references() -> Iterator[None]:
         switch(before)
 
 
-def report() -> str:
-    """Return whether compiled parts are in use, in words: also why not."""
-    return STATE
-
-
 def _are_wanted() -> bool:
     switched = os.environ.get(SWITCH, "")
     if switched not in ("", "0", "1"):

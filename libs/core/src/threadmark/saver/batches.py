@@ -58,7 +58,7 @@ def separate_rows(
 
 @lru_cache(64)  # most batches are a pack, and list only that
 def batch_record(written: tuple[int, ...]) -> tuple[int, str, str, bytes]:
-    """The record of a batch of one task's writes with these indexes, as `checks.write_rows` takes it.
+    """The record of a batch of one task's writes with these indexes, as `proving.write_rows` takes it.
 
     Its index is made of what it lists, so that two batches of one task that list the same share a record, and others
     have one each.

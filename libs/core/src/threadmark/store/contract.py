@@ -159,7 +159,7 @@ class Follows(NamedTuple):
     previous: int
     """The position up to which the thread must have come from there; `NEVER` where it must not have come at all."""
     position: int
-    """Up to which it has come with the change (`replica_store.Copied`)."""
+    """Up to which it has come with the change (`replica.Copied`)."""
     epoch: int
     """The thread's epoch there. It must be the one with which the thread has come, or something was removed there of
     which this database was not told."""
