@@ -159,12 +159,12 @@ def store(
             beginning=_beginning(context, config, metadata, thread_id) if epoch is None else NO_BEGINNING,
             expects=_expected_rank(parent, parent_id) if expect_newest else None,
         )
-        if about_thread is None:
-            outcome = yield from write(context.store.add, change)
-        else:
-            outcome = yield from write(add_first, context.store, change, about_thread)
-        is_settled = not (deduplicator.deduplicated or any(outcome[1:]) or epoch not in (None, outcome.epoch))
-        added = outcome if is_settled else (yield from _settled(context, deduplicator, change, outcome))
+        adding = (
+            partial(context.store.add, change)
+            if about_thread is None
+            else partial(add_first, context.store, change, about_thread)
+        )
+        added = yield from add_change(context, deduplicator, change, adding)
         if added is not None:
             known = Known(added.epoch, rank, header, source, stored.body, has_manifests, row)
             context.encoding_cache.see_checkpoint(thread_id, ns, draft.id, known)
@@ -209,8 +209,7 @@ def put_writes(
             token=token,
             beginning=_beginning(context, config, {}, thread_id),
         )
-        outcome = yield from write(context.store.add, change)
-        added = (yield from _settled(context, None, change, outcome)) if any(outcome[1:]) else outcome
+        added = yield from add_change(context, None, change, partial(context.store.add, change))
         if added is not None and not added.pack_left_out:
             context.encoding_cache.see_epoch(thread_id, added.epoch)
             return
@@ -369,20 +368,13 @@ def _clear_away(
 
 
 def add_change(
-    context: SaverContext, deduplicator: Deduplicator, change: Change, adding: Callable[[], Program[Added]]
+    context: SaverContext, deduplicator: Deduplicator | None, change: Change, adding: Callable[[], Program[Added]]
 ) -> Operation[Added | None]:
     """Apply a change with the program `adding`, which adds it. Returns None if it must be prepared again.
 
     Either the epoch it relied on is over, or what was added has gone at once with a thread that had expired.
     """
     added = yield from write(adding)
-    return (yield from _settled(context, deduplicator, change, added))
-
-
-def _settled(
-    context: SaverContext, deduplicator: Deduplicator | None, change: Change, added: Added
-) -> Operation[Added | None]:
-    """Do what follows from the outcome of a change. Returns what `add_change` does."""
     if added.exists:
         added = yield from write(context.store.replace, change)
     if added.refused is not None:
