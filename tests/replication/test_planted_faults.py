@@ -12,13 +12,13 @@ from replication.schedules import ScheduledWorld
 from replication.simulated import first_objections
 from replication.simulation import Plan
 from threadmark import ThreadmarkError
-from threadmark.memory import adding as memory_adding
 from threadmark.program import Program, Transaction
 from threadmark.replication import ReplicatedSaver, comparing, copying, side_store, snapshots, transactions
 from threadmark.replication.comparing import Rulings
 from threadmark.replication.entries import joined
 from threadmark.replication.pair import Pair, Roles
 from threadmark.replication.steps import Exchange, Side, on
+from threadmark.store import judging
 from threadmark.store.contract import Added, Change
 from threadmark.store.replica import Copied
 
@@ -123,7 +123,7 @@ def _settle_before_applying(patch: pytest.MonkeyPatch) -> None:
 
 def _write_old_over_new(patch: pytest.MonkeyPatch) -> None:
     """Nobody looks how far the target has come when rows arrive that were read earlier."""
-    patch.setattr(memory_adding, "_is_behind", lambda *_: False)
+    patch.setattr(judging, "is_followed", lambda *_: True)
 
 
 def _apply_out_of_order(patch: pytest.MonkeyPatch) -> None:

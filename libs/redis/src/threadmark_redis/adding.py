@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 
 from threadmark.errors import StoreError
 from threadmark.program import Program
-from threadmark.store.contract import ANYONE, Added, Change, CheckpointRow, Follows, Key, Refusal, WriteRow
-from threadmark.store.replica import Copied, is_followed
+from threadmark.store.contract import Added, Change, CheckpointRow, Key, WriteRow
+from threadmark.store.judging import Facts, judged, may_be_gone, renewal
+from threadmark.store.replica import Copied
 from threadmark_redis.changes import needed_segments, needs_column
 from threadmark_redis.columns import (
     alias_of,
@@ -38,21 +39,20 @@ from threadmark_redis.writes import grouped, merge_group
 
 def add_to_locked(reader: Reader, locked: Locked, change: Change, *, replace: bool) -> Program[Added]:
     """Add the rows of a change to a locked thread. With `replace` its checkpoints take the place of others."""
-    if (outdated := (yield from _outdated(reader, locked, change))) is not None:
-        return outdated
-    head = locked.head
-    epoch = int_or_none(head.get(b"e"))
-    if (refused := _refusal(locked, change)) is not None:
-        return Added(epoch or 0, refused)
-    if (yield from _is_too_late(reader, locked, change.continues)):
-        return Added(epoch or 0, too_late=True)
     places = yield from _old_rows(reader, change.checkpoints)
+    facts = yield from _facts(reader, locked, change, exists=bool(places))
+    refused = judged(change, facts, replaces=replace)
+    if locked.is_torn and (refused is None or refused.refused not in ("term", "behind")):
+        raise evicted_error(change.thread_id)
+    if refused is None or refused.refused == "conflict":
+        yield from _check_places(reader, change.checkpoints)
+        if change.epoch is not None and not (yield from reader.has_segments(needed_segments(change))):
+            locked.set_head({b"e": b"%d" % (change.epoch + 1)})  # segments that it counts on are gone
+            return Added(change.epoch + 1)
+    if refused is not None:
+        return refused
     old = {key: row.header for key, (_, row) in places.items()}
-    if old and not replace:
-        return Added(epoch or 0, exists=True)
-    if (unfounded := (yield from _unfounded(reader, locked, change, is_there=bool(old)))) is not None:
-        return unfounded
-    epoch = _begin(locked, change, epoch)
+    epoch = _begin(locked, change, facts.epoch)
     locked.segments.changes.update(change.segments)
     replaced = any(old.get(row.outline.key, row.header) != row.header for row in change.checkpoints)
     if replaced:
@@ -69,8 +69,8 @@ def add_to_locked(reader: Reader, locked: Locked, change: Change, *, replace: bo
         epoch,
         replaced=replaced,
         replaced_writes=replaced_writes,
-        renewal=_renewal(locked, change),
-        expires_at=int_or_none(head.get(b"x")),
+        renewal=renewal(change, facts),
+        expires_at=int_or_none(locked.head.get(b"x")),
         position=position,
         previous=previous,
         pack_left_out=pack_left_out,
@@ -100,58 +100,40 @@ def stored_rows(reader: Reader, keys: Sequence[Key]) -> Program[list[tuple[bytes
     return found
 
 
-def _outdated(reader: Reader, locked: Locked, change: Change) -> Program[Added | None]:
-    """Return what becomes of a change that is made for another term, place among copies, or epoch; else None."""
-    epoch = int_or_none(locked.head.get(b"e"))
-    if change.term is not None and (yield from known_term(reader.replica_keys)) > change.term:
-        return Added(0, "term")
-    if change.copied is not None and not (yield from _follows(reader, locked, change.copied)):
-        return Added(epoch or 0, "behind")
-    if locked.is_torn:
-        raise evicted_error(change.thread_id)
-    return Added(epoch or 0) if change.epoch is not None and change.epoch != epoch else None
-
-
-def _follows(reader: Reader, locked: Locked, follows: Follows) -> Program[bool]:
-    """Whether a thread is as far as a change that comes from another database takes it to be."""
-    if not is_followed(copied_of(locked.head), follows):
-        return False
-    return not (yield from entries_of_thread(reader, 1))
-
-
-def _refusal(locked: Locked, change: Change) -> Refusal | None:
+def _facts(reader: Reader, locked: Locked, change: Change, *, exists: bool) -> Program[Facts]:
     head = locked.head
-    if change.only_owner and is_live(head) and text_or_none(head.get(b"o")) != change.beginning.owner:
-        return "owner"
-    if change.token is None:
-        return "busy" if _left(locked) > 0 else None
-    return None if change.token in (int_or_none(head.get(b"t")) or 0, ANYONE) else "lost"
+    replicates = change.copied is not None
+    return Facts(
+        epoch=int_or_none(head.get(b"e")),
+        live=is_live(head),
+        owner=text_or_none(head.get(b"o")),
+        token=int_or_none(head.get(b"t")) or 0,
+        left=lease_row(head, locked.moment).left if b"z" in head else None,
+        ttl=int_or_none(head.get(b"l")) or 0,
+        lacks_continued=(yield from _lacks_continued(reader, locked, change)),
+        exists=exists,
+        newest=_newest(locked, change) if change.has_place else "",
+        term=0 if change.term is None else (yield from known_term(reader.replica_keys)),
+        copied=copied_of(head) if replicates else None,
+        has_entries=replicates and bool((yield from entries_of_thread(reader, 1))),
+    )
 
 
-def _left(locked: Locked) -> int:
-    return lease_row(locked.head, locked.moment).left
-
-
-def _renewal(locked: Locked, change: Change) -> int:
-    head = locked.head
-    ttl = int_or_none(head.get(b"l")) or 0
-    is_own = change.token is not None and change.token == int_or_none(head.get(b"t"))
-    return ttl if is_own and b"z" in head and _left(locked) < ttl // 2 else 0
-
-
-def _is_too_late(reader: Reader, locked: Locked, continued: str | None) -> Program[bool]:
+def _lacks_continued(reader: Reader, locked: Locked, change: Change) -> Program[bool]:
     """Whether a change continues a checkpoint that went with the deleted thread."""
-    deleted_up_to = text_or_none(locked.head.get(b"d"))
-    if deleted_up_to is None or not continued or continued > deleted_up_to:
+    if not may_be_gone(change, text_or_none(locked.head.get(b"d"))):
         return False
-    found = yield from stored_rows(reader, [(ns, continued) for ns in namespaces_in(locked.head)])
-    return not found
+    return not (yield from stored_rows(reader, [(ns, change.continues or "") for ns in namespaces_in(locked.head)]))
 
 
 def _old_rows(reader: Reader, rows: Sequence[CheckpointRow]) -> Program[dict[Key, tuple[bytes, CheckpointRow]]]:
     """Return those checkpoints that are there already, with their places."""
     found = yield from stored_rows(reader, [row.outline.key for row in rows])
-    old = {row.outline.key: (member, row) for member, row in found}
+    return {row.outline.key: (member, row) for member, row in found}
+
+
+def _check_places(reader: Reader, rows: Sequence[CheckpointRow]) -> Program[None]:
+    """StoreError if another checkpoint has the place of one of these among the others."""
     taken = yield from reader.checkpoints([member_of(row.outline.ns, row.outline.rank) for row in rows])
     for row, value in zip(rows, taken, strict=True):
         if value is not None:
@@ -161,24 +143,10 @@ def _old_rows(reader: Reader, rows: Sequence[CheckpointRow]) -> Program[dict[Key
                     f"thread {reader.thread_id!r}: the checkpoints {other.outline.id!r} and {row.outline.id!r} would "
                     "have the same place among the others"
                 )
-    return old
 
 
 def _newest(locked: Locked, change: Change) -> str:
     return namespaces_in(locked.head).get(change.checkpoints[0].outline.ns, (0, ""))[1]
-
-
-def _unfounded(reader: Reader, locked: Locked, change: Change, *, is_there: bool) -> Program[Added | None]:
-    """Return what becomes of a change that counts on segments or on a newest checkpoint that are not there; else None.
-
-    Where segments are gone, the epoch ends.
-    """
-    if change.epoch is not None and not (yield from reader.has_segments(needed_segments(change))):
-        locked.set_head({b"e": b"%d" % (change.epoch + 1)})
-        return Added(change.epoch + 1)
-    if change.has_place and not is_there and not change.may_follow(_newest(locked, change)):
-        return Added(int_or_none(locked.head.get(b"e")) or 0, "conflict")
-    return None
 
 
 def _begin(locked: Locked, change: Change, epoch: int | None) -> int:

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 from threadmark.format.packs import FIRST_RECORD, PACK
 from threadmark.names import to_column
 from threadmark.program import Program
-from threadmark.store.contract import ANYONE, Added, Change, CheckpointRow, Key, Refusal, WriteRow
+from threadmark.store.contract import Added, Change, CheckpointRow, Key, WriteRow
+from threadmark.store.judging import Facts, judged, may_be_gone, renewal
 from threadmark_sqlite.columns import (
     as_number,
     as_number_or_null,
@@ -21,7 +22,7 @@ from threadmark_sqlite.columns import (
     write_columns,
 )
 from threadmark_sqlite.placeholders import with_rows
-from threadmark_sqlite.replica_store import outdated
+from threadmark_sqlite.replica_store import NOTHING_COPIED, last_term, progress
 from threadmark_sqlite.sql import adding, expressions, removing
 from threadmark_sqlite.steps import execute, executemany
 
@@ -44,8 +45,6 @@ class Thread(NamedTuple):
     """Microseconds until its lease ends; negative since it has ended, None where there is none."""
     minute: int | None
     """That of its last update, as listings have it."""
-    has_checkpoint: int = 0
-    """Whether the checkpoint is there that was asked for with it."""
 
 
 def _thread(columns: Sequence[Any]) -> Thread:
@@ -68,39 +67,52 @@ def thread_of(thread_id: str) -> Program[Thread | None]:
     return _thread(rows[0]) if rows else None
 
 
-def admitted(change: Change) -> Program[Thread | Added]:
-    """Return the thread of a change, begun if it is not live, or the outcome if the change is refused."""
-    if change.term is not None or change.copied is not None:
-        late = yield from outdated(change)
-        if late is not None:
-            return late
+class Admitted(NamedTuple):
+    """The thread of a change that nothing refuses, begun if it was not live."""
+
+    thread: Thread
+    facts: Facts
+
+
+def admitted(change: Change, *, replaces: bool) -> Program[Admitted | Added]:
+    """Return the thread of a change, or the outcome if the change is refused."""
+    term, (copied, has_entries) = 0, NOTHING_COPIED
+    if change.term is not None:
+        term = yield from last_term()
+    if change.copied is not None:
+        copied, has_entries = yield from progress(change.thread_id)
+    row, exists = yield from _asked(change)
+    thread = row or _NONE
+    facts = Facts(
+        epoch=None if row is None else row.epoch,
+        live=bool(thread.live),
+        owner=from_text_or_null(thread.owner),
+        token=thread.token,
+        left=thread.left,
+        ttl=thread.ttl or 0,
+        lacks_continued=(yield from _lacks_continued(thread, change)),
+        exists=exists,
+        newest=(yield from _newest(change)) if change.has_place else "",
+        term=term,
+        copied=copied,
+        has_entries=has_entries,
+    )
+    refused = judged(change, facts, replaces=replaces)
+    if refused is not None:
+        return refused
+    return Admitted(thread if thread.live else (yield from _begun(change)), facts)
+
+
+def _asked(change: Change) -> Program[tuple[Thread | None, bool]]:
+    """Return the row of a change's thread, and whether one of the change's checkpoints is there."""
     thread_id = to_column(change.thread_id)
     if len(change.checkpoints) == 1:
         _, ns, checkpoint_id, *_ = change.checkpoints[0].outline
-        asked = (to_column(ns), *twice(checkpoint_id), thread_id)
-        rows = yield from execute(adding.THREAD_AND_CHECKPOINT, asked)
-    else:
-        rows = yield from execute(adding.THREAD, (thread_id,))
-    known = _thread(rows[0]) if rows else None
-    thread = known or _NONE
-    if change.epoch is not None and (known is None or change.epoch != known.epoch):
-        return Added(thread.epoch)
-    if (refused := _refusal(thread, change)) is not None:
-        return Added(thread.epoch, refused)
-    if thread.deleted_up_to is not None and (yield from _is_too_late(thread, change.continues)):
-        return Added(thread.epoch, too_late=True)
-    if change.has_place and not change.may_follow((yield from _newest(change))):
-        there = yield from is_stored(thread, change)  # then this may be a second attempt
-        if not there:
-            return Added(thread.epoch, "conflict")
-    return thread if thread.live else (yield from _begun(change))
-
-
-def is_stored(thread: Thread, change: Change) -> Program[bool]:
-    """Whether one of the checkpoints of an admitted change is there already."""
-    if len(change.checkpoints) == 1:
-        return bool(thread.has_checkpoint)  # it was asked for with the thread
-    return bool((yield from old_headers(thread.number, change.checkpoints)))
+        rows = yield from execute(adding.THREAD_AND_CHECKPOINT, (to_column(ns), *twice(checkpoint_id), thread_id))
+        *columns, exists = rows[0] if rows else (None,)
+        return (_thread(columns) if rows else None), bool(exists)
+    thread = yield from thread_of(change.thread_id)
+    return thread, thread is not None and bool((yield from old_headers(thread.number, change.checkpoints)))
 
 
 class Inserted(NamedTuple):
@@ -111,15 +123,14 @@ class Inserted(NamedTuple):
     pack_left_out: bool = False
 
 
-def added(thread: Thread, change: Change, writes: Inserted, *, replaced: bool = False) -> Added:
+def added(admitted: Admitted, change: Change, writes: Inserted, *, replaced: bool = False) -> Added:
     """Return what became of a change that was made."""
-    ttl = thread.ttl or 0
-    is_due = change.token == thread.token and thread.left is not None and thread.left < ttl // 2
+    thread = admitted.thread
     return Added(
         thread.epoch + replaced,
         replaced=replaced,
         replaced_writes=writes.replaced,
-        renewal=ttl if is_due else 0,
+        renewal=renewal(change, admitted.facts),
         expires_at=thread.expires_at,
         pack_left_out=writes.pack_left_out,
     )
@@ -163,19 +174,11 @@ def old_headers(thread: int, rows: Sequence[CheckpointRow]) -> Program[dict[Key,
     return found
 
 
-def _refusal(thread: Thread, change: Change) -> Refusal | None:
-    if change.only_owner and thread.live and from_text_or_null(thread.owner) != change.beginning.owner:
-        return "owner"
-    if change.token is None:
-        return "busy" if thread.left is not None and thread.left > 0 else None
-    return None if change.token in (thread.token, ANYONE) else "lost"
-
-
-def _is_too_late(thread: Thread, continued: str | None) -> Program[bool]:
+def _lacks_continued(thread: Thread, change: Change) -> Program[bool]:
     """Whether the change continues a checkpoint that went with the deleted thread."""
-    if not continued or continued > from_text_column(thread.deleted_up_to):
+    if thread.deleted_up_to is None or not may_be_gone(change, from_text_column(thread.deleted_up_to)):
         return False
-    return not (yield from execute(adding.HAS_CHECKPOINT, (thread.number, *twice(continued))))
+    return not (yield from execute(adding.HAS_CHECKPOINT, (thread.number, *twice(change.continues or ""))))
 
 
 def _newest(change: Change) -> Program[str]:

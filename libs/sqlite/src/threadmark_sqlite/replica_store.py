@@ -10,7 +10,7 @@ from typing import Any
 from threadmark.names import to_column
 from threadmark.program import Program
 from threadmark.store.contract import Added, Change, now
-from threadmark.store.replica import Copied, Entry, Replica, RowMarks, Summary, Waiting, is_followed, sum_of_marks
+from threadmark.store.replica import Copied, Entry, Replica, RowMarks, Summary, Waiting, sum_of_marks
 from threadmark_sqlite.columns import from_blob_column, from_id_column, from_text_column, name
 from threadmark_sqlite.placeholders import chunks, with_placeholders
 from threadmark_sqlite.sql import replication
@@ -29,7 +29,7 @@ class SqliteReplicaStore:
         return (yield from self.replica())
 
     def record(self, thread_id: str, body: bytes, term: int) -> Program[int | None]:
-        if (yield from _is_over(term)):
+        if (yield from last_term()) > term:
             return None
         _, position = yield from _recorded(thread_id, body)
         return position
@@ -83,16 +83,21 @@ class SqliteReplicaStore:
         return [_summary(*row) for row in rows]
 
 
-def outdated(change: Change) -> Program[Added | None]:
-    """Return the outcome of a change whose term is over, or which does not follow what came from the other database."""
-    if change.term is not None and (yield from _is_over(change.term)):
-        return Added(0, "term")
-    if change.copied is None:
-        return None
-    asked = to_column(change.thread_id)
-    ((epoch, *copied, has_entries),) = yield from execute(replication.PROGRESS, (asked, asked))
-    is_next = is_followed(None if copied[0] is None else Copied(*copied), change.copied)
-    return None if is_next and not has_entries else Added(epoch, "behind")
+NOTHING_COPIED = (None, False)
+"""The `progress` of a thread of which the other database does not matter."""
+
+
+def progress(thread_id: str) -> Program[tuple[Copied | None, bool]]:
+    """Return how far a thread has come from the other database, and whether it has changes for that one."""
+    asked = to_column(thread_id)
+    ((*copied, has_entries),) = yield from execute(replication.PROGRESS, (asked, asked))
+    return (None if copied[0] is None else Copied(*copied)), bool(has_entries)
+
+
+def last_term() -> Program[int]:
+    """Return the database's term."""
+    ((term, _),) = yield from execute(replication.REPLICA)
+    return int(term)
 
 
 def noted(change: Change, added: Added) -> Program[Added]:
@@ -106,12 +111,6 @@ def noted(change: Change, added: Added) -> Program[Added]:
         return added
     previous, position = yield from _recorded(change.thread_id, change.entry)
     return added._replace(position=position, previous=previous)
-
-
-def _is_over(term: int) -> Program[bool]:
-    """Return whether the database has a greater term."""
-    ((last, _),) = yield from execute(replication.REPLICA)
-    return bool(last > term)
 
 
 def _set_copied(thread_id: str, copied: Copied) -> Program[None]:

@@ -5,18 +5,18 @@ from collections.abc import Iterable
 from threadmark.format.packs import PACK
 from threadmark.memory.replica_store import add_entry
 from threadmark.memory.tables import Tables, Thread, clock, newest
-from threadmark.store.contract import ANYONE, Added, Change, CheckpointRow, Follows, Refusal, WriteRow
-from threadmark.store.replica import Copied, is_followed
+from threadmark.store.contract import Added, Change, CheckpointRow, WriteRow
+from threadmark.store.judging import Facts, judged, may_be_gone, renewal
+from threadmark.store.replica import Copied
 from threadmark.store.threads import ThreadRow
 
 
 def add_change(tables: Tables, change: Change, *, replace: bool) -> Added:
     """Add the rows of a change. With `replace` its checkpoints take the place of others."""
-    if change.term is not None and tables.pair["replica"].term > change.term:
-        return Added(0, "term")
     # Nothing is kept of a new thread if the change is refused.
     thread = tables.threads.get(change.thread_id) or Thread(change.thread_id, 0, live=False)
-    if (refused := _refused(thread, change, replace=replace)) is not None:
+    facts = _facts(tables, thread, change)
+    if (refused := judged(change, facts, replaces=replace)) is not None:
         return refused
     if not thread.live:
         _begin(tables, thread, change)
@@ -29,7 +29,7 @@ def add_change(tables: Tables, change: Change, *, replace: bool) -> Added:
         replaced=replaced,
         replaced_writes=_add_writes(tables, thread, change.writes),
         pack_left_out=pack_left_out,
-        renewal=_renewal(thread, change),
+        renewal=renewal(change, facts),
         expires_at=thread.row.expires_at,
     )
     if change.copied is not None:
@@ -40,21 +40,22 @@ def add_change(tables: Tables, change: Change, *, replace: bool) -> Added:
     return added._replace(position=add_entry(tables, thread, change.entry), previous=previous)
 
 
-def _refused(thread: Thread, change: Change, *, replace: bool) -> Added | None:
-    """Return why a change is not made, None where it is."""
-    if change.copied is not None and _is_behind(thread, change.copied):
-        return Added(thread.epoch, "behind")
-    if change.epoch is not None and change.epoch != (thread.epoch or None):  # a new thread has none yet
-        return Added(thread.epoch)
-    if (refusal := _refusal(thread, change)) is not None:
-        return Added(thread.epoch, refusal)
-    if _too_late(thread, change):
-        return Added(thread.epoch, too_late=True)
-    exists = any(row.outline.key in thread.checkpoints for row in change.checkpoints)
-    if exists:
-        return None if replace else Added(thread.epoch, exists=True)
-    is_next = not change.has_place or change.may_follow(_newest_rank(thread, change))
-    return None if is_next else Added(thread.epoch, "conflict")
+def _facts(tables: Tables, thread: Thread, change: Change) -> Facts:
+    lease = thread.lease
+    return Facts(
+        epoch=thread.epoch or None,  # a new thread has none yet
+        live=thread.live,
+        owner=thread.row.owner,
+        token=lease.row.token,
+        left=lease.ends - clock(),
+        ttl=lease.ttl,
+        lacks_continued=_lacks_continued(thread, change),
+        exists=any(row.outline.key in thread.checkpoints for row in change.checkpoints),
+        newest=_newest_rank(thread, change) if change.has_place else "",
+        term=tables.pair["replica"].term,
+        copied=thread.copied,
+        has_entries=bool(thread.outbox),
+    )
 
 
 def _begin(tables: Tables, thread: Thread, change: Change) -> None:
@@ -68,36 +69,16 @@ def _begin(tables: Tables, thread: Thread, change: Change) -> None:
     tables.set(thread.state, "updated", change.now)
 
 
-def _is_behind(thread: Thread, follows: Follows) -> bool:
-    """Whether a thread is not as far as a change of another database needs it, or was changed here as well."""
-    return not is_followed(thread.copied, follows) or bool(thread.outbox)
-
-
-def _refusal(thread: Thread, change: Change) -> Refusal | None:
-    if change.only_owner and thread.live and thread.row.owner != change.beginning.owner:
-        return "owner"
-    if change.token is None:
-        return "busy" if thread.lease.ends > clock() else None
-    return None if change.token in (thread.lease.row.token, ANYONE) else "lost"
-
-
 def _newest_rank(thread: Thread, change: Change) -> str:
     row = newest(thread, change.checkpoints[0].outline.ns)
     return row.outline.rank if row else ""
 
 
-def _renewal(thread: Thread, change: Change) -> int:
-    lease = thread.lease
-    is_due = change.token == lease.row.token and lease.ends - clock() < lease.ttl // 2
-    return lease.ttl if is_due else 0
-
-
-def _too_late(thread: Thread, change: Change) -> bool:
+def _lacks_continued(thread: Thread, change: Change) -> bool:
     """Whether the change continues a checkpoint that went with the deleted thread."""
-    continued = change.continues
-    if continued is None or continued > thread.deleted_up_to:
+    if not may_be_gone(change, thread.deleted_up_to):
         return False
-    return not any(key[1] == continued for key in thread.checkpoints)
+    return not any(checkpoint_id == change.continues for _, checkpoint_id in thread.checkpoints)
 
 
 def _update(tables: Tables, thread: Thread, change: Change) -> None:

@@ -1,7 +1,4 @@
-"""Adding checkpoints and writes, and what a change has to know of its thread before.
-
-`threadmark_speed.adding.Adder` is made with this module.
-"""
+"""Adding checkpoints and writes, and what a change has to know of its thread before."""
 
 from threadmark_sqlite.sql.expressions import CLOCK, MINUTE, of_records
 

@@ -74,7 +74,6 @@ SET copied_position = excluded.copied_position,
 # A row, whether the thread is there or not.
 PROGRESS = """
 SELECT
-    coalesce(max(t.epoch), 0),
     max(t.copied_position),
     max(t.copied_epoch),
     EXISTS (SELECT 1 FROM threadmark_outbox AS o WHERE o.thread_id = ?)
