@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from threadmark.errors import StoreError
 from threadmark.program import Program
 from threadmark.store.contract import Added, Change, CheckpointRow, Key, WriteRow
-from threadmark.store.judging import Facts, judged, may_be_gone, renewal
+from threadmark.store.judging import Facts, is_outdated, judged, may_be_gone, renewal
 from threadmark.store.replica import Copied
 from threadmark_redis.changes import needed_segments, needs_column
 from threadmark_redis.columns import (
@@ -39,10 +39,12 @@ from threadmark_redis.writes import grouped, merge_group
 
 def add_to_locked(reader: Reader, locked: Locked, change: Change, *, replace: bool) -> Program[Added]:
     """Add the rows of a change to a locked thread. With `replace` its checkpoints take the place of others."""
+    if change.term is not None and is_outdated(change, (yield from known_term(reader.replica_keys))):
+        return Added(0, "term")
     places = yield from _old_rows(reader, change.checkpoints)
     facts = yield from _facts(reader, locked, change, exists=bool(places))
     refused = judged(change, facts, replaces=replace)
-    if locked.is_torn and (refused is None or refused.refused not in ("term", "behind")):
+    if locked.is_torn and (refused is None or refused.refused != "behind"):
         raise evicted_error(change.thread_id)
     if refused is None or refused.refused == "conflict":
         yield from _check_places(reader, change.checkpoints)
@@ -113,7 +115,6 @@ def _facts(reader: Reader, locked: Locked, change: Change, *, exists: bool) -> P
         lacks_continued=(yield from _lacks_continued(reader, locked, change)),
         exists=exists,
         newest=_newest(locked, change) if change.has_place else "",
-        term=0 if change.term is None else (yield from known_term(reader.replica_keys)),
         copied=copied_of(head) if replicates else None,
         has_entries=replicates and bool((yield from entries_of_thread(reader, 1))),
     )

@@ -9,7 +9,7 @@ from threadmark.format.packs import FIRST_RECORD, PACK
 from threadmark.names import to_column
 from threadmark.program import Program
 from threadmark.store.contract import Added, Change, CheckpointRow, Key, WriteRow
-from threadmark.store.judging import Facts, judged, may_be_gone, renewal
+from threadmark.store.judging import Facts, is_outdated, judged, may_be_gone, renewal
 from threadmark_sqlite.columns import (
     as_number,
     as_number_or_null,
@@ -22,7 +22,7 @@ from threadmark_sqlite.columns import (
     write_columns,
 )
 from threadmark_sqlite.placeholders import with_rows
-from threadmark_sqlite.replica_store import NOTHING_COPIED, last_term, progress
+from threadmark_sqlite.replica_store import last_term, progress
 from threadmark_sqlite.sql import adding, expressions, removing
 from threadmark_sqlite.steps import execute, executemany
 
@@ -67,21 +67,19 @@ def thread_of(thread_id: str) -> Program[Thread | None]:
     return _thread(rows[0]) if rows else None
 
 
-class Admitted(NamedTuple):
+class Admission(NamedTuple):
     """The thread of a change that nothing refuses, begun if it was not live."""
 
     thread: Thread
     facts: Facts
 
 
-def admitted(change: Change, *, replaces: bool) -> Program[Admitted | Added]:
+def admitted(change: Change, *, replaces: bool) -> Program[Admission | Added]:
     """Return the thread of a change, or the outcome if the change is refused."""
-    term, (copied, has_entries) = 0, NOTHING_COPIED
-    if change.term is not None:
-        term = yield from last_term()
-    if change.copied is not None:
-        copied, has_entries = yield from progress(change.thread_id)
-    row, exists = yield from _asked(change)
+    if change.term is not None and is_outdated(change, (yield from last_term())):
+        return Added(0, "term")
+    copied, has_entries = (None, False) if change.copied is None else (yield from progress(change.thread_id))
+    row, exists = yield from _asked(change, replaces=replaces)
     thread = row or _NONE
     facts = Facts(
         epoch=None if row is None else row.epoch,
@@ -93,18 +91,17 @@ def admitted(change: Change, *, replaces: bool) -> Program[Admitted | Added]:
         lacks_continued=(yield from _lacks_continued(thread, change)),
         exists=exists,
         newest=(yield from _newest(change)) if change.has_place else "",
-        term=term,
         copied=copied,
         has_entries=has_entries,
     )
     refused = judged(change, facts, replaces=replaces)
     if refused is not None:
         return refused
-    return Admitted(thread if thread.live else (yield from _begun(change)), facts)
+    return Admission(thread if thread.live else (yield from _begun(change)), facts)
 
 
-def _asked(change: Change) -> Program[tuple[Thread | None, bool]]:
-    """Return the row of a change's thread, and whether one of the change's checkpoints is there."""
+def _asked(change: Change, *, replaces: bool) -> Program[tuple[Thread | None, bool]]:
+    """Return the row of a change's thread, and whether one of the change's checkpoints is there, if it matters."""
     thread_id = to_column(change.thread_id)
     if len(change.checkpoints) == 1:
         _, ns, checkpoint_id, *_ = change.checkpoints[0].outline
@@ -112,7 +109,9 @@ def _asked(change: Change) -> Program[tuple[Thread | None, bool]]:
         *columns, exists = rows[0] if rows else (None,)
         return (_thread(columns) if rows else None), bool(exists)
     thread = yield from thread_of(change.thread_id)
-    return thread, thread is not None and bool((yield from old_headers(thread.number, change.checkpoints)))
+    if thread is None or (replaces and not change.has_place):
+        return thread, False
+    return thread, bool((yield from old_headers(thread.number, change.checkpoints)))
 
 
 class Inserted(NamedTuple):
@@ -123,14 +122,14 @@ class Inserted(NamedTuple):
     pack_left_out: bool = False
 
 
-def added(admitted: Admitted, change: Change, writes: Inserted, *, replaced: bool = False) -> Added:
+def added(admission: Admission, change: Change, writes: Inserted, *, replaced: bool = False) -> Added:
     """Return what became of a change that was made."""
-    thread = admitted.thread
+    thread = admission.thread
     return Added(
         thread.epoch + replaced,
         replaced=replaced,
         replaced_writes=writes.replaced,
-        renewal=renewal(change, admitted.facts),
+        renewal=renewal(change, admission.facts),
         expires_at=thread.expires_at,
         pack_left_out=writes.pack_left_out,
     )

@@ -83,10 +83,6 @@ class SqliteReplicaStore:
         return [_summary(*row) for row in rows]
 
 
-NOTHING_COPIED = (None, False)
-"""The `progress` of a thread of which the other database does not matter."""
-
-
 def progress(thread_id: str) -> Program[tuple[Copied | None, bool]]:
     """Return how far a thread has come from the other database, and whether it has changes for that one."""
     asked = to_column(thread_id)

@@ -172,10 +172,10 @@ class SqliteStore(SqliteThreadStore, SqliteReplicaStore, ReplicaStore):
         return made if made is not None else (yield from _add(change))
 
     def replace(self, change: Change) -> Program[Added]:
-        admitted_to = yield from admitted(change, replaces=True)
-        if isinstance(admitted_to, Added):
-            return admitted_to
-        thread = admitted_to.thread
+        admission = yield from admitted(change, replaces=True)
+        if isinstance(admission, Added):
+            return admission
+        thread = admission.thread
         old = yield from old_headers(thread.number, change.checkpoints)
         keys = [(thread.number, to_column(ns), *twice(checkpoint_id)) for ns, checkpoint_id in old]
         yield from remove_checkpoints(to_column(change.thread_id), keys)
@@ -183,7 +183,7 @@ class SqliteStore(SqliteThreadStore, SqliteReplicaStore, ReplicaStore):
         replaced = any(old.get(row.outline.key, row.header) != row.header for row in rows)
         if replaced:
             yield from execute(removing.NEXT_EPOCH, ("", thread.number))
-        made = added(admitted_to, change, (yield from insert(thread, change)), replaced=replaced)
+        made = added(admission, change, (yield from insert(thread, change)), replaced=replaced)
         return (yield from noted(change, made))
 
     def rewrite(self, thread_id: str, rows: Sequence[CheckpointRow]) -> Program[None]:
@@ -306,10 +306,10 @@ def _clauses(scope: Scope, after: Outline | None) -> tuple[list[str], list[Any]]
 
 
 def _add(change: Change) -> Program[Added]:
-    admitted_to = yield from admitted(change, replaces=False)
-    if isinstance(admitted_to, Added):
-        return admitted_to
-    made = added(admitted_to, change, (yield from insert(admitted_to.thread, change)))
+    admission = yield from admitted(change, replaces=False)
+    if isinstance(admission, Added):
+        return admission
+    made = added(admission, change, (yield from insert(admission.thread, change)))
     if change.entry is None and change.copied is None:
         return made
     return (yield from noted(change, made))

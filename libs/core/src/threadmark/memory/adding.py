@@ -6,16 +6,18 @@ from threadmark.format.packs import PACK
 from threadmark.memory.replica_store import add_entry
 from threadmark.memory.tables import Tables, Thread, clock, newest
 from threadmark.store.contract import Added, Change, CheckpointRow, WriteRow
-from threadmark.store.judging import Facts, judged, may_be_gone, renewal
+from threadmark.store.judging import Facts, is_outdated, judged, may_be_gone, renewal
 from threadmark.store.replica import Copied
 from threadmark.store.threads import ThreadRow
 
 
 def add_change(tables: Tables, change: Change, *, replace: bool) -> Added:
     """Add the rows of a change. With `replace` its checkpoints take the place of others."""
+    if is_outdated(change, tables.pair["replica"].term):
+        return Added(0, "term")
     # Nothing is kept of a new thread if the change is refused.
     thread = tables.threads.get(change.thread_id) or Thread(change.thread_id, 0, live=False)
-    facts = _facts(tables, thread, change)
+    facts = _facts(thread, change)
     if (refused := judged(change, facts, replaces=replace)) is not None:
         return refused
     if not thread.live:
@@ -40,7 +42,7 @@ def add_change(tables: Tables, change: Change, *, replace: bool) -> Added:
     return added._replace(position=add_entry(tables, thread, change.entry), previous=previous)
 
 
-def _facts(tables: Tables, thread: Thread, change: Change) -> Facts:
+def _facts(thread: Thread, change: Change) -> Facts:
     lease = thread.lease
     return Facts(
         epoch=thread.epoch or None,  # a new thread has none yet
@@ -52,7 +54,6 @@ def _facts(tables: Tables, thread: Thread, change: Change) -> Facts:
         lacks_continued=_lacks_continued(thread, change),
         exists=any(row.outline.key in thread.checkpoints for row in change.checkpoints),
         newest=_newest_rank(thread, change) if change.has_place else "",
-        term=tables.pair["replica"].term,
         copied=thread.copied,
         has_entries=bool(thread.outbox),
     )

@@ -1,4 +1,4 @@
-"""The judgement of a change: whether a thread takes it, from a few facts that a database knows of the thread.
+"""The judgement of a change: whether it is made, from a few facts about its thread.
 
 The memory store, SQLite and Redis, when it has locked the thread, call `judged`. Postgres' statements and Redis' script
 judge in their own language; `threadmark_conformance.cases.judging` compares every backend with this, refusal by
@@ -7,12 +7,12 @@ refusal.
 
 from typing import NamedTuple
 
-from threadmark.store.contract import ANYONE, Added, Change
+from threadmark.store.contract import ANYONE, Added, Change, Follows
 from threadmark.store.replica import Copied, is_followed
 
 
 class Facts(NamedTuple):
-    """What a database knows of the thread that a change goes to, in the transaction that makes the change."""
+    """The facts about a thread that decide on a change to it, read in the transaction that makes the change."""
 
     epoch: int | None
     """None if the database has no row of the thread."""
@@ -30,23 +30,24 @@ class Facts(NamedTuple):
     """Whether the thread has one of the change's checkpoints."""
     newest: str
     """The greatest rank in the namespace of the change's first checkpoint. Only needed if `change.has_place`."""
-    term: int = 0
-    """The database's. Only needed if the change has one."""
     copied: Copied | None = None
     """How far the thread has come from the other database. This and the next are only needed if `change.copied`."""
     has_entries: bool = False
     """Whether the thread has changes that are to be copied to the other database."""
 
 
+def is_outdated(change: Change, term: int) -> bool:
+    """Whether the database has a greater term than a change. Ask this before you read the thread."""
+    return change.term is not None and term > change.term
+
+
 def judged(change: Change, facts: Facts, *, replaces: bool) -> Added | None:  # noqa: PLR0911 - one for each question
-    """Return what refuses a change, None if it is to be made.
+    """Return the refusal of a change that is not outdated, None if it is to be made.
 
     The order of the questions is part of the contract (`Store.add`). A change that `replaces` may meet its checkpoints.
     """
     epoch = facts.epoch or 0
-    if change.term is not None and facts.term > change.term:
-        return Added(0, "term")
-    if change.copied is not None and (facts.has_entries or not is_followed(facts.copied, change.copied)):
+    if change.copied is not None and _is_behind(facts, change.copied):
         return Added(epoch, "behind")
     if change.epoch is not None and change.epoch != facts.epoch:
         return Added(epoch)
@@ -63,6 +64,11 @@ def judged(change: Change, facts: Facts, *, replaces: bool) -> Added | None:  # 
     if change.has_place and not change.may_follow(facts.newest):
         return Added(epoch, "conflict")
     return None
+
+
+def _is_behind(facts: Facts, follows: Follows) -> bool:
+    """Whether a thread is not as far as a change of another database needs it, or was changed here as well."""
+    return facts.has_entries or not is_followed(facts.copied, follows)
 
 
 def may_be_gone(change: Change, deleted_up_to: str | None) -> bool:

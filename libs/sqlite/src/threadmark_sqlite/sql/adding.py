@@ -1,4 +1,4 @@
-"""Adding checkpoints and writes, and what a change has to know of its thread before."""
+"""Statements that add checkpoints and writes, and those that read the thread before."""
 
 from threadmark_sqlite.sql.expressions import CLOCK, MINUTE, of_records
 
