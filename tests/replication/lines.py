@@ -97,6 +97,11 @@ class Opened:
         driver: Any = self.saver._driver
         driver._player._deadline = seconds
 
+    def end_background(self) -> None:
+        """Copy what waits and end the thread that does so: from now on, a transaction is one of the test's own."""
+        driver: Any = self.saver._driver
+        assert driver._background.finish(PATIENCE, PATIENCE) == 0
+
 
 def wait_for(condition: Callable[[], object]) -> None:
     """Wait until something is true."""
