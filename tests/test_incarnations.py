@@ -70,7 +70,7 @@ class Below:
         self._run(partial(_add, rows))
 
     def _run(self, program: Callable[[Store], Program[Any]]) -> Any:
-        return self._driver.run(Transaction(partial(program, self._store), writes=True))
+        return self._driver.run(Transaction(program, (self._store,), writes=True))
 
 
 class Rows(NamedTuple):
@@ -208,10 +208,10 @@ def hide(saver: Any) -> None:
         driver._tables.threads["thread"].state["live"] = False
     elif isinstance(saver, SqliteSaver):
         statement = "UPDATE threadmark_thread SET live = 0"
-        driver.run(Transaction(partial(on_sqlite.execute, statement), writes=True))
+        driver.run(Transaction(on_sqlite.execute, (statement,), writes=True))
     elif isinstance(saver, PostgresSaver):
         statement = f"UPDATE {cast('Any', saver._store)._schema}.threadmark_thread SET live = false"
-        driver.run(Transaction(partial(on_postgres.execute, statement), writes=True))
+        driver.run(Transaction(on_postgres.execute, (statement,), writes=True))
     else:
         for master in (processes.shared(), *cluster.shared().masters):
             for key in master.command("KEYS", "*}h"):

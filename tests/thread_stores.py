@@ -66,7 +66,7 @@ class Side:
 
     def run(self, program: Callable[[Store], Program[T]], *, writes: bool = True) -> T:
         """Run a program of the store in a transaction."""
-        return self._driver.run(Transaction(partial(program, self.store), writes))
+        return self._driver.run(Transaction(program, (self.store,), writes=writes))
 
     def epoch(self, thread_id: str, place: int | None) -> int | None:
         """The epoch that stands at this place."""

@@ -1,7 +1,6 @@
 """Errors as callers catch them, and as processes hand them on."""
 
 import pickle
-from functools import partial
 from typing import Any
 
 import pytest
@@ -51,7 +50,7 @@ class Restless(MemoryDriver):
 
     def run(self, transaction: Transaction[Any]) -> Any:
         if self.begun and transaction.writes == self._writes:
-            super().run(Transaction(partial(MemoryStore().remove, "thread", (), ()), writes=True))
+            super().run(Transaction(MemoryStore().remove, ("thread", (), ()), writes=True))
         return super().run(transaction)
 
 

@@ -36,8 +36,7 @@ class Troubled(DriverWrapper):
         self.asked: dict[str, int] = {}
 
     def _wrap(self, transaction: Transaction[Any]) -> Generator[Transaction[Any] | None, Any, Any]:
-        program = getattr(transaction.program, "func", None)
-        name = getattr(program, "__name__", "").strip("_")
+        name = transaction.program.__name__.strip("_")
         self.asked[name] = self.asked.get(name, 0) + 1
         while name in self.hangs:
             yield None

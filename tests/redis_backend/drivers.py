@@ -33,7 +33,7 @@ def driver_of(
 def running(text_or_script: str | Script, keys: Sequence[bytes], *args: bytes | int) -> Transaction[Any]:
     """A transaction that runs one script."""
     step_script = script(text_or_script) if isinstance(text_or_script, str) else text_or_script
-    return Transaction(partial(run, step_script, keys, args), writes=True)
+    return Transaction(run, (step_script, keys, args), writes=True)
 
 
 def adding(key: bytes, member: bytes | int) -> Transaction[Any]:
@@ -48,7 +48,7 @@ def echoing(key: bytes, text: bytes) -> Transaction[Any]:
 
 def members(*keys: bytes) -> Transaction[Any]:
     """A transaction that reads sets in one step, sorted."""
-    return Transaction(partial(_members, keys), writes=False)
+    return Transaction(_members, (keys,), writes=False)
 
 
 def _members(keys: Sequence[bytes]) -> Program[list[list[bytes]]]:

@@ -4,7 +4,6 @@ import asyncio
 import os
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
-from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any, Literal, NoReturn, TypeVar
@@ -70,7 +69,7 @@ class Failing(Link):
 
     def _failing(self, transaction: Transaction[T]) -> Transaction[T]:
         if self.fails == "at the commit" and transaction.writes:
-            return transaction._replace(program=partial(self._lost, transaction.program))
+            return transaction.through(self._lost)
         if self.fails == "late" and transaction.writes:
             self._late.append(transaction)
             self._fail()

@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from typing import Any, Literal, TypeVar
 
 from threadmark import Saver, ThreadmarkError, TransientStoreError
@@ -98,7 +97,7 @@ class Link:
             self._unanswered += 1
             if self._unanswered % 2:
                 self.late.append(transaction)
-            self._driver.run(transaction._replace(program=partial(_not_committed, transaction.program)))
+            self._driver.run(transaction.through(_not_committed))
         raise TransientStoreError(f"no answer came from {self} in time")
 
     def _expect(self, way: Way) -> None:

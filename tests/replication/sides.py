@@ -1,7 +1,6 @@
 """Two databases, and savers whose changes wait in the outbox of theirs."""
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, TypeVar, cast
 
 from threadmark.memory import MemorySaver
@@ -123,7 +122,7 @@ def with_stored(kept: list[Any]) -> Saver:
 
 def in_store(of: Side, program: Callable[..., Program[T]], *args: Any) -> T:
     """Run a program on a side."""
-    return of.driver.run(Transaction(partial(program, *args), writes=True))
+    return of.driver.run(Transaction(program, args, writes=True))
 
 
 def copied_both_ways(one: Side, other: Side, term: int = TERM) -> None:

@@ -71,9 +71,10 @@ class Meeting(DriverWrapper):
     def _wrap(self, transaction: Transaction[Any]) -> Generator[Transaction[Any] | None, Any, Any]:
         if transaction.writes or self.met:
             return (yield transaction)
-        return (yield transaction._replace(program=lambda: self._counted(transaction.program())))
+        return (yield transaction.through(self._counted))
 
-    def _counted(self, steps: Program[Any]) -> Program[Any]:
+    def _counted(self, begin: Callable[[], Program[Any]]) -> Program[Any]:
+        steps = begin()
         try:
             step = next(steps)
             while True:

@@ -122,7 +122,7 @@ def _looks_twice() -> Program[bool]:
 def _fail(saver: SqliteSaver, expected: BaseException) -> None:
     """Run a transaction that raises."""
     try:
-        saver._driver.run(Transaction(partial(_failing, expected), writes=True))
+        saver._driver.run(Transaction(_failing, (expected,), writes=True))
     except BaseException as error:
         if error is not expected:
             raise

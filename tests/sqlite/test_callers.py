@@ -330,7 +330,7 @@ class _Let:
 
 def test_who_comes_while_the_last_one_leaves_is_answered_although_somebody_closes() -> None:
     callers = Callers()
-    transaction = Transaction(partial(_add, "late"), writes=True)
+    transaction = Transaction(_add, ("late",), writes=True)
     waiting: list[Any] = []
     closing: list[Caller] = []
 

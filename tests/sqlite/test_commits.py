@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -125,7 +124,7 @@ def test_a_full_stack_stops_only_the_thread_whose_it_is(tmp_path: Path) -> None:
         if frames:
             add_below(frames - 1, name)
         else:
-            saver._driver.run(Transaction(partial(add, name), writes=True))
+            saver._driver.run(Transaction(add, (name,), writes=True))
 
     def add_near_the_limit() -> list[bool]:
         return [_well(add_below, frames, frames) for frames in range(limit - 100, limit)]

@@ -3,7 +3,6 @@
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
-from functools import partial
 from typing import Any
 
 import pytest
@@ -44,7 +43,7 @@ def test_a_page_of_rows_is_the_page_of_outlines(saver: SqliteSaver, scope: Scope
     assert [row.outline for row in rows] == page
     store, driver = saver._context.store, saver._driver
     for row in rows:
-        same = driver.run(Transaction(partial(store.rows, row.outline.thread_id, [row.outline.key]), writes=False))
+        same = driver.run(Transaction(store.rows, (row.outline.thread_id, [row.outline.key]), writes=False))
         assert same == [row]
     if len(page) > 1:
         rows, rest = _both(saver, scope, page[0], 1)

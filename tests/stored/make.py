@@ -8,7 +8,6 @@ is released, delete its files and run this when you change the stored form.
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +49,7 @@ def fill_database(saver: Saver) -> None:
     saver.update_thread("one", **ABOUT)
     store = saver._store
     assert isinstance(store, ReplicaStore)
-    saver._driver.run(Transaction(partial(_replicate, store), writes=True))
+    saver._driver.run(Transaction(_replicate, (store,), writes=True))
 
 
 def _replicate(store: ReplicaStore) -> Program[None]:

@@ -4,7 +4,6 @@ import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +99,7 @@ def test_an_old_database_can_become_one_of_a_pair(stored: Path, tmp_path: Path) 
     with opened(stored, tmp_path, schema="stored") as saver:
         store = saver._store
         assert isinstance(store, ReplicaStore)
-        found = saver._driver.run(Transaction(partial(program, store), writes=True))
+        found = saver._driver.run(Transaction(program, (store,), writes=True))
         replica, copied, summaries, outbox, position = found
         assert (replica, copied) == (REPLICA, {"deleted": COPIED})
         assert [(entry.thread_id, entry.body) for entry in outbox] == [("deleted", ENTRY), ("one", b"new entry")]

@@ -4,7 +4,6 @@ import asyncio
 import copy
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
@@ -98,14 +97,14 @@ class World:
     async def in_store(self, program: Callable[[Store], Program[Any]]) -> Any:
         """Run a program on the store itself, as a fault may do what no saver does. Returns its result."""
         saver = self._own(None)
-        transaction = Transaction(partial(program, saver._context.store), writes=True)  # noqa: SLF001 - see above
+        transaction = Transaction(program, (saver._context.store,), writes=True)  # noqa: SLF001 - see above
         return await saver._driver.arun(transaction)  # noqa: SLF001 - see above
 
     async def in_base_store(self, program: Callable[[Store], Program[Any]]) -> Any:
         """Like `in_store`, below what seals rows: what replication works on."""
         if self._base is None:
             self._base = self._own(None)
-        transaction = Transaction(partial(program, self._base._store), writes=True)  # noqa: SLF001 - see above
+        transaction = Transaction(program, (self._base._store,), writes=True)  # noqa: SLF001 - see above
         return await self._base._driver.arun(transaction)  # noqa: SLF001 - see above
 
     async def assert_sound(self, thread_id: str | None = None) -> None:

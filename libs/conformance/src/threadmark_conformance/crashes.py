@@ -36,7 +36,7 @@ class Mortal(DriverWrapper):
         self.answers_left: int | None = None
 
     def _wrap(self, transaction: Transaction[Any]) -> Generator[Transaction[Any], Any, Any]:
-        result = yield transaction._replace(program=partial(self._until_death, transaction.program))
+        result = yield transaction.through(self._until_death)
         self._answer_or_die()
         return result
 

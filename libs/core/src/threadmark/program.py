@@ -12,9 +12,9 @@ Both kinds call others with `yield from`, which gives a result of a known type: 
 and a function of the backend's own for a step. So a `yield from` that was forgotten is an error of types.
 """
 
-from collections.abc import Awaitable, Callable, Generator
-from functools import partial
-from typing import Any, Generic, NamedTuple, ParamSpec, Protocol, TypeVar
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from types import MappingProxyType
+from typing import Any, Concatenate, Generic, NamedTuple, ParamSpec, Protocol, TypeVar, cast
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -32,10 +32,12 @@ Program = Generator[Step, Any, T]
 
 
 class Transaction(NamedTuple, Generic[T]):
-    """A program to run whole or not at all. It is a factory, because a retry needs a fresh generator."""
+    """A request: a program to run whole or not at all, as a value that says which one and with which arguments."""
 
-    program: Callable[[], Program[T]]
-    writes: bool
+    program: Callable[..., Program[T]]
+    args: tuple[Any, ...] = ()
+    kwargs: Mapping[str, Any] = MappingProxyType({})
+    writes: bool = False
     reclaims_space: bool = False
     """Whether it may delete so much that the driver should reclaim disk space afterwards."""
     creates_tables: bool = True
@@ -43,37 +45,50 @@ class Transaction(NamedTuple, Generic[T]):
     proves: bool = False
     """Whether it asks what the database itself has, so that no cache may answer it."""
 
+    def begin(self) -> Program[T]:
+        """Return the program's generator. Each attempt begins a new one."""
+        return self.program(*self.args, **self.kwargs)
+
+    def through(
+        self,
+        program: Callable[Concatenate[Callable[[], Program[T]], P], Program[Other]],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> "Transaction[Other]":
+        """Return a transaction that runs this one through another program, called with `begin` and these arguments."""
+        return cast("Transaction[Other]", self)._replace(program=program, args=(self.begin, *args), kwargs=kwargs)
+
 
 Operation = Generator[Transaction[Any], Any, T]
 
 
-def ask(transaction: Transaction[T]) -> Operation[T]:
-    """Have a transaction run. Returns its result."""
-    result: T = yield transaction
-    return result
-
-
 def read(program: Callable[P, Program[T]], *args: P.args, **kwargs: P.kwargs) -> Operation[T]:
     """Have a program run that only reads. Returns its result."""
-    result: T = yield Transaction(partial(program, *args, **kwargs), writes=False)
+    result: T = yield Transaction(program, args, kwargs)
     return result
 
 
 def read_itself(program: Callable[P, Program[T]], *args: P.args, **kwargs: P.kwargs) -> Operation[T]:
     """Like `read`, of what the database itself has: no cache may answer."""
-    result: T = yield Transaction(partial(program, *args, **kwargs), writes=False, proves=True)
+    result: T = yield Transaction(program, args, kwargs, proves=True)
     return result
 
 
 def read_existing(program: Callable[P, Program[T]], *args: P.args, **kwargs: P.kwargs) -> Operation[T | None]:
     """Like `read`, and where there are no tables none are created. Returns None then."""
-    existing: Callable[[], Program[T | None]] = partial(program, *args, **kwargs)
-    return ask(Transaction(existing, writes=False, creates_tables=False))
+    result: T | None = yield Transaction(program, args, kwargs, creates_tables=False)
+    return result
 
 
 def write(program: Callable[P, Program[T]], *args: P.args, **kwargs: P.kwargs) -> Operation[T]:
     """Have a program run that may write. Returns its result."""
-    result: T = yield Transaction(partial(program, *args, **kwargs), writes=True)
+    result: T = yield Transaction(program, args, kwargs, writes=True)
+    return result
+
+
+def write_and_reclaim(program: Callable[P, Program[T]], *args: P.args, **kwargs: P.kwargs) -> Operation[T]:
+    """Like `write`, of a program that removes: the driver reclaims disk space afterwards."""
+    result: T = yield Transaction(program, args, kwargs, writes=True, reclaims_space=True)
     return result
 
 

@@ -30,7 +30,7 @@ class _UpdatesFirst(DriverWrapper):
 
     def __init__(self, driver: Driver, store: Store, name: str) -> None:
         super().__init__(driver)
-        self._update: Transaction[None] | None = Transaction(partial(_update, store, name), writes=True)
+        self._update: Transaction[None] | None = Transaction(_update, (store, name), writes=True)
 
     def _wrap(self, transaction: Transaction[Any]) -> Generator[Transaction[Any] | None, Any, Any]:
         if transaction.writes and self._update is not None:

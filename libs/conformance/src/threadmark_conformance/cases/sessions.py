@@ -26,7 +26,7 @@ class _DeletesFirst(DriverWrapper):
 
     def __init__(self, driver: Driver, store: Store) -> None:
         super().__init__(driver)
-        self._delete: Transaction[None] | None = Transaction(partial(_drop, store), writes=True)
+        self._delete: Transaction[None] | None = Transaction(_drop, (store,), writes=True)
 
     def _wrap(self, transaction: Transaction[Any]) -> Generator[Transaction[Any] | None, Any, Any]:
         if transaction.writes and self._delete is not None:

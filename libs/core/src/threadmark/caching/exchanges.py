@@ -14,8 +14,7 @@ first thing that it is told when it is back.
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
-from functools import partial
+from collections.abc import Collection, Mapping
 from typing import Any, TypeVar
 
 from threadmark.caching.cache import (
@@ -43,7 +42,7 @@ from threadmark.caching.programs import (
     wants_segments,
     with_segments,
 )
-from threadmark.program import Program, Transaction, aplay, play
+from threadmark.program import Transaction, aplay, play
 from threadmark.runtime.logs import log
 from threadmark.runtime.processes import begin_anew_after_fork
 from threadmark.saver import Saver
@@ -205,7 +204,7 @@ class Exchanges:
     def _write(self, transaction: Transaction[T]) -> Exchange[T]:
         """Run a transaction that writes. The cache forgets what it removed, or may have removed where it failed."""
         shortened: set[str] = set()
-        noted = transaction._replace(program=partial(noting_removals, transaction.program, shortened))
+        noted = transaction.through(noting_removals, shortened)
         try:
             result = yield from on_database(resolved(noted, self._store))
         except Exception:
@@ -219,9 +218,7 @@ class Exchanges:
         return result
 
     def _read(self, transaction: Transaction[T]) -> Exchange[T]:
-        begun: Begun[T] | Done[T] | None = yield _like(
-            transaction, partial(until_segments, transaction.program, self._store)
-        )
+        begun: Begun[T] | Done[T] | None = yield transaction.through(until_segments, self._store)
         if begun is None:  # there are no tables
             return None  # type: ignore[return-value]  # as every driver answers then
         if isinstance(begun, Done):
@@ -233,7 +230,7 @@ class Exchanges:
         finally:
             begun.steps.close()
         if done is None:
-            done = yield _like(transaction, partial(with_segments, transaction.program, self._store, loader.found))
+            done = yield transaction.through(with_segments, self._store, loader.found)
             if done is None:
                 return None  # type: ignore[return-value]  # as above
             loader.add(done.read)
@@ -269,11 +266,6 @@ class Exchanges:
         return [self._places.place(thread_id) for thread_id in thread_ids]
 
 
-def _like(transaction: Transaction[Any], program: Callable[[], Program[Any]]) -> Transaction[Any]:
-    """Return a transaction with another program."""
-    return transaction._replace(program=program)
-
-
 class _SegmentLoader:
     """The segments that one transaction needs, as they are found."""
 
@@ -304,7 +296,7 @@ class _SegmentLoader:
         """Read the segments that are not found yet. Returns whether all are there."""
         keys = lacking(wanted, self.found)
         if keys:
-            self.add((yield from on_database(Transaction(partial(fetched, self._store, keys), writes=False))))
+            self.add((yield from on_database(Transaction(fetched, (self._store, keys)))))
         return not lacking(wanted, self.found)
 
     def add(self, read: Segments) -> None:

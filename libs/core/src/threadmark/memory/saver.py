@@ -39,7 +39,7 @@ class MemoryDriver:
             tables = self._tables
             tables.roll_back()  # what a transaction left that was interrupted, while it was undone or before
             try:
-                result = play(transaction.program(), partial(_execute, tables))
+                result = play(transaction.begin(), partial(_execute, tables))
             except BaseException:
                 tables.roll_back()
                 raise

@@ -1,10 +1,8 @@
 """Copying what changed in a thread of one database to the other one."""
 
-from functools import partial
 from typing import NamedTuple
 
 from threadmark.errors import ClosedError, ThreadmarkError, TransientStoreError
-from threadmark.program import Transaction
 from threadmark.replication.applying import (
     Batch,
     Compared,
@@ -28,7 +26,7 @@ from threadmark.replication.snapshots import (
     read_parents,
     take_snapshot,
 )
-from threadmark.replication.steps import Exchange, Side, on, pause
+from threadmark.replication.steps import Exchange, Side, pause, read_on, write_on
 from threadmark.store.contract import ANYONE, NEVER, Added, Change, Follows
 from threadmark.store.replica import Copied, StaleTermError
 
@@ -69,7 +67,7 @@ def copy_change(source: Side, target: Side, change: Change, added: Added, term: 
         entry=None,
         copied=Follows(NEVER if begins else added.previous, added.position, added.epoch),
     )
-    outcome = yield from on(target, Transaction(partial(target.store.add, copy), writes=True))
+    outcome = yield from write_on(target, target.store.add, copy)
     if outcome.refused == "term":
         raise StaleTermError
     if outcome.refused is not None or outcome.exists:
@@ -122,11 +120,11 @@ def copy_all(source: Side, target: Side, term: int, *, limit: int = 256) -> Exch
     not stop the others: it is tried again next time, and the error is raised when the others are done.
     """
     store = source.store
-    entries = yield from on(source, Transaction(partial(store.outbox, None, limit), writes=False))
+    entries = yield from read_on(source, store.outbox, None, limit)
     names = list(dict.fromkeys(entry.thread_id for entry in entries))
     if not names:
         return {}
-    found_there = yield from on(target, Transaction(partial(read_copy_states, target.store, names), writes=False))
+    found_there = yield from read_on(target, read_copy_states, target.store, names)
     found: dict[str, CopiedRows] = {}
     problem: ThreadmarkError | None = None
     for thread_id in names:
@@ -188,9 +186,7 @@ def _copy_entry_rows(route: Route, copied: Copied | None, goal: int) -> Exchange
     """Copy the few rows that entries name. Returns None where more than adding them is to be done."""
     store, target = route.source.store, route.target
     copied_to = copied.position if copied else NEVER
-    found = yield from on(
-        route.source, Transaction(partial(read_entry_rows, store, route.thread_id, copied_to), writes=False)
-    )
+    found = yield from read_on(route.source, read_entry_rows, store, route.thread_id, copied_to)
     if found == "more" or (found == "settled" and (yield from _read_copy_state(route)).copied == copied):
         return None
     if not isinstance(found, EntryRows):
@@ -201,8 +197,7 @@ def _copy_entry_rows(route: Route, copied: Copied | None, goal: int) -> Exchange
     removed = copied is not None and copied.epoch not in (0, found.epoch)
     fetched = Fetched((), found.bodies)
     read = CopiedRows(rows_read=fetched.rows_read)
-    program = partial(add_entry_rows, route, found, copied_to)
-    outcome = None if removed else (yield from on(target, Transaction(program, writes=True)))
+    outcome = None if removed else (yield from write_on(target, add_entry_rows, route, found, copied_to))
     if removed or outcome == "more":
         return None
     if outcome == "moved":
@@ -232,17 +227,14 @@ def _compare(route: Route, copied: Copied | None) -> Exchange[Compared | _Outcom
     """Compare a thread that is copied up to there, unless it changes meanwhile."""
     source, target, thread_id = route.source, route.target, route.thread_id
     copied_to = copied.position if copied else NEVER
-    theirs = yield from on(
-        source, Transaction(partial(take_snapshot, source.store, thread_id, copied_to), writes=False)
-    )
+    theirs = yield from read_on(source, take_snapshot, source.store, thread_id, copied_to)
     if theirs is None:
         return _Outcome(copied, CopiedRows(), is_complete=False)
-    ours = yield from on(target, Transaction(partial(take_target, target.store, thread_id, theirs), writes=False))
+    ours = yield from read_on(target, take_target, target.store, thread_id, theirs)
     if ours is None or ours.copied != copied:
         return _Outcome(copied, CopiedRows(rows_read=theirs.rows), is_complete=False)
     if lacks_parents(theirs, ours):
-        program = partial(read_parents, source.store, thread_id)
-        theirs = theirs._replace(parents=(yield from on(source, Transaction(program, writes=False))))
+        theirs = theirs._replace(parents=(yield from read_on(source, read_parents, source.store, thread_id)))
     return Compared(theirs, ours, compare(theirs, ours))
 
 
@@ -255,8 +247,7 @@ def _copy_in_parts(route: Route, compared: Compared) -> Exchange[_Outcome]:
         fetched = yield from _fetch(route, theirs, batch)
         if fetched is None:
             return _Outcome(copied, total, is_complete=False)
-        program = partial(add_some, route, compared, copied, fetched)
-        copied = yield from on(route.target, Transaction(program, writes=True))
+        copied = yield from write_on(route.target, add_some, route, compared, copied, fetched)
         total = total.plus(CopiedRows(rows_read=fetched.rows_read))
         if copied is None:
             return _Outcome(copied, total, is_complete=False)
@@ -264,7 +255,7 @@ def _copy_in_parts(route: Route, compared: Compared) -> Exchange[_Outcome]:
     fetched = yield from _fetch(route, theirs, last)
     if fetched is None:
         return _Outcome(copied, total, is_complete=False)
-    done = yield from on(route.target, Transaction(partial(finish, route, compared, copied, fetched), writes=True))
+    done = yield from write_on(route.target, finish, route, compared, copied, fetched)
     total = total.plus(done or CopiedRows()).plus(CopiedRows(rows_read=fetched.rows_read))
     is_complete = done is not None and (not done.dropped or theirs.outline is None)
     return _Outcome(Copied(theirs.known_to, theirs.epoch), total, is_complete)
@@ -283,18 +274,16 @@ def _would_copy(route: Route, theirs: Snapshot, difference: Difference) -> Excha
 
 def _fetch(route: Route, theirs: Snapshot, batch: Batch) -> Exchange[Fetched | None]:
     """Read a part of a thread, None where it is not what it was when the thread was compared."""
-    program = partial(fetch, route.source.store, route.thread_id, theirs, batch)
-    return (yield from on(route.source, Transaction(program, writes=False)))
+    return (yield from read_on(route.source, fetch, route.source.store, route.thread_id, theirs, batch))
 
 
 def _read_copy_state(route: Route) -> Exchange[CopyState]:
     """Return up to where the thread is copied to the target."""
-    program = partial(read_copy_states, route.target.store, [route.thread_id])
-    found = yield from on(route.target, Transaction(program, writes=False))
+    found = yield from read_on(route.target, read_copy_states, route.target.store, [route.thread_id])
     return found[route.thread_id]
 
 
 def _settle(source: Side, thread_id: str, copied: Copied | None) -> Exchange[None]:
     """Remove the entries of a thread up to where it is copied to the target."""
     if copied is not None and copied.position > 0:
-        yield from on(source, Transaction(partial(source.store.settle, thread_id, copied.position), writes=True))
+        yield from write_on(source, source.store.settle, thread_id, copied.position)

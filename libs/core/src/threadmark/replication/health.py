@@ -4,13 +4,12 @@ Only errors of the database count, and missed deadlines, never a caller's own mi
 failed counts as away only if that real read and write fails as well.
 """
 
-from functools import partial
 from typing import TypeVar
 
 from threadmark.errors import ReplicationError, StoreError, TransientStoreError
-from threadmark.program import Program, Transaction, relay
+from threadmark.program import Program, relay
 from threadmark.replication.pair import Pair, Roles, SideAwayError
-from threadmark.replication.steps import Exchange, On, Side, on
+from threadmark.replication.steps import Exchange, On, Side, write_on
 from threadmark.replication.terms import read_replica, roles_in
 from threadmark.store.replica import Replica, ReplicaStore, StaleTermError
 
@@ -31,7 +30,7 @@ def may_be_away(error: Exception) -> bool:
 
 def probe(side: Side) -> Exchange[Replica]:
     """Read from a side, and write to it. Returns what it knows of its pair."""
-    return on(side, Transaction(partial(_written_again, side.store), writes=True))
+    return write_on(side, _written_again, side.store)
 
 
 def _written_again(store: ReplicaStore) -> Program[Replica]:

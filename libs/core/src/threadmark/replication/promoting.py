@@ -7,13 +7,12 @@ from typing import TypeVar
 
 from threadmark.errors import ReplicationError
 from threadmark.model import OnProgress
-from threadmark.program import Transaction
 from threadmark.replication.applying import CopiedRows
 from threadmark.replication.copying import copy_all
 from threadmark.replication.model import Reconciled
 from threadmark.replication.pair import Pair, Roles, SideAwayError
 from threadmark.replication.reconciling import reconcile
-from threadmark.replication.steps import Exchange, Side, on
+from threadmark.replication.steps import Exchange, Side, read_on
 from threadmark.replication.terms import (
     agree,
     expect_term,
@@ -161,7 +160,7 @@ def note_copied(pair: Pair, copied: dict[str, CopiedRows]) -> None:
 def count_waiting(pair: Pair, side: Side) -> Exchange[int]:
     """Ask a side how many of its changes the other one lacks."""
     noted = pair.health[side].noted
-    waiting = yield from on(side, Transaction(side.store.waiting, writes=False))
+    waiting = yield from read_on(side, side.store.waiting)
     pair.note_count(side, waiting, noted)
     return waiting.entries
 

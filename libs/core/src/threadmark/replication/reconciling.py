@@ -4,15 +4,13 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 
 from threadmark.errors import ClosedError, ThreadmarkError, TransientStoreError
 from threadmark.model import OnProgress, Progress
-from threadmark.program import Transaction
 from threadmark.replication.applying import CopiedRows
 from threadmark.replication.copying import copy_all, copy_thread
 from threadmark.replication.model import Reconciled
-from threadmark.replication.steps import Exchange, Side, on
+from threadmark.replication.steps import Exchange, Side, read_on
 from threadmark.store.replica import Copied, StaleTermError, Summary
 
 _PAGE = 512
@@ -86,7 +84,7 @@ class _Run:
 
     def copy_outbox(self, source: Side, target: Side) -> Exchange[None]:
         """Copy what waits in an outbox now. What is added meanwhile is left, because there may be no end to it."""
-        waiting = yield from on(source, Transaction(source.store.waiting, writes=False))
+        waiting = yield from read_on(source, source.store.waiting)
         for _ in range(-(-waiting.entries // _ENTRIES)):
             try:
                 found = yield from copy_all(source, target, self.term, limit=_ENTRIES)
@@ -157,7 +155,7 @@ class _Run:
 
     def _is_missing(self, thread_id: str) -> Exchange[bool]:
         """Whether the source does not have a thread: it may have begun since its summaries were read."""
-        epoch = yield from on(self.source, Transaction(partial(self.source.store.epoch, thread_id), writes=False))
+        epoch = yield from read_on(self.source, self.source.store.epoch, thread_id)
         return epoch is None
 
     def _note(self, error: ThreadmarkError) -> None:
@@ -183,7 +181,7 @@ class _Summaries:
         """Read the next page where there is nothing ahead. Returns whether there is anything then."""
         if not self.ahead and self._after is not None:
             store = self._side.store
-            page = yield from on(self._side, Transaction(partial(store.summaries, self._after, _PAGE), writes=False))
+            page = yield from read_on(self._side, store.summaries, self._after, _PAGE)
             self.ahead.extend(page)
             self.read += len(page)
             self._names, self._copied = [each.thread_id for each in page], None
@@ -198,7 +196,7 @@ class _Summaries:
         """Whether a thread of the page that was read last was once copied from the other database."""
         if self._copied is None:
             store = self._side.store
-            self._copied = yield from on(self._side, Transaction(partial(store.copied, self._names), writes=False))
+            self._copied = yield from read_on(self._side, store.copied, self._names)
             self.read += len(self._copied)
         return thread_id in self._copied
 

@@ -3,15 +3,16 @@
 An *exchange* is a generator of `On` and `Pause`. `driver` plays it for both APIs, so nothing of the logic knows which.
 """
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
-from threadmark.program import Driver, Transaction
+from threadmark.program import Driver, Program, Transaction
 from threadmark.replication.model import SideName
 from threadmark.store.replica import ReplicaStore
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 
 @dataclass(eq=False)
@@ -56,6 +57,16 @@ def on(side: Side, transaction: Transaction[T]) -> Exchange[T]:
     """Have a transaction run on a side. Returns its result."""
     result: T = yield On(side, transaction)
     return result
+
+
+def read_on(side: Side, program: Callable[P, Program[T]], *args: P.args, **kwargs: P.kwargs) -> Exchange[T]:
+    """Have a program run on a side that only reads. Returns its result."""
+    return on(side, Transaction(program, args, kwargs))
+
+
+def write_on(side: Side, program: Callable[P, Program[T]], *args: P.args, **kwargs: P.kwargs) -> Exchange[T]:
+    """Have a program run on a side that may write. Returns its result."""
+    return on(side, Transaction(program, args, kwargs, writes=True))
 
 
 def pause(seconds: float) -> Exchange[None]:

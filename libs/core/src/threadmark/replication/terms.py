@@ -5,15 +5,14 @@ the same time never do so under the same term.
 """
 
 import json
-from functools import partial
 from typing import NamedTuple, get_args
 from uuid import NAMESPACE_OID, uuid4, uuid5
 
 from threadmark.errors import ConfigError, CorruptDataError, ReplicationError
-from threadmark.program import Program, Transaction
+from threadmark.program import Program
 from threadmark.replication.model import SideName
 from threadmark.replication.pair import Pair, Roles, SideAwayError
-from threadmark.replication.steps import Exchange, Side, on, pause
+from threadmark.replication.steps import Exchange, Side, pause, read_on, write_on
 from threadmark.store.replica import Replica, ReplicaStore
 
 _PAUSE = 0.05
@@ -59,14 +58,14 @@ def next_term(term: int, side: Side) -> int:
 
 def read_replica(side: Side) -> Exchange[Replica]:
     """Ask a side what it knows of its pair."""
-    return on(side, Transaction(side.store.replica, writes=False))
+    return read_on(side, side.store.replica)
 
 
 def write_replica(side: Side, roles: Roles) -> Exchange[Replica]:
     """Write down who takes the writes, unless the side knows of a greater term. Returns what is there afterwards."""
     agreement = Agreement(roles.pair, side.name, roles.active.name, roles.complete)
     replica = Replica(roles.term, agreement.to_json())
-    return on(side, Transaction(partial(side.store.set_replica, replica), writes=True))
+    return write_on(side, side.store.set_replica, replica)
 
 
 def reachable(pair: Pair) -> Exchange[dict[Side, Replica]]:
@@ -137,8 +136,7 @@ def read_compared(side: Side) -> Exchange[str]:
 def note_compared(pair: Pair, thread_id: str) -> Exchange[None]:
     """Write down up to which thread both were compared, so that whoever goes on there knows that they were."""
     active, term = pair.known.active, pair.known.term
-    program = partial(_set_compared, active.store, term, thread_id)
-    yield from on(active, Transaction(program, writes=True))
+    yield from write_on(active, _set_compared, active.store, term, thread_id)
 
 
 def _set_compared(store: ReplicaStore, term: int, thread_id: str) -> Program[None]:
@@ -212,7 +210,7 @@ def _begin(pair: Pair, found: dict[Side, Replica]) -> Exchange[None]:
     yield from write_replica(primary, roles)
     replica = yield from read_replica(secondary)
     if replica.body and Agreement.from_json(replica.body)[:2] == (roles.pair, primary.name):
-        yield from on(primary, Transaction(partial(primary.store.set_replica, Replica(1, "")), writes=True))
+        yield from write_on(primary, primary.store.set_replica, Replica(1, ""))
         raise ConfigError(f"primary and secondary are the same database ({primary.driver}): give two")
     for _ in range(_ATTEMPTS):
         yield from write_replica(secondary, roles)
@@ -241,7 +239,7 @@ def _join(side: Side, roles: Roles) -> Exchange[None]:
 
 
 def _is_empty(side: Side) -> Exchange[bool]:
-    threads = yield from on(side, Transaction(partial(side.store.threads, "", 1), writes=False))
+    threads = yield from read_on(side, side.store.threads, "", 1)
     return not threads
 
 

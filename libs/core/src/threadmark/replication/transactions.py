@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 from functools import partial
 from time import monotonic
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from threadmark.errors import ReplicationError, ThreadmarkError
 from threadmark.program import Program, Transaction
@@ -15,12 +15,12 @@ from threadmark.replication.copying import copy_change, copy_thread, copy_up_to
 from threadmark.replication.pair import Pair, Roles, SideAwayError, Waiters
 from threadmark.replication.promoting import count_waiting, fail_over
 from threadmark.replication.side_store import Journal, active_store, standby_store
-from threadmark.replication.steps import Exchange, on, pause
+from threadmark.replication.steps import Exchange, on, pause, read_on
 from threadmark.replication.terms import agree, expect_term, follow
 from threadmark.runtime.logs import log
 from threadmark.saver.read_from import READ_FROM
 from threadmark.store.contract import Added, Change
-from threadmark.store.deferred import resolved
+from threadmark.store.deferred import resolve
 from threadmark.store.replica import StaleTermError
 
 T = TypeVar("T")
@@ -53,7 +53,7 @@ def _read(pair: Pair, transaction: Transaction[T]) -> Exchange[T]:
     except SideAwayError as away:
         standby = pair.other(away.side)
         try:
-            result = yield from on(standby, _resolved(transaction, partial(standby_store, standby)))
+            result = yield from on(standby, transaction.through(_on_new_store, partial(standby_store, standby)))
         except SideAwayError as second:
             raise ReplicationError(f"{away}, and {second}") from second
     readers = READ_FROM.get()
@@ -83,16 +83,12 @@ def _write(pair: Pair, transaction: Transaction[T]) -> Exchange[T]:
 
 
 def _on_active(transaction: Transaction[T], known: Roles, journal: Journal) -> Transaction[T]:
-    return _resolved(transaction, partial(active_store, known.active, known.term, journal))
+    return transaction.through(_on_new_store, partial(active_store, known.active, known.term, journal))
 
 
-def _resolved(transaction: Transaction[T], make_store: Callable[[], object]) -> Transaction[T]:
-    """The transaction on a store that is made anew for each attempt of a driver."""
-
-    def program() -> Program[T]:
-        return resolved(transaction, make_store()).program()  # type: ignore[arg-type]  # a Store, as `side_store` makes them
-
-    return transaction._replace(program=program)
+def _on_new_store(begin: Callable[[], Program[T]], make_store: Callable[[], Any]) -> Program[T]:
+    """Run a program on a store that is made for this attempt of the driver alone."""
+    return resolve(begin, make_store())
 
 
 def _replicate(pair: Pair, known: Roles, journal: Journal) -> Exchange[None]:
@@ -164,7 +160,7 @@ def _copy_what_waits(
         if may_follow and (yield from copy_change(source, target, change, added, known.term)):
             return position
     copied_to, rows = yield from copy_up_to(source, target, thread_id, known.term, position)
-    if (yield from on(target, Transaction(partial(target.store.outbox, thread_id, 1), writes=False))):
+    if (yield from read_on(target, target.store.outbox, thread_id, 1)):
         # The standby has changes from when it took the writes. They are merged now, before anything else is written: a
         # deletion among them would delete that as well.
         yield from copy_thread(target, source, thread_id, known.term)

@@ -10,7 +10,6 @@ import math
 import time
 import traceback
 from collections import deque
-from functools import partial
 from typing import Any, NamedTuple
 
 from threadmark.errors import ConfigError, shown
@@ -59,10 +58,10 @@ class Log:
 
     def note_slow(self, place: object, seconds: float, transaction: Transaction[Any], others: int = 0) -> None:
         """Note that a transaction took long, alone or in one commit with others."""
-        program: Any = transaction.program
-        while isinstance(program, partial) and program.args and isinstance(program.args[0], partial):
-            program = program.args[0]  # a program that plays another one, as those of two savers in a row
-        program = getattr(program, "func", program)
+        inner = transaction
+        while inner.args and isinstance(wrapped := getattr(inner.args[0], "__self__", None), Transaction):
+            inner = wrapped  # `transaction` runs another one through a program, as those of two savers in a row
+        program: Any = getattr(inner.program, "func", inner.program)
         name = getattr(program, "__qualname__", type(program).__name__).replace(".<locals>", "")
         more = f", and {others} more in the same commit" if others else ""
         self.note(

@@ -66,8 +66,9 @@ def expect_store_call(step: Step) -> StoreCall:
 
 def resolved(transaction: Transaction[T], store: Store) -> Transaction[T]:
     """Return a transaction that asks a real store what the program asks of a deferred one."""
-    return transaction._replace(program=partial(_resolve, transaction.program, store))
+    return transaction.through(resolve, store)
 
 
-def _resolve(program: Callable[[], Program[T]], store: Store) -> Program[T]:
+def resolve(program: Callable[[], Program[T]], store: Store) -> Program[T]:
+    """Run a program of a deferred store on a real one."""
     return relay(program(), lambda step: expect_store_call(step).on(store))

@@ -25,7 +25,7 @@ class BatchMember:
     """One caller of a batch: a program that waits for the answer to its first statement."""
 
     def __init__(self, transaction: Transaction[Any]) -> None:
-        self._program = transaction.program()
+        self._program = transaction.begin()
         self.query: Query | None = None
         """The statement, if others may take part in it."""
         self.result: Any = None

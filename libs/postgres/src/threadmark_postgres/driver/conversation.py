@@ -24,7 +24,7 @@ def conversation(transaction: Transaction[Any]) -> Conversation:
     transaction. Otherwise the first statement travels with BEGIN. One that failed because a row of it is there already
     has added nothing: that counts as no rows, and it is not sent again.
     """
-    program = transaction.program()
+    program = transaction.begin()
     try:
         first = _query(next(program))
         if first.likely_last:
@@ -35,7 +35,7 @@ def conversation(transaction: Transaction[Any]) -> Conversation:
                 rows, failed = [], True
             program.send(rows)
             program.close()
-            program = transaction.program()
+            program = transaction.begin()
             first = _query(next(program))
             if failed:
                 first = _query(program.send([]))

@@ -256,7 +256,7 @@ class PostgresDriver:
             return await self._atransact(connection, transaction)
 
     def _note_slow(self, seconds: float, query: Query) -> None:
-        log.note_slow(self._settings, seconds, Transaction(partial(execute, query.sql), writes=True))
+        log.note_slow(self._settings, seconds, Transaction(execute, (query.sql,), writes=True))
 
     def _transact(self, connection: blocking.Connection, transaction: Transaction[Any]) -> Any:
         begun = time.monotonic()
@@ -308,10 +308,10 @@ class PostgresDriver:
             raise SchemaError(f"{self._settings} has {state}; a read-only saver does not change that, but setup() does")
 
     def _checking(self) -> Transaction[Any]:
-        return Transaction(partial(format_of, self._settings.schema), writes=False)
+        return Transaction(format_of, (self._settings.schema,))
 
     def _migrating(self) -> Transaction[Any]:
-        return Transaction(partial(migrate, self._settings.schema, self._partitions), writes=True)
+        return Transaction(migrate, (self._settings.schema, self._partitions), writes=True)
 
     def _source(self) -> blocking.ConnectionSource:
         if self._pool is not None and self._process == os.getpid() and not self._closed:

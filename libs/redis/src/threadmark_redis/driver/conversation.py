@@ -24,7 +24,7 @@ def conversation(router: Router, settings: Settings, transaction: Transaction[An
     retries = Retries(settings)
     clustered = settings.servers.layout == "cluster"
     for attempt in range(ATTEMPTS):
-        program = partial(in_transaction, transaction.program, attempt, grace=settings.grace, clustered=clustered)
+        program = partial(in_transaction, transaction.begin, attempt, grace=settings.grace, clustered=clustered)
         try:
             return (yield from _played(program(), router, retries))
         except ChangedError:

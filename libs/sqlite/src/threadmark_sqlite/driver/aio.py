@@ -175,7 +175,7 @@ class AiosqliteDriver:
             await cursor.execute(connections.INCREMENTAL_VACUUM)
             await cursor.execute(connections.WRITE_AHEAD_LOG)
             begun = time.monotonic()
-            migration = Transaction(partial(migrate, str(self._settings)), writes=True)
+            migration = Transaction(migrate, (str(self._settings),), writes=True)
             found = await self._in_transaction(cursor, migration)
             log.note_migration(self._settings, found, migrations.CURRENT, begun)
         if self._settings.path != MEMORY:
@@ -188,7 +188,7 @@ class AiosqliteDriver:
         self._began = True
         begun = time.monotonic()
         await cursor.execute(connections.BEGIN_WRITE if transaction.writes else connections.BEGIN_READ)
-        result = await aplay(transaction.program(), partial(_execute, cursor))
+        result = await aplay(transaction.begin(), partial(_execute, cursor))
         await cursor.execute(connections.COMMIT)
         self._began = False
         if (seconds := time.monotonic() - begun) >= self._settings.slow:

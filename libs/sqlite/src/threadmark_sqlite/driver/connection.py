@@ -5,7 +5,6 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -143,7 +142,7 @@ def prepare(connection: sqlite3.Connection, settings: Settings) -> None:
             connection.execute(connections.INCREMENTAL_VACUUM)
             _use_log(connection, settings)
             begun = time.monotonic()
-            found = transact(connection, Transaction(partial(migrate, str(settings)), writes=True), settings)
+            found = transact(connection, Transaction(migrate, (str(settings),), writes=True), settings)
             log.note_migration(settings, found, migrations.CURRENT, begun)
     except (sqlite3.Error, UnicodeDecodeError) as error:
         raise to_threadmark_error(error, settings) from error

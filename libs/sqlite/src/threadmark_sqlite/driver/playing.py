@@ -30,7 +30,7 @@ def committed(
     try:
         if transaction.writes:
             connection.execute(connections.BEGIN_WRITE)
-            result, has_begun = play(transaction.program(), partial(execute, connection)), True
+            result, has_begun = play(transaction.begin(), partial(execute, connection)), True
         else:
             result, has_begun = _read(connection, transaction)
         if waiting and join is not None:
@@ -48,9 +48,9 @@ def _read(connection: sqlite3.Connection, transaction: Transaction[Any]) -> tupl
     """Run a program that reads. Returns its result, and whether a transaction was begun for it."""
     snapshot = _Snapshot(connection)
     try:
-        result = play(transaction.program(), snapshot.answer)
+        result = play(transaction.begin(), snapshot.answer)
     except _AnotherSnapshotError:
-        result = play(transaction.program(), partial(execute, connection))
+        result = play(transaction.begin(), partial(execute, connection))
     return result, snapshot.has_begun
 
 

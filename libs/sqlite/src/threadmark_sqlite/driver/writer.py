@@ -181,7 +181,7 @@ class Writer:
     def _join(self, connection: sqlite3.Connection, others: list[Job], outcomes: list[Any]) -> None:
         """Run the transactions of those who have come meanwhile, until nobody has."""
         while joining := self._callers.join(others):
-            outcomes += [played(connection, transaction.program()) for transaction in joining]
+            outcomes += [played(connection, transaction.begin()) for transaction in joining]
 
     def _lead(self, transaction: Transaction[Any], others: list[Job]) -> Led:
         """Commit for the caller on this thread, for others, and for those who come before the commit.
@@ -280,10 +280,10 @@ class Writer:
         except sqlite3.Error as error:  # somebody else has the lock, and all have waited for it long enough
             return [Failed(meant(error, self._settings)) for _ in transactions]
         try:
-            outcomes = [played(connection, transaction.program()) for transaction in transactions]
+            outcomes = [played(connection, transaction.begin()) for transaction in transactions]
             while joining and (more := joining()):
                 transactions += more
-                outcomes += [played(connection, transaction.program()) for transaction in more]
+                outcomes += [played(connection, transaction.begin()) for transaction in more]
             connection.execute(connections.COMMIT)
         except BaseException as error:  # noqa: BLE001 - whoever waits must hear of it
             end_transaction(connection)

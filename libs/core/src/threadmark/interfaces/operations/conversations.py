@@ -10,7 +10,6 @@ The state of a conversation is the newest checkpoint of its thread, stored, read
 
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import msgpack
@@ -25,7 +24,7 @@ from threadmark.interfaces.state_cache import CachedOperation, Caches
 from threadmark.metadata import to_json
 from threadmark.model import CheckpointTuple
 from threadmark.names import MESSAGES_NS
-from threadmark.program import Operation, Program, Transaction, ask, read, write
+from threadmark.program import Operation, Program, read, write, write_and_reclaim
 from threadmark.saver.kit import (
     LITERAL_LIMIT,
     CheckpointLoader,
@@ -182,9 +181,8 @@ def put_messages(conversation: Conversation, given: Sequence[GivenMessage]) -> O
         change = _change(conversation, drafts, newest, {})._replace(sorts_last=True)
         added = yield from write(context.store.add, change)
         if added.exists:
-            program = partial(_replace, conversation, drafts)
             # What was there is gone: the log of a database must not hold it either.
-            added = yield from ask(Transaction(program, writes=True, reclaims_space=True))
+            added = yield from write_and_reclaim(_replace, conversation, drafts)
         if added.refused == "conflict":
             newest = yield from read(_newest_rank, conversation)
             continue
@@ -227,8 +225,7 @@ def get_message(conversation: Conversation, message_id: str) -> Operation[Any]:
 
 def delete_message(conversation: Conversation, message_id: str) -> Operation[bool]:
     """Remove a message, so that no stored row has it. Returns whether there was one."""
-    program = partial(_delete, conversation, message_id, [])
-    return (yield from ask(Transaction(program, writes=True, reclaims_space=True)))
+    return (yield from write_and_reclaim(_delete, conversation, message_id, []))
 
 
 def _change(
@@ -405,8 +402,7 @@ def put_state_cache(conversation: Conversation, caches: Caches, state: Any) -> C
 def clear_state(conversation: Conversation, caches: Caches) -> CachedOperation[bool]:
     """Remove everything of a conversation but its messages. Returns whether there was a state."""
     yield from _forget(conversation, caches)
-    program = partial(_clear, conversation, [])
-    return (yield from ask(Transaction(program, writes=True, reclaims_space=True)))
+    return (yield from write_and_reclaim(_clear, conversation, []))
 
 
 def delete_conversation(conversation: Conversation, caches: Caches) -> CachedOperation[bool]:

@@ -10,7 +10,6 @@ only, so that no graph's thread in the same database is ever touched by them.
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import Any, Final, NamedTuple
 
 from threadmark.config import ParsedConfig, as_thread_id, parse_config
@@ -20,7 +19,7 @@ from threadmark.interfaces.shapes import StateInfo, StatePage
 from threadmark.metadata import matches
 from threadmark.model import RetentionReport, ThreadSort
 from threadmark.names import ID_BYTES, check_length
-from threadmark.program import Operation, Program, Transaction, ask, read, read_existing
+from threadmark.program import Operation, Program, read, read_existing, write_and_reclaim
 from threadmark.saver.kit import (
     Deduplicator,
     Draft,
@@ -338,8 +337,7 @@ def clear(context: SaverContext, mark: Mark) -> Operation[int]:
         names = yield from pages.read()
         for start in range(0, len(names), _BATCH):
             seen: set[str] = set()
-            program = partial(_drop, context, names[start : start + _BATCH], mark, seen)
-            count += yield from ask(Transaction(program, writes=True, reclaims_space=True))
+            count += yield from write_and_reclaim(_drop, context, names[start : start + _BATCH], mark, seen)
     return count
 
 

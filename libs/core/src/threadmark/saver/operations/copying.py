@@ -1,7 +1,6 @@
 """Copying a thread: every checkpoint, every pending write, and the bytes once. Sealing everything with a new key."""
 
 from collections.abc import Sequence
-from functools import partial
 from typing import get_args
 
 from threadmark.config import as_thread_id
@@ -9,7 +8,7 @@ from threadmark.errors import ConfigError, ConflictError, CorruptDataError, loca
 from threadmark.metadata import run_id_in
 from threadmark.model import OnProgress, PlainRows
 from threadmark.names import THREAD_ID_BYTES, check_length
-from threadmark.program import Operation, Program, Transaction, ask, read, write
+from threadmark.program import Operation, Program, read, write, write_and_reclaim
 from threadmark.saver.batches import proven_batches
 from threadmark.saver.completeness import prove_complete
 from threadmark.saver.context import SaverContext
@@ -47,8 +46,7 @@ def rename_thread(context: SaverContext, thread_id: str, new_thread_id: str) -> 
     check_length(target, THREAD_ID_BYTES, "new_thread_id")
     if source == target:
         return (yield from read(context.store.epoch, source)) is not None
-    program = partial(_rename, context, source, target, [])
-    return (yield from ask(Transaction(program, writes=True, reclaims_space=True)))
+    return (yield from write_and_reclaim(_rename, context, source, target, []))
 
 
 def _rename(context: SaverContext, source: str, target: str, tried: list[int | None]) -> Program[bool]:

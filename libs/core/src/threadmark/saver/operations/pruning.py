@@ -9,7 +9,7 @@ from typing import NamedTuple, get_args
 from threadmark.config import ParsedConfig, as_thread_id
 from threadmark.errors import ConfigError, CorruptDataError, ThreadNotFoundError, shown
 from threadmark.model import OnProgress, Pruned, PruneStrategy
-from threadmark.program import Operation, Program, Transaction, ask, read
+from threadmark.program import Operation, Program, read, write_and_reclaim
 from threadmark.saver.arguments import check_flag, check_keep_last, check_progress, given_names
 from threadmark.saver.context import SaverContext
 from threadmark.saver.operations.inspecting import damaged
@@ -115,8 +115,7 @@ class _Kept(NamedTuple):
 
 def _remove_outlived(context: SaverContext, thread_id: str, put: Key, kept: int, most: int) -> Operation[_Kept]:
     """Prune a thread that was put to, where it has more than `most` checkpoints. What was put stays remembered."""
-    program = partial(_outlived_removed, context, thread_id, put, kept, most)
-    done = yield from ask(Transaction(program, writes=True, reclaims_space=True))
+    done = yield from write_and_reclaim(_outlived_removed, context, thread_id, put, kept, most)
     if done.epoch is not None and done.epoch == context.encoding_cache.epoch(thread_id):
         context.encoding_cache.outlive(thread_id, *put, done.next_epoch or done.epoch)
     return done
@@ -182,8 +181,8 @@ def _prune_one_by_one(
 
 
 def _prune_batch(context: SaverContext, names: Sequence[str], rule: Rule, *, dry_run: bool) -> Operation[Pruned]:
-    program = partial(_prune, context, names, rule, dry_run=dry_run)
-    return ask(Transaction(program, writes=not dry_run, reclaims_space=not dry_run))
+    run = read if dry_run else write_and_reclaim
+    return run(_prune, context, names, rule, dry_run=dry_run)
 
 
 def _prune(context: SaverContext, names: Sequence[str], rule: Rule, *, dry_run: bool) -> Program[Pruned]:

@@ -12,7 +12,7 @@ from threadmark.config import ParsedConfig, as_thread_id, parse_config
 from threadmark.errors import ConfigError, ConflictError, CorruptDataError
 from threadmark.metadata import certain_fragments, matches
 from threadmark.model import Config, Pruned
-from threadmark.program import Operation, Program, Transaction, ask, read
+from threadmark.program import Operation, Program, read, write_and_reclaim
 from threadmark.saver.arguments import given_names, given_run
 from threadmark.saver.batches import count_writes, proven_writes
 from threadmark.saver.completeness import prove_absent, prove_complete
@@ -66,8 +66,7 @@ class Removal(NamedTuple):
 
 def delete_thread(context: SaverContext, thread_id: str) -> Operation[bool]:
     """Remove a thread whole. Returns whether there was one."""
-    program = partial(_delete, context, as_thread_id(thread_id), [])
-    return (yield from ask(Transaction(program, writes=True, reclaims_space=True)))
+    return (yield from write_and_reclaim(_delete, context, as_thread_id(thread_id), []))
 
 
 def sweep(context: SaverContext, thread_id: str) -> Operation[None]:
@@ -147,7 +146,7 @@ def carry_out(context: SaverContext, thread_id: str, removal: Removal) -> Progra
 
 
 def _removal(context: SaverContext, thread_id: str, rule: Rule) -> Operation[Pruned]:
-    return ask(Transaction(partial(remove, context, thread_id, rule), writes=True, reclaims_space=True))
+    return write_and_reclaim(remove, context, thread_id, rule)
 
 
 def _delete(context: SaverContext, thread_id: str, tried: list[int]) -> Program[bool]:
@@ -200,8 +199,7 @@ def delete_checkpoint(context: SaverContext, config: Config) -> Operation[bool]:
         raise ConfigError(
             "delete_checkpoint needs the checkpoint_id of the one that is to go: `delete_thread` removes a whole thread"
         )
-    program = partial(_delete_one, context, where, (where.ns, where.checkpoint_id), [])
-    return (yield from ask(Transaction(program, writes=True, reclaims_space=True)))
+    return (yield from write_and_reclaim(_delete_one, context, where, (where.ns, where.checkpoint_id), []))
 
 
 def _delete_one(context: SaverContext, where: ParsedConfig, key: Key, seen: list[Key]) -> Program[bool]:

@@ -8,13 +8,12 @@ whoever takes a lease, or another retention. So it may be killed anywhere, and r
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
-from functools import partial
 from typing import Any, Literal, NamedTuple
 
 from threadmark.errors import ConfigError, CorruptDataError, shown
 from threadmark.metadata import matches
 from threadmark.model import OnProgress, Problem, RetentionReport
-from threadmark.program import Operation, Program, Transaction, ask, read
+from threadmark.program import Operation, Program, read, write_and_reclaim
 from threadmark.saver.arguments import ThreadQuery, check_flag, given_count, given_query, microseconds_in
 from threadmark.saver.completeness import prove_complete
 from threadmark.saver.context import SaverContext
@@ -291,9 +290,9 @@ class _Course:
     def _outcomes(self, names: Sequence[str], used: int, *, dry_run: bool) -> Operation[list[tuple[str, Outcome]]]:
         """Have one transaction, or where a thread is damaged, one for each thread. The damaged ones are left out."""
         listed = {name: self._listed[name] for name in names}
-        program = partial(retain, self._context, self._rule, listed, self.moment, used, dry_run=dry_run)
+        run = read if dry_run else write_and_reclaim
         try:
-            outcomes = yield from ask(Transaction(program, writes=not dry_run, reclaims_space=not dry_run))
+            outcomes = yield from run(retain, self._context, self._rule, listed, self.moment, used, dry_run=dry_run)
         except CorruptDataError as error:
             if len(names) == 1:
                 self._problems.append(damaged(error))
