@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import cast
 
 from threadmark.replication.model import Reconciled
-from threadmark.replication.playing import play_exchange
+from threadmark.replication.playing import play_flow
 from threadmark.replication.reconciling import reconcile
 from threadmark.replication.steps import Side
 from threadmark.saver import Saver
@@ -58,7 +58,7 @@ def _run(saver: Saver, thread_id: str, steps: int, first: int = 0) -> None:
 
 
 def _reconciled(one: Saver, other: Saver) -> Reconciled:
-    return play_exchange(reconcile(_side(one), _side(other), 1))
+    return play_flow(reconcile(_side(one), _side(other), 1))
 
 
 def _side(saver: Saver) -> Side:

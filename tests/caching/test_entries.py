@@ -10,7 +10,7 @@ from caching.held import PATIENCE, Held, InMemory, chat, expected, put, state, s
 from threadmark import CachedSaver, CorruptDataError, Keyring, MemoryCache, MemorySaver, Saver, cached
 from threadmark.caching import Filling, Wanted
 from threadmark.caching.cache import Places
-from threadmark.caching.exchanges import Access
+from threadmark.caching.flows import Access
 from threadmark.format.stored import shrink
 from threadmark.memory.store import MemoryStore
 from threadmark_conformance.engine import at, checkpoint

@@ -17,8 +17,8 @@ from patience import wait_until
 from redis_backend.processes import FORGETFUL, HOST, RedisProcess, shared
 from redis_backend.proxy import Proxy
 from threadmark import CachedSaver, MemoryCache, MemorySaver, Saver, TransientStoreError, cached
-from threadmark.caching import Wanted, exchanges
-from threadmark.caching.exchanges import Access
+from threadmark.caching import Wanted, flows
+from threadmark.caching.flows import Access
 from threadmark_conformance.engine import at, checkpoint
 from threadmark_redis import RedisCache
 
@@ -35,8 +35,8 @@ def _records(caplog: pytest.LogCaptureFixture, words: str) -> list[str]:
 
 def _end_pause(saver: CachedSaver) -> None:
     """Let the cache be asked again, as when the pause after a failure is over."""
-    exchanges: Any = saver._driver
-    exchanges._exchanges._access._until = 0.0
+    flows: Any = saver._driver
+    flows._flows._access._until = 0.0
 
 
 @contextmanager
@@ -57,7 +57,7 @@ def _paused(server: RedisProcess) -> Iterator[None]:
 def test_everything_works_while_the_cache_is_away_and_it_is_used_again(
     away: Callable[[RedisProcess], Any], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exchanges, "LONGEST_PAUSE", 0.2)
+    monkeypatch.setattr(flows, "LONGEST_PAUSE", 0.2)
     caplog.set_level(logging.INFO, "threadmark")
     base = MemorySaver()
     with RedisProcess(FORGETFUL).start() as server, closing(RedisCache(server.url)) as cache:
@@ -153,7 +153,7 @@ def test_an_answer_that_comes_in_drops_is_waited_for_no_longer_than_any_other() 
 
 
 def test_a_cache_that_answers_late_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exchanges, "FIRST_PAUSE", exchanges.LONGEST_PAUSE)
+    monkeypatch.setattr(flows, "FIRST_PAUSE", flows.LONGEST_PAUSE)
     base = MemorySaver()
     chat(base, "thread")
     with Proxy(shared().port) as proxy, closing(RedisCache(proxy.url, prefix="late:")) as cache:

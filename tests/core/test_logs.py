@@ -3,7 +3,7 @@
 import logging
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -89,6 +89,10 @@ def test_what_the_parent_noted_only_the_parent_writes(caplog: pytest.LogCaptureF
     assert caplog.messages == ["of the parent"]
 
 
+def _run(begin: Callable[[], Program[None]]) -> Program[None]:
+    return begin()
+
+
 def test_a_slow_transaction_is_told_by_its_program_and_its_place(caplog: pytest.LogCaptureFixture) -> None:
     def store_rows() -> Program[None]:
         yield from ()
@@ -96,8 +100,10 @@ def test_a_slow_transaction_is_told_by_its_program_and_its_place(caplog: pytest.
     log = Log("threadmark.a-test")
     log.note_slow("a database", 1.23456, Transaction(store_rows, writes=True))
     log.note_slow("a database", 2, Transaction(store_rows, writes=False), 3)
+    log.note_slow("a database", 2, Transaction(store_rows).through(_run).through(_run))
     log.flush()
-    first, second = caplog.messages
+    first, second, third = caplog.messages
+    assert "store_rows) took" in third
     assert first.startswith("a database: a transaction that writes (test_a_slow")
     assert first.endswith("store_rows) took 1.235 s, waiting for locks included")
     assert "reads (" in second

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from threadmark.errors import StoreError
-from threadmark.program import Operation, Program, Step, Transaction, arun, ask, play, run
+from threadmark.program import Operation, Program, Step, Transaction, arun, play, run
 
 
 @dataclass
@@ -65,11 +65,29 @@ ONE = Transaction(_nothing, writes=False)
 TWO = Transaction(_nothing, writes=True)
 
 
+def _twice(begin: Callable[[], Program[str]], separator: str, *, ends: str) -> Program[str]:
+    return (yield from begin()) + separator + (yield from begin()) + ends
+
+
+def _echoed(text: str, *, mark: str) -> Program[str]:
+    yield from ()
+    return text + mark
+
+
+def test_a_transaction_says_what_it_runs_and_begins_it_each_time() -> None:
+    transaction: Transaction[str] = Transaction(_echoed, ("a",), {"mark": "!"}, writes=True)
+    assert (transaction.program, *transaction.args) == (_echoed, "a")
+    around = transaction.through(_twice, "-", ends=".")
+    assert around.writes
+    for each, result in ((transaction, "a!"), (transaction, "a!"), (around, "a!-a!."), (around, "a!-a!.")):
+        assert play(each.begin(), lambda step: step) == result
+
+
 @APIS
 def test_an_operation_is_sent_what_its_transactions_return(drive: Drive) -> None:
     def operation() -> Operation[list[Any]]:
-        first = yield from ask(ONE)
-        second = yield from ask(TWO)
+        first = yield ONE
+        second = yield TWO
         return [first, second]
 
     driver = Scripted("a", "b")
@@ -92,9 +110,9 @@ def test_an_operation_without_transactions_returns(drive: Drive) -> None:
 def test_an_error_is_thrown_into_the_operation(drive: Drive) -> None:
     def operation() -> Operation[str]:
         try:
-            yield from ask(ONE)
+            yield ONE
         except StoreError:
-            answer = yield from ask(TWO)
+            answer = yield TWO
             return f"after the error: {answer}"
         return "no error came"
 
@@ -107,7 +125,7 @@ def test_an_error_that_nobody_expects_passes_through(drive: Drive) -> None:
 
     def operation() -> Operation[None]:
         try:
-            yield from ask(ONE)
+            yield ONE
         finally:
             ended.append(True)
 
@@ -122,7 +140,7 @@ def test_an_interruption_ends_the_operation(drive: Drive) -> None:
 
     def operation() -> Operation[None]:
         try:
-            yield from ask(ONE)
+            yield ONE
         finally:
             ended.append(True)
 
@@ -136,7 +154,7 @@ def test_a_cancelled_operation_is_ended() -> None:
 
     def operation() -> Operation[None]:
         try:
-            yield from ask(ONE)
+            yield ONE
         finally:
             ended.append(True)
 

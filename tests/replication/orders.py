@@ -3,7 +3,8 @@
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
-from threadmark.replication.steps import Exchange, On, Pause
+from threadmark.program import Pause
+from threadmark.replication.steps import On, PairFlow
 
 Actor = Generator[None, None, None]
 """Goes on by one transaction each time it is asked to."""
@@ -11,22 +12,22 @@ Actor = Generator[None, None, None]
 _ORDERS_AT_MOST = 20_000
 
 
-def acting(exchange: Exchange[Any], after_each: Callable[[], None]) -> Actor:
-    """An actor that plays an exchange. What `after_each` asserts holds after each of its transactions."""
+def acting(flow: PairFlow[Any], after_each: Callable[[], None]) -> Actor:
+    """An actor that plays a flow. What `after_each` asserts holds after each of its transactions."""
     try:
-        asked: On | Pause = next(exchange)
+        asked: On | Pause = next(flow)
         while True:
             if isinstance(asked, Pause):
-                asked = exchange.send(None)
+                asked = flow.send(None)
                 continue
             try:
                 answer = asked.side.driver.run(asked.transaction)
-            except Exception as error:  # noqa: BLE001 - what the exchange makes of it is what is tested
-                asked = exchange.throw(error)
+            except Exception as error:  # noqa: BLE001 - what the flow makes of it is what is tested
+                asked = flow.throw(error)
             else:
                 after_each()
                 yield
-                asked = exchange.send(answer)
+                asked = flow.send(answer)
     except StopIteration:
         return
 

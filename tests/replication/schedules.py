@@ -15,10 +15,10 @@ from replication.actor import atake_step
 from replication.links import Link
 from replication.simulation import LAG, Client, Plan, World
 from threadmark import ReplicatedSaver, Saver, ThreadmarkError
-from threadmark.program import aplay
+from threadmark.program import Pause, aplay
 from threadmark.replication.driver import PairDriver
 from threadmark.replication.pair import Pair, Settings
-from threadmark.replication.steps import Exchange, On, Pause, Side
+from threadmark.replication.steps import On, PairFlow, Side
 
 T = TypeVar("T")
 
@@ -155,8 +155,8 @@ class ScheduledWorld(World):
 class _TurnDriver(PairDriver):
     """Lets others have their turn before and after each transaction of a caller of the asyncio API."""
 
-    async def aplay(self, exchange: Exchange[T]) -> T:
-        return await aplay(exchange, self._answer)
+    async def aplay(self, flow: PairFlow[T]) -> T:
+        return await aplay(flow, self._answer)
 
     async def _answer(self, asked: On | Pause) -> Any:
         await _turn_of_others()

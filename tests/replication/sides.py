@@ -9,7 +9,7 @@ from threadmark.program import Program, Transaction
 from threadmark.replication.copying import copy_all
 from threadmark.replication.entries import Touched
 from threadmark.replication.model import SideName
-from threadmark.replication.playing import play_exchange
+from threadmark.replication.playing import play_flow
 from threadmark.replication.steps import Side
 from threadmark.saver import Saver
 from threadmark.saver.context import context_of
@@ -128,8 +128,8 @@ def in_store(of: Side, program: Callable[..., Program[T]], *args: Any) -> T:
 def copied_both_ways(one: Side, other: Side, term: int = TERM) -> None:
     """Copy until nothing waits on either side."""
     for _ in range(8):
-        here = play_exchange(copy_all(one, other, term))
-        there = play_exchange(copy_all(other, one, term))
+        here = play_flow(copy_all(one, other, term))
+        there = play_flow(copy_all(other, one, term))
         if not here and not there:
             return
     raise AssertionError("something is copied forth and back again and again")

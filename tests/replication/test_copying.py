@@ -28,7 +28,7 @@ from replication.sides import (
 from threadmark.errors import CorruptDataError
 from threadmark.replication import applying
 from threadmark.replication.copying import copy_all, copy_change, copy_thread
-from threadmark.replication.playing import play_exchange
+from threadmark.replication.playing import play_flow
 from threadmark.replication.steps import On
 from threadmark.saver import Saver
 from threadmark.sealing import Keyring
@@ -48,7 +48,7 @@ def _sqlite(folder: Path, **options: Any) -> tuple[Saver, Saver]:
 
 
 def _copy(one: Saver, other: Saver) -> Any:
-    return play_exchange(copy_all(side(one), side(other, "secondary"), TERM))
+    return play_flow(copy_all(side(one), side(other, "secondary"), TERM))
 
 
 def _across(folder: Path) -> tuple[Saver, Saver]:
@@ -131,12 +131,12 @@ def test_a_change_is_copied_by_one_transaction_where_the_target_has_what_came_be
     ):
         deed()
         asked = []
-        exchange = copy_change(first, second, *store.made[-1], TERM)
-        step = next(exchange)
-        with pytest.raises(StopIteration) as end:  # noqa: PT012 - the end of the exchange
+        flow = copy_change(first, second, *store.made[-1], TERM)
+        step = next(flow)
+        with pytest.raises(StopIteration) as end:  # noqa: PT012 - the end of the flow
             while isinstance(step, On):
                 asked.append(step.side.name)
-                step = exchange.send(step.side.driver.run(step.transaction))
+                step = flow.send(step.side.driver.run(step.transaction))
         assert end.value.value is True
         assert asked == ["secondary", "primary"]
         assert_equal(one, other)
@@ -149,12 +149,12 @@ def test_a_change_whose_predecessor_is_missing_is_not_copied_by_itself() -> None
     assert isinstance(store, RecordingStore)
     put(one, "thread", 1)
     put(one, "thread", 2, "0001")
-    assert not play_exchange(copy_change(side(one), side(other, "secondary"), *store.made[-1], TERM))
+    assert not play_flow(copy_change(side(one), side(other, "secondary"), *store.made[-1], TERM))
     assert rows(side(other)) == {}
     _copy(one, other)
     put(other, "thread", 3, "0002")  # the other side has an entry of its own
     put(one, "thread", 4, "0002")
-    assert not play_exchange(copy_change(side(one), side(other, "secondary"), *store.made[-1], TERM))
+    assert not play_flow(copy_change(side(one), side(other, "secondary"), *store.made[-1], TERM))
     copied_both_ways(side(one), side(other, "secondary"))
     assert_equal(one, other)
 
@@ -166,15 +166,15 @@ def test_a_side_with_a_greater_term_takes_nothing() -> None:
     store = one._store
     assert isinstance(store, RecordingStore)
     in_store(second, second.store.set_replica, Replica(TERM + 1, ""))
-    for exchange in (
+    for flow in (
         copy_all(first, second, TERM),
         copy_thread(first, second, "thread", TERM, everything=True),
         copy_change(first, second, *store.made[0], TERM),
     ):
         with pytest.raises(StaleTermError):
-            play_exchange(exchange)
+            play_flow(flow)
     assert rows(second) == {}
-    assert play_exchange(copy_all(first, second, TERM + 1))
+    assert play_flow(copy_all(first, second, TERM + 1))
 
 
 def test_a_thread_that_cannot_be_copied_stops_no_other() -> None:
@@ -196,8 +196,8 @@ def test_a_large_thread_is_copied_in_parts_that_show_what_it_was_earlier(monkeyp
     history(one, "thread", steps=300)
     largest = 0
     seen: list[int] = []
-    exchange = copy_all(side(one), side(other, "secondary"), TERM)
-    step = next(exchange)
+    flow = copy_all(side(one), side(other, "secondary"), TERM)
+    step = next(flow)
     try:
         while isinstance(step, On):
             before = len(in_store(side(other), side(other).store.marks, "thread").checkpoints)
@@ -209,7 +209,7 @@ def test_a_large_thread_is_copied_in_parts_that_show_what_it_was_earlier(monkeyp
                 put(one, "thread", 1000 + len(seen), "0001")  # the source goes on meanwhile
                 seen.append(len(ids))
                 assert_sound(other)
-            step = exchange.send(answer)
+            step = flow.send(answer)
     except StopIteration:
         pass
     assert largest <= 16 < len(seen)
@@ -273,7 +273,7 @@ def _do(deed: str, saver: Saver, number: int, here: Any, there: Any) -> None:
         "prune": lambda: saver.prune(["thread"]),
         "drop": lambda: saver.delete_thread("thread"),
         "title": lambda: saver.thread("thread") and saver.update_thread("thread", title=name),
-        "copy": lambda: play_exchange(copy_all(here, there, TERM)),
+        "copy": lambda: play_flow(copy_all(here, there, TERM)),
         "die": lambda: list(islice(_steps(copy_all(here, there, TERM)), number)),
     }
     deeds[deed]()
@@ -290,14 +290,14 @@ def _write_another(saver: Saver, name: str, count: int) -> None:
         saver.put_writes(at("thread", "", name), [("a", f"{count} {LONG}")] * count + [("__error__", count)], "task")
 
 
-def _steps(exchange: Any) -> Iterator[On]:
-    """Play an exchange, and yield each transaction that was run."""
+def _steps(flow: Any) -> Iterator[On]:
+    """Play a flow, and yield each transaction that was run."""
     try:
-        step = next(exchange)
+        step = next(flow)
         while True:
             answer = step.side.driver.run(step.transaction) if isinstance(step, On) else None
             yield step
-            step = exchange.send(answer)
+            step = flow.send(answer)
     except StopIteration:
         return
 
@@ -313,5 +313,5 @@ def test_what_was_half_copied_is_compared_whole_whatever_its_entries_name(monkey
     while not rows(second):
         next(dying)
     put(one, "thread", 10, "0009")
-    play_exchange(copy_thread(first, second, "thread", TERM))
+    play_flow(copy_thread(first, second, "thread", TERM))
     assert_equal(one, other)

@@ -17,7 +17,7 @@ from threadmark import MemorySaver, Saver
 from threadmark.program import Program
 from threadmark.replication import snapshots
 from threadmark.replication.copying import copy_up_to
-from threadmark.replication.playing import play_exchange
+from threadmark.replication.playing import play_flow
 from threadmark.store.replica import Entry
 from threadmark_conformance.engine import at
 from threadmark_postgres import PostgresSaver
@@ -45,7 +45,7 @@ def _copy_first(one: Saver, other: Saver) -> None:
     """Copy the first entry that waits, and see that nothing of it needs what comes later."""
     source, target = side(one), side(other, "secondary")
     entries: list[Entry] = in_store(source, source.store.outbox, THREAD, 1)
-    play_exchange(copy_up_to(source, target, THREAD, TERM, entries[0].position))
+    play_flow(copy_up_to(source, target, THREAD, TERM, entries[0].position))
     assert_sound(other)
     copied_both_ways(source, target)
     assert_equal(one, other)

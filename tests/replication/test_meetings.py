@@ -19,7 +19,7 @@ from replication.sides import TERM, recorded
 from threadmark import Saver
 from threadmark.program import Driver, Program, Transaction
 from threadmark.replication.copying import copy_all
-from threadmark.replication.playing import play_exchange
+from threadmark.replication.playing import play_flow
 from threadmark.replication.reconciling import reconcile
 from threadmark.replication.steps import Side
 from threadmark_conformance.driver_wrapper import DriverWrapper
@@ -117,9 +117,9 @@ def test_both_sides_have_the_same(first: str, second: str, opened: Callable[[], 
             FIRST[first](saver)
         one, two = (cast("Any", each) for each in bare)
         sides = Side("primary", one._store, one._driver), Side("secondary", two._store, two._driver)
-        while play_exchange(copy_all(*sides, TERM)):
+        while play_flow(copy_all(*sides, TERM)):
             pass
-        report = play_exchange(reconcile(*sides, term=99, dry_run=True))
+        report = play_flow(reconcile(*sides, term=99, dry_run=True))
         assert (report.different, list(report.only_there)) == (0, []), f"before step {before}"
         assert bare[0].thread("thread") == bare[1].thread("thread"), f"before step {before}"
         if not meeting.met:

@@ -10,7 +10,7 @@ import pytest
 from replication.lines import Database, Opened, checkpoint, config, number_in, put, wait_for
 from threadmark import ConflictError, Keyring, ReplicationError, Saver, ThreadDeletedError
 from threadmark.program import Transaction
-from threadmark.replication.playing import play_exchange
+from threadmark.replication.playing import play_flow
 from threadmark.replication.reconciling import reconcile
 from threadmark.replication.steps import Side
 
@@ -23,7 +23,7 @@ def databases() -> tuple[Database, Database]:
 def _differences(one: Database, other: Database) -> int:
     """How many threads differ between two databases."""
     sides = Side("primary", one.store, one.driver), Side("secondary", other.store, other.driver)
-    report = play_exchange(reconcile(*sides, term=99, dry_run=True))
+    report = play_flow(reconcile(*sides, term=99, dry_run=True))
     return report.different + len(report.only_there)
 
 

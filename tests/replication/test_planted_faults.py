@@ -17,7 +17,7 @@ from threadmark.replication import ReplicatedSaver, comparing, copying, side_sto
 from threadmark.replication.comparing import Rulings
 from threadmark.replication.entries import joined
 from threadmark.replication.pair import Pair, Roles
-from threadmark.replication.steps import Exchange, Side, on
+from threadmark.replication.steps import PairFlow, Side, on
 from threadmark.store import judging
 from threadmark.store.contract import Added, Change
 from threadmark.store.replica import Copied
@@ -30,7 +30,7 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 def _acknowledge_before_copying(patch: pytest.MonkeyPatch) -> None:
     """In mode "sync", what is written is left to the thread that copies what waits."""
 
-    def not_copied(pair: Pair, *_: object) -> Exchange[None]:
+    def not_copied(pair: Pair, *_: object) -> PairFlow[None]:
         pair.wake()
         yield from ()
 
@@ -98,7 +98,7 @@ def _record_in_another_transaction(patch: pytest.MonkeyPatch) -> None:
 
         return (yield from changed(self, without_entry, change, touched))
 
-    def recorded(pair: Pair, known: Roles, journal: side_store.Journal) -> Exchange[None]:
+    def recorded(pair: Pair, known: Roles, journal: side_store.Journal) -> PairFlow[None]:
         while late:
             change = late.pop()
             program = partial(known.active.store.record, change.thread_id, change.entry or b"", known.term)
@@ -114,7 +114,7 @@ def _settle_before_applying(patch: pytest.MonkeyPatch) -> None:
     """An entry is removed from the outbox before what it says is copied."""
     copy_change, settle = copying.copy_change, copying._settle
 
-    def settled_first(source: Side, target: Side, change: Change, added: Added, term: int) -> Exchange[bool]:
+    def settled_first(source: Side, target: Side, change: Change, added: Added, term: int) -> PairFlow[bool]:
         yield from settle(source, change.thread_id, Copied(added.position, added.epoch))
         return (yield from copy_change(source, target, change, added, term))
 

@@ -22,7 +22,7 @@ from threadmark.model import Progress
 from threadmark.replication import ReplicatedSaver, reconciling, replicated
 from threadmark.replication.copying import copy_thread
 from threadmark.replication.model import Reconciled
-from threadmark.replication.playing import play_exchange
+from threadmark.replication.playing import play_flow
 from threadmark.replication.reconciling import reconcile
 from threadmark.replication.steps import Side
 from threadmark.saver import Saver
@@ -30,7 +30,7 @@ from threadmark_conformance.engine import at
 
 
 def _reconcile(one: Saver, other: Saver, **options: Any) -> Reconciled:
-    return play_exchange(reconcile(side(one), side(other, "secondary"), TERM, **options))
+    return play_flow(reconcile(side(one), side(other, "secondary"), TERM, **options))
 
 
 def _unrecorded(saver: Saver) -> Saver:

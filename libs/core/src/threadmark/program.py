@@ -1,12 +1,13 @@
-"""Programs and operations: what is to be done, written once, with no I/O in it.
+"""Programs and flows: what is to be done, written once, with no I/O in it.
 
 A *program* is a generator that yields steps, is sent the answer to each and returns its result. What a step is, is its
 backend's own affair: a statement with its parameters, or a call on the dictionaries of the memory backend. A driver
 runs a whole program inside one transaction: it commits when the program returns and rolls back when it raises.
 
-An *operation* is a generator that yields transactions and is sent their results. Between two of its transactions
-it may compute for as long as it likes: no lock and no connection is held then. Every method of a saver is one
-operation. `run` and `arun` play it for the two APIs; no operation knows which of them it serves.
+A *flow* is a generator that yields requests, each with an answer: a transaction, a pause, a call of a cache. Between
+two of them it may compute for as long as it likes: no lock and no connection is held then. Every method of a saver is
+a flow of transactions, an *operation*. `play` and `aplay` play any flow for the two APIs; no flow knows which of them
+it serves.
 
 Both kinds call others with `yield from`, which gives a result of a known type: `read` and `write` for a transaction,
 and a function of the backend's own for a step. So a `yield from` that was forgotten is an error of types.
@@ -59,7 +60,14 @@ class Transaction(NamedTuple, Generic[T]):
         return cast("Transaction[Other]", self)._replace(program=program, args=(self.begin, *args), kwargs=kwargs)
 
 
-Operation = Generator[Transaction[Any], Any, T]
+class Pause(NamedTuple):
+    """A request to let some time pass, with no connection held. It is answered by None."""
+
+    seconds: float
+
+
+Flow = Generator[Asked, Any, T]
+Operation = Flow[Transaction[Any], T]
 
 
 def read(program: Callable[P, Program[T]], *args: P.args, **kwargs: P.kwargs) -> Operation[T]:

@@ -7,13 +7,13 @@ back. So each place has a *token*, which a reader gets before it asks the databa
 there; forgetting a place ends its token.
 """
 
-from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from hashlib import blake2b
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from threadmark.errors import CorruptDataError, MissingDependencyError
-from threadmark.program import Transaction
+from threadmark.program import Flow, Transaction
 from threadmark.saver.kit import announced_size, expand, pack_plain, segment_key
 from threadmark.sealing import Keyring, opens_segment
 
@@ -94,10 +94,10 @@ class CacheCall(NamedTuple):
         return await getattr(cache, f"a{self.method}")(*self.args)
 
 
-Exchange = Generator[Transaction[Any] | CacheCall, Any, T]
+CachedFlow = Flow[Transaction[Any] | CacheCall, T]
 
 
-def on_database(transaction: Transaction[T]) -> Exchange[T]:
+def on_database(transaction: Transaction[T]) -> CachedFlow[T]:
     """Have a transaction run on the database. Returns its result."""
     result: T = yield transaction
     return result

@@ -9,7 +9,7 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from threadmark.caching.cache import Cache, Places, segment_proof
-from threadmark.caching.exchanges import Access, CachedDriver, Exchanges
+from threadmark.caching.flows import Access, CachedDriver, Flows
 from threadmark.errors import ConfigError, MissingDependencyError, shown
 from threadmark.saver import Saver, SaverOptions
 from threadmark.saver.kit import check_seconds
@@ -78,8 +78,8 @@ class CachedSaver(ReadFromSaver):
         keyring = options.get("keyring")
         access = Access(cache, ttl.total_seconds(), wait)
         store = saver._store  # noqa: SLF001 - as above
-        exchanges = Exchanges(store, access, Places(name, keyring), segment_proof(keyring))
-        super().__init__(deferred_store(store), CachedDriver(saver, cache, exchanges, owns_cache=owns_cache), **options)
+        flows = Flows(store, access, Places(name, keyring), segment_proof(keyring))
+        super().__init__(deferred_store(store), CachedDriver(saver, cache, flows, owns_cache=owns_cache), **options)
         self._uncached = saver
 
     @property

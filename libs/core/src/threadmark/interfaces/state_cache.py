@@ -8,7 +8,7 @@ import logging
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping
 from datetime import timedelta
 from hashlib import blake2b
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
@@ -17,7 +17,7 @@ import msgpack
 
 from threadmark.errors import ConfigError, CorruptDataError, shown
 from threadmark.interfaces.shapes import Conversation
-from threadmark.program import Transaction
+from threadmark.program import Flow, Transaction
 from threadmark.runtime.logs import log
 from threadmark.runtime.processes import begin_anew_after_fork
 from threadmark.saver.kit import Header, proof
@@ -175,7 +175,7 @@ class StateCache:
 
 T = TypeVar("T")
 
-CachedOperation = Generator[Transaction[Any] | CacheCall, Any, T]
+CachedOperation = Flow[Transaction[Any] | CacheCall, T]
 """An operation that may also ask a shared cache, between two transactions."""
 
 _PREFIX = "threadmark:state:"

@@ -13,9 +13,9 @@ from typing import Protocol
 from threadmark.errors import ClosedError, ReplicationError
 from threadmark.replication.health import check_side, watched
 from threadmark.replication.pair import Pair, SideAwayError
-from threadmark.replication.playing import play_exchange
+from threadmark.replication.playing import play_flow
 from threadmark.replication.promoting import copy_waiting, count_waiting, drain, fail_over, promote
-from threadmark.replication.steps import Exchange, Side
+from threadmark.replication.steps import PairFlow, Side
 from threadmark.replication.terms import follow, spread_term
 from threadmark.runtime.logs import log
 from threadmark.store.contract import now
@@ -28,10 +28,10 @@ _GATHERING = 0.01
 
 
 class Plays(Protocol):
-    """What runs exchanges for blocking callers."""
+    """What runs flows for blocking callers."""
 
-    def play(self, exchange: Exchange[None]) -> None:
-        """Run an exchange."""
+    def play(self, flow: PairFlow[None]) -> None:
+        """Run a flow."""
 
 
 class Background:
@@ -110,11 +110,11 @@ class Background:
         """Copy what waits. The interpreter may be about to end, so this starts no other thread."""
         pair = self._pair
         try:
-            self._left = play_exchange(watched(pair, drain(pair, within))) if pair.roles is not None else 0
+            self._left = play_flow(watched(pair, drain(pair, within))) if pair.roles is not None else 0
         except Exception as error:  # noqa: BLE001 - raised where it is waited for
             self._left = error
 
-    def _round(self, *, looks: bool) -> Exchange[None]:
+    def _round(self, *, looks: bool) -> PairFlow[None]:
         pair = self._pair
         if pair.roles is None:  # whoever uses the pair first finds out who takes the writes
             return
@@ -125,7 +125,7 @@ class Background:
             if looks:
                 yield from watched(pair, fail_back(pair))
 
-    def _copy_all(self) -> Exchange[None]:
+    def _copy_all(self) -> PairFlow[None]:
         """Copy what waits on the active side, and before that what the other one still has from when it was active."""
         pair = self._pair
         active, standby = pair.known.active, pair.standby
@@ -147,7 +147,7 @@ class Background:
         self._pair.last_error = text
 
 
-def check_both(pair: Pair) -> Exchange[None]:
+def check_both(pair: Pair) -> PairFlow[None]:
     """Ask both sides how they are, and who takes the writes. Moves the writes if the saver may do so."""
     found = {}
     for side in pair.sides:
@@ -163,7 +163,7 @@ def check_both(pair: Pair) -> Exchange[None]:
         yield from watched(pair, fail_over(pair, away))
 
 
-def fail_back(pair: Pair) -> Exchange[None]:
+def fail_back(pair: Pair) -> PairFlow[None]:
     """Have the primary take the writes again, where it has been well for long enough."""
     settings, (primary, secondary) = pair.settings, pair.sides
     if settings.failover != "automatic" or settings.failback_delay is None or pair.known.active is not secondary:

@@ -26,7 +26,7 @@ from threadmark.replication.snapshots import (
     read_parents,
     take_snapshot,
 )
-from threadmark.replication.steps import Exchange, Side, pause, read_on, write_on
+from threadmark.replication.steps import PairFlow, Side, pause, read_on, write_on
 from threadmark.store.contract import ANYONE, NEVER, Added, Change, Follows
 from threadmark.store.replica import Copied, StaleTermError
 
@@ -45,7 +45,7 @@ class CopiedUpTo(NamedTuple):
     rows: CopiedRows
 
 
-def copy_change(source: Side, target: Side, change: Change, added: Added, term: int) -> Exchange[bool]:
+def copy_change(source: Side, target: Side, change: Change, added: Added, term: int) -> PairFlow[bool]:
     """Copy one change that the source has just made, with the rows at hand, and settle its entry.
 
     `change` is what the source's store was given and `added` what it returned, with the entry recorded. Returns False,
@@ -78,7 +78,7 @@ def copy_change(source: Side, target: Side, change: Change, added: Added, term: 
 
 def copy_thread(
     source: Side, target: Side, thread_id: str, term: int, *, everything: bool = False, dry_run: bool = False
-) -> Exchange[CopiedRows]:
+) -> PairFlow[CopiedRows]:
     """Make a thread of the target what it is at the source: what its outbox says was changed, or `everything`.
 
     Reads the thread's entries, its position and the rows that they name in one transaction of the source; writes them
@@ -100,7 +100,7 @@ def copy_thread(
     return done.rows
 
 
-def copy_up_to(source: Side, target: Side, thread_id: str, term: int, position: int) -> Exchange[CopiedUpTo]:
+def copy_up_to(source: Side, target: Side, thread_id: str, term: int, position: int) -> PairFlow[CopiedUpTo]:
     """Like `copy_thread`, but only up to this position of the thread, 0 for the last one.
 
     If somebody else has copied so much, that takes one question. Returns up to where it is copied.
@@ -113,7 +113,7 @@ def copy_up_to(source: Side, target: Side, thread_id: str, term: int, position: 
     return CopiedUpTo(done.copied.position if done.copied else 0, done.rows)
 
 
-def copy_all(source: Side, target: Side, term: int, *, limit: int = 256) -> Exchange[dict[str, CopiedRows]]:
+def copy_all(source: Side, target: Side, term: int, *, limit: int = 256) -> PairFlow[dict[str, CopiedRows]]:
     """Copy the threads of the first `limit` entries of the source's outbox. Returns what was copied of each.
 
     Returns nothing where the outbox is empty. A thread whose copying fails, because its rows are damaged, say, does
@@ -154,7 +154,7 @@ class _Outcome(NamedTuple):
     """Whether some of it is copied, and there is more."""
 
 
-def _copy(route: Route, state: CopyState, *, everything: bool, dry_run: bool, goal: int = 0) -> Exchange[_Outcome]:
+def _copy(route: Route, state: CopyState, *, everything: bool, dry_run: bool, goal: int = 0) -> PairFlow[_Outcome]:
     """Copy a thread that is in this state at the target. Begins again where others change it meanwhile."""
     total, failed = CopiedRows(), 0
     while failed < ATTEMPTS:
@@ -182,7 +182,7 @@ def _copy(route: Route, state: CopyState, *, everything: bool, dry_run: bool, go
     )
 
 
-def _copy_entry_rows(route: Route, copied: Copied | None, goal: int) -> Exchange[_Outcome | None]:
+def _copy_entry_rows(route: Route, copied: Copied | None, goal: int) -> PairFlow[_Outcome | None]:
     """Copy the few rows that entries name. Returns None where more than adding them is to be done."""
     store, target = route.source.store, route.target
     copied_to = copied.position if copied else NEVER
@@ -207,7 +207,7 @@ def _copy_entry_rows(route: Route, copied: Copied | None, goal: int) -> Exchange
     return _Outcome(reached, fetched.counts.plus(read), is_complete, is_part=not is_complete)
 
 
-def _copy_whole(route: Route, copied: Copied | None, *, dry_run: bool) -> Exchange[_Outcome]:
+def _copy_whole(route: Route, copied: Copied | None, *, dry_run: bool) -> PairFlow[_Outcome]:
     """Compare a thread in both databases, and copy what differs."""
     compared = yield from _compare(route, copied)
     if isinstance(compared, _Outcome):
@@ -223,7 +223,7 @@ def _copy_whole(route: Route, copied: Copied | None, *, dry_run: bool) -> Exchan
     return done._replace(rows=read.plus(done.rows))
 
 
-def _compare(route: Route, copied: Copied | None) -> Exchange[Compared | _Outcome]:
+def _compare(route: Route, copied: Copied | None) -> PairFlow[Compared | _Outcome]:
     """Compare a thread that is copied up to there, unless it changes meanwhile."""
     source, target, thread_id = route.source, route.target, route.thread_id
     copied_to = copied.position if copied else NEVER
@@ -238,7 +238,7 @@ def _compare(route: Route, copied: Copied | None) -> Exchange[Compared | _Outcom
     return Compared(theirs, ours, compare(theirs, ours))
 
 
-def _copy_in_parts(route: Route, compared: Compared) -> Exchange[_Outcome]:
+def _copy_in_parts(route: Route, compared: Compared) -> PairFlow[_Outcome]:
     """Copy what differs in parts. Only the last one notes that the thread is copied."""
     theirs, ours, difference = compared
     copied, total = ours.copied, CopiedRows()
@@ -261,7 +261,7 @@ def _copy_in_parts(route: Route, compared: Compared) -> Exchange[_Outcome]:
     return _Outcome(Copied(theirs.known_to, theirs.epoch), total, is_complete)
 
 
-def _would_copy(route: Route, theirs: Snapshot, difference: Difference) -> Exchange[CopiedRows]:
+def _would_copy(route: Route, theirs: Snapshot, difference: Difference) -> PairFlow[CopiedRows]:
     """Read what would be copied, and return how much it is."""
     total = CopiedRows(removed=len(difference.removed), dropped=difference.drops)
     total = total._replace(branched=difference.branches, kept=difference.merges)
@@ -272,18 +272,18 @@ def _would_copy(route: Route, theirs: Snapshot, difference: Difference) -> Excha
     return total
 
 
-def _fetch(route: Route, theirs: Snapshot, batch: Batch) -> Exchange[Fetched | None]:
+def _fetch(route: Route, theirs: Snapshot, batch: Batch) -> PairFlow[Fetched | None]:
     """Read a part of a thread, None where it is not what it was when the thread was compared."""
     return (yield from read_on(route.source, fetch, route.source.store, route.thread_id, theirs, batch))
 
 
-def _read_copy_state(route: Route) -> Exchange[CopyState]:
+def _read_copy_state(route: Route) -> PairFlow[CopyState]:
     """Return up to where the thread is copied to the target."""
     found = yield from read_on(route.target, read_copy_states, route.target.store, [route.thread_id])
     return found[route.thread_id]
 
 
-def _settle(source: Side, thread_id: str, copied: Copied | None) -> Exchange[None]:
+def _settle(source: Side, thread_id: str, copied: Copied | None) -> PairFlow[None]:
     """Remove the entries of a thread up to where it is copied to the target."""
     if copied is not None and copied.position > 0:
         yield from write_on(source, source.store.settle, thread_id, copied.position)

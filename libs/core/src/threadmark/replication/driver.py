@@ -17,7 +17,7 @@ from threadmark.replication.model import Reconciled, ReplicationStatus, SideName
 from threadmark.replication.pair import Pair
 from threadmark.replication.playing import Player
 from threadmark.replication.promoting import count_waiting, drain, promote, reconcile_pair, unless_moved
-from threadmark.replication.steps import Exchange, Side
+from threadmark.replication.steps import PairFlow, Side
 from threadmark.replication.terms import agree, read_replica
 from threadmark.replication.transactions import run_transaction
 from threadmark.runtime.logs import log
@@ -27,7 +27,7 @@ from threadmark.saver.kit import check_flag, check_progress, check_seconds
 from threadmark.store.contract import now
 
 
-def status(pair: Pair) -> Exchange[ReplicationStatus]:
+def status(pair: Pair) -> PairFlow[ReplicationStatus]:
     """Ask both sides how they are. One that is known to be away is shown as it was last seen."""
     if pair.roles is None:
         yield from agree(pair)
@@ -102,23 +102,23 @@ class PairDriver:
         """Like `run`, for asyncio."""
         return await self.aplay(watched(self.pair, run_transaction(self.pair, transaction)))
 
-    def play(self, exchange: Exchange[T]) -> T:
-        """Play an exchange on the two sides."""
+    def play(self, flow: PairFlow[T]) -> T:
+        """Play a flow on the two sides."""
         self._begin()
-        return self._player.play(exchange)
+        return self._player.play(flow)
 
-    async def aplay(self, exchange: Exchange[T]) -> T:
+    async def aplay(self, flow: PairFlow[T]) -> T:
         """Like `play`, for asyncio."""
         self._begin()
-        return await self._player.aplay(exchange)
+        return await self._player.aplay(flow)
 
-    def status(self) -> Exchange[ReplicationStatus]:
+    def status(self) -> PairFlow[ReplicationStatus]:
         """How both are doing."""
         return watched(self.pair, status(self.pair))
 
     def reconcile(
         self, *, both_ways: bool, dry_run: bool, after: str, progress: OnProgress | None
-    ) -> Exchange[Reconciled]:
+    ) -> PairFlow[Reconciled]:
         """Compare both, and copy what is missing."""
         check_flag(both_ways, "both_ways")
         check_flag(dry_run, "dry_run")
@@ -128,7 +128,7 @@ class PairDriver:
         comparison = reconcile_pair(self.pair, both_ways=both_ways, dry_run=dry_run, after=after, progress=progress)
         return checked_first(self.pair, unless_moved(self.pair, comparison))
 
-    def promote(self, name: SideName | None, *, force: bool) -> Exchange[ReplicationStatus]:
+    def promote(self, name: SideName | None, *, force: bool) -> PairFlow[ReplicationStatus]:
         """Move the writes."""
         check_flag(force, "force")
         if name is not None and name not in get_args(SideName):
@@ -136,7 +136,7 @@ class PairDriver:
         promotion = self._promote(name and self.pair.side(name), force=force)
         return checked_first(self.pair, unless_moved(self.pair, promotion))
 
-    def drain(self, within: float) -> Exchange[int]:
+    def drain(self, within: float) -> PairFlow[int]:
         """Copy what waits."""
         check_seconds(within, "within")
         return checked_first(self.pair, unless_moved(self.pair, drain(self.pair, within)))
@@ -183,7 +183,7 @@ class PairDriver:
         """In the child of a fork, which does not have the thread."""
         self._background.begin_anew()
 
-    def _promote(self, side: Side | None, *, force: bool) -> Exchange[ReplicationStatus]:
+    def _promote(self, side: Side | None, *, force: bool) -> PairFlow[ReplicationStatus]:
         yield from promote(self.pair, side, force=force)
         return (yield from status(self.pair))
 

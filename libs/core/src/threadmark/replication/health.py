@@ -9,7 +9,7 @@ from typing import TypeVar
 from threadmark.errors import ReplicationError, StoreError, TransientStoreError
 from threadmark.program import Program, relay
 from threadmark.replication.pair import Pair, Roles, SideAwayError
-from threadmark.replication.steps import Exchange, On, Side, write_on
+from threadmark.replication.steps import On, PairFlow, Side, write_on
 from threadmark.replication.terms import read_replica, roles_in
 from threadmark.store.replica import Replica, ReplicaStore, StaleTermError
 
@@ -28,7 +28,7 @@ def may_be_away(error: Exception) -> bool:
     return isinstance(error, StoreError) and not isinstance(error, (StaleTermError, ReplicationError))
 
 
-def probe(side: Side) -> Exchange[Replica]:
+def probe(side: Side) -> PairFlow[Replica]:
     """Read from a side, and write to it. Returns what it knows of its pair."""
     return write_on(side, _written_again, side.store)
 
@@ -38,22 +38,22 @@ def _written_again(store: ReplicaStore) -> Program[Replica]:
     return (yield from store.set_replica(found))
 
 
-def watched(pair: Pair, exchange: Exchange[T]) -> Exchange[T]:
-    """Play an exchange, and note how both sides do. One that is known to be away is not asked.
+def watched(pair: Pair, flow: PairFlow[T]) -> PairFlow[T]:
+    """Play a flow, and note how both sides do. One that is known to be away is not asked.
 
     For a side that is away, a SideAwayError is thrown into it.
     """
-    return relay(exchange, lambda asked: _ask_side(pair, asked) if isinstance(asked, On) else _pass_on(asked))
+    return relay(flow, lambda asked: _ask_side(pair, asked) if isinstance(asked, On) else _pass_on(asked))
 
 
-def checked_first(pair: Pair, exchange: Exchange[T]) -> Exchange[T]:
+def checked_first(pair: Pair, flow: PairFlow[T]) -> PairFlow[T]:
     """Like `watched`, but first ask both sides how they are: one that was away may be back."""
     for side in pair.sides:
         yield from check_side(pair, side)
-    return (yield from watched(pair, exchange))
+    return (yield from watched(pair, flow))
 
 
-def check_side(pair: Pair, side: Side) -> Exchange[Replica | None]:
+def check_side(pair: Pair, side: Side) -> PairFlow[Replica | None]:
     """Ask a side, also one that is known to be away. Returns what it knows of its pair, None if it is away."""
     roles = pair.roles
     try:
@@ -73,7 +73,7 @@ def check_side(pair: Pair, side: Side) -> Exchange[Replica | None]:
     return replica
 
 
-def _hear_of_promotion(pair: Pair, roles: Roles) -> Exchange[None]:
+def _hear_of_promotion(pair: Pair, roles: Roles) -> PairFlow[None]:
     """Before the active side, which was away, is written to again: ask the other one whether it took the writes.
 
     The one that was away may not know of that yet. In mode "async" it would acknowledge what is written to it, and a
@@ -90,7 +90,7 @@ def _hear_of_promotion(pair: Pair, roles: Roles) -> Exchange[None]:
             pair.set_roles(found)
 
 
-def _ask_side(pair: Pair, asked: On) -> Exchange[object]:
+def _ask_side(pair: Pair, asked: On) -> PairFlow[object]:
     side = asked.side
     if pair.roles is not None and not pair.is_well(side):  # before the pair is in use nothing else checks it
         raise SideAwayError(side, pair.health[side].last_error)
@@ -106,7 +106,7 @@ def _ask_side(pair: Pair, asked: On) -> Exchange[object]:
     return answer
 
 
-def _expect_well(pair: Pair, side: Side, error: Exception) -> Exchange[None]:
+def _expect_well(pair: Pair, side: Side, error: Exception) -> PairFlow[None]:
     """Find out whether a side is away, or just this transaction failed. Raises SideAwayError if it is."""
     roles = pair.roles
     if pair.is_well(side):
@@ -123,5 +123,5 @@ def _expect_well(pair: Pair, side: Side, error: Exception) -> Exchange[None]:
     raise SideAwayError(side, error) from error
 
 
-def _pass_on(asked: object) -> Exchange[object]:
+def _pass_on(asked: object) -> PairFlow[object]:
     return (yield asked)  # type: ignore[misc]  # a pause

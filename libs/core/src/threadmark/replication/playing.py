@@ -1,4 +1,4 @@
-"""Playing an exchange: running its transactions on the two databases, for both APIs, each with a deadline.
+"""Playing a flow: running its transactions on the two databases, for both APIs, each with a deadline.
 
 Callers must not wait for a database that hangs. So with a deadline, a blocking caller's transaction runs on another
 thread, which is abandoned when the time is over; in an event loop its task is cancelled. A file does not hang: its
@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-from threadmark.program import aplay, play
+from threadmark.program import Pause, aplay, play
 from threadmark.replication.health import MissedDeadlineError
-from threadmark.replication.steps import Exchange, On, Pause, Side
+from threadmark.replication.steps import On, PairFlow, Side
 from threadmark.runtime.workers import Workers
 
 T = TypeVar("T")
@@ -22,26 +22,26 @@ _MOST_WORKERS = 64
 """Threads for each side. While so many transactions hang, the next one waits for a thread."""
 
 
-def play_exchange(exchange: Exchange[T]) -> T:
-    """Run an exchange on the caller's thread, without a deadline. Returns its result."""
-    return play(exchange, _answer)
+def play_flow(flow: PairFlow[T]) -> T:
+    """Run a flow on the caller's thread, without a deadline. Returns its result."""
+    return play(flow, _answer)
 
 
 class Player:
-    """Runs exchanges of a pair whose transactions may take `deadline` seconds each; for None, as long as they like."""
+    """Runs flows of a pair whose transactions may take `deadline` seconds each; for None, as long as they like."""
 
     def __init__(self, sides: Sequence[Side], deadline: float | None) -> None:
         self._deadline = deadline
         self._workers = {side: Workers(_MOST_WORKERS, f"threadmark-{side.name}") for side in sides}
         self._tasks: set[asyncio.Future[Any]] = set()
 
-    def play(self, exchange: Exchange[T]) -> T:
-        """Run an exchange. Returns its result."""
-        return play(exchange, self._answer)
+    def play(self, flow: PairFlow[T]) -> T:
+        """Run a flow. Returns its result."""
+        return play(flow, self._answer)
 
-    async def aplay(self, exchange: Exchange[T]) -> T:
+    async def aplay(self, flow: PairFlow[T]) -> T:
         """Like `play`, for asyncio."""
-        return await aplay(exchange, self._aanswer)
+        return await aplay(flow, self._aanswer)
 
     def end(self) -> None:
         """Let each thread end when it has finished its transaction."""

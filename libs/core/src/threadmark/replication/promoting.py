@@ -12,7 +12,7 @@ from threadmark.replication.copying import copy_all
 from threadmark.replication.model import Reconciled
 from threadmark.replication.pair import Pair, Roles, SideAwayError
 from threadmark.replication.reconciling import reconcile
-from threadmark.replication.steps import Exchange, Side, read_on
+from threadmark.replication.steps import PairFlow, Side, read_on
 from threadmark.replication.terms import (
     agree,
     expect_term,
@@ -30,7 +30,7 @@ from threadmark.store.replica import StaleTermError
 T = TypeVar("T")
 
 
-def promote(pair: Pair, side: Side | None, *, force: bool) -> Exchange[None]:
+def promote(pair: Pair, side: Side | None, *, force: bool) -> PairFlow[None]:
     """Have a side take the writes, by default the one that does not."""
     if force and side is not None:
         yield from _replace_lost(pair, side)
@@ -56,7 +56,7 @@ def promote(pair: Pair, side: Side | None, *, force: bool) -> Exchange[None]:
 
 def reconcile_pair(
     pair: Pair, *, both_ways: bool, dry_run: bool, after: str, progress: OnProgress | None
-) -> Exchange[Reconciled]:
+) -> PairFlow[Reconciled]:
     """Compare both sides thread by thread, and copy what is missing."""
     if pair.roles is None:
         yield from agree(pair)
@@ -86,10 +86,10 @@ def reconcile_pair(
     return report
 
 
-def unless_moved(pair: Pair, exchange: Exchange[T]) -> Exchange[T]:
-    """Run an exchange that takes long. Raises ReplicationError where somebody else moves the writes meanwhile."""
+def unless_moved(pair: Pair, flow: PairFlow[T]) -> PairFlow[T]:
+    """Run a flow that takes long. Raises ReplicationError where somebody else moves the writes meanwhile."""
     try:
-        return (yield from exchange)
+        return (yield from flow)
     except StaleTermError as error:
         yield from follow(pair)
         raise ReplicationError(
@@ -98,7 +98,7 @@ def unless_moved(pair: Pair, exchange: Exchange[T]) -> Exchange[T]:
         ) from error
 
 
-def fail_over(pair: Pair, away: SideAwayError) -> Exchange[None]:
+def fail_over(pair: Pair, away: SideAwayError) -> PairFlow[None]:
     """Have the standby take the writes, where the saver may do so by itself. Raises ReplicationError if it may not."""
     known = pair.known
     if known.active is not away.side:
@@ -128,7 +128,7 @@ def fail_over(pair: Pair, away: SideAwayError) -> Exchange[None]:
         raise ReplicationError(f"{what}, and {second}") from second
 
 
-def drain(pair: Pair, within: float) -> Exchange[int]:
+def drain(pair: Pair, within: float) -> PairFlow[int]:
     """Copy what waits on the active side, for so many seconds. Returns how many changes are still waiting."""
     if pair.roles is None:
         yield from agree(pair)
@@ -143,7 +143,7 @@ def drain(pair: Pair, within: float) -> Exchange[int]:
     return (yield from count_waiting(pair, active))
 
 
-def copy_waiting(pair: Pair, source: Side, target: Side) -> Exchange[int]:
+def copy_waiting(pair: Pair, source: Side, target: Side) -> PairFlow[int]:
     """Copy some of what waits on one side. Returns how many threads that were."""
     known = pair.known
     yield from expect_term(pair, target, known)
@@ -157,7 +157,7 @@ def note_copied(pair: Pair, copied: dict[str, CopiedRows]) -> None:
     pair.branched.update(dict.fromkeys(thread_id for thread_id, rows in copied.items() if rows.branched))
 
 
-def count_waiting(pair: Pair, side: Side) -> Exchange[int]:
+def count_waiting(pair: Pair, side: Side) -> PairFlow[int]:
     """Ask a side how many of its changes the other one lacks."""
     noted = pair.health[side].noted
     waiting = yield from read_on(side, side.store.waiting)
@@ -165,7 +165,7 @@ def count_waiting(pair: Pair, side: Side) -> Exchange[int]:
     return waiting.entries
 
 
-def _hand_over(pair: Pair, side: Side) -> Exchange[None]:
+def _hand_over(pair: Pair, side: Side) -> PairFlow[None]:
     """Move the writes while both sides are there: compare, let the old one refuse writes, copy the rest, go on."""
     known = pair.known
     old = known.active
@@ -187,7 +187,7 @@ def _hand_over(pair: Pair, side: Side) -> Exchange[None]:
     pair.set_roles(roles)
 
 
-def _take_over(pair: Pair, side: Side) -> Exchange[None]:
+def _take_over(pair: Pair, side: Side) -> PairFlow[None]:
     """Move the writes to a side while the other one is away: it learns of the term when it is back."""
     known = pair.known
     roles = known._replace(term=next_term(known.term, side), active=side)
@@ -199,7 +199,7 @@ def _take_over(pair: Pair, side: Side) -> Exchange[None]:
         yield from follow(pair)
 
 
-def _expect_raised(pair: Pair, side: Side, roles: Roles) -> Exchange[None]:
+def _expect_raised(pair: Pair, side: Side, roles: Roles) -> PairFlow[None]:
     replica = yield from write_replica(side, roles)
     if replica.term != roles.term:
         yield from follow(pair)
@@ -216,7 +216,7 @@ def _expect_all_there(pair: Pair, side: Side, away: SideAwayError, *, force: boo
         ) from away
 
 
-def _replace_lost(pair: Pair, side: Side) -> Exchange[None]:
+def _replace_lost(pair: Pair, side: Side) -> PairFlow[None]:
     """Have this side take the writes where the other side should, but is a new database."""
     try:
         replica = yield from read_replica(side)

@@ -10,7 +10,7 @@ from threadmark.model import OnProgress, Progress
 from threadmark.replication.applying import CopiedRows
 from threadmark.replication.copying import copy_all, copy_thread
 from threadmark.replication.model import Reconciled
-from threadmark.replication.steps import Exchange, Side, read_on
+from threadmark.replication.steps import PairFlow, Side, read_on
 from threadmark.store.replica import Copied, StaleTermError, Summary
 
 _PAGE = 512
@@ -26,8 +26,8 @@ def reconcile(
     dry_run: bool = False,
     after: str = "",
     progress: OnProgress | None = None,
-    note: Callable[[str], Exchange[None]] | None = None,
-) -> Exchange[Reconciled]:
+    note: Callable[[str], PairFlow[None]] | None = None,
+) -> PairFlow[Reconciled]:
     """Make the target have what the source has, and with `both_ways` the other way round as well.
 
     First both outboxes are copied. Then pages of summaries are compared, and only threads that differ are read. A
@@ -82,7 +82,7 @@ class _Run:
     only_there: list[str] = field(default_factory=list)
     problem: ThreadmarkError | None = None
 
-    def copy_outbox(self, source: Side, target: Side) -> Exchange[None]:
+    def copy_outbox(self, source: Side, target: Side) -> PairFlow[None]:
         """Copy what waits in an outbox now. What is added meanwhile is left, because there may be no end to it."""
         waiting = yield from read_on(source, source.store.waiting)
         for _ in range(-(-waiting.entries // _ENTRIES)):
@@ -96,7 +96,7 @@ class _Run:
             if not found:
                 return
 
-    def copy(self, thread_id: str, *, is_here: bool, was_copied: bool) -> Exchange[None]:
+    def copy(self, thread_id: str, *, is_here: bool, was_copied: bool) -> PairFlow[None]:
         """Copy a thread that differs.
 
         `is_here` is whether the source has it, `was_copied` whether it was once copied from there to the target.
@@ -141,7 +141,7 @@ class _Run:
             complete=not after,
         )
 
-    def _copy(self, source: Side, target: Side, thread_id: str) -> Exchange[CopiedRows]:
+    def _copy(self, source: Side, target: Side, thread_id: str) -> PairFlow[CopiedRows]:
         copied = yield from copy_thread(source, target, thread_id, self.term, everything=True, dry_run=self.dry_run)
         self._count(thread_id, copied)
         return copied
@@ -153,7 +153,7 @@ class _Run:
         if copied.branched and thread_id not in self.branched:
             self.branched.append(thread_id)
 
-    def _is_missing(self, thread_id: str) -> Exchange[bool]:
+    def _is_missing(self, thread_id: str) -> PairFlow[bool]:
         """Whether the source does not have a thread: it may have begun since its summaries were read."""
         epoch = yield from read_on(self.source, self.source.store.epoch, thread_id)
         return epoch is None
@@ -177,7 +177,7 @@ class _Summaries:
         self.read = 0
         """How many rows were read."""
 
-    def more(self) -> Exchange[bool]:
+    def more(self) -> PairFlow[bool]:
         """Read the next page where there is nothing ahead. Returns whether there is anything then."""
         if not self.ahead and self._after is not None:
             store = self._side.store
@@ -192,7 +192,7 @@ class _Summaries:
         """Return the summary of a thread if it is the next one."""
         return self.ahead.popleft() if self.ahead and self.ahead[0].thread_id == thread_id else None
 
-    def was_copied(self, thread_id: str) -> Exchange[bool]:
+    def was_copied(self, thread_id: str) -> PairFlow[bool]:
         """Whether a thread of the page that was read last was once copied from the other database."""
         if self._copied is None:
             store = self._side.store

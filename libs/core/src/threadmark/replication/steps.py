@@ -1,13 +1,10 @@
-"""What replication asks for: a transaction on one of two databases, or a pause. It does no I/O itself.
+"""What the flows of replication ask for: a transaction on one of two databases, or a pause."""
 
-An *exchange* is a generator of `On` and `Pause`. `driver` plays it for both APIs, so nothing of the logic knows which.
-"""
-
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
-from threadmark.program import Driver, Program, Transaction
+from threadmark.program import Driver, Flow, Pause, Program, Transaction
 from threadmark.replication.model import SideName
 from threadmark.store.replica import ReplicaStore
 
@@ -44,31 +41,25 @@ class On(NamedTuple):
     transaction: Transaction[Any]
 
 
-class Pause(NamedTuple):
-    """Time that is to pass. It is answered by None."""
-
-    seconds: float
+PairFlow = Flow[On | Pause, T]
 
 
-Exchange = Generator[On | Pause, Any, T]
-
-
-def on(side: Side, transaction: Transaction[T]) -> Exchange[T]:
+def on(side: Side, transaction: Transaction[T]) -> PairFlow[T]:
     """Have a transaction run on a side. Returns its result."""
     result: T = yield On(side, transaction)
     return result
 
 
-def read_on(side: Side, program: Callable[P, Program[T]], *args: P.args, **kwargs: P.kwargs) -> Exchange[T]:
+def read_on(side: Side, program: Callable[P, Program[T]], *args: P.args, **kwargs: P.kwargs) -> PairFlow[T]:
     """Have a program run on a side that only reads. Returns its result."""
     return on(side, Transaction(program, args, kwargs))
 
 
-def write_on(side: Side, program: Callable[P, Program[T]], *args: P.args, **kwargs: P.kwargs) -> Exchange[T]:
+def write_on(side: Side, program: Callable[P, Program[T]], *args: P.args, **kwargs: P.kwargs) -> PairFlow[T]:
     """Have a program run on a side that may write. Returns its result."""
     return on(side, Transaction(program, args, kwargs, writes=True))
 
 
-def pause(seconds: float) -> Exchange[None]:
+def pause(seconds: float) -> PairFlow[None]:
     """Let some time pass."""
     yield Pause(seconds)

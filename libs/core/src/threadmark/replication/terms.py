@@ -12,7 +12,7 @@ from threadmark.errors import ConfigError, CorruptDataError, ReplicationError
 from threadmark.program import Program
 from threadmark.replication.model import SideName
 from threadmark.replication.pair import Pair, Roles, SideAwayError
-from threadmark.replication.steps import Exchange, Side, pause, read_on, write_on
+from threadmark.replication.steps import PairFlow, Side, pause, read_on, write_on
 from threadmark.store.replica import Replica, ReplicaStore
 
 _PAUSE = 0.05
@@ -56,19 +56,19 @@ def next_term(term: int, side: Side) -> int:
     return following if following % 2 != side.number else following + 1
 
 
-def read_replica(side: Side) -> Exchange[Replica]:
+def read_replica(side: Side) -> PairFlow[Replica]:
     """Ask a side what it knows of its pair."""
     return read_on(side, side.store.replica)
 
 
-def write_replica(side: Side, roles: Roles) -> Exchange[Replica]:
+def write_replica(side: Side, roles: Roles) -> PairFlow[Replica]:
     """Write down who takes the writes, unless the side knows of a greater term. Returns what is there afterwards."""
     agreement = Agreement(roles.pair, side.name, roles.active.name, roles.complete)
     replica = Replica(roles.term, agreement.to_json())
     return write_on(side, side.store.set_replica, replica)
 
 
-def reachable(pair: Pair) -> Exchange[dict[Side, Replica]]:
+def reachable(pair: Pair) -> PairFlow[dict[Side, Replica]]:
     """Ask both sides what they know. One that is away is left out. Raises ReplicationError if both are."""
     found: dict[Side, Replica] = {}
     away: SideAwayError | None = None
@@ -84,7 +84,7 @@ def reachable(pair: Pair) -> Exchange[dict[Side, Replica]]:
     return found
 
 
-def agree(pair: Pair) -> Exchange[None]:
+def agree(pair: Pair) -> PairFlow[None]:
     """Find out who takes the writes; two databases that are new become a pair.
 
     Raises ConfigError for two that do not belong together.
@@ -98,7 +98,7 @@ def agree(pair: Pair) -> Exchange[None]:
     yield from follow(pair)
 
 
-def follow(pair: Pair) -> Exchange[None]:
+def follow(pair: Pair) -> PairFlow[None]:
     """Read both terms, and take note of the greater one.
 
     A promotion first has the old side refuse writes, then copies the rest, then writes the term to the new side. So
@@ -118,7 +118,7 @@ def follow(pair: Pair) -> Exchange[None]:
     pair.set_roles(roles)
 
 
-def note_complete(pair: Pair) -> Exchange[None]:
+def note_complete(pair: Pair) -> PairFlow[None]:
     """Write down that both sides have had everything."""
     if not pair.known.complete:
         roles = pair.known._replace(complete=True)
@@ -127,13 +127,13 @@ def note_complete(pair: Pair) -> Exchange[None]:
         pair.set_roles(roles)
 
 
-def read_compared(side: Side) -> Exchange[str]:
+def read_compared(side: Side) -> PairFlow[str]:
     """Return up to which thread the active side was compared by a `reconcile` that was stopped, "" for none."""
     replica = yield from read_replica(side)
     return Agreement.from_json(replica.body).compared if replica.body else ""
 
 
-def note_compared(pair: Pair, thread_id: str) -> Exchange[None]:
+def note_compared(pair: Pair, thread_id: str) -> PairFlow[None]:
     """Write down up to which thread both were compared, so that whoever goes on there knows that they were."""
     active, term = pair.known.active, pair.known.term
     yield from write_on(active, _set_compared, active.store, term, thread_id)
@@ -147,7 +147,7 @@ def _set_compared(store: ReplicaStore, term: int, thread_id: str) -> Program[Non
         yield from store.set_replica(replica._replace(body=body))
 
 
-def spread_term(pair: Pair, side: Side, replica: Replica) -> Exchange[None]:
+def spread_term(pair: Pair, side: Side, replica: Replica) -> PairFlow[None]:
     """Write the term to a side that was away, so that it refuses writes of processes that do not know it yet."""
     if not replica.body:
         yield from _join(side, pair.known)
@@ -160,7 +160,7 @@ def spread_term(pair: Pair, side: Side, replica: Replica) -> Exchange[None]:
         yield from write_replica(side, pair.known)
 
 
-def expect_term(pair: Pair, side: Side, roles: Roles) -> Exchange[None]:
+def expect_term(pair: Pair, side: Side, roles: Roles) -> PairFlow[None]:
     """Have a side hold the term under which something is going to be copied to it.
 
     A write that was made under an earlier one may still be on its way to it, although its caller has made it on the
@@ -172,7 +172,7 @@ def expect_term(pair: Pair, side: Side, roles: Roles) -> Exchange[None]:
         pair.health[side].term = max(replica.term, roles.term)
 
 
-def _read_agreements(pair: Pair) -> Exchange[tuple[dict[Side, Replica], dict[Side, Agreement]]]:
+def _read_agreements(pair: Pair) -> PairFlow[tuple[dict[Side, Replica], dict[Side, Agreement]]]:
     """Read what both databases have noted of their pair. Raises ConfigError for two that are none.
 
     Under the first term another process may be making the pair right now, and gets the time for it.
@@ -196,7 +196,7 @@ def roles_in(pair: Pair, replica: Replica) -> Roles:
     return Roles(replica.term, pair.side(agreement.active), agreement.pair, agreement.complete)
 
 
-def _begin(pair: Pair, found: dict[Side, Replica]) -> Exchange[None]:
+def _begin(pair: Pair, found: dict[Side, Replica]) -> PairFlow[None]:
     """Make a pair of two new databases. Others may do so at the same time: what the primary holds in the end counts."""
     if len(found) < len(pair.sides):
         away = next(side for side in pair.sides if side not in found)
@@ -221,7 +221,7 @@ def _begin(pair: Pair, found: dict[Side, Replica]) -> Exchange[None]:
         roles = roles._replace(pair=held.pair, complete=held.complete)
 
 
-def _join(side: Side, roles: Roles) -> Exchange[None]:
+def _join(side: Side, roles: Roles) -> PairFlow[None]:
     """Let a new database take the place of one that was lost, or finish the making of a pair.
 
     The one that was lost lacks what is written from now on. So the pair gets another id and another term: should that
@@ -238,7 +238,7 @@ def _join(side: Side, roles: Roles) -> Exchange[None]:
         yield from write_replica(each, roles)
 
 
-def _is_empty(side: Side) -> Exchange[bool]:
+def _is_empty(side: Side) -> PairFlow[bool]:
     threads = yield from read_on(side, side.store.threads, "", 1)
     return not threads
 

@@ -15,7 +15,7 @@ from threadmark.replication.copying import copy_change, copy_thread, copy_up_to
 from threadmark.replication.pair import Pair, Roles, SideAwayError, Waiters
 from threadmark.replication.promoting import count_waiting, fail_over
 from threadmark.replication.side_store import Journal, active_store, standby_store
-from threadmark.replication.steps import Exchange, on, pause, read_on
+from threadmark.replication.steps import PairFlow, on, pause, read_on
 from threadmark.replication.terms import agree, expect_term, follow
 from threadmark.runtime.logs import log
 from threadmark.saver.read_from import READ_FROM
@@ -39,14 +39,14 @@ _COUNTED = 16
 _SHOWN = 3
 
 
-def run_transaction(pair: Pair, transaction: Transaction[T]) -> Exchange[T]:
+def run_transaction(pair: Pair, transaction: Transaction[T]) -> PairFlow[T]:
     """Run a transaction of a saver. Returns its result."""
     if pair.roles is None:
         yield from agree(pair)
     return (yield from (_write if transaction.writes else _read)(pair, transaction))
 
 
-def _read(pair: Pair, transaction: Transaction[T]) -> Exchange[T]:
+def _read(pair: Pair, transaction: Transaction[T]) -> PairFlow[T]:
     known = pair.known
     try:
         return (yield from on(known.active, _on_active(transaction, known, Journal())))
@@ -62,7 +62,7 @@ def _read(pair: Pair, transaction: Transaction[T]) -> Exchange[T]:
     return result
 
 
-def _write(pair: Pair, transaction: Transaction[T]) -> Exchange[T]:
+def _write(pair: Pair, transaction: Transaction[T]) -> PairFlow[T]:
     journal = Journal()
     for _ in range(_MOVES):
         known = pair.known
@@ -91,7 +91,7 @@ def _on_new_store(begin: Callable[[], Program[T]], make_store: Callable[[], Any]
     return resolve(begin, make_store())
 
 
-def _replicate(pair: Pair, known: Roles, journal: Journal) -> Exchange[None]:
+def _replicate(pair: Pair, known: Roles, journal: Journal) -> PairFlow[None]:
     """In mode "sync" copy to the standby what was just written; in mode "async" have the background thread do so."""
     changed = journal.thread_ids
     if not changed:
@@ -121,7 +121,7 @@ def _replicate(pair: Pair, known: Roles, journal: Journal) -> Exchange[None]:
         log.write(logging.WARNING, "%s", what)
 
 
-def _copy_to_standby(pair: Pair, known: Roles, journal: Journal) -> Exchange[None]:
+def _copy_to_standby(pair: Pair, known: Roles, journal: Journal) -> PairFlow[None]:
     only = journal.only_change
     yield from expect_term(pair, pair.other(known.active), known)
     for thread_id in journal.thread_ids:
@@ -131,7 +131,7 @@ def _copy_to_standby(pair: Pair, known: Roles, journal: Journal) -> Exchange[Non
 
 def _copy_in_turn(
     pair: Pair, known: Roles, thread_id: str, waiters: Waiters, only: tuple[Change, Added] | None
-) -> Exchange[None]:
+) -> PairFlow[None]:
     """Copy what waits of a thread, unless another caller that wrote to it has copied this change as well."""
     position = only[1].position if only else 0
     seconds = _FIRST_PAUSE
@@ -149,7 +149,7 @@ def _copy_in_turn(
 
 def _copy_what_waits(
     pair: Pair, known: Roles, thread_id: str, waiters: Waiters, only: tuple[Change, Added] | None
-) -> Exchange[int]:
+) -> PairFlow[int]:
     """Copy the one change, or all that waits of the thread. Returns the position up to which it is copied."""
     source, target = known.active, pair.other(known.active)
     position = 0
@@ -173,7 +173,7 @@ def _is_copied(waiters: Waiters, position: int) -> bool:
     return 0 < position <= waiters.copied_to
 
 
-def _wait_for_room(pair: Pair) -> Exchange[None]:
+def _wait_for_room(pair: Pair) -> PairFlow[None]:
     """In mode "async" wait while `max_lag` changes are to be copied."""
     settings, active = pair.settings, pair.known.active
     if settings.mode != "async":

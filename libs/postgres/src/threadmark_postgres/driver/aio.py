@@ -3,15 +3,16 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, Protocol
 
 import psycopg
-from psycopg.errors import UniqueViolation
 from psycopg.generators import execute
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
 from threadmark.errors import ClosedError, ConfigError, StoreError, ThreadmarkError
+from threadmark.program import aplay
 from threadmark_postgres.arrays import register_dumpers
 from threadmark_postgres.driver.batching import MOST, split_rows, together
 from threadmark_postgres.driver.blocking import check_encoding, is_free, is_pipelined
@@ -198,21 +199,10 @@ def running_loop() -> asyncio.AbstractEventLoop | None:
 async def converse(connection: Connection, conversation: Conversation, *, prepare: bool) -> Any:
     """Like `blocking.converse`, for asyncio."""
     try:
-        batch = next(conversation)
-        while True:
-            try:
-                answers = await _answers(connection, batch, prepare=prepare)
-            except UniqueViolation as error:  # it may know what to do; if not, the error passes through
-                batch = conversation.throw(error)
-            else:
-                batch = conversation.send(answers)
-    except StopIteration as stop:
-        return stop.value
-    except Exception:
+        return await aplay(conversation, partial(_answers, connection, prepare=prepare))
+    except Exception:  # what a cancelled task leaves open, the lender ends
         await _roll_back(connection)
         raise
-    finally:  # what a cancelled task leaves open, the lender ends
-        conversation.close()
 
 
 async def answer(connection: Connection, query: Query, *, prepare: bool) -> Rows:

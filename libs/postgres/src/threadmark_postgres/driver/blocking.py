@@ -4,15 +4,16 @@ import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Protocol
 
 import psycopg
-from psycopg.errors import UniqueViolation
 from psycopg.generators import execute
 from psycopg.pq import PipelineStatus, TransactionStatus
 from psycopg.rows import tuple_row
 
 from threadmark.errors import ClosedError, ConfigError, StoreError, ThreadmarkError, TransientStoreError
+from threadmark.program import play
 from threadmark_postgres.arrays import register_dumpers
 from threadmark_postgres.driver.batching import MOST, split_rows, together
 from threadmark_postgres.driver.cancellation import in_use, of_thread
@@ -284,21 +285,10 @@ class _Member:
 def converse(connection: Connection, conversation: Conversation, *, prepare: bool) -> Any:
     """Run a conversation to its end, and leave no transaction open. Returns the program's result."""
     try:
-        batch = next(conversation)
-        while True:
-            try:
-                answers = _answers(connection, batch, prepare=prepare)
-            except UniqueViolation as error:  # it may know what to do; if not, the error passes through
-                batch = conversation.throw(error)
-            else:
-                batch = conversation.send(answers)
-    except StopIteration as stop:
-        return stop.value
+        return play(conversation, partial(_answers, connection, prepare=prepare))
     except BaseException:
         _roll_back(connection)
         raise
-    finally:
-        conversation.close()
 
 
 def answer(connection: Connection, query: Query, *, prepare: bool) -> Rows:

@@ -1,20 +1,19 @@
 """Transactions as exchanges with the server: which statements travel together, and what their rows lead to.
 
-There is no I/O in here, so that the blocking and the asyncio side share it. A `Conversation` yields
-statements that are sent together, is sent the rows of each, and returns what the program returned. Whoever
-drives it rolls back when it raises.
+A `Conversation` is a flow that asks for statements to be sent together, is sent the rows of each, and returns what the
+program returned. The driver that plays it rolls back when it raises.
 """
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from psycopg.errors import UniqueViolation
 
-from threadmark.program import Program, Step, Transaction
+from threadmark.program import Flow, Program, Step, Transaction
 from threadmark_postgres.sql import connections
-from threadmark_postgres.steps import Query, Rows
+from threadmark_postgres.steps import Query
 
-Conversation = Generator[Sequence[Query], list[Rows], Any]
+Conversation = Flow[Sequence[Query], Any]
 
 
 def conversation(transaction: Transaction[Any]) -> Conversation:

@@ -12,11 +12,12 @@ from redis.backoff import NoBackoff
 from redis.exceptions import ResponseError
 
 from threadmark.errors import TransientStoreError
+from threadmark.program import Pause, aplay
 from threadmark_redis.driver.connecting import Address, Kind
 from threadmark_redis.driver.facts import GREETING, Facts, RefusedError, admitted
 from threadmark_redis.driver.failures import failure_of
 from threadmark_redis.driver.settings import Settings
-from threadmark_redis.driver.topology import UNOPENED, Conversation, Exchange, Outcome, Pause
+from threadmark_redis.driver.topology import UNOPENED, Conversation, Exchange, Outcome
 from threadmark_redis.driver.wire import BROKEN, answered, made, packed, refused, whole
 from threadmark_redis.steps import Command
 
@@ -217,15 +218,11 @@ class Connections:
 
 async def converse(connections: Connections, conversation: Conversation) -> Any:
     """Like `blocking.converse`, for asyncio."""
-    try:
-        asked = next(conversation)
-        while True:
-            if isinstance(asked, Pause):
-                await asyncio.sleep(asked.seconds)
-                asked = conversation.send(None)
-            else:
-                asked = conversation.send(await connections.exchange(asked))
-    except StopIteration as stop:
-        return stop.value
-    finally:
-        conversation.close()
+
+    async def answer(asked: Exchange | Pause) -> Outcome | None:
+        if isinstance(asked, Pause):
+            await asyncio.sleep(asked.seconds)
+            return None
+        return await connections.exchange(asked)
+
+    return await aplay(conversation, answer)

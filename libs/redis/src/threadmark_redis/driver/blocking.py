@@ -12,12 +12,13 @@ from redis.exceptions import ResponseError
 from redis.retry import Retry
 
 from threadmark.errors import TransientStoreError
+from threadmark.program import Pause, play
 from threadmark.runtime.workers import may_be_interrupted
 from threadmark_redis.driver.connecting import Address, Kind
 from threadmark_redis.driver.facts import GREETING, Facts, RefusedError, admitted
 from threadmark_redis.driver.failures import failure_of
 from threadmark_redis.driver.settings import Settings
-from threadmark_redis.driver.topology import UNOPENED, Conversation, Exchange, Outcome, Pause
+from threadmark_redis.driver.topology import UNOPENED, Conversation, Exchange, Outcome
 from threadmark_redis.driver.wire import BROKEN, answered, made, packed, refused, whole
 from threadmark_redis.steps import Command
 
@@ -182,15 +183,11 @@ class Connections:
 
 def converse(connections: Connections, conversation: Conversation) -> Any:
     """Run a conversation to its end. Returns its result."""
-    try:
-        asked = next(conversation)
-        while True:
-            if isinstance(asked, Pause):
-                time.sleep(asked.seconds)
-                asked = conversation.send(None)
-            else:
-                asked = conversation.send(connections.exchange(asked))
-    except StopIteration as stop:
-        return stop.value
-    finally:
-        conversation.close()
+
+    def answer(asked: Exchange | Pause) -> Outcome | None:
+        if isinstance(asked, Pause):
+            time.sleep(asked.seconds)
+            return None
+        return connections.exchange(asked)
+
+    return play(conversation, answer)

@@ -5,11 +5,11 @@ from functools import partial
 from typing import Any
 
 from threadmark.errors import TransientStoreError
-from threadmark.program import Program, Transaction
+from threadmark.program import Pause, Program, Transaction
 from threadmark_redis.driver.failures import Retries
 from threadmark_redis.driver.router import Router
 from threadmark_redis.driver.settings import Settings
-from threadmark_redis.driver.topology import Conversation, Pause
+from threadmark_redis.driver.topology import Conversation
 from threadmark_redis.transactions import ATTEMPTS, ChangedError, in_transaction
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.001, 0.1

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from threadmark.program import Step
+from threadmark.program import Pause, Step
 from threadmark_redis.driver.connecting import Address
 from threadmark_redis.driver.facts import Facts, unproven, warnings_about
 from threadmark_redis.driver.failures import Failure, Lost, Refused, Retries
@@ -22,7 +22,6 @@ from threadmark_redis.driver.topology import (
     Conversation,
     Exchange,
     Outcome,
-    Pause,
     UnreachableError,
     slot_of,
     topology_of,

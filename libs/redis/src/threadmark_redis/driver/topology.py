@@ -1,16 +1,17 @@
 """Which server has a slot: the one there is, the one that Sentinels name, or a node of a cluster.
 
-There is no I/O in here: a `Conversation` yields what a server is to be asked, and is sent the answer. What is
-remembered is replaced whole, so that threads and event loops share it without a lock.
+A `Conversation` is a flow that asks for exchanges with servers, and for pauses. What is remembered is replaced whole,
+so that threads and event loops share it without a lock.
 """
 
 import logging
 from bisect import bisect_right
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 from redis.crc import key_slot
 
+from threadmark.program import Flow, Pause
 from threadmark_redis.driver.connecting import Address, Servers
 from threadmark_redis.driver.facts import Facts
 from threadmark_redis.driver.failures import Failure, Lost, Refused
@@ -31,12 +32,6 @@ class Exchange(NamedTuple):
     """Whether a connection may be opened for it. Where that would be needed and may not be, it is `UNOPENED`."""
 
 
-class Pause(NamedTuple):
-    """A wait, with no connection held."""
-
-    seconds: float
-
-
 class Answered(NamedTuple):
     """One reply for each command; one that is an error is a `Refused`."""
 
@@ -50,7 +45,7 @@ Outcome = Answered | Failure
 
 UNOPENED = Refused("UNOPENED", "no connection is open")
 
-Conversation = Generator[Exchange | Pause, Any, Any]
+Conversation = Flow[Exchange | Pause, Any]
 
 
 def slot_of(key: bytes) -> int:

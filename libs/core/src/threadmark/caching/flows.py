@@ -3,7 +3,7 @@
 Rows always come from the database, so it alone says which checkpoint is the newest. Segments come from the cache as far
 as it has them. They never change, and each is proven when it is read, so they may be older or younger than the rows.
 
-An *exchange* is a generator that asks for a transaction on the database or a call of the cache, and does no I/O itself.
+A *flow* is a generator that asks for a transaction on the database or a call of the cache, and does no I/O itself.
 The driver plays it for both APIs, so nothing of the logic knows which.
 
 No error of a cache reaches a caller: without the cache everything works, only slower. After a failure the cache is not
@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 from threadmark.caching.cache import (
     Cache,
     CacheCall,
-    Exchange,
+    CachedFlow,
     Filling,
     Got,
     Places,
@@ -75,19 +75,19 @@ class Access:
         """Whether the cache may be asked. To read this begins no attempt."""
         return time.monotonic() >= self._until
 
-    def get(self, wanted: Mapping[bytes, Wanted]) -> Exchange[dict[bytes, Got]]:
+    def get(self, wanted: Mapping[bytes, Wanted]) -> CachedFlow[dict[bytes, Got]]:
         """Return what the cache has of these places, nothing where it cannot be asked."""
         if not (yield from self._forget_pending()):
             return {}
         found: dict[bytes, Got] | None = yield from self._asked(CacheCall("get", (wanted, self._ttl, self._within)))
         return found or {}
 
-    def set(self, fillings: Mapping[bytes, Filling]) -> Exchange[None]:
+    def set(self, fillings: Mapping[bytes, Filling]) -> CachedFlow[None]:
         """Add entries, where the cache can be asked."""
         if fillings and (yield from self._forget_pending()):
             yield from self._asked(CacheCall("set", (fillings, self._within)))
 
-    def forget(self, places: Collection[bytes]) -> Exchange[None]:
+    def forget(self, places: Collection[bytes]) -> CachedFlow[None]:
         """Have the cache forget places: now, or as soon as it can be asked."""
         self.forget_later(places)
         yield from self._forget_pending()
@@ -104,7 +104,7 @@ class Access:
         """In the child of a fork, where another thread may have held the lock. What is pending stays so in both."""
         self._lock = threading.Lock()
 
-    def _forget_pending(self) -> Exchange[bool]:
+    def _forget_pending(self) -> CachedFlow[bool]:
         """Tell the cache what it still has to forget. Returns whether it may be asked for more."""
         if not self._claim_attempt():
             return False
@@ -124,7 +124,7 @@ class Access:
                     self._pending = {**places, **self._pending}
         return told
 
-    def _asked(self, call: CacheCall) -> Exchange[dict[bytes, Got] | None]:
+    def _asked(self, call: CacheCall) -> CachedFlow[dict[bytes, Got] | None]:
         try:
             answer: dict[bytes, Got] | None = yield call
         except Exception as error:  # noqa: BLE001 - as above
@@ -180,8 +180,8 @@ class Access:
 T = TypeVar("T")
 
 
-class Exchanges:
-    """Makes exchanges of transactions, for one saver."""
+class Flows:
+    """Makes flows of transactions, for one saver."""
 
     def __init__(self, store: Store, access: Access, places: Places, proof: SegmentProof) -> None:
         self._store = store
@@ -189,7 +189,7 @@ class Exchanges:
         self._places = places
         self._proof = proof
 
-    def exchange(self, transaction: Transaction[T]) -> Exchange[T]:
+    def flow(self, transaction: Transaction[T]) -> CachedFlow[T]:
         """Run a transaction."""
         if transaction.writes:
             return self._write(transaction)
@@ -197,11 +197,11 @@ class Exchanges:
             return on_database(resolved(transaction, self._store))
         return self._read(transaction)
 
-    def forget_pending(self) -> Exchange[None]:
+    def forget_pending(self) -> CachedFlow[None]:
         """Have the cache forget what it still has to, if it can be asked."""
         return self._access.forget(())
 
-    def _write(self, transaction: Transaction[T]) -> Exchange[T]:
+    def _write(self, transaction: Transaction[T]) -> CachedFlow[T]:
         """Run a transaction that writes. The cache forgets what it removed, or may have removed where it failed."""
         shortened: set[str] = set()
         noted = transaction.through(noting_removals, shortened)
@@ -217,7 +217,7 @@ class Exchanges:
             yield from self._access.forget(self._places_of(shortened))
         return result
 
-    def _read(self, transaction: Transaction[T]) -> Exchange[T]:
+    def _read(self, transaction: Transaction[T]) -> CachedFlow[T]:
         begun: Begun[T] | Done[T] | None = yield transaction.through(until_segments, self._store)
         if begun is None:  # there are no tables
             return None  # type: ignore[return-value]  # as every driver answers then
@@ -237,7 +237,7 @@ class Exchanges:
         yield from loader.fill()
         return done.value
 
-    def _continued(self, begun: Begun[T], loader: "_SegmentLoader") -> Exchange[Done[T] | None]:
+    def _continued(self, begun: Begun[T], loader: "_SegmentLoader") -> CachedFlow[Done[T] | None]:
         """Continue a program after its transaction. Returns None where all of it must run again, in a new one.
 
         That is so where it asks for more than segments, and where the cache has no segment of the checkpoint that is
@@ -281,7 +281,7 @@ class _SegmentLoader:
         self._tokens: dict[str, bytes] = {}
         self._new: dict[str, dict[bytes, bytes]] = {}
 
-    def ask_cache(self, wanted: Mapping[str, Collection[bytes]]) -> Exchange[None]:
+    def ask_cache(self, wanted: Mapping[str, Collection[bytes]]) -> CachedFlow[None]:
         """Find segments in the cache."""
         keys = lacking(wanted, self.found)
         places = {self._places.place(thread_id): thread_id for thread_id in keys}
@@ -292,7 +292,7 @@ class _SegmentLoader:
             self._tokens.setdefault(thread_id, got.token)
             self.found.setdefault(thread_id, {}).update(proven(self._proof, thread_id, got.entries))
 
-    def ask_database(self, wanted: Mapping[str, Collection[bytes]]) -> Exchange[bool]:
+    def ask_database(self, wanted: Mapping[str, Collection[bytes]]) -> CachedFlow[bool]:
         """Read the segments that are not found yet. Returns whether all are there."""
         keys = lacking(wanted, self.found)
         if keys:
@@ -305,7 +305,7 @@ class _SegmentLoader:
             self.found.setdefault(thread_id, {}).update(segments)
             self._new.setdefault(thread_id, {}).update(segments)
 
-    def fill(self) -> Exchange[None]:
+    def fill(self) -> CachedFlow[None]:
         """Give the cache what it did not have."""
         fillings = {}
         for thread_id, segments in self._new.items():
@@ -319,11 +319,11 @@ class _SegmentLoader:
 class CachedDriver:
     """Runs transactions on a saver's database, and asks a cache for the segments."""
 
-    def __init__(self, saver: Saver, cache: Cache, exchanges: Exchanges, *, owns_cache: bool) -> None:
+    def __init__(self, saver: Saver, cache: Cache, flows: Flows, *, owns_cache: bool) -> None:
         self._saver = saver
         self._driver = saver._driver  # noqa: SLF001 - what a saver is made of is what this one is made of
         self._cache = cache
-        self._exchanges = exchanges
+        self._flows = flows
         self._owns_cache = owns_cache
 
     def __str__(self) -> str:
@@ -331,15 +331,15 @@ class CachedDriver:
 
     def run(self, transaction: Transaction[T]) -> T:
         """Run the program and return its result."""
-        return play(self._exchanges.exchange(transaction), self._answer)
+        return play(self._flows.flow(transaction), self._answer)
 
     async def arun(self, transaction: Transaction[T]) -> T:
         """Like `run`, for asyncio."""
-        return await aplay(self._exchanges.exchange(transaction), self._aanswer)
+        return await aplay(self._flows.flow(transaction), self._aanswer)
 
     def close(self) -> None:
         """Close the saver, and the cache if nobody else has it."""
-        play(self._exchanges.forget_pending(), self._answer)
+        play(self._flows.forget_pending(), self._answer)
         try:
             self._saver.close()
         finally:
@@ -348,7 +348,7 @@ class CachedDriver:
 
     async def aclose(self) -> None:
         """Like `close`, for asyncio."""
-        await aplay(self._exchanges.forget_pending(), self._aanswer)
+        await aplay(self._flows.forget_pending(), self._aanswer)
         try:
             await self._saver.aclose()
         finally:
