@@ -200,7 +200,7 @@ USUAL: dict[str, tuple[Any, ...]] = {
     "threadmark_sqlite.columns.found_of": (
         "thread",
         "ns",
-        [("2", None, 1, None, None, "ns", None, "2", None, 12, "{}", b"header", b"check")],
+        [("2", None, 1, None, None, "ns", "2", None, None, 12, "{}", b"header", b"check")],
         True,
     ),
 }

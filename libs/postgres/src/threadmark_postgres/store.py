@@ -165,10 +165,8 @@ class PostgresStore(FollowingStore, PostgresReplicaStore, ReplicaStore):
 
     def rewrite(self, thread_id: str, rows: Sequence[CheckpointRow]) -> Program[None]:
         """One statement."""
-        _, ns, _, rank, parent, _, metadata, header, check, *_ = checkpoint_columns(rows, ())
-        yield from self._execute(
-            removing.REWRITE_CHECKPOINTS, to_column(thread_id), ns, rank, parent, metadata, header, check
-        )
+        _, ns, _, rank, *others, _, _ = checkpoint_columns(rows, ())
+        yield from self._execute(removing.REWRITE_CHECKPOINTS, to_column(thread_id), ns, rank, *others)
 
     def segment_sizes(self, thread_id: str) -> Program[dict[bytes, int]]:
         """One statement."""

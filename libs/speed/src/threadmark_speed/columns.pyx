@@ -56,7 +56,7 @@ cdef object blob(object data):
 
 
 def checkpoint_columns(thread, row):
-    """The parameters of `sql.adding.ADD_CHECKPOINT`."""
+    """The number of a thread and the columns of `sql.expressions.CHECKPOINT`."""
     outline, header, check, _ = fields(row)
     _, ns, checkpoint_id, rank, parent, created_at, metadata = fields(outline)
     return (
@@ -73,7 +73,7 @@ def checkpoint_columns(thread, row):
 
 
 def write_columns(thread, rows):
-    """The parameters of `sql.adding.ROW_OF_WRITE` for each row, one after the other."""
+    """The number of a thread and the columns of `sql.expressions.WRITE`, for one row after the other."""
     cdef list every = []
     cdef object of_ns = None, of_checkpoint = None, of_task = None  # those of the row before: mostly all have one task
     cdef object ns_column = None, checkpoint_column = None, task_column = None
@@ -146,7 +146,7 @@ cdef list writes_of(ns, checkpoint_id, list columns, reference):
     cdef tuple each
     known_task = task_id = None
     for each in columns:
-        task, idx, path, channel, value, check = each[1], each[2], each[3], each[4], each[5], each[6]
+        task, path, idx, channel, value, check = each[1], each[2], each[3], each[4], each[5], each[6]
         task_id = identifier(task, known_task, task_id)
         known_task = task
         if is_write(task_id, idx, path, channel, value, check):
@@ -164,12 +164,12 @@ cdef object outlined(thread_id, ns, checkpoint_id, rank, parent, created_at, met
         if checkpoint_id is None:
             checkpoint_id = rank
         return named_tuple(Outline, (thread_id, ns, checkpoint_id, rank, parent, created_at, metadata))
-    return reference(thread_id, (ns, checkpoint_id, rank, parent, created_at, metadata))
+    return reference(thread_id, (ns, rank, checkpoint_id, parent, created_at, metadata))
 
 
 cdef object checkpoint_row(thread_id, columns, reference):
     """Return a checkpoint's row. `reference` makes the outline of unusual columns."""
-    ns, checkpoint_id, rank, parent, created_at, metadata, header, check = columns
+    ns, rank, checkpoint_id, parent, created_at, metadata, header, check = columns
     return named_tuple(
         CheckpointRow,
         (

@@ -16,6 +16,7 @@ from threadmark.names import ESCAPES, from_column, to_column
 from threadmark.runtime.compiled import counterpart
 from threadmark.store.contract import NO_NUMBER, CheckpointRow, Found, Outline, WriteRow
 from threadmark.store.threads import LeaseRow, ThreadCounts, ThreadOutline, ThreadRow
+from threadmark_sqlite.sql.expressions import PENDING
 
 _LOW, _HIGH = ESCAPES
 """A text with neither is its own column; asked here, since to call a function takes longer than to look."""
@@ -78,7 +79,7 @@ def as_number_or_null(column: Any) -> int | None:
 
 def outline(thread_id: str, columns: Any) -> Outline:
     """Return a checkpoint's outline from the columns of `sql.expressions.OUTLINE`, whatever they hold."""
-    ns, checkpoint_id, ranked, parent, created_at, metadata = columns
+    ns, ranked, checkpoint_id, parent, created_at, metadata = columns
     rank = from_text_column(ranked)
     return Outline(
         thread_id=thread_id,
@@ -100,8 +101,8 @@ def checkpoint_row(thread_id: str, columns: Any) -> CheckpointRow:
 
 
 def write_of(ns: str, checkpoint_id: str, columns: Any) -> WriteRow:
-    """Return a pending write from six columns of `sql.finding.WRITES_OF_CHECKPOINT`, whatever they hold."""
-    task_id, idx, task_path, channel, value, check = columns
+    """Return a pending write from the columns of `sql.expressions.PENDING`, whatever they hold."""
+    task_id, task_path, idx, channel, value, check = columns
     return WriteRow(
         ns=ns,
         checkpoint_id=checkpoint_id,
@@ -134,7 +135,7 @@ def found_of(
 
 @counterpart("columns.checkpoint_columns", is_whole=True)
 def checkpoint_columns(thread: int, row: CheckpointRow) -> tuple[Any, ...]:
-    """The parameters of `sql.adding.ADD_CHECKPOINT`."""
+    """The number of a thread and the columns of `sql.expressions.CHECKPOINT`."""
     _, ns, checkpoint_id, rank, parent, created_at, metadata = row.outline
     return (
         thread,
@@ -151,29 +152,32 @@ def checkpoint_columns(thread: int, row: CheckpointRow) -> tuple[Any, ...]:
 
 def rewriting_columns(thread: int, row: CheckpointRow) -> tuple[Any, ...]:
     """The parameters of `sql.removing.REWRITE_CHECKPOINT`."""
-    _, ns, rank, _, parent, _, metadata, header, check = checkpoint_columns(thread, row)
-    return parent, metadata, header, check, thread, ns, rank
+    _, ns, rank, _, *rewritten = checkpoint_columns(thread, row)
+    return *rewritten, thread, ns, rank
 
 
 def writes_of(ns: str, checkpoint_id: str, rows: list[tuple[Any, ...]]) -> list[WriteRow]:
     """Pending writes of a checkpoint from the columns of `sql.finding.WRITES_OF_CHECKPOINT`, or from more."""
-    return [write_of(ns, checkpoint_id, columns[1:7]) for columns in rows]
+    return [write_of(ns, checkpoint_id, columns[1 : 1 + len(PENDING)]) for columns in rows]
 
 
 def write_rows(rows: list[tuple[Any, ...]]) -> list[WriteRow]:
-    """Pending writes from the columns of `sql.listing._WRITE`."""
+    """Pending writes from the columns of `sql.expressions.WRITE`."""
     return [write_with_key(columns) for columns in rows]
 
 
 def write_with_key(columns: Any) -> WriteRow:
-    """Return a pending write from the columns of `sql.listing._WRITE`, whatever they hold."""
+    """Return a pending write from the columns of `sql.expressions.WRITE`, whatever they hold."""
     ns, checkpoint_id, *rest = columns
     return write_of(name(ns), from_id_column(checkpoint_id), rest)
 
 
 @counterpart("columns.write_columns", is_whole=True)
 def write_columns(thread: int, rows: Iterable[WriteRow]) -> list[Any]:
-    """The parameters of `sql.adding.ROW_OF_WRITE` for each row, one after the other. Mostly all are of one task."""
+    """The number of a thread and the columns of `sql.expressions.WRITE`, for one row after the other.
+
+    Mostly all are of one task.
+    """
     every: list[Any] = []
     known: tuple[str, str, str] | None = None
     for ns, checkpoint_id, task_id, idx, task_path, channel, value, check in rows:

@@ -53,11 +53,14 @@ def _entry(thread: Thread) -> tuple[Any, ...]:
         tuple(thread.row),
         thread.updated_at,
         (lease.token, lease.holder, lease.began),
-        tuple((*row.outline, row.header, row.check, row.run_id) for row in thread.checkpoints.values()),
+        tuple((*row.outline, *row[1:]) for row in thread.checkpoints.values()),
         tuple(tuple(row) for row in thread.writes.values()),
         tuple(thread.segments.items()),
         *_replicated(thread),
     )
+
+
+_OF_OUTLINE = len(Outline._fields)
 
 
 def _replicated(thread: Thread) -> tuple[Any, ...]:
@@ -90,11 +93,11 @@ def _thread(
     thread.state["row"] = ThreadRow(*row)
     thread.state["updated"] = updated_at
     thread.state["lease"] = Lease(LeaseRow(token, 0, holder, began), ttl=0, ends=0)
-    for *outline, header, check, run_id in checkpoints:
-        checkpoint = CheckpointRow(Outline(*outline), header, check, run_id)
+    for each in checkpoints:
+        checkpoint = CheckpointRow(Outline(*each[:_OF_OUTLINE]), *each[_OF_OUTLINE:])
         thread.checkpoints[checkpoint.outline.key] = checkpoint
-    for each in writes:
-        write = WriteRow(*each)
+    for of_write in writes:
+        write = WriteRow(*of_write)
         thread.writes[write.ns, write.checkpoint_id, write.task_id, write.idx] = write
     thread.segments = dict(segments)
     thread.state["position"] = position

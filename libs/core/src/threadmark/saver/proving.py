@@ -61,8 +61,7 @@ def prove_checkpoint(row: CheckpointRow) -> None:
 
 def is_sound(row: CheckpointRow) -> bool:
     """Whether a checkpoint's row is what was written under its key."""
-    outline, header, check, _ = row
-    return _agrees(outline, header, check)
+    return _agrees(row.outline, row.header, row.check)
 
 
 @counterpart("checks.agrees")

@@ -372,7 +372,8 @@ class SealedStore(SealedThreadStore):
             metadata = outline.metadata.encode("utf-8", "surrogatepass")
             sealed = self._keyring.seal(metadata, row_name("metadata", *outline[:3]), incarnation)
             outline = outline._replace(metadata=b85encode(sealed).decode())
-        return CheckpointRow(outline, header, b"", None if self._seal_metadata else row.run_id)
+        run_id = None if self._seal_metadata else row.run_id
+        return row._replace(outline=outline, header=header, check=b"", run_id=run_id)
 
     def _with_incarnations(self, thread_ids: Collection[str], open_all: Callable[[Incarnations], T]) -> Program[T]:
         """Open rows of these threads with what is remembered of them, and again if one does not belong to that."""
@@ -404,7 +405,7 @@ class SealedStore(SealedThreadStore):
         thread_id = row.outline.thread_id
         where = row_name("checkpoint", *row.outline[:3])
         check, body = self._open_checked(thread_id, row.check, row.header, where, known)
-        return CheckpointRow(self._open_outline(row.outline, known), body, check, row.run_id)
+        return row._replace(outline=self._open_outline(row.outline, known), header=body, check=check)
 
     def _open_outline(self, outline: Outline, known: Incarnations) -> Outline:
         if not self._seal_metadata:

@@ -2,7 +2,7 @@
 
 from threadmark.format.packs import PACK
 from threadmark_postgres.sql.editing import without
-from threadmark_postgres.sql.expressions import MINUTE
+from threadmark_postgres.sql.expressions import CHECKPOINT, MINUTE, WRITE, arrays, listed
 from threadmark_postgres.sql.judging import ADD_MADE_HEADS, JUDGED, MADE_HEADS, OF_ONE
 
 # What only a statement has whose checkpoints touch their thread.
@@ -34,14 +34,12 @@ FROM judged
 # others count on, so whoever replaces it takes the thread for itself (`PostgresStore.replace`). OFFSET 0 makes it one
 # look-up in the index for each, as in `listing.ROWS`: a plan that was made when the tables were small, and is kept,
 # would else go through the whole thread. Conditions that say again what a join says are there for the same reason.
+_WITH_NEEDS = {**CHECKPOINT, "needs": "text"}
 _LATEST = "coalesce(max(created_at) FILTER (WHERE number IS NOT NULL), max(created_at))"
 _ADD_CHECKPOINTS = f"""
 {_ADD}, given AS (
     SELECT proven.thread_id, proven.owner, fresh.*
-    FROM unnest(
-        (SELECT $13::bigint[]), $14::text[], $15::text[], $16::text[], $17::text[], $18::bigint[],
-        $19::text[], $20::bytea[], $21::bytea[], $22::bigint[], $23::text[]
-    ) AS fresh (number, ns, id, rank, parent, created_at, metadata, header, checksum, run, needs)
+    FROM unnest((SELECT $13::bigint[]), {arrays(_WITH_NEEDS, 14)}) AS fresh (number, {listed(_WITH_NEEDS)})
     JOIN proven ON proven.number = fresh.number
 ), ranked_otherwise AS (
     SELECT given.number
@@ -64,9 +62,8 @@ _ADD_CHECKPOINTS = f"""
     WHERE number NOT IN (SELECT number FROM ranked_otherwise)
     ORDER BY thread_id, ns, rank, number
 ), added AS (
-    INSERT INTO tm.checkpoint
-        (thread_id, ns, id, rank, parent, created_at, metadata, header, checksum, run)
-    SELECT thread_id, ns, id, rank, parent, created_at, metadata, header, checksum, run
+    INSERT INTO tm.checkpoint (thread_id, {listed(CHECKPOINT)})
+    SELECT thread_id, {listed(CHECKPOINT)}
     FROM fresh
     ORDER BY thread_id, ns, rank
     ON CONFLICT DO NOTHING
@@ -118,10 +115,7 @@ ADD_TOUCHING_CHECKPOINTS = _ADD_CHECKPOINTS
 _GIVEN_WRITES = f"""
 {_ADD}, given AS (
     SELECT proven.thread_id, fresh.*
-    FROM unnest(
-        (SELECT $13::bigint[]), $14::text[], $15::text[], $16::bytea[], $17::bigint[],
-        $18::text[], $19::text[], $20::bytea[], $21::bytea[]
-    ) AS fresh (number, ns, checkpoint_id, task_id, idx, task_path, channel, value, checksum)
+    FROM unnest((SELECT $13::bigint[]), {arrays(WRITE, 14)}) AS fresh (number, {listed(WRITE)})
     JOIN proven ON proven.number = fresh.number
 )
 """
@@ -138,10 +132,9 @@ _PACK_LEFT_OUT = f"""EXISTS (
             )
     )"""
 _ADDED_WRITES = "RETURNING w.thread_id, w.ns, w.checkpoint_id, w.task_id, w.idx, w.checksum"
-_INSERT_WRITES = """
-    INSERT INTO tm.write AS w
-        (thread_id, ns, checkpoint_id, task_id, idx, task_path, channel, value, checksum)
-    SELECT thread_id, ns, checkpoint_id, task_id, idx, task_path, channel, value, checksum
+_INSERT_WRITES = f"""
+    INSERT INTO tm.write AS w (thread_id, {listed(WRITE)})
+    SELECT thread_id, {listed(WRITE)}
     FROM given
     ORDER BY thread_id, ns, checkpoint_id, task_id, idx
     ON CONFLICT (thread_id, ns, checkpoint_id, task_id, idx)

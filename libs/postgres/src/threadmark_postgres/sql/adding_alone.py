@@ -9,7 +9,7 @@ from functools import cache
 
 from threadmark.format.packs import PACK
 from threadmark_postgres.sql.editing import replaced, without
-from threadmark_postgres.sql.expressions import CLOCK, IS_LET_IN, MINUTE
+from threadmark_postgres.sql.expressions import CHECKPOINT, CLOCK, IS_LET_IN, MINUTE, WRITE, listed
 from threadmark_postgres.sql.judging import LEASE_REFUSAL
 
 _RENEWAL = f"""
@@ -47,7 +47,7 @@ FROM held"""
 SEEN_EPOCH = "coalesce($2::bigint, (SELECT epoch FROM tm.thread WHERE thread_id = $1::text))"
 ANY_EPOCH = "coalesce($2::bigint, epoch)"
 
-_CHECKPOINT_COLUMNS = "(thread_id, ns, id, rank, parent, created_at, metadata, header, checksum, run)"
+_CHECKPOINT_COLUMNS = f"(thread_id, {listed(CHECKPOINT)})"
 _CHECKPOINT_VALUES = """$1::text, $6::text, NULL, $7::text, $8::text, $9::bigint,
         $10::text, $11::bytea, $12::bytea, $13::bigint"""
 _HEAD_COLUMNS = "(thread_id, ns, rank, needs, checkpoints, updated_at, minute, owner)"
@@ -122,7 +122,7 @@ _SEGMENTS_OF_WRITES = _SEGMENTS_ALONE.format(source="held", keys="$14", data="$1
 ADD_WRITES_ALONE = f"""
 {_ADD_ALONE.format(epoch=ANY_EPOCH)}{_SEGMENTS_OF_WRITES}, added AS (
     INSERT INTO tm.write
-        (thread_id, ns, checkpoint_id, task_id, idx, task_path, channel, value, checksum)
+        (thread_id, {listed(WRITE)})
     SELECT $1::text, $6::text, $5::text, $7::bytea, fresh.idx, fresh.task_path, '', fresh.value, fresh.checksum
     FROM held
     CROSS JOIN (

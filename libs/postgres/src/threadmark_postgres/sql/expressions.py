@@ -1,5 +1,7 @@
 """What statements of several modules have in common, so that the clock, a minute and a row are the same in all."""
 
+from collections.abc import Iterable, Mapping
+
 # Microseconds since 1970, by the server's clock.
 CLOCK = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 
@@ -19,10 +21,47 @@ GATE_SHARED = f"pg_advisory_xact_lock_shared({_GATE})"
 # somebody else waits, although the gate is its own.
 GATE_ALONE = f"pg_advisory_xact_lock({_GATE}), {GATE_SHARED}"
 
-# `id` is NULL where it equals `rank`, which it does unless a clock was set back.
-OUTLINE = "c.ns, coalesce(c.id, c.rank), c.rank, c.parent, c.created_at, c.metadata"
-ROW = f"{OUTLINE}, c.header, c.checksum"
-ALL = "c.ns, c.id, c.rank, c.parent, c.created_at, c.metadata, c.header, c.checksum"
+# The columns of a checkpoint and of a pending write with their types, without their thread. What reads or adds whole
+# rows derives from these two, and `columns` packs and unpacks in their order; only `finding` and `adding_alone` list
+# them again. `id` is NULL where it equals `rank`, which it does unless a clock was set back; `run` is never read.
+CHECKPOINT = {
+    "ns": "text",
+    "id": "text",
+    "rank": "text",
+    "parent": "text",
+    "created_at": "bigint",
+    "metadata": "text",
+    "header": "bytea",
+    "checksum": "bytea",
+    "run": "bigint",
+}
+WRITE = {
+    "ns": "text",
+    "checkpoint_id": "text",
+    "task_id": "bytea",
+    "idx": "bigint",
+    "task_path": "text",
+    "channel": "text",
+    "value": "bytea",
+    "checksum": "bytea",
+}
+
+
+def listed(columns: Iterable[str], table: str = "") -> str:
+    """Return a list of columns, such as "c.ns, c.rank" with the table "c"."""
+    return ", ".join(f"{table}.{column}" if table else column for column in columns)
+
+
+def arrays(columns: Mapping[str, str], first: int) -> str:
+    """Return an array as a parameter for each column, such as "$3::text[], $4::bytea[]" from 3 on."""
+    return ", ".join(f"${number}::{kind}[]" for number, kind in enumerate(columns.values(), first))
+
+
+_READ = [column for column in CHECKPOINT if column != "run"]
+_WITH_ID = ["coalesce(c.id, c.rank)" if column == "id" else f"c.{column}" for column in _READ]
+ALL = listed(_READ, "c")
+ROW = listed(_WITH_ID)
+OUTLINE = listed(_WITH_ID[: _READ.index("header")])
 
 NEWEST = f"""
 SELECT {ALL}

@@ -1,6 +1,6 @@
 """Listing: pages of checkpoints, rows by their keys, chains of ancestors, heads, and the names of all threads."""
 
-from threadmark_postgres.sql.expressions import ALL, NEWEST, NO_CHECKPOINT, OUTLINE, ROW
+from threadmark_postgres.sql.expressions import ALL, NEWEST, NO_CHECKPOINT, OUTLINE, ROW, WRITE, listed
 
 
 def _page(columns: str) -> str:
@@ -41,7 +41,7 @@ CROSS JOIN LATERAL (
 ) AS c
 """
 
-_WRITE = "w.ns, w.checkpoint_id, w.task_id, w.idx, w.task_path, w.channel, w.value, w.checksum"
+_WRITE = listed(WRITE, "w")
 
 WRITES = f"""
 SELECT {_WRITE}

@@ -1,7 +1,7 @@
 """Removing and rewriting: checkpoints that are pruned or replaced, threads, and what is remembered of deleted ones."""
 
 from threadmark.names import MESSAGES_NS
-from threadmark_postgres.sql.expressions import CLOCK
+from threadmark_postgres.sql.expressions import CHECKPOINT, CLOCK, arrays, listed
 
 # The thread is locked by then, so its rows do not move, and they are deleted by ctid. A join would look up everything
 # that is doomed once for each row of the thread, as long as the tables have no statistics. A ctid is unique within one
@@ -77,11 +77,12 @@ WHERE h.thread_id = $1::text AND h.ns = ANY ($2::text[])
 """
 
 # The thread is locked here, too.
-REWRITE_CHECKPOINTS = """
+# Its key stays, and its run.
+REWRITTEN = {column: kind for column, kind in CHECKPOINT.items() if column not in ("id", "run")}
+REWRITE_CHECKPOINTS = f"""
 UPDATE tm.checkpoint AS c
-SET parent = fresh.parent, metadata = fresh.metadata, header = fresh.header, checksum = fresh.checksum
-FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::bytea[], $7::bytea[])
-    AS fresh (ns, rank, parent, metadata, header, checksum)
+SET {", ".join(f"{column} = fresh.{column}" for column in REWRITTEN if column not in ("ns", "rank"))}
+FROM unnest({arrays(REWRITTEN, 2)}) AS fresh ({listed(REWRITTEN)})
 WHERE c.thread_id = $1::text AND c.ns = fresh.ns AND c.rank = fresh.rank
     AND c.ns = ANY ($2::text[]) AND c.rank = ANY ($3::text[])
 """

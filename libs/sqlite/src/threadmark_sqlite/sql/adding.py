@@ -1,6 +1,6 @@
 """Statements that add checkpoints and writes, and those that read the thread before."""
 
-from threadmark_sqlite.sql.expressions import CLOCK, MINUTE, of_records
+from threadmark_sqlite.sql.expressions import CHECKPOINT, CLOCK, MINUTE, WRITE, listed, of_records, parameters
 
 _MINUTE_OF_HEAD = (
     f"(SELECT h.updated_at / {MINUTE} FROM threadmark_head AS h WHERE h.thread_id = {{thread_id}} AND h.ns = '')"
@@ -78,15 +78,15 @@ INSERT OR IGNORE INTO threadmark_head (thread_id, ns, newest, checkpoints, updat
 VALUES (?, '', '', 0, ?)
 """
 
-ADD_CHECKPOINT = """
-INSERT INTO threadmark_checkpoint (thread, ns, rank, id, parent, created_at, metadata, header, checksum)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+ADD_CHECKPOINT = f"""
+INSERT INTO threadmark_checkpoint (thread, {listed(CHECKPOINT)})
+VALUES (?, {parameters(len(CHECKPOINT))})
 """
 
 # The same for one whose rank is its id. For None, sqlite3 looks for an adapter, which takes as long as five values.
-ADD_UNDER_RANK = """
-INSERT INTO threadmark_checkpoint (thread, ns, rank, parent, created_at, metadata, header, checksum)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+ADD_UNDER_RANK = f"""
+INSERT INTO threadmark_checkpoint (thread, {listed([column for column in CHECKPOINT if column != "id"])})
+VALUES (?, {parameters(len(CHECKPOINT) - 1)})
 """
 
 # The root head of a thread without checkpoints was updated when the thread was created: that does not count here.
@@ -147,22 +147,23 @@ SET minute = {_MINUTE_OF_HEAD.format(thread_id="threadmark_thread.thread_id")}
 WHERE thread = ?
 """
 
-_ADD_WRITES = """
-INTO threadmark_write (thread, ns, checkpoint_id, task_id, task_path, idx, channel, value, checksum)
-VALUES {rows}
+_INTO_WRITES = f"INTO threadmark_write (thread, {listed(WRITE)})"
+_ADD_WRITES = f"""
+{_INTO_WRITES}
+VALUES {{rows}}
 """
 ADD_WRITES = f"INSERT OR IGNORE {_ADD_WRITES}"
 ADD_RECORDS = of_records(ADD_WRITES)
 REPLACE_WRITES = f"INSERT OR REPLACE {_ADD_WRITES}"
-ROW_OF_WRITE = "(?, ?, ?, ?, ?, ?, ?, ?, ?)"
+ROW_OF_WRITE = f"(?, {parameters(len(WRITE))})"
 ADDED_ROWS = "SELECT changes()"  # how many rows the statement before added
 
 # A pack, only where the thread is as it was found before, and plain, without an expiry: then it need not be looked at
 # by itself. No row is added where anything is otherwise, nor where the pack is there.
-ADD_PACK_OF_SAME = """
+ADD_PACK_OF_SAME = f"""
 INSERT OR IGNORE
-INTO threadmark_write (thread, ns, checkpoint_id, task_id, task_path, idx, channel, value, checksum)
-SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?
+{_INTO_WRITES}
+SELECT ?, {parameters(len(WRITE))}
 FROM threadmark_thread AS t
 WHERE t.thread = ? AND t.thread_id = ? AND t.epoch = ?
     AND t.live = 1 AND t.deleted_up_to IS NULL AND t.lease_ends IS NULL AND t.expires_at IS NULL

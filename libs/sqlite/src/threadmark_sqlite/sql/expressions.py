@@ -1,14 +1,32 @@
 """What statements of several modules have in common, so that the clock, a minute and a row are the same in all."""
 
+from collections.abc import Sequence
+
 # The database's clock, in microseconds since 1970; SQLite knows it to the millisecond.
 CLOCK = "(CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000)"
 
 # What listings by the last update go along: a put writes nothing there but in the first of its minute.
 MINUTE = 60_000_000  # microseconds
 
+# The columns of a checkpoint and of a pending write, without the number of their thread. Every statement that reads or
+# adds whole rows derives from these two, and `columns` packs and unpacks in their order.
 # `id` is NULL where it equals `rank`, which it does unless a clock was set back.
-OUTLINE = "c.ns, c.id, c.rank, c.parent, c.created_at, c.metadata"
-ROW = f"{OUTLINE}, c.header, c.checksum"
+CHECKPOINT = ("ns", "rank", "id", "parent", "created_at", "metadata", "header", "checksum")
+WRITE = ("ns", "checkpoint_id", "task_id", "task_path", "idx", "channel", "value", "checksum")
+
+
+def listed(columns: Sequence[str], table: str = "") -> str:
+    """Return a list of columns, such as "c.ns, c.rank" with the table "c"."""
+    return ", ".join(f"{table}.{column}" if table else column for column in columns)
+
+
+def parameters(count: int) -> str:
+    """Return so many parameters, such as "?, ?"."""
+    return ", ".join("?" * count)
+
+
+ROW = listed(CHECKPOINT, "c")
+OUTLINE = listed(CHECKPOINT[: CHECKPOINT.index("header")], "c")
 
 # The join order is pinned: without statistics SQLite might walk all checkpoints for one thread.
 OF_THREAD = """
@@ -19,8 +37,10 @@ WHERE t.thread_id = ?
 
 WITH_ID = "((c.rank = ? AND c.id IS NULL) OR c.id = ?)"
 
-# A pending write, without the columns that it is found by.
-PENDING_WRITE = "w.task_id, w.idx, w.task_path, w.channel, w.value, w.checksum"
+# A pending write, and the same without the columns of the checkpoint that it is found by.
+WRITE_ROW = listed(WRITE, "w")
+PENDING = WRITE[WRITE.index("task_id") :]
+PENDING_WRITE = listed(PENDING, "w")
 
 
 def of_records(statement: str) -> str:

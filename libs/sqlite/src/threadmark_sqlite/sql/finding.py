@@ -1,8 +1,9 @@
 """Finding a checkpoint with its writes, in one statement: it sees one snapshot. And the segments of their values."""
 
-from threadmark_sqlite.sql.expressions import OF_THREAD, PENDING_WRITE, ROW, WITH_ID, with_records
+from threadmark_sqlite.sql.expressions import CHECKPOINT, OF_THREAD, PENDING, PENDING_WRITE, ROW, WITH_ID, with_records
 
-_FOUND = f"t.epoch, t.owner, t.expires_at, {ROW}"
+_ABOUT = "t.epoch, t.owner, t.expires_at"
+_FOUND = f"{_ABOUT}, {ROW}"
 
 WRITES_OF_CHECKPOINT = with_records(f"""
 SELECT NULL, {PENDING_WRITE}
@@ -10,11 +11,12 @@ FROM threadmark_thread AS t
 CROSS JOIN threadmark_write AS w ON w.thread = t.thread
 WHERE t.thread_id = ? AND w.ns = ? AND w.checkpoint_id = ?
 """)
-_WRITES_BESIDE = f"NULL, {PENDING_WRITE}, NULL, NULL, NULL, NULL, NULL, NULL"
+_FILLING = ", NULL" * (1 + len([*_ABOUT.split(", "), *CHECKPOINT]) - len(PENDING))
 
-# The checkpoint and its writes: one statement sees one snapshot, and takes less than two. The first column tells which.
+# The checkpoint and its writes: one statement sees one snapshot, and takes less than two. Behind it a
+# checkpoint has one column more than a write, and NULL fills the rows of writes.
 _FIND_WRITES = with_records(f"""
-SELECT {_WRITES_BESIDE}
+SELECT NULL, {PENDING_WRITE}{_FILLING}
 FROM threadmark_thread AS t
 CROSS JOIN threadmark_write AS w ON w.thread = t.thread
 WHERE t.thread_id = ? AND w.ns = ? AND w.checkpoint_id = ?
@@ -39,7 +41,7 @@ LEFT JOIN threadmark_checkpoint AS c ON c.number = (
 
 # The head's row is the first. The writes are those of the checkpoint that the head names.
 _FIND_WRITES_OF_NEWEST = with_records(f"""
-SELECT {_WRITES_BESIDE}
+SELECT NULL, {PENDING_WRITE}{_FILLING}
 FROM threadmark_head AS h
 CROSS JOIN threadmark_thread AS t ON t.thread_id = h.thread_id
 CROSS JOIN threadmark_write AS w ON w.thread = t.thread AND w.ns = h.ns AND w.checkpoint_id = h.newest_id

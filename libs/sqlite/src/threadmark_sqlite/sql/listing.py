@@ -1,6 +1,6 @@
 """Listing: pages of checkpoints, rows by their keys, chains of ancestors, heads, and the names of all threads."""
 
-from threadmark_sqlite.sql.expressions import OF_THREAD, OUTLINE, PENDING_WRITE, ROW, WITH_ID, with_records
+from threadmark_sqlite.sql.expressions import OF_THREAD, OUTLINE, ROW, WITH_ID, WRITE_ROW, with_records
 
 
 def _page(columns: str) -> str:
@@ -34,17 +34,15 @@ SELECT {ROW}
 {OF_THREAD} AND c.ns = ? AND c.id IN ({{placeholders}})
 """
 
-_WRITE = f"w.ns, w.checkpoint_id, {PENDING_WRITE}"
-
 WRITES_OF_CHECKPOINTS = with_records(f"""
-SELECT {_WRITE}
+SELECT {WRITE_ROW}
 FROM threadmark_thread AS t
 CROSS JOIN threadmark_write AS w ON w.thread = t.thread
 WHERE t.thread_id = ? AND w.ns = ? AND w.checkpoint_id IN ({{placeholders}})
 """)
 
 WRITES_OF_THREAD = with_records(f"""
-SELECT {_WRITE}
+SELECT {WRITE_ROW}
 FROM threadmark_thread AS t
 CROSS JOIN threadmark_write AS w ON w.thread = t.thread
 WHERE t.thread_id = ?

@@ -1,16 +1,18 @@
 """Removing and rewriting: checkpoints that are pruned or replaced, threads, and what is remembered of deleted ones."""
 
 from threadmark.names import MESSAGES_NS
-from threadmark_sqlite.sql.expressions import CLOCK, of_records
+from threadmark_sqlite.sql.expressions import CHECKPOINT, CLOCK, of_records
 
 REMOVE_CHECKPOINT = """
 DELETE FROM threadmark_checkpoint
 WHERE thread = ? AND ns = ? AND ((rank = ? AND id IS NULL) OR id = ?)
 """
 
-REWRITE_CHECKPOINT = """
+# Its key stays.
+REWRITTEN = tuple(column for column in CHECKPOINT if column not in ("ns", "rank", "id"))
+REWRITE_CHECKPOINT = f"""
 UPDATE threadmark_checkpoint
-SET parent = ?, metadata = ?, header = ?, checksum = ?
+SET {", ".join(f"{column} = ?" for column in REWRITTEN)}
 WHERE thread = ? AND ns = ? AND rank = ?
 """
 

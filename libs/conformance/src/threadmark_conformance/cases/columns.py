@@ -1,0 +1,188 @@
+"""Rows and their columns: each field of a row that is stored comes back, whichever operation reads it.
+
+The fields are those that the classes of the rows have, so a new one is tested as soon as it is there: a backend that
+forgets it, or gives it to another one, fails here with the operation and the field.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple, get_args, get_type_hints
+
+from threadmark.format.packs import FIRST_RECORD
+from threadmark.program import Program
+from threadmark.store.contract import Change, CheckpointRow, Outline, Scope, Store, WriteRow, now, rank_after
+from threadmark.store.threads import ThreadRow, ThreadScope
+from threadmark_conformance.backend import World
+from threadmark_conformance.engine import early_id
+
+_THREAD = "thread"
+_NS = "ns"
+_NOT_READ = {"run_id"}
+"""Fields that a row which was read may lack."""
+
+
+async def every_field_of_a_checkpoint_comes_back(world: World) -> None:
+    first = _checkpoint(early_id(5), early_id(5), None)
+    set_back = _checkpoint(early_id(4), rank_after(early_id(5), early_id(4)), early_id(5))
+    await world.in_base_store(partial(_add, checkpoints=[first, set_back]))
+    await _expect_checkpoints(world, [first, set_back])
+    values = {name: _value(name, kind, "rewritten") for name, kind in _hints(CheckpointRow) if name != "outline"}
+    outline = set_back.outline._replace(parent=early_id(1), metadata='"rewritten"')
+    rewritten = set_back._replace(outline=outline, **values)
+    await world.in_base_store(partial(_rewrite, row=rewritten))
+    await _expect_checkpoints(world, [first, rewritten])
+    values = {name: _value(name, kind, "replaced") for name, kind in _hints(CheckpointRow) if name != "outline"}
+    replaced = first._replace(outline=first.outline._replace(metadata='"replaced"', created_at=7), **values)
+    await world.in_base_store(partial(_replace, row=replaced))
+    await _expect_checkpoints(world, [replaced, rewritten])
+    await world.in_base_store(_drop)  # no header of these can be read
+
+
+async def every_field_of_a_pending_write_comes_back(world: World) -> None:
+    checkpoint = _checkpoint(early_id(5), early_id(5), None)
+    writes = [_write(early_id(5), index) for index in (-1, 0, FIRST_RECORD)]
+    await world.in_base_store(partial(_add, checkpoints=[checkpoint], writes=writes))
+    reads: Mapping[str, Any] = {
+        "find": lambda store: _writes_found(store, early_id(5)),
+        "find the newest": lambda store: _writes_found(store, None),
+        "writes of a checkpoint": lambda store: store.writes(_THREAD, [(_NS, early_id(5))]),
+        "writes of a thread": lambda store: store.writes(_THREAD, None),
+    }
+    for operation, read in reads.items():
+        found = await world.in_base_store(read)
+        _expect_same(operation, writes, sorted(found, key=lambda row: row.idx))
+    replacing = _write(early_id(5), -1)._replace(
+        **{name: _value(name, kind, "replaced") for name, kind in _hints(WriteRow) if name in ("value", "check")}
+    )
+    await world.in_base_store(partial(_add, writes=[replacing]))
+    found = await world.in_base_store(reads["find"])
+    _expect_same("a special write that was replaced", [replacing], [row for row in found if row.idx < 0])
+    await world.in_base_store(_drop)
+
+
+async def every_field_of_a_thread_comes_back(world: World) -> None:
+    await world.in_base_store(partial(_add, checkpoints=[_checkpoint(early_id(5), early_id(5), None)]))
+    row = ThreadRow(**{name: _value(name, kind, "set") for name, kind in _hints(ThreadRow)})
+    row = row._replace(thread_id=_THREAD, metadata='{"a": 1}', expires_at=now() + 3600_000_000)
+    began = await world.in_base_store(lambda store: store.thread(_THREAD))
+    row = row._replace(created_at=began.row.created_at)  # no operation sets it
+    await world.in_base_store(lambda store: store.set_thread(row))
+    reads: Mapping[str, Any] = {
+        "thread": lambda store: _one(store.thread(_THREAD)),
+        "thread_outlines": lambda store: store.thread_outlines([_THREAD]),
+        "thread_page": lambda store: store.thread_page(ThreadScope(), None, 0, 10),
+    }
+    for operation, read in reads.items():
+        _expect_same(operation, [row], [each.row for each in await world.in_base_store(read)])
+    await world.in_base_store(_drop)
+
+
+def _checkpoint(checkpoint_id: str, rank: str, parent: str | None) -> CheckpointRow:
+    values = {name: _value(name, kind, checkpoint_id) for name, kind in _hints(CheckpointRow) if name != "outline"}
+    of_outline = {name: _value(name, kind, checkpoint_id) for name, kind in _hints(Outline)}
+    of_outline |= {"thread_id": _THREAD, "ns": _NS, "id": checkpoint_id, "rank": rank, "parent": parent}
+    return CheckpointRow(Outline(**of_outline | {"metadata": f'"{checkpoint_id}"'}), **values)
+
+
+def _write(checkpoint_id: str, index: int) -> WriteRow:
+    values = {name: _value(name, kind, index) for name, kind in _hints(WriteRow)}
+    values |= {"ns": _NS, "checkpoint_id": checkpoint_id, "idx": index}
+    if index >= FIRST_RECORD:  # a record has neither
+        values |= {"task_path": "", "channel": ""}
+    return WriteRow(**values)
+
+
+def _hints(kind: type[Any]) -> list[tuple[str, type[Any]]]:
+    """The names and types of a row's fields; of one that may be missing, the type that it has otherwise."""
+    hints = get_type_hints(kind)
+    return [(name, next(iter(get_args(hints[name])), hints[name])) for name in kind._fields]
+
+
+def _value(name: str, kind: type[Any], of: object) -> Any:
+    """A value that no other field has, nor the same field of another row."""
+    text = f"{name} of {of}"
+    number = 1 + sum(text.encode())
+    values: Mapping[Any, Any] = {str: text, bytes: text.encode(), int: number, bool: True}
+    return values[kind]
+
+
+def _add(store: Store, checkpoints: Sequence[CheckpointRow] = (), writes: Sequence[WriteRow] = ()) -> Program[None]:
+    for row in checkpoints:
+        added = yield from store.add(Change(_THREAD, None, now(), {}, [row], (), None))
+        assert not added.exists
+    if writes:
+        added = yield from store.add(Change(_THREAD, None, now(), {}, (), writes, None))
+        assert added.refused is None
+
+
+def _rewrite(store: Store, row: CheckpointRow) -> Program[None]:
+    yield from store.lock(_THREAD)
+    yield from store.rewrite(_THREAD, [row])
+
+
+def _replace(store: Store, row: CheckpointRow) -> Program[None]:
+    added = yield from store.replace(Change(_THREAD, None, now(), {}, [row], (), None))
+    assert added.replaced
+
+
+def _drop(store: Store) -> Program[None]:
+    yield from store.lock(_THREAD)
+    yield from store.drop(_THREAD, now())
+
+
+async def _expect_checkpoints(world: World, rows: Sequence[CheckpointRow]) -> None:
+    *_, newest = sorted(rows, key=lambda row: row.outline.rank)
+    keys = [row.outline.key for row in rows]
+    scope = Scope(_THREAD, _NS)
+    reads: Mapping[str, tuple[Any, Sequence[CheckpointRow]]] = {
+        "rows": (lambda store: store.rows(_THREAD, keys), rows),
+        "find": (lambda store: _one(_row_found(store, rows[0].outline.id)), rows[:1]),
+        "find the newest": (lambda store: _one(_row_found(store, None)), [newest]),
+        "newest": (_newest, [newest]),
+        "chain": (lambda store: store.chain(_THREAD, _NS, rows[0].outline.id, 1), rows[:1]),
+        "page_of_rows": (lambda store: store.page_of_rows(scope, None, 9), rows),
+    }
+    for operation, (read, expected) in reads.items():
+        found = await world.in_base_store(read)
+        if found is not None:  # a backend without pages of rows
+            _expect_same(operation, expected, sorted(found, key=lambda row: row.outline.id != rows[0].outline.id))
+    page = await world.in_base_store(lambda store: store.page(scope, None, 9))
+    _expect_same("page", sorted(row.outline for row in rows), sorted(page))
+
+
+def _row_found(store: Store, checkpoint_id: str | None) -> Program[CheckpointRow | None]:
+    found = yield from store.find(_THREAD, _NS, checkpoint_id)
+    return None if found is None else found.row
+
+
+def _writes_found(store: Store, checkpoint_id: str | None) -> Program[Sequence[WriteRow]]:
+    found = yield from store.find(_THREAD, _NS, checkpoint_id)
+    return () if found is None else found.writes
+
+
+def _newest(store: Store) -> Program[list[CheckpointRow | None]]:
+    found = yield from store.newest([_THREAD], _NS)
+    return [each.row for each in found.values()]
+
+
+def _one(program: Program[Any]) -> Program[list[Any]]:
+    return [(yield from program)]
+
+
+def _expect_same(operation: str, expected: Sequence[Any], found: Sequence[Any]) -> None:
+    assert len(found) == len(expected), f"{operation} returned {len(found)} rows instead of {len(expected)}"
+    for stored, read in zip(expected, found, strict=True):
+        differing = dict(_differences(stored, read))
+        assert not differing, f"{operation} returned {type(stored).__name__}s that differ: {differing}"
+
+
+def _differences(stored: NamedTuple, read: NamedTuple) -> list[tuple[str, tuple[Any, Any]]]:
+    """The fields that are not as they were stored, each with both values."""
+    every: list[tuple[str, tuple[Any, Any]]] = []
+    for name, value in stored._asdict().items():
+        other = getattr(read, name)
+        if isinstance(value, Outline):
+            every += _differences(value, other)
+        elif other != value and not (name in _NOT_READ and other is None):
+            every.append((name, (value, other)))
+    return every
