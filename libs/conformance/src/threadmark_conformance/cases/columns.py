@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, get_args, get_type_hints
 
 from threadmark.format.packs import FIRST_RECORD
 from threadmark.program import Program
-from threadmark.store.contract import Change, CheckpointRow, Outline, Scope, Store, WriteRow, now, rank_after
+from threadmark.store.contract import Change, CheckpointRow, Outline, Scope, Store, WriteRow, now, rank_after, was_added
 from threadmark.store.threads import ThreadRow, ThreadScope
 from threadmark_conformance.backend import World
 from threadmark_conformance.engine import early_id
@@ -24,7 +24,8 @@ _NOT_READ = {"run_id"}
 async def every_field_of_a_checkpoint_comes_back(world: World) -> None:
     first = _checkpoint(early_id(5), early_id(5), None)
     set_back = _checkpoint(early_id(4), rank_after(early_id(5), early_id(4)), early_id(5))
-    await world.in_base_store(partial(_add, checkpoints=[first, set_back]))
+    for row in (first, set_back):
+        await _add(world, row)
     await _expect_checkpoints(world, [first, set_back])
     values = {name: _value(name, kind, "rewritten") for name, kind in _hints(CheckpointRow) if name != "outline"}
     outline = set_back.outline._replace(parent=early_id(1), metadata='"rewritten"')
@@ -41,7 +42,8 @@ async def every_field_of_a_checkpoint_comes_back(world: World) -> None:
 async def every_field_of_a_pending_write_comes_back(world: World) -> None:
     checkpoint = _checkpoint(early_id(5), early_id(5), None)
     writes = [_write(early_id(5), index) for index in (-1, 0, FIRST_RECORD)]
-    await world.in_base_store(partial(_add, checkpoints=[checkpoint], writes=writes))
+    await _add(world, checkpoint)
+    await _add(world, None, writes)
     reads: Mapping[str, Any] = {
         "find": lambda store: _writes_found(store, early_id(5)),
         "find the newest": lambda store: _writes_found(store, None),
@@ -54,14 +56,14 @@ async def every_field_of_a_pending_write_comes_back(world: World) -> None:
     replacing = _write(early_id(5), -1)._replace(
         **{name: _value(name, kind, "replaced") for name, kind in _hints(WriteRow) if name in ("value", "check")}
     )
-    await world.in_base_store(partial(_add, writes=[replacing]))
+    await _add(world, None, [replacing])
     found = await world.in_base_store(reads["find"])
     _expect_same("a special write that was replaced", [replacing], [row for row in found if row.idx < 0])
     await world.in_base_store(_drop)
 
 
 async def every_field_of_a_thread_comes_back(world: World) -> None:
-    await world.in_base_store(partial(_add, checkpoints=[_checkpoint(early_id(5), early_id(5), None)]))
+    await _add(world, _checkpoint(early_id(5), early_id(5), None))
     row = ThreadRow(**{name: _value(name, kind, "set") for name, kind in _hints(ThreadRow)})
     row = row._replace(thread_id=_THREAD, metadata='{"a": 1}', expires_at=now() + 3600_000_000)
     began = await world.in_base_store(lambda store: store.thread(_THREAD))
@@ -106,13 +108,11 @@ def _value(name: str, kind: type[Any], of: object) -> Any:
     return values[kind]
 
 
-def _add(store: Store, checkpoints: Sequence[CheckpointRow] = (), writes: Sequence[WriteRow] = ()) -> Program[None]:
-    for row in checkpoints:
-        added = yield from store.add(Change(_THREAD, None, now(), {}, [row], (), None))
-        assert not added.exists
-    if writes:
-        added = yield from store.add(Change(_THREAD, None, now(), {}, (), writes, None))
-        assert added.refused is None
+async def _add(world: World, checkpoint: CheckpointRow | None, writes: Sequence[WriteRow] = ()) -> None:
+    checkpoints = [] if checkpoint is None else [checkpoint]
+    change = Change(_THREAD, None, now(), {}, checkpoints, writes, None)
+    added = await world.in_base_store(lambda store: store.add(change))
+    assert was_added(change, added)
 
 
 def _rewrite(store: Store, row: CheckpointRow) -> Program[None]:
