@@ -55,6 +55,7 @@ from threadmark.saver.proving import (
     prove_checkpoint,
     rebound_write,
     sound_row,
+    with_check,
     write_location,
 )
 from threadmark.saver.storing import Deduplicator, Draft, encode, needed_segments
@@ -117,6 +118,7 @@ __all__ = [  # noqa: RUF022 - by what they are for
     "Write",
     "checkpoint_location",
     "checkpoint_row",
+    "with_check",
     "header_location",
     "lacking",
     "metadata_of",

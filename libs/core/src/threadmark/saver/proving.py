@@ -22,7 +22,12 @@ PACKED = 3
 
 def checkpoint_row(outline: Outline, header: bytes, run_id: str | None) -> CheckpointRow:
     """The row of a checkpoint, with its check."""
-    return CheckpointRow(outline, header, check_of([*outline, header]), run_id)
+    return with_check(CheckpointRow(outline, header, b"", run_id))
+
+
+def with_check(row: CheckpointRow) -> CheckpointRow:
+    """The same row with its check, after something of it was changed."""
+    return row._replace(check=check_of([*row.outline, row.header]))
 
 
 def write_row(

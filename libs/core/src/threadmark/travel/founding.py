@@ -47,6 +47,7 @@ from threadmark.saver.kit import (
     refusal_error,
     sends_lie_with_parent,
     sound_row,
+    with_check,
     with_fields,
 )
 from threadmark.store.contract import Change, CheckpointRow, Key, Outline, WriteRow, now, rank_after
@@ -334,7 +335,7 @@ class _Mover:
         ns, parent = row.outline.ns, row.outline.parent
         kept = parent if parent is not None and self._following.goes_along((ns, parent)) else None
         outline = row.outline._replace(thread_id=self._founding.target, parent=kept)
-        return checkpoint_row(outline, row.header, run_id_in(outline.metadata))
+        return with_check(row._replace(outline=outline, run_id=run_id_in(outline.metadata)))
 
 
 def _describe(context: SaverContext, source: str, target: str) -> Program[None]:

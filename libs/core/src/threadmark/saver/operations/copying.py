@@ -16,7 +16,7 @@ from threadmark.saver.operations.inspecting import reporter_of_threads, some_thr
 from threadmark.saver.operations.refusals import busy_error, refusal_error
 from threadmark.saver.operations.removing import sweep
 from threadmark.saver.paging import Pages
-from threadmark.saver.proving import checkpoint_row, prove_checkpoint, rebound_write, sound_row
+from threadmark.saver.proving import prove_checkpoint, rebound_write, sound_row, with_check
 from threadmark.store.contract import Change, CheckpointRow, Scope, now
 from threadmark.store.sealed import SealedStore
 from threadmark.store.threads import thread_row
@@ -123,7 +123,7 @@ def _rebound(row: CheckpointRow, target: str) -> CheckpointRow:
     """Verify a checkpoint's row and return it for another thread."""
     prove_checkpoint(row)
     outline = row.outline._replace(thread_id=target)
-    return checkpoint_row(outline, row.header, run_id_in(outline.metadata))
+    return with_check(row._replace(outline=outline, run_id=run_id_in(outline.metadata)))
 
 
 _SHOWN = 10

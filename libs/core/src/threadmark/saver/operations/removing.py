@@ -21,7 +21,7 @@ from threadmark.saver.decoding import decode_metadata
 from threadmark.saver.operations.inspecting import damaged
 from threadmark.saver.operations.listing import all_outlines
 from threadmark.saver.paging import Pages
-from threadmark.saver.proving import checkpoint_row, prove_checkpoint
+from threadmark.saver.proving import prove_checkpoint, with_check
 from threadmark.saver.survivors import Choice, Namespace, enclosing_namespaces, late_writes, sparing_messages, survival
 from threadmark.store.contract import Key, Outline, Scope, WriteRow, now
 
@@ -169,7 +169,7 @@ def _forget_parents(
         rows = yield from context.store.rows(thread_id, orphaned[start : start + _BATCH])
         for row in rows:
             prove_checkpoint(row)
-        parentless = [checkpoint_row(row.outline._replace(parent=None), row.header, row.run_id) for row in rows]
+        parentless = [with_check(row._replace(outline=row.outline._replace(parent=None))) for row in rows]
         yield from context.store.rewrite(thread_id, parentless)
 
 
