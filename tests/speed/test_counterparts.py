@@ -135,7 +135,6 @@ ARGUMENTS: dict[str, Any] = {
     "threadmark.format.digests.check_of": st.tuples(
         st.lists(st.none() | INTS | TEXTS | BODIES | st.booleans() | st.just(0.5), max_size=16)
     ),
-    "threadmark.saver.proving._agrees": st.tuples(OUTLINES, BODIES, st.binary(min_size=12, max_size=12)),
     "threadmark.saver.arguments.given_config": st.tuples(CONFIGS),
     "threadmark.saver.arguments.given_checkpoint": st.tuples(CHECKPOINTS, NEW),
     "threadmark.saver.arguments.given_writes": st.tuples(WRITES),

@@ -75,9 +75,6 @@ cdef extern from "Python.h":
 
     PyTypeObject PyUnicode_Type, PyLong_Type, PyBytes_Type
     PyTypeObject *Py_TYPE(PyObject *found)
-    bint PyTuple_Check(object found)
-    Py_ssize_t PyTuple_GET_SIZE(object items)
-    PyObject *PyTuple_GET_ITEM(object items, Py_ssize_t index)
     long long PyLong_AsLongLongAndOverflow(PyObject *number, int *overflow) except? -1
     const char *PyUnicode_AsUTF8AndSize(PyObject *text, Py_ssize_t *size) except NULL
 
@@ -205,19 +202,3 @@ cdef bytes check_of_bytes(const unsigned char *data, Py_ssize_t size):
     cdef unsigned char check[CHECK]
     blake2b_check(data, size, check)
     return PyBytes_FromStringAndSize(<char *>check, CHECK)
-
-
-def agrees(outline, header, check):
-    """Whether a checkpoint's row is what was written: True, or None where only the reference can tell."""
-    cdef Packer packer = Packer()
-    cdef Py_ssize_t index, count = PyTuple_GET_SIZE(outline) if PyTuple_Check(outline) else MOST_FIELDS
-    if count >= MOST_FIELDS:
-        return None
-    try:
-        packer.begin(<int>count + 1)
-        for index in range(count):
-            packer.field(PyTuple_GET_ITEM(outline, index))
-        packer.field(<PyObject *>header)
-    except (NeedsReferenceError, UnicodeEncodeError):
-        return None
-    return True if packer.agrees(<PyObject *>check) else None

@@ -7,7 +7,6 @@ from threadmark.format.digests import HOW_TO_SEAL, NOT_SEALED, check_of
 from threadmark.format.packs import PACK, is_pack_index
 from threadmark.metadata import from_json
 from threadmark.model import Metadata
-from threadmark.runtime.compiled import counterpart
 from threadmark.store.contract import CheckpointRow, Outline, WriteRow
 from threadmark.store.sealed import OF_ANOTHER_LIFE
 from threadmark.store.sealed_threads import NOT_OPENED
@@ -22,12 +21,12 @@ PACKED = 3
 
 def checkpoint_row(outline: Outline, header: bytes, run_id: str | None) -> CheckpointRow:
     """The row of a checkpoint, with its check."""
-    return with_check(CheckpointRow(outline, header, b"", run_id))
+    return CheckpointRow(outline, header, _check(outline, header), run_id)
 
 
 def with_check(row: CheckpointRow) -> CheckpointRow:
     """The same row with its check, after something of it was changed."""
-    return row._replace(check=check_of([*row.outline, row.header]))
+    return row._replace(check=_check(row.outline, row.header))
 
 
 def write_row(
@@ -66,12 +65,11 @@ def prove_checkpoint(row: CheckpointRow) -> None:
 
 def is_sound(row: CheckpointRow) -> bool:
     """Whether a checkpoint's row is what was written under its key."""
-    return _agrees(row.outline, row.header, row.check)
+    return row.check == _check(row.outline, row.header)
 
 
-@counterpart("checks.agrees")
-def _agrees(outline: Outline, header: bytes, check: bytes) -> bool:
-    return check == check_of([*outline, header])
+def _check(outline: Outline, header: bytes) -> bytes:
+    return check_of([*outline, header])
 
 
 def prove_write(thread_id: str, row: WriteRow) -> None:
