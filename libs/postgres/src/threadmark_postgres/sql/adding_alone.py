@@ -47,12 +47,17 @@ FROM held"""
 SEEN_EPOCH = "coalesce($2::bigint, (SELECT epoch FROM tm.thread WHERE thread_id = $1::text))"
 ANY_EPOCH = "coalesce($2::bigint, epoch)"
 
-_CHECKPOINT_COLUMNS = f"(thread_id, {listed(CHECKPOINT)})"
-_CHECKPOINT_VALUES = """$1::text, $6::text, NULL, $7::text, $8::text, $9::bigint,
-        $10::text, $11::bytea, $12::bytea, $13::bigint"""
+# The parameters of a checkpoint follow the five of its change, then come the keys that it needs and its segments.
+_UNDER_RANK = {column: kind for column, kind in CHECKPOINT.items() if column != "id"}
+_GIVEN = {column: f"${number}::{kind}" for number, (column, kind) in enumerate(_UNDER_RANK.items(), 6)}
+_NEEDS = 6 + len(_GIVEN)
+
+_CHECKPOINT_COLUMNS = f"(thread_id, {listed(_GIVEN)})"
+_CHECKPOINT_VALUES = f"$1::text, {listed(_GIVEN.values())}"
 _HEAD_COLUMNS = "(thread_id, ns, rank, needs, checkpoints, updated_at, minute, owner)"
-_HEAD_VALUES = f"""$1::text, $6::text, $7::text, $14::bytea[], 1, $9::bigint, {MINUTE.format("$9::bigint")},
-        CASE WHEN $6::text = '' THEN held.owner END"""
+_HEAD_VALUES = f"""$1::text, {_GIVEN["ns"]}, {_GIVEN["rank"]}, ${_NEEDS}::bytea[], 1,
+        {_GIVEN["created_at"]}, {MINUTE.format(_GIVEN["created_at"])},
+        CASE WHEN {_GIVEN["ns"]} = '' THEN held.owner END"""
 _HEAD_COUNTED = """checkpoints = h.checkpoints + 1,
         updated_at = greatest(CASE WHEN h.checkpoints > 0 THEN h.updated_at END, excluded.updated_at),
         minute = greatest(CASE WHEN h.checkpoints > 0 THEN h.minute END, excluded.minute)"""
@@ -62,7 +67,7 @@ _HEAD_COUNTED = """checkpoints = h.checkpoints + 1,
 # not know that it is there, the statement fails (`driver.conversation`). The head comes first for that: two who put the
 # same checkpoint, or the same segment, at once, one of them by a statement of `adding`, may meet in a circle, which the
 # server ends. What was there before the lock is not read, so the epoch is not compared with that.
-_SEGMENTS_OF_CHECKPOINT = _SEGMENTS_ALONE.format(source="headed", keys="$15", data="$16")
+_SEGMENTS_OF_CHECKPOINT = _SEGMENTS_ALONE.format(source="headed", keys=f"${_NEEDS + 1}", data=f"${_NEEDS + 2}")
 ADD_CHECKPOINT_ALONE = f"""
 {_ADD_ALONE.format(epoch=ANY_EPOCH)}, headed AS (
     INSERT INTO tm.head AS h {_HEAD_COLUMNS}
@@ -88,7 +93,7 @@ CROSS JOIN headed
 
 # The same in the order of those of `adding`, for a change that is recorded: its position is taken between its
 # checkpoint and its head.
-_SEGMENTS_OF_CHECKPOINT_IN_ORDER = _SEGMENTS_ALONE.format(source="held", keys="$15", data="$16")
+_SEGMENTS_OF_CHECKPOINT_IN_ORDER = _SEGMENTS_ALONE.format(source="held", keys=f"${_NEEDS + 1}", data=f"${_NEEDS + 2}")
 ADD_CHECKPOINT_IN_ORDER = f"""
 {_ADD_ALONE.format(epoch=SEEN_EPOCH)}{_SEGMENTS_OF_CHECKPOINT_IN_ORDER}, added AS (
     INSERT INTO tm.checkpoint
@@ -99,7 +104,7 @@ ADD_CHECKPOINT_IN_ORDER = f"""
     WHERE NOT EXISTS (
         SELECT
         FROM tm.checkpoint AS c
-        WHERE c.thread_id = $1::text AND c.ns = $6::text AND c.id = $7::text
+        WHERE c.thread_id = $1::text AND c.ns = {_GIVEN["ns"]} AND c.id = {_GIVEN["rank"]}
     )
     ON CONFLICT DO NOTHING
     RETURNING rank
