@@ -82,7 +82,7 @@ class CheckpointLoader:
 
     def __init__(self, row: CheckpointRow, writes: Sequence[WriteRow], encoding_cache: EncodingCache) -> None:
         prove_checkpoint(row)
-        outline, body, _, _ = row
+        outline, body = row.outline, row.header
         thread_id, ns, checkpoint_id, _, _, _, _ = outline
         self._known = known = encoding_cache.header(thread_id, ns, checkpoint_id, body)
         self.outline, self._body, self._encoding_cache = outline, body, encoding_cache
@@ -179,7 +179,7 @@ def remembered(
 
     None for any other one, which takes a loader. Raises CorruptDataError where its writes are damaged.
     """
-    outline, body, _, _ = row
+    outline, body = row.outline, row.header
     thread_id, ns, checkpoint_id, _, _, created_at, _ = outline
     known = encoding_cache.header(thread_id, ns, checkpoint_id, body)
     if known is None or (epoch is not None and known.epoch != epoch):
