@@ -137,6 +137,23 @@ ThreadSort = Literal["updated", "-updated", "created", "-created", "id", "-id"]
 """What a listing of threads is sorted by; with a minus, the greatest comes first."""
 
 
+class ThreadFilter(TypedDict, total=False):
+    """Which threads a listing has, as keyword arguments; None leaves one out."""
+
+    owner: str | None
+    """Only this owner's."""
+    status: ThreadStatus | None
+    """Only those that are "idle", "busy", "interrupted" or "error"."""
+    metadata: Mapping[str, Any] | None
+    """Only those whose metadata has these keys, with equal JSON values."""
+    text: str | None
+    """Only those with this text in their title, whatever its case, or exactly in their id."""
+    since: datetime | None
+    """Only those updated at this time or later."""
+    until: datetime | None
+    """Only those updated before this time."""
+
+
 class ThreadInfo(NamedTuple):
     """A thread without its checkpoints."""
 

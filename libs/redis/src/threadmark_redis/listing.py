@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from threadmark.errors import CorruptDataError
 from threadmark.program import Program
 from threadmark.store.contract import Outline, Scope
-from threadmark.store.threads import ThreadOutline, ThreadPlace, ThreadScope
+from threadmark.store.threads import ThreadOutline, ThreadPlace, ThreadScope, in_scope
 from threadmark_redis.adding import stored_rows
 from threadmark_redis.columns import (
     OUTLINE_FIELDS,
@@ -277,14 +277,7 @@ def _is_behind(scope: ThreadScope, outline: ThreadOutline, after: ThreadPlace) -
 
 def _chosen(settings: Settings, scope: ThreadScope, outlines: Sequence[ThreadOutline]) -> Program[list[ThreadOutline]]:
     """Return those of some threads that are in the scope."""
-    found = [
-        each
-        for each in outlines
-        if scope.owner in (None, each.row.owner)
-        and (scope.since is None or each.updated_at >= scope.since)
-        and (scope.until is None or each.updated_at < scope.until)
-        and (scope.expired is None or (each.row.expires_at is not None and each.row.expires_at <= scope.expired))
-    ]
+    found = [each for each in outlines if in_scope(scope, each)]
     if scope.status is None or not found:
         return found
     replies = yield from counts(settings, [each.row.thread_id for each in found], sizes=False)

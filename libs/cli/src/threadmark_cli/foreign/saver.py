@@ -7,16 +7,15 @@ comes later is added before each answer.
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from datetime import datetime
 from threading import Lock
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from threadmark import ChannelStats, CheckpointRef, ConfigError, Saver, Stats, ThreadInfo, ThreadPage
 from threadmark.config import as_thread_id
 from threadmark.ids import time_of_id
-from threadmark.model import ThreadSort, ThreadStatus
+from threadmark.model import ThreadFilter, ThreadSort, ThreadStatus
 from threadmark.saver.arguments import cursor_of, given_count, given_query, place_of, time_of
-from threadmark.store.threads import ThreadOutline, ThreadRow
+from threadmark.store.threads import ThreadOutline, ThreadRow, in_scope
 from threadmark_cli.exits import RefusedError
 from threadmark_cli.foreign.loading import LoadedThread
 from threadmark_cli.foreign.rows import Beside, Namespace, Reader, Tables
@@ -75,33 +74,24 @@ class ForeignSaver:
     def threads(
         self,
         *,
-        owner: str | None = None,
-        status: ThreadStatus | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        text: str | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
         sort: ThreadSort = "-updated",
         limit: int = 20,
         cursor: str | None = None,
         offset: int = 0,
+        **filters: Unpack[ThreadFilter],
     ) -> ThreadPage:
         """Return a page of threads, without reading a value. They have no owners, titles or metadata."""
-        query = given_query(
-            owner=owner, status=status, metadata=metadata, text=text, since=since, until=until, sort=sort
-        )
+        query = given_query(filters, sort)
         limit, offset = given_count(limit, "limit"), given_count(offset, "offset")
         after = place_of(query, cursor)
         scope = query.scope
         wanted = {
             query.place(outline): (outline, info)
             for outline, info in self._threads(None)
-            if scope.owner is None
+            if in_scope(scope, outline)
             and not query.metadata
             and scope.status in (None, info.status)
             and (scope.text is None or scope.text in info.id)
-            and (scope.since is None or outline.updated_at >= scope.since)
-            and (scope.until is None or outline.updated_at < scope.until)
         }
         places = sorted(wanted, reverse=scope.descending)
         if after is not None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from threadmark.errors import ConfigError, SerializationError, ThreadNotFoundError
-from threadmark.model import ThreadInfo
+from threadmark.model import ThreadFilter, ThreadInfo
 from threadmark.saver.arguments import microseconds_in
 from threadmark_conformance.backend import World
 from threadmark_conformance.engine import Run, at, checkpoint, early_id, id_of
@@ -177,6 +177,29 @@ async def threads_are_found_by_when_they_were_updated(world: World) -> None:
     assert await _names(world, since=since, until=until, sort="id") == _NAMES[2:5]
     assert await _names(world, until=since, sort="-id") == _NAMES[1::-1]
     assert await _names(world, since=until) == ["thread 06", "thread 05"]
+
+
+async def every_filter_leaves_out_the_other_threads(world: World) -> None:
+    await _begin(world)
+    second = (await _there(world, _NAMES[1])).updated
+    await world.saver.aupdate_thread("thread 02", owner="ada", title="Invoices", metadata={"kind": "bill"})
+    asks = Run(world.saver, "thread 05")
+    await asks.step({"a": "asked"})
+    await asks.write(("__interrupt__", ["?"]))
+    examples = {
+        "owner": ("ada", "thread 02"),
+        "status": ("interrupted", "thread 05"),
+        "metadata": ({"kind": "bill"}, "thread 02"),
+        "text": ("invoice", "thread 02"),
+        "since": ((await _there(world, "thread 05")).updated, "thread 05"),
+        "until": (second, _NAMES[0]),
+    }
+    assert examples.keys() == ThreadFilter.__annotations__.keys(), "a filter has no example here"
+    for name, (value, expected) in examples.items():
+        assert await _names(world, **{name: value}) == [expected], name
+    wrong: dict[str, Any] = {"color": "red"}
+    with pytest.raises(TypeError, match=r"no argument 'color': .* owner, status"):
+        await world.saver.athreads(**wrong)
 
 
 async def what_is_more_than_anything_is_no_limit(world: World) -> None:

@@ -171,9 +171,8 @@ class Conversations(Interface):
         self, config: ConversationConfig | None, search: str | None, offset: int, limit: int, cursor: str | None
     ) -> Operation[ThreadPage]:
         context = given_user(self._saver._context, config)  # noqa: SLF001 - see `Interface`
-        return threads(
-            context, given_query(text=search), given_count(limit, "limit"), cursor, given_count(offset, "offset"), {}
-        )
+        query = given_query({"text": search})
+        return threads(context, query, given_count(limit, "limit"), cursor, given_count(offset, "offset"), {})
 
     def _play(self, operation: CachedOperation[T]) -> T:
         """Drive an operation that may ask the shared cache, on the caller's thread."""

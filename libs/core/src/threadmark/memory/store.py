@@ -33,6 +33,7 @@ from threadmark.store.threads import (
     ThreadRow,
     ThreadScope,
     ThreadStore,
+    in_scope,
 )
 
 
@@ -164,14 +165,7 @@ def _chosen(tables: Tables, scope: ThreadScope) -> list[ThreadOutline]:
 
 
 def _is_listed(scope: ThreadScope, thread: Thread) -> bool:
-    row, updated_at = _outline(thread)
-    return (
-        scope.owner in (None, row.owner)
-        and (scope.status is None or _status(thread) == scope.status)
-        and (scope.since is None or updated_at >= scope.since)
-        and (scope.until is None or updated_at < scope.until)
-        and (scope.expired is None or (row.expires_at is not None and row.expires_at <= scope.expired))
-    )
+    return in_scope(scope, _outline(thread)) and (scope.status is None or _status(thread) == scope.status)
 
 
 def _status(thread: Thread) -> ThreadStatus:

@@ -24,6 +24,7 @@ from threadmark.model import (
     Checkpoint,
     Config,
     OnBusy,
+    ThreadFilter,
     ThreadSort,
     ThreadStatus,
     Unset,
@@ -288,22 +289,19 @@ class ThreadQuery(NamedTuple):
         return ThreadPlace(values[self.scope.sort], outline.row.thread_id)
 
 
-def given_query(
-    *,
-    owner: str | None = None,
-    status: ThreadStatus | None = None,
-    metadata: Mapping[str, Any] | None = None,
-    text: str | None = None,
-    since: datetime | None = None,
-    until: datetime | None = None,
-    sort: ThreadSort = "-updated",
-) -> ThreadQuery:
-    """Check what a listing is asked for."""
+def given_query(filters: ThreadFilter, sort: ThreadSort = "-updated") -> ThreadQuery:
+    """Check which threads a listing is asked for. Raises TypeError for a filter that there is not."""
+    unknown = filters.keys() - ThreadFilter.__annotations__.keys()
+    if unknown:
+        there = ", ".join(ThreadFilter.__annotations__)
+        raise TypeError(f"no argument {shown(min(unknown))}: threads are filtered by {there}")
+    owner, text = filters.get("owner"), filters.get("text")
+    status, since, until = filters.get("status"), filters.get("since"), filters.get("until")
     if status is not None and status not in get_args(ThreadStatus):
         raise ConfigError(f"status must be one of {', '.join(get_args(ThreadStatus))}, not {shown(status)}")
     if sort not in get_args(ThreadSort):
         raise ConfigError(f"sort must be one of {', '.join(get_args(ThreadSort))}, not {shown(sort)}")
-    wanted = checked_filter(metadata)
+    wanted = checked_filter(filters.get("metadata"))
     scope = ThreadScope(
         None if owner is None else given_owner(owner),
         status,

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, Unpack
 
 from threadmark.ids import Version
 from threadmark.model import (
@@ -22,10 +22,10 @@ from threadmark.model import (
     PruneStrategy,
     RetentionReport,
     Stats,
+    ThreadFilter,
     ThreadInfo,
     ThreadPage,
     ThreadSort,
-    ThreadStatus,
     Unset,
     Verified,
 )
@@ -235,31 +235,17 @@ class SaverProtocol(Protocol):
     def threads(
         self,
         *,
-        owner: str | None = None,
-        status: ThreadStatus | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        text: str | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
         sort: ThreadSort = "-updated",
         limit: int = 20,
         cursor: str | None = None,
         offset: int = 0,
         extract: Mapping[str, str] | None = None,
+        **filters: Unpack[ThreadFilter],
     ) -> ThreadPage:
         """Return a page of threads, and the cursor of the next one."""
 
-    def count_threads(
-        self,
-        *,
-        owner: str | None = None,
-        status: ThreadStatus | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        text: str | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-    ) -> int:
-        """Return how many threads a listing with these arguments has."""
+    def count_threads(self, **filters: Unpack[ThreadFilter]) -> int:
+        """Return how many threads a listing with these filters has."""
 
     def thread(self, thread_id: str) -> ThreadInfo | None:
         """Return one thread without its checkpoints. Returns None if there is none."""
@@ -304,30 +290,16 @@ class SaverProtocol(Protocol):
     async def athreads(
         self,
         *,
-        owner: str | None = None,
-        status: ThreadStatus | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        text: str | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
         sort: ThreadSort = "-updated",
         limit: int = 20,
         cursor: str | None = None,
         offset: int = 0,
         extract: Mapping[str, str] | None = None,
+        **filters: Unpack[ThreadFilter],
     ) -> ThreadPage:
         """Like `threads`, for asyncio."""
 
-    async def acount_threads(
-        self,
-        *,
-        owner: str | None = None,
-        status: ThreadStatus | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        text: str | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-    ) -> int:
+    async def acount_threads(self, **filters: Unpack[ThreadFilter]) -> int:
         """Like `count_threads`, for asyncio."""
 
     async def athread(self, thread_id: str) -> ThreadInfo | None:

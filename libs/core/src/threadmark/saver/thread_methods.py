@@ -3,10 +3,10 @@
 import copy
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from threadmark.errors import ConfigError, shown
-from threadmark.model import UNSET, OnBusy, ThreadInfo, ThreadPage, ThreadSort, ThreadStatus, Unset
+from threadmark.model import UNSET, OnBusy, ThreadFilter, ThreadInfo, ThreadPage, ThreadSort, Unset
 from threadmark.program import Driver, arun, run
 from threadmark.saver.arguments import given_count, given_lease, given_owner, given_query, given_update
 from threadmark.saver.context import SaverContext
@@ -34,17 +34,12 @@ class ThreadMethods:
     def threads(
         self,
         *,
-        owner: str | None = None,
-        status: ThreadStatus | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        text: str | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
         sort: ThreadSort = "-updated",
         limit: int = 20,
         cursor: str | None = None,
         offset: int = 0,
         extract: Mapping[str, str] | None = None,
+        **filters: Unpack[ThreadFilter],
     ) -> ThreadPage:
         """Return a page of threads, and the cursor of the next one.
 
@@ -52,12 +47,6 @@ class ThreadMethods:
         `status`, many are looked at. No value is read, unless `extract` asks for parts.
 
         Args:
-            owner: Only this owner's.
-            status: Only those that are "idle", "busy", "interrupted" or "error".
-            metadata: Only those whose metadata has these keys, with equal JSON values.
-            text: Only those with this text in their title, whatever its case, or exactly in their id.
-            since: Only those updated at this time or later.
-            until: Only those updated before this time.
             sort: By "updated", "created" or "id"; with a minus, the greatest comes first.
             limit: The most threads to return.
             cursor: The one of the page before. Threads that come or go meanwhile do not shift the next page.
@@ -65,20 +54,14 @@ class ThreadMethods:
             extract: Parts of each thread's newest state, as `{"last": "messages[-1].content"}`: the paths are those of
                 `Saver.extract`, and what they lead to is in `ThreadInfo.extracted`. A part that cannot be read is left
                 out there, and reported in `ThreadInfo.problems`; the other threads are listed all the same.
+            filters: Which threads, by `owner`, `status`, `metadata`, `text`, `since` and `until`, as `ThreadFilter`
+                describes them (default: all).
         """
         return run(
             self._driver,
             threads.threads(
                 self._context,
-                given_query(
-                    owner=owner,
-                    status=status,
-                    metadata=metadata,
-                    text=text,
-                    since=since,
-                    until=until,
-                    sort=sort,
-                ),
+                given_query(filters, sort),
                 given_count(limit, "limit"),
                 cursor,
                 given_count(offset, "offset"),
@@ -86,19 +69,9 @@ class ThreadMethods:
             ),
         )
 
-    def count_threads(
-        self,
-        *,
-        owner: str | None = None,
-        status: ThreadStatus | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        text: str | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-    ) -> int:
-        """Return how many threads a listing with these arguments has."""
-        query = given_query(owner=owner, status=status, metadata=metadata, text=text, since=since, until=until)
-        return run(self._driver, threads.count_threads(self._context, query))
+    def count_threads(self, **filters: Unpack[ThreadFilter]) -> int:
+        """Return how many threads a listing with these filters has."""
+        return run(self._driver, threads.count_threads(self._context, given_query(filters)))
 
     def thread(self, thread_id: str) -> ThreadInfo | None:
         """Return one thread without its checkpoints. Returns None if there is none."""
@@ -191,32 +164,19 @@ class ThreadMethods:
     async def athreads(
         self,
         *,
-        owner: str | None = None,
-        status: ThreadStatus | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        text: str | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
         sort: ThreadSort = "-updated",
         limit: int = 20,
         cursor: str | None = None,
         offset: int = 0,
         extract: Mapping[str, str] | None = None,
+        **filters: Unpack[ThreadFilter],
     ) -> ThreadPage:
         """Like `threads`, for asyncio."""
         return await arun(
             self._driver,
             threads.threads(
                 self._context,
-                given_query(
-                    owner=owner,
-                    status=status,
-                    metadata=metadata,
-                    text=text,
-                    since=since,
-                    until=until,
-                    sort=sort,
-                ),
+                given_query(filters, sort),
                 given_count(limit, "limit"),
                 cursor,
                 given_count(offset, "offset"),
@@ -224,19 +184,9 @@ class ThreadMethods:
             ),
         )
 
-    async def acount_threads(
-        self,
-        *,
-        owner: str | None = None,
-        status: ThreadStatus | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        text: str | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-    ) -> int:
+    async def acount_threads(self, **filters: Unpack[ThreadFilter]) -> int:
         """Like `count_threads`, for asyncio."""
-        query = given_query(owner=owner, status=status, metadata=metadata, text=text, since=since, until=until)
-        return await arun(self._driver, threads.count_threads(self._context, query))
+        return await arun(self._driver, threads.count_threads(self._context, given_query(filters)))
 
     async def athread(self, thread_id: str) -> ThreadInfo | None:
         """Like `thread`, for asyncio."""

@@ -138,6 +138,20 @@ class ThreadScope(NamedTuple):
     descending: bool = True
 
 
+def in_scope(scope: ThreadScope, outline: ThreadOutline) -> bool:
+    """Whether a thread is in the scope by its row and the time of its update: for a backend that reads it to tell.
+
+    Its status needs its newest checkpoint, and the saver looks at its text and metadata.
+    """
+    row, updated_at = outline
+    return (
+        scope.owner in (None, row.owner)
+        and (scope.since is None or updated_at >= scope.since)
+        and (scope.until is None or updated_at < scope.until)
+        and (scope.expired is None or (row.expires_at is not None and row.expires_at <= scope.expired))
+    )
+
+
 class ThreadPlace(NamedTuple):
     """Where a page of a listing begins: behind this thread."""
 

@@ -79,7 +79,7 @@ STATE: Final[Mark] = {"kind": "state"}
 
 def marked(mark: Mark, sort: ThreadSort = "id") -> ThreadQuery:
     """The threads with this mark."""
-    return given_query(metadata=mark, sort=sort)
+    return given_query({"metadata": mark}, sort)
 
 
 def is_marked(context: SaverContext, thread_id: str, mark: Mark) -> Program[bool]:

@@ -92,7 +92,7 @@ def retention_rule(
         )
     pruning = prune_rule("keep_latest", keep_last, older_than)
     return RetentionRule(
-        given_query(owner=owner, metadata=metadata, sort="id"),
+        given_query({"owner": owner, "metadata": metadata}, "id"),
         None if keep_last is None and older_than is None else pruning,
         None if idle_for is None else microseconds_in(idle_for),
         None if max_bytes is None else given_count(max_bytes, "max_bytes"),

@@ -1,0 +1,21 @@
+"""A filter of threads is told everywhere: the behaviour of each is a case of the conformance suite."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from threadmark.model import ThreadFilter
+from threadmark.store.threads import ThreadScope
+from threadmark_cli.commands.threads import threads
+
+FILTERS = sorted(ThreadFilter.__annotations__)
+
+
+@pytest.mark.parametrize("name", FILTERS)
+def test_a_filter_is_in_the_scope_the_command_and_the_docs(name: str) -> None:
+    assert {"metadata": "fragments"}.get(name, name) in ThreadScope._fields
+    options = {each.name for each in threads.params}
+    assert name in options or name == "owner", "`threadmark --owner` is an option of every command"
+    page = (Path(__file__).parents[2] / "docs/threads.md").read_text()
+    assert re.search(rf"`{name}`", page), "docs/threads.md does not name it"
