@@ -297,9 +297,9 @@ def given_query(filters: ThreadFilter, sort: ThreadSort = "-updated") -> ThreadQ
         raise TypeError(f"no argument {shown(min(unknown))}: threads are filtered by {there}")
     owner, text = filters.get("owner"), filters.get("text")
     status, since, until = filters.get("status"), filters.get("since"), filters.get("until")
-    if status is not None and status not in get_args(ThreadStatus):
+    if status is not None and not _is_one_of(status, ThreadStatus):
         raise ConfigError(f"status must be one of {', '.join(get_args(ThreadStatus))}, not {shown(status)}")
-    if sort not in get_args(ThreadSort):
+    if not _is_one_of(sort, ThreadSort):
         raise ConfigError(f"sort must be one of {', '.join(get_args(ThreadSort))}, not {shown(sort)}")
     wanted = checked_filter(filters.get("metadata"))
     scope = ThreadScope(
@@ -313,6 +313,11 @@ def given_query(filters: ThreadFilter, sort: ThreadSort = "-updated") -> ThreadQ
         descending=sort.startswith("-"),
     )
     return ThreadQuery(scope, wanted)
+
+
+def _is_one_of(given: object, literal: Any) -> bool:
+    """Whether a value is one of a Literal's texts. No other kind of value is compared: it may have no truth."""
+    return isinstance(given, str) and given in get_args(literal)
 
 
 def given_count(number: object, what: str) -> int:
