@@ -376,7 +376,7 @@ def given_lease(
     """Check what a lease is asked for."""
     name = as_thread_id(thread_id)
     check_length(name, THREAD_ID_BYTES, "thread_id")
-    if not isinstance(on_busy, str) or on_busy not in get_args(OnBusy):
+    if not _is_one_of(on_busy, OnBusy):
         raise ConfigError(f"on_busy must be one of {', '.join(get_args(OnBusy))}, not {shown(on_busy)}")
     seconds = ttl.total_seconds() if isinstance(ttl, timedelta) else ttl
     check_seconds(seconds, "ttl")
