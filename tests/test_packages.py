@@ -2,6 +2,7 @@
 
 import re
 import tarfile
+import tomllib
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ import threadmark
 from clean_environment import Built, CleanEnvironment, build
 from postgres.cluster import shared
 from redis_backend.processes import DURABLE, RedisProcess
+from threadmark_cli.diagnosis import PACKAGES
 
 ROOT = Path(__file__).parent.parent
 LIBS = sorted(path.parent for path in ROOT.glob("libs/*/pyproject.toml"))
@@ -75,6 +77,31 @@ def test_a_package_has_all_its_files(package: Built) -> None:
     assert {name.partition(".")[0] for name in compiled} == {name[:-4] for name in files if name.endswith(".pyx")}
     assert {name for name in in_wheel - compiled if ".dist-info/" not in name} == files
     assert in_sdist >= {f"src/{name}" for name in files} | {"LICENSE", "README.md", "PKG-INFO", "pyproject.toml"}
+
+
+@pytest.mark.parametrize("lib", LIBS, ids=lambda lib: lib.name)
+def test_a_package_is_named_where_it_is_looked_for(lib: Path) -> None:
+    assert f"libs/{lib.name} " in (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    assert f'"libs/{lib.name}/src"' in (ROOT / "pyproject.toml").read_text(encoding="utf-8"), "mypy_path"
+    installs = [ROOT / name for name in ("requirements-dev.txt", "scripts/make-venv")]  # the second where it compiles
+    assert any(re.search(rf"\./libs/{lib.name}\b", path.read_text(encoding="utf-8")) for path in installs)
+
+
+@pytest.mark.parametrize("lib", LIBS, ids=lambda lib: lib.name)
+def test_a_backend_is_an_extra_and_has_its_options_told(lib: Path) -> None:
+    entries = tomllib.loads((lib / "pyproject.toml").read_text(encoding="utf-8"))["project"].get("entry-points", {})
+    savers = entries.get("threadmark.savers", {})
+    if lib.name == "core" or not savers:
+        return
+    core = tomllib.loads((ROOT / "libs/core/pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert lib.name in core["optional-dependencies"]
+    assert _name(lib) in PACKAGES, "`threadmark doctor` does not look for it"
+    options = (ROOT / "docs/options.md").read_text(encoding="utf-8")
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    for module, _, name in (target.split(".from_url")[0].partition(":") for target in savers.values()):
+        assert module == f"threadmark_{lib.name}"
+        assert name in options, f"docs/options.md has nothing of {name}"
+        assert name in readme, f"the README does not name {name}"
 
 
 def test_a_package_says_what_it_is(package: Built) -> None:

@@ -11,7 +11,7 @@ from threadmark_cli.output.quantities import bytes_text
 
 Level = Literal["ok", "warning", "fault"]
 
-_PACKAGES = ("threadmark", "threadmark-sqlite", "threadmark-postgres", "threadmark-redis", "threadmark-langgraph")
+PACKAGES = ("threadmark", "threadmark-sqlite", "threadmark-postgres", "threadmark-redis", "threadmark-langgraph")
 _EXTRAS = {
     "zstandard": "compresses larger pieces: pip install 'threadmark[zstd]'",
     "cryptography": "reads and writes sealed databases: pip install 'threadmark[crypto]'",
@@ -34,7 +34,7 @@ class Finding(NamedTuple):
 
 def of_packages() -> Iterator[Finding]:
     """Whether the packages fit together, and which are there."""
-    found = {name: each for name in (*_PACKAGES, "threadmark-cli") if (each := _version(name)) is not None}
+    found = {name: each for name in (*PACKAGES, "threadmark-cli") if (each := _version(name)) is not None}
     python = f"Python {platform.python_version()}"
     if len(set(found.values())) > 1:
         different = ", ".join(f"{name} {each}" for name, each in found.items())
