@@ -1,4 +1,4 @@
-"""Which packer writes values: the compiled one where it is in use, ormsgpack, or msgpack where neither is there."""
+"""Which packer writes values: the compiled one where it is in use, or msgpack."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,9 +6,8 @@ from contextlib import contextmanager
 import pytest
 
 from threadmark.runtime.compiled import IN_USE, only_references
-from threadmark.serde import wire
 
-PACKERS = [*(["compiled"] if IN_USE else []), "ormsgpack", "msgpack"]
+PACKERS = [*(["compiled"] if IN_USE else []), "msgpack"]
 
 
 class _Switch:
@@ -33,7 +32,6 @@ _SWITCH = _Switch()
 
 def use(packer: str, patch: pytest.MonkeyPatch) -> None:
     """Let serializers that are made from now on use this one."""
-    patch.setattr(wire, "HAS_FAST", packer != "msgpack")
     if packer != "compiled" and IN_USE:
         patch.setattr(_SWITCH, "is_on", False)
 

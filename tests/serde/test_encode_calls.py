@@ -109,7 +109,6 @@ def test_what_fails_inside_is_called_a_few_times_only() -> None:
 
 
 def test_an_interrupt_inside_is_not_lost() -> None:
-    """Though ormsgpack drops what a function raises, and says only that it raised."""
     registry, calls = Registry(), 0
 
     def encode(_: Any) -> Any:

@@ -1,10 +1,6 @@
-"""What a packer would write without asking is refused, with its place, whichever packer is installed."""
+"""What a packer would write without asking is refused, with its place, whichever packer writes."""
 
-import gc
-import sys
-import threading
 from collections.abc import Callable
-from types import ModuleType
 from typing import Any
 
 import msgpack
@@ -16,8 +12,6 @@ from serde.packers import PACKERS, use
 from serde.sameness import same
 from threadmark.errors import SerializationError
 from threadmark.serde import Registry, Serde, encoder, wire
-from threadmark.serde.buffers import holds_buffer_or_envelope
-from threadmark.serde.envelopes import Instances
 
 MARK = wire.new_pack(lambda _: None)(["Dserde.specimens:Point", ["x", "y"]])
 ENVELOPES: dict[str, Callable[[], Any]] = {
@@ -83,103 +77,8 @@ def test_one_that_was_registered_is_stored() -> None:
     assert (number, type(extension)) == (1, ormsgpack.Ext)
 
 
-@pytest.fixture
-def looks(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What was looked through, value by value, because ormsgpack would not ask about all of it."""
-    use("ormsgpack", monkeypatch)
-    found: list[Any] = []
-
-    def looking(roots: Any) -> bool:
-        found.append(roots)
-        return holds_buffer_or_envelope(roots)
-
-    monkeypatch.setattr(encoder, "holds_buffer_or_envelope", looking)
-    return found
-
-
-def settled() -> Serde:
-    """A serializer, when nothing is left of what others did with envelopes."""
-    gc.collect()
-    wire.INSTANCES.count()
-    return Serde()
-
-
-def test_values_are_not_looked_through_where_there_is_no_envelope(looks: list[Any]) -> None:
-    """Looking takes longer than packing."""
-    serde = settled()
-    threads = [threading.Thread(target=lambda: [serde.dumps_typed([s.Point(1)]) for _ in range(50)]) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for number in range(50):
-        serde.dumps_typed({"k": [s.Point(number), s.Model(x=number)]})
-    for thread in threads:
-        thread.join()
-    assert looks == []
-
-
 def test_our_own_marks_are_not_taken_for_envelopes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without ormsgpack, values with marks would all be packed once more, behind shields."""
+    """Or values with marks would all be packed once more, behind shields."""
     use("msgpack", monkeypatch)
     monkeypatch.setattr(encoder, "_shielded", lambda _: pytest.fail("shielded"))
     assert Serde().dumps_typed([s.Point(1), {s.Colour.RED: (2,)}])[0] == "t"
-
-
-def test_an_envelope_elsewhere_costs_a_look_until_it_is_gone(looks: list[Any]) -> None:
-    serde, elsewhere = settled(), [ormsgpack.Ext(5, b"x")]
-    serde.dumps_typed([1])
-    assert len(looks) == 1
-    elsewhere.clear()
-    serde.dumps_typed([1])
-    assert len(looks) == 1
-
-
-def test_a_modules_name_for_the_class_is_not_taken_for_an_instance(looks: list[Any]) -> None:
-    """Not for long; and an instance that comes when the name goes is one all the same."""
-    serde = settled()
-    module = ModuleType("serde_with_names")
-    module.Ext, module.Again = ormsgpack.Ext, ormsgpack.Ext  # type: ignore[attr-defined]  # as an import would
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(sys.modules, module.__name__, module)
-        wire.INSTANCES._wrong_suspicions = 0
-        for _ in range(20):
-            serde.dumps_typed([1])
-        assert len(looks) == 1
-    vars(module).clear()
-    serde.dumps_typed([1])
-    with pytest.raises(SerializationError):
-        serde.dumps_typed([ormsgpack.Ext(5, b"x")])
-
-
-def test_a_local_name_that_goes_makes_no_room_for_an_instance() -> None:
-    serde, name = settled(), [ormsgpack.Ext, ormsgpack.Fragment]
-    wire.INSTANCES._wrong_suspicions = 0
-    serde.dumps_typed([1])
-    name.clear()
-    for envelope in (ormsgpack.Ext(5, b"x"), ormsgpack.Fragment(b"\x01")):
-        with pytest.raises(SerializationError):
-            serde.dumps_typed([envelope])
-
-
-def may_be_more(instances: Instances, known: int) -> bool:
-    """What the encoder would be told if this many instances were its own."""
-    return instances.may_be_more(instances._references() - known)
-
-
-def test_instances_from_before_the_count_are_counted() -> None:
-    gc.collect()
-    held = [ormsgpack.Ext(5, b"x") for _ in range(3)]
-    instances, known = Instances({ormsgpack.Ext: (5, b"")}), len(wire.FAST_MARKS)
-    assert may_be_more(instances, known + 3)
-    instances.count()
-    assert may_be_more(instances, known + 2)
-    assert not may_be_more(instances, known + 3)
-    held.pop()
-    assert not may_be_more(instances, known + 2)
-
-
-def test_where_instances_cannot_be_counted_there_always_seem_to_be_some() -> None:
-    """Those of a class made in C before the interpreter started hold no reference to it."""
-    instances = Instances({bytearray: (b"",)})
-    for _ in range(3):
-        instances.count()
-        assert may_be_more(instances, 0)

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Reading msgpack of builtin types, compiled: what `threadmark.serde.wire.unpack_fast` does, for the usual values.
+"""Reading msgpack of builtin types, compiled: what `threadmark.serde.wire.unpack_plain` does, for the usual values.
 
 A state of small channels is a few numbers and short texts, each in an encoding of its own: to call an unpacker for each
 takes longer than to read it. A large value is read where it stands, and need not be copied to see where it ends.

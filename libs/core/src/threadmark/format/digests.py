@@ -4,19 +4,12 @@ Each is as short as its use allows (docs/decisions/0002-stored-form.md). A value
 pieces, so that only those pieces are hashed that differ from a value already proven.
 """
 
-from collections.abc import Callable
 from hashlib import blake2b, sha256
 from typing import Any, NamedTuple
 
 import msgpack
 
 from threadmark.runtime.compiled import counterpart
-
-try:
-    import ormsgpack
-except ImportError:
-    ormsgpack = None  # type: ignore[assignment]  # a module that is not there
-
 
 KEY_SIZE = 12
 """The length of a segment's key."""
@@ -86,34 +79,16 @@ _NEW_CHECK = blake2b(digest_size=CHECK_SIZE)
 @counterpart("checks.check_of")
 def check_of(listed: list[str | bytes | int | None]) -> bytes:
     """Compute the check of a row whose fields are listed already, as `row_check` does."""
-    try:
-        packed = _pack(listed)
-    except _CannotPackError:
-        packed = _pack_any(listed)
     check = _NEW_CHECK.copy()
-    check.update(packed)
+    check.update(pack_plain(listed))
     return check.digest()
 
 
 def pack_plain(value: Any) -> bytes:
     """Pack lists, dictionaries, text, bytes, numbers and None of our own: the same bytes for the same value.
 
-    ormsgpack, where it is installed, only makes it faster. What users give, which may be of any class, is packed by
-    `serde/wire.py`.
+    What users give, which may be of any class, is packed by `serde/wire.py`. An int of more than 64 bits is an
+    OverflowError.
     """
-    try:
-        return _pack(value)
-    except _CannotPackError:
-        return _pack_any(value)
-
-
-def _pack_any(value: Any) -> bytes:
-    """Pack what ormsgpack cannot: text with lone surrogates. An int of more than 64 bits is an OverflowError."""
     packed: bytes = msgpack.packb(value, strict_types=True, unicode_errors="surrogatepass")
     return packed
-
-
-_pack: Callable[[Any], bytes] = _pack_any
-_CannotPackError: tuple[type[Exception], ...] = ()
-if ormsgpack is not None:
-    _pack, _CannotPackError = ormsgpack.packb, (ormsgpack.MsgpackEncodeError,)

@@ -14,8 +14,7 @@ from threadmark.format.digests import pack_plain
 from threadmark.format.stored import Encoded, Stored
 from threadmark.ids import Version
 from threadmark.serde import Serializer
-from threadmark.serde.buffers import holds_buffer_or_envelope
-from threadmark.serde.wire import NeedsSlowWayError, check_complete, unpack_plain
+from threadmark.serde.wire import NotPlainError, check_complete, holds_unasked, unpack_plain
 
 HEADER_TAG = "h1"
 
@@ -126,7 +125,7 @@ def _packed(value: Any) -> bytes | None:
         packed = _packb(value)
     except (TypeError, ValueError, OverflowError, RecursionError):
         return None
-    if (b"\xc4" in packed or b"\xc5" in packed or b"\xc6" in packed) and holds_buffer_or_envelope([value]):
+    if (b"\xc4" in packed or b"\xc5" in packed or b"\xc6" in packed) and holds_unasked([value]):
         return None  # one of these bytes begins binary data, and a bytearray would come back as bytes
     return packed
 
@@ -134,7 +133,7 @@ def _packed(value: Any) -> bytes | None:
 def _unpacked(packed: bytes) -> Any:
     try:
         return unpack_plain(packed)
-    except NeedsSlowWayError:
+    except NotPlainError:
         return _unpackb(packed, strict_map_key=False)
 
 

@@ -18,7 +18,7 @@ from threadmark.runtime.compiled import counterpart
 from threadmark.serde.dispatch import Dispatch
 from threadmark.serde.kinds_api import REFERENCE_LENGTH, Reader, reference_to
 from threadmark.serde.locations import where_unreadable
-from threadmark.serde.wire import MARK_CODE, NeedsSlowWayError, unpack, unpack_fast, unpack_plain
+from threadmark.serde.wire import MARK_CODE, NotPlainError, unpack, unpack_plain
 
 
 class Marks:
@@ -107,7 +107,7 @@ def decode_plain(encoded: bytes, dispatch: Dispatch) -> Any:
     """Like `decode`, for bytes without marks."""
     try:
         return unpack_plain(encoded)
-    except NeedsSlowWayError:
+    except NotPlainError:
         return decode(encoded, dispatch)
     except (MemoryError, RecursionError, OverflowError) as error:
         raise unreadable(error) from error
@@ -185,7 +185,7 @@ def decode_together(encoded: Sequence[bytes]) -> list[Any] | None:
     """
     array = b"\xdd" + (2 * len(encoded)).to_bytes(4, "big") + _NIL.join([*encoded, b""])
     try:
-        items = unpack_fast(array)
-    except (NeedsSlowWayError, MemoryError, RecursionError, OverflowError):
+        items = unpack_plain(array)
+    except (NotPlainError, MemoryError, RecursionError, OverflowError):
         return None
     return items[::2] if items[1::2] == [None] * len(encoded) else None

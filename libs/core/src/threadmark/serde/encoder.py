@@ -1,16 +1,13 @@
-"""From values to bytes: the packers, which call back for everything that msgpack cannot carry."""
+"""From values to bytes: the packer, which calls back for everything that msgpack cannot carry."""
 
 from collections.abc import Callable, Generator, Iterable
-from sys import getrefcount
 from typing import Any
 
 from threadmark.errors import SerializationError
 from threadmark.runtime.compiled import counterpart
-from threadmark.serde import wire
-from threadmark.serde.buffers import BUFFER_HEADERS, ENDS_IN_SPAN, LONGEST_SPAN, holds_buffer_or_envelope, is_in_span
 from threadmark.serde.dispatch import Dispatch
 from threadmark.serde.kinds_api import Deconstruct, Shape
-from threadmark.serde.wire import INSTANCES, NEVER_ASKED_ABOUT, fast_mark, mark, new_pack
+from threadmark.serde.wire import NEVER_ASKED_ABOUT, holds_unasked, is_whole, mark, new_pack, packed_mark
 
 DEEPEST_SETS = 8
 """How deep sets may be nested. Their members are sorted by their encodings, each made by a packer within the running
@@ -19,79 +16,32 @@ one, so that without this limit the C stack could overflow."""
 _SORTABLE: tuple[frozenset[type], ...] = (frozenset({str}), frozenset({int}), frozenset())
 """The types of a set's members that can be sorted as they are."""
 
-_LOOKS_A_BYTE = 1 / 250
-"""Suspicious bytes, for each byte of the encoding, that are examined before it is cheaper to look at all values."""
-
 SCALARS = frozenset({str, int, float, bool, bytes})
 """What is encoded without a search for anything else in it."""
-
-_PATIENCE = 3
-"""How many headers back `is_in_span` follows an argument."""
 
 
 def _for_objects(dispatch: Dispatch) -> tuple[Any, ...]:
     """Return what the compiled packer needs for objects: known writers and a function for others, and so for marks."""
-    writers, marks = _Writers(dispatch), _Marks(wire.packed_mark, set())
+    writers, marks = _Writers(dispatch), _Marks(set(), packed_mark)
     return writers.known, writers.new, marks.known, marks.new
 
 
 @counterpart("packing.pack", _for_objects)
 def encode(value: Any, dispatch: Dispatch) -> tuple[bytes, bool]:
     """Encode a value. Returns the bytes, and whether there are marks in them."""
-    encoder = Encoder(dispatch, fast_mark)
+    encoder = Encoder(dispatch)
     try:
-        encoded = wire.pack_fast(value, encoder.write) if wire.HAS_FAST else None
-    except wire.PackFastError:
-        encoded = None
-    if encoded is not None:
-        is_suspicious = _may_hold_envelope()
-        if not is_suspicious and not may_hold_buffer(encoded):
-            return encoded, bool(encoder.states)
-        if not holds_buffer_or_envelope([value, *encoder.open_states()]):
-            if is_suspicious:
-                INSTANCES.were_not_found()
-            return encoded, bool(encoder.states)
-    if encoder.failures:
-        raise encoder.failures.pop()
-    encoder = Encoder(dispatch, mark)
-    try:
+        encoded = new_pack(encoder.write)(value)
+    except UnicodeEncodeError:  # a lone surrogate; to allow for it makes all text slower
+        encoder = Encoder(dispatch)
         encoded = new_pack(encoder.write, surrogates=True)(value)
-    finally:
-        # An error's traceback refers to this frame, and would keep the value until the next garbage collection.
-        encoder.failures.clear()
-    if not holds_buffer_or_envelope([value, *encoder.open_states()]):
-        return encoded, bool(encoder.states)
-    return new_pack(_shielded(dispatch), surrogates=True)(held(value)), True
-
-
-def _may_hold_envelope() -> bool:
-    """Whether ormsgpack may have been given an envelope of its own (`envelopes`)."""
-    references = 0
-    for cls in INSTANCES.classes:
-        references += getrefcount(cls)
-    others = references - len(wire.FAST_MARKS)
-    return others != INSTANCES.others and INSTANCES.may_be_more(others)
-
-
-def may_hold_buffer(encoded: bytes) -> bool:
-    """Whether a buffer may have been written (`buffers`)."""
-    looks = 8 + int(len(encoded) * _LOOKS_A_BYTE)
-    find, is_surely_in_span = encoded.find, ENDS_IN_SPAN.search
-    for header, fewest in BUFFER_HEADERS.items():
-        end = max(0, len(encoded) - fewest + 1)
-        location = find(header, 0, end)
-        while location >= 0:
-            looks -= 1
-            if not looks:
-                return True
-            # The first search is the beginning of `is_in_span`, without the price of a call.
-            if not (
-                is_surely_in_span(encoded, location - LONGEST_SPAN, location)
-                or is_in_span(encoded, location, _PATIENCE)
-            ):
-                return True
-            location = find(header, location + 1, end)
-    return False
+    typed = bool(encoder.states)
+    if holds_unasked([value, *encoder.open_states()]):
+        encoded, typed = new_pack(_shielded(dispatch), surrogates=True)(held(value)), True
+    # msgpack counts a list before it packs the items. While it asks us about one, another thread may change the list.
+    if typed and not is_whole(encoded):
+        raise SerializationError("it was changed while it was encoded: encode a copy, or change it afterwards")
+    return encoded, typed
 
 
 class _Writers:
@@ -115,7 +65,7 @@ class _Writers:
 class _Marks:
     """The marks of one call: for each shape its definition where it first occurs, and from then on its reference."""
 
-    def __init__(self, new_mark: Callable[[bytes], Any], opaque: set[int]) -> None:
+    def __init__(self, opaque: set[int], new_mark: Callable[[bytes], Any] = mark) -> None:
         self.known: dict[Shape, Any] = {}
         self._new_mark = new_mark
         self._first: dict[bytes, Shape] = {}
@@ -142,12 +92,10 @@ class Encoder:
     Nothing in it refers back to the encoder, so that the values are freed as soon as the call ends.
     """
 
-    def __init__(self, dispatch: Dispatch, new_mark: Callable[[bytes], Any], order: "_Order | None" = None) -> None:
+    def __init__(self, dispatch: Dispatch, order: "_Order | None" = None) -> None:
         self.states: list[list[Any]] = []
-        self.failures: list[BaseException] = []
-        """What `write` raised. ormsgpack reports that it raised, but not what."""
         self._opaque: set[int] = set()
-        writing = _writing(dispatch, new_mark, order, self.states, self.failures, self._opaque)
+        writing = _writing(dispatch, order, self.states, self._opaque)
         next(writing)
         self.write = writing.send
         """The packer's hook: returns a value's mark and state as a list, which the packer packs in its place."""
@@ -159,10 +107,8 @@ class Encoder:
 
 def _writing(
     dispatch: Dispatch,
-    new_mark: Callable[[bytes], Any],
     order: "_Order | None",
     states: list[list[Any]],
-    failures: list[BaseException],
     opaque: set[int],
 ) -> Generator[list[Any], Any, None]:
     """Yield the mark and state of each value that is sent.
@@ -172,7 +118,7 @@ def _writing(
     in them, it is never resumed.
     """
     value = yield []
-    writers, marks = _Writers(dispatch, order), _Marks(new_mark, opaque)
+    writers, marks = _Writers(dispatch, order), _Marks(opaque)
     writer_of, mark_of, keep = writers.known, marks.known, states.append
     while True:
         cls = type(value)
@@ -181,11 +127,7 @@ def _writing(
         except KeyError:
             deconstruct = None
         # Not in the handler above, or a refusal would be shown as the consequence of the KeyError.
-        try:
-            items = (deconstruct or writers.new(cls))(value)
-        except BaseException as error:
-            failures.append(error)
-            raise
+        items = (deconstruct or writers.new(cls))(value)
         shape = items[0]
         try:
             items[0] = mark_of[shape]
@@ -218,7 +160,7 @@ class _Order:
         return order
 
     def _encoded_alone(self, member: Any) -> bytes:
-        return new_pack(Encoder(self._dispatch, mark, _Order(self._dispatch, self)).write, surrogates=True)(member)
+        return new_pack(Encoder(self._dispatch, _Order(self._dispatch, self)).write, surrogates=True)(member)
 
 
 def _in_order(order: _Order, shape: Shape) -> Deconstruct:
@@ -236,7 +178,7 @@ class Held:
 
 def _shielded(dispatch: Dispatch) -> Callable[[Any], Any]:
     """Return a hook for values that the packers would get wrong by themselves: it sees every value, level by level."""
-    writers, marks = _Writers(dispatch), _Marks(mark, set())
+    writers, marks = _Writers(dispatch), _Marks(set())
 
     def write(value: Any) -> Any:
         content = value.content if type(value) is Held else value

@@ -15,7 +15,7 @@ from threadmark.errors import LocatedError
 from threadmark.serde.decoder import Marks, decode, decode_plain, mark_of, unreadable
 from threadmark.serde.dispatch import Dispatch
 from threadmark.serde.steps import NOTHING, Index, Key, Name, Slice, Step, taken
-from threadmark.serde.wire import pack_array_header, pack_text
+from threadmark.serde.wire import pack_array_header, pack_scalar
 
 T = TypeVar("T")
 
@@ -172,7 +172,7 @@ class _Walk:
         return _Way.ON
 
     def _enter_map(self, key: str) -> _Way:
-        packed, has_typed_keys = pack_text(key), False
+        packed, has_typed_keys = pack_scalar(key), False
         count, start = self._unpacker.read_map_header(), self._position()
         for _ in range(count):
             if self._encoded.startswith(packed, self._position()):

@@ -5,7 +5,6 @@ from copy import copy
 from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 from threadmark.errors import CorruptDataError, LocatedError, SerializationError
-from threadmark.serde import wire
 from threadmark.serde.classes import Classes, given_classes
 from threadmark.serde.decoder import decode, decode_plain
 from threadmark.serde.dispatch import Dispatch, is_inside_encode
@@ -15,6 +14,7 @@ from threadmark.serde.parts import Items, Source, items, part
 from threadmark.serde.registry import DEFAULT, Registry
 from threadmark.serde.showing import ShowingDispatch
 from threadmark.serde.steps import Step, taken
+from threadmark.serde.wire import pack_scalar
 
 NONE, PLAIN, TYPED = "n", "m", "t"
 OWN_TAGS = frozenset({NONE, PLAIN, TYPED})
@@ -116,11 +116,11 @@ class Serde:
         """Encode a value as a tag and bytes. Equal values give equal bytes in every process."""
         if obj is None:
             return NONE, b""
-        if type(obj) in SCALARS and wire.HAS_FAST:  # nothing in it that a packer would ask about
+        if type(obj) in SCALARS:
             try:
-                return PLAIN, wire.pack_fast(obj, None)
-            except wire.PackFastError:
-                pass  # the other packer may be able to
+                return PLAIN, pack_scalar(obj)
+            except OverflowError:
+                pass  # an int of more than 64 bits has a mark
         try:
             encoded, typed = encode(obj, self._dispatch)
         except Exception as error:

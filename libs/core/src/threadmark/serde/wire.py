@@ -1,8 +1,4 @@
-"""The packers and unpackers: one place for every setting that the stored bytes depend on.
-
-Two packers write the same bytes: ormsgpack, if it is installed and can carry the value, and msgpack, which is slower,
-for everything else. msgpack's unpacker reads bytes with marks, because only it calls back when an array is complete;
-ormsgpack's reads all others, twice as fast.
+"""The packer and the unpacker: one place for every setting that the stored bytes depend on.
 
 msgpack allocates a list as long as its header says before it reads the first item, so a few nested headers could take
 all memory, and it has no hook to prevent that. So `check_complete` looks whether arrays hold as many items as they
@@ -10,14 +6,14 @@ announce. Honest arrays together announce no more items than there are bytes: a 
 that they do not announce much more, and only if it does not, the bytes are parsed.
 """
 
-from collections.abc import Callable
-from functools import lru_cache, partial
+import gc
+from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import msgpack
 
 from threadmark.runtime.compiled import counterpart
-from threadmark.serde.envelopes import Instances
 
 _LONG_ARRAYS = ((b"\xdc", 2), (b"\xdd", 4))
 """The headers of long arrays, each with the length of the number that follows."""
@@ -55,14 +51,24 @@ def check_complete(encoded: bytes) -> None:
     """Raise ValueError if the bytes end before everything that they announce."""
     if len(encoded) > _LONG and _is_short(encoded):
         return
-    if not _announces_more(encoded):
-        return
+    if _announces_more(encoded) and _first_value(encoded) is None:
+        raise ValueError("the bytes end before what they announce")
+
+
+def is_whole(encoded: bytes) -> bool:
+    """Whether the bytes are one value, and nothing follows it."""
+    return _first_value(encoded) == len(encoded)
+
+
+def _first_value(encoded: bytes) -> int | None:
+    """The length of the value that the bytes begin with, None where it is not complete."""
     unpacker = msgpack.Unpacker(max_buffer_size=len(encoded))
     unpacker.feed(encoded)
     try:
         unpacker.skip()
     except msgpack.OutOfData:
-        raise ValueError("the bytes end before what they announce") from None
+        return None
+    return int(unpacker.tell())
 
 
 def _announces_more(encoded: bytes) -> bool:
@@ -111,35 +117,19 @@ def _is_short(encoded: bytes) -> bool:
     return not expected and location <= len(encoded)
 
 
-try:
-    import ormsgpack
-except ImportError:
-    HAS_FAST = False
-    _ENVELOPES: dict[Any, tuple[Any, ...]] = {}
-else:
-    HAS_FAST = True
-    # Fragment is younger than what is required of ormsgpack.
-    _ENVELOPES = {ormsgpack.Ext: (0, b"")}
-    if hasattr(ormsgpack, "Fragment"):
-        _ENVELOPES[ormsgpack.Fragment] = (b"\xc0",)
-
 MARK_CODE = 84
 """The one extension type in stored values: it announces a typed array."""
 
-FAST_MARKS: dict[bytes, Any] = {}
-"""The marks for `pack_fast`. They are kept so that it is known how many of ormsgpack's envelopes are our own."""
+NEVER_ASKED_ABOUT = frozenset({bytearray, memoryview, msgpack.ExtType, msgpack.Timestamp})
+"""What the packer writes without asking although it would come back as something else."""
 
-INSTANCES = Instances(_ENVELOPES)
-"""How many of ormsgpack's envelopes there are in the process."""
-
-NEVER_ASKED_ABOUT = frozenset({bytearray, memoryview, msgpack.ExtType, msgpack.Timestamp, *_ENVELOPES})
-"""What one of the packers writes without asking although it would come back as something else."""
+_ENTERED = frozenset({dict, list})
 
 Pack: TypeAlias = Callable[[Any], bytes]
 
 
-class NeedsSlowWayError(Exception):
-    """ormsgpack cannot do this. msgpack can, or raises an error that says why not."""
+class NotPlainError(Exception):
+    """The bytes have a mark, or are no value. Only `unpack` reads the one and says what is wrong with the other."""
 
 
 def mark(payload: bytes) -> Any:
@@ -159,14 +149,29 @@ def new_pack(write: Callable[[Any], Any], *, surrogates: bool = False) -> Pack:
 
     Text with lone surrogates raises UnicodeEncodeError unless `surrogates` is given, which makes all text slower.
     """
-    errors = "surrogatepass" if surrogates else "strict"
+    errors = "surrogatepass" if surrogates else None
     pack: Pack = msgpack.Packer(default=write, strict_types=True, unicode_errors=errors).pack
     return pack
 
 
-def pack_text(text: str) -> bytes:
-    """Return the encoding of a text, lone surrogates included."""
-    packed: bytes = msgpack.packb(text, unicode_errors="surrogatepass")
+def holds_unasked(roots: Iterable[Any]) -> bool:
+    """Whether these values, or the lists and dictionaries in them, hold what the packer writes without asking."""
+    level = list(roots)
+    while True:
+        types = set(map(type, level))
+        if not NEVER_ASKED_ABOUT.isdisjoint(types):
+            return True
+        if _ENTERED.isdisjoint(types):
+            return False
+        level = gc.get_referents(*[value for value in level if type(value) in _ENTERED])
+
+
+def pack_scalar(value: str | bytes | float | None) -> bytes:
+    """Return the encoding of a value with nothing in it, lone surrogates included.
+
+    Raises OverflowError for an int of more than 64 bits.
+    """
+    packed: bytes = msgpack.packb(value, unicode_errors="surrogatepass")
     return packed
 
 
@@ -188,66 +193,17 @@ def unpack(encoded: bytes, read_array: Callable[[list[Any]], Any], read_extensio
     )
 
 
-def fast_mark(payload: bytes) -> Any:
-    """Return a mark for `pack_fast`."""
-    found = FAST_MARKS.get(payload)
-    if found is None and HAS_FAST:
-        if len(FAST_MARKS) >= _MOST_MARKS:
-            FAST_MARKS.clear()
-        found = FAST_MARKS.setdefault(payload, ormsgpack.Ext(MARK_CODE, payload))
-    return found
-
-
-def unpack_fast(encoded: bytes) -> Any:
-    """Like `unpack`, for bytes without marks and surrogates, if ormsgpack is installed."""
-    if not HAS_FAST:
-        raise NeedsSlowWayError
-    try:
-        # ormsgpack ignores what follows a value. As the first of a pair, the value must end where the second begins.
-        # Joined in one go: two additions would copy a large value twice.
-        pair = ormsgpack.unpackb(b"".join((b"\x92", encoded, _END)), option=ormsgpack.OPT_NON_STR_KEYS)
-    except ormsgpack.MsgpackDecodeError as error:
-        raise NeedsSlowWayError from error
-    value, end = pair
-    if end != _END_NUMBER:
-        raise NeedsSlowWayError
-    return value
-
-
 @counterpart("plain.unpack")
 def unpack_plain(encoded: bytes) -> Any:
-    """Like `unpack`, for bytes without marks. Raises NeedsSlowWayError where only `unpack` can tell."""
-    return unpack_fast(encoded)
+    """Like `unpack`, for bytes without marks. Raises NotPlainError for any others."""
+    try:
+        check_complete(encoded)
+        return msgpack.unpackb(
+            encoded, ext_hook=_refuse_extension, strict_map_key=False, unicode_errors="surrogatepass"
+        )
+    except (ValueError, TypeError) as error:
+        raise NotPlainError from error
 
 
-_MOST_MARKS = 10_000
-"""How many marks are kept."""
-
-_END_NUMBER = 0x7468726561646D6B
-"""The second of that pair."""
-
-_END = b"\xcf" + _END_NUMBER.to_bytes(8, "big")
-
-PackFastError: type[Exception]
-"""What `pack_fast` raises for a value that ormsgpack cannot carry, and for what `write` raised."""
-
-pack_fast: Callable[[Any, Callable[[Any], Any] | None], bytes]
-"""Packs like `new_pack`, if ormsgpack is installed (`HAS_FAST`), keys are text without surrogates, and nesting is not
-deep. The second argument is `write`, or None for what needs none."""
-
-if HAS_FAST:
-    PackFastError = ormsgpack.MsgpackEncodeError
-    pack_fast = partial(
-        ormsgpack.packb,
-        option=ormsgpack.OPT_PASSTHROUGH_BIG_INT
-        | ormsgpack.OPT_PASSTHROUGH_DATACLASS
-        | ormsgpack.OPT_PASSTHROUGH_DATETIME
-        | ormsgpack.OPT_PASSTHROUGH_ENUM
-        | ormsgpack.OPT_PASSTHROUGH_SUBCLASS
-        | ormsgpack.OPT_PASSTHROUGH_TUPLE
-        | ormsgpack.OPT_PASSTHROUGH_UUID,
-    )
-else:
-    PackFastError = NeedsSlowWayError
-
-INSTANCES.count()  # last, when nothing more in this module will refer to the classes
+def _refuse_extension(*_: object) -> Any:
+    raise NotPlainError
