@@ -23,7 +23,8 @@ GATE_ALONE = f"pg_advisory_xact_lock({_GATE}), {GATE_SHARED}"
 
 # The columns of a checkpoint and of a pending write with their types, without their thread. What reads or adds whole
 # rows derives from these two, and `columns` packs and unpacks in their order; only `finding` lists them again, among
-# columns of other rows. `id` is NULL where it equals `rank`, which it does unless a clock was set back; `run` is never read.
+# columns of other rows. `id` is NULL where it equals `rank`, which it does unless a clock was set back; `run` is never
+# read.
 CHECKPOINT = {
     "ns": "text",
     "id": "text",
