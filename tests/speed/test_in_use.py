@@ -10,7 +10,10 @@ import pytest
 
 import threadmark_speed
 from threadmark.runtime import compiled
+from threadmark_postgres.report import PostgresReport
+from threadmark_redis.report import RedisReport
 from threadmark_speed import plain
+from threadmark_sqlite import SqliteSaver
 
 PRINTS = "import threadmark.runtime.compiled as c; print(c.IN_USE)"
 
@@ -29,6 +32,12 @@ def test_this_run_uses_what_it_was_asked_to_use() -> None:
 @pytest.mark.parametrize(("switch", "in_use"), [(None, True), ("", True), ("0", True), ("1", False)])
 def test_the_environment_says_which_parts_are_used(switch: str | None, *, in_use: bool) -> None:
     assert _printed(switch).stdout == f"{in_use}\n"
+
+
+def test_a_report_says_which_parts_are_used() -> None:
+    with SqliteSaver(":memory:") as saver:
+        assert saver.report().compiled == compiled.STATE
+    assert {kind._field_defaults["compiled"] for kind in (PostgresReport, RedisReport)} == {compiled.STATE}
 
 
 def test_another_word_in_the_environment_is_a_mistake() -> None:

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from threadmark.program import Operation, Program, read_existing
+from threadmark.runtime.compiled import STATE
 from threadmark_postgres.schema import in_schema
 from threadmark_postgres.sql import reports
 from threadmark_postgres.steps import execute
@@ -30,6 +31,8 @@ class PostgresReport(NamedTuple):
     """Those of LangGraph's own saver, where the search path leads."""
     warnings: tuple[str, ...]
     """What may lose threads, or keep the saver from storing any."""
+    compiled: str = STATE
+    """Whether this process uses the compiled part of core, in words."""
 
 
 def report(schema: str | None) -> Operation[PostgresReport]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from threadmark.runtime.compiled import STATE
 from threadmark_redis.driver.facts import Facts
 
 
@@ -35,6 +36,8 @@ class RedisReport(NamedTuple):
     servers: tuple[ServerReport, ...]
     warnings: tuple[str, ...]
     """What may lose threads, or keep the saver from storing any."""
+    compiled: str = STATE
+    """Whether this process uses the compiled part of core, in words."""
 
 
 def server_report(facts: Facts, *, runs_scripts: bool) -> ServerReport:

@@ -4,6 +4,7 @@ import sqlite3
 from typing import NamedTuple
 
 from threadmark.program import Operation, Program, read_existing
+from threadmark.runtime.compiled import STATE
 from threadmark_sqlite.options import Durability
 from threadmark_sqlite.sql import connections, reports
 from threadmark_sqlite.steps import execute
@@ -30,6 +31,8 @@ class SqliteReport(NamedTuple):
     """Tables that are not ours."""
     warnings: tuple[str, ...]
     """What may lose threads, or take space for nothing."""
+    compiled: str = STATE
+    """Whether this process uses the compiled part of core, in words."""
 
 
 class _Facts(NamedTuple):
