@@ -1,6 +1,6 @@
 """Statements that add checkpoints and writes, and those that read the thread before."""
 
-from threadmark_sqlite.sql.expressions import CHECKPOINT, CLOCK, MINUTE, WRITE, listed, of_records, parameters
+from threadmark_sqlite.sql.expressions import CHECKPOINT, CLOCK, MINUTE, RECORDS, WRITE, WRITES, listed, parameters
 
 _MINUTE_OF_HEAD = (
     f"(SELECT h.updated_at / {MINUTE} FROM threadmark_head AS h WHERE h.thread_id = {{thread_id}} AND h.ns = '')"
@@ -147,22 +147,19 @@ SET minute = {_MINUTE_OF_HEAD.format(thread_id="threadmark_thread.thread_id")}
 WHERE thread = ?
 """
 
-_INTO_WRITES = f"INTO threadmark_write (thread, {listed(WRITE)})"
-_ADD_WRITES = f"""
-{_INTO_WRITES}
+_ROWS_OF_WRITES = f"""(thread, {listed(WRITE)})
 VALUES {{rows}}
 """
-ADD_WRITES = f"INSERT OR IGNORE {_ADD_WRITES}"
-ADD_RECORDS = of_records(ADD_WRITES)
-REPLACE_WRITES = f"INSERT OR REPLACE {_ADD_WRITES}"
+ADD_WRITES = f"INSERT OR IGNORE INTO {WRITES} {_ROWS_OF_WRITES}"
+ADD_RECORDS = f"INSERT OR IGNORE INTO {RECORDS} {_ROWS_OF_WRITES}"
+REPLACE_WRITES = f"INSERT OR REPLACE INTO {WRITES} {_ROWS_OF_WRITES}"
 ROW_OF_WRITE = f"(?, {parameters(len(WRITE))})"
 ADDED_ROWS = "SELECT changes()"  # how many rows the statement before added
 
 # A pack, only where the thread is as it was found before, and plain, without an expiry: then it need not be looked at
 # by itself. No row is added where anything is otherwise, nor where the pack is there.
 ADD_PACK_OF_SAME = f"""
-INSERT OR IGNORE
-{_INTO_WRITES}
+INSERT OR IGNORE INTO {WRITES} (thread, {listed(WRITE)})
 SELECT ?, {parameters(len(WRITE))}
 FROM threadmark_thread AS t
 WHERE t.thread = ? AND t.thread_id = ? AND t.epoch = ?

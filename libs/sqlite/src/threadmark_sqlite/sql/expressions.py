@@ -1,6 +1,6 @@
 """What statements of several modules have in common, so that the clock, a minute and a row are the same in all."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 # The database's clock, in microseconds since 1970; SQLite knows it to the millisecond.
 CLOCK = "(CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000)"
@@ -43,13 +43,10 @@ PENDING = WRITE[WRITE.index("task_id") :]
 PENDING_WRITE = listed(PENDING, "w")
 
 
-def of_records(statement: str) -> str:
-    """Return a statement on writes as one on the records of batches."""
-    if "threadmark_write" not in statement:
-        raise ValueError(f"this statement is not on writes: {statement!r}")
-    return statement.replace("threadmark_write", "threadmark_batch")
+# Pending writes, and the records of their batches: two tables with the same columns.
+WRITES, RECORDS = "threadmark_write", "threadmark_batch"
 
 
-def with_records(statement: str) -> str:
-    """Return a query for writes as one for these and for the records of batches."""
-    return f"{statement}UNION ALL{of_records(statement)}"
+def of_both(query: Callable[[str], str]) -> str:
+    """Return a query for writes and for the records of batches, made from the query for one of the tables."""
+    return f"{query(WRITES)}UNION ALL{query(RECORDS)}"

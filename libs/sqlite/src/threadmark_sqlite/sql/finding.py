@@ -1,26 +1,36 @@
 """Finding a checkpoint with its writes, in one statement: it sees one snapshot. And the segments of their values."""
 
-from threadmark_sqlite.sql.expressions import CHECKPOINT, OF_THREAD, PENDING, PENDING_WRITE, ROW, WITH_ID, with_records
+from threadmark_sqlite.sql.expressions import CHECKPOINT, OF_THREAD, PENDING, PENDING_WRITE, ROW, WITH_ID, of_both
 
 _ABOUT = "t.epoch, t.owner, t.expires_at"
 _FOUND = f"{_ABOUT}, {ROW}"
 
-WRITES_OF_CHECKPOINT = with_records(f"""
+
+def _writes_of_checkpoint(table: str) -> str:
+    return f"""
 SELECT NULL, {PENDING_WRITE}
 FROM threadmark_thread AS t
-CROSS JOIN threadmark_write AS w ON w.thread = t.thread
+CROSS JOIN {table} AS w ON w.thread = t.thread
 WHERE t.thread_id = ? AND w.ns = ? AND w.checkpoint_id = ?
-""")
+"""
+
+
+WRITES_OF_CHECKPOINT = of_both(_writes_of_checkpoint)
 _FILLING = ", NULL" * (1 + len([*_ABOUT.split(", "), *CHECKPOINT]) - len(PENDING))
+
 
 # The checkpoint and its writes: one statement sees one snapshot, and takes less than two. Behind it a
 # checkpoint has one column more than a write, and NULL fills the rows of writes.
-_FIND_WRITES = with_records(f"""
+def _find_writes(table: str) -> str:
+    return f"""
 SELECT NULL, {PENDING_WRITE}{_FILLING}
 FROM threadmark_thread AS t
-CROSS JOIN threadmark_write AS w ON w.thread = t.thread
+CROSS JOIN {table} AS w ON w.thread = t.thread
 WHERE t.thread_id = ? AND w.ns = ? AND w.checkpoint_id = ?
-""")
+"""
+
+
+_FIND_WRITES = of_both(_find_writes)
 FIND = f"""
 SELECT 1, NULL, {_FOUND}
 {OF_THREAD} AND c.ns = ? AND {WITH_ID}
@@ -39,14 +49,19 @@ LEFT JOIN threadmark_checkpoint AS c ON c.number = (
 )
 """
 
+
 # The head's row is the first. The writes are those of the checkpoint that the head names.
-_FIND_WRITES_OF_NEWEST = with_records(f"""
+def _find_writes_of_newest(table: str) -> str:
+    return f"""
 SELECT NULL, {PENDING_WRITE}{_FILLING}
 FROM threadmark_head AS h
 CROSS JOIN threadmark_thread AS t ON t.thread_id = h.thread_id
-CROSS JOIN threadmark_write AS w ON w.thread = t.thread AND w.ns = h.ns AND w.checkpoint_id = h.newest_id
+CROSS JOIN {table} AS w ON w.thread = t.thread AND w.ns = h.ns AND w.checkpoint_id = h.newest_id
 WHERE h.thread_id = ? AND h.ns = ? AND h.checkpoints <> 0
-""")
+"""
+
+
+_FIND_WRITES_OF_NEWEST = of_both(_find_writes_of_newest)
 FIND_NEWEST = f"""
 SELECT h.newest, h.newest_id, {_FOUND}
 {_NEWEST_OF_HEADS}

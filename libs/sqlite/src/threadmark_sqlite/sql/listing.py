@@ -1,6 +1,6 @@
 """Listing: pages of checkpoints, rows by their keys, chains of ancestors, heads, and the names of all threads."""
 
-from threadmark_sqlite.sql.expressions import OF_THREAD, OUTLINE, ROW, WITH_ID, WRITE_ROW, with_records
+from threadmark_sqlite.sql.expressions import OF_THREAD, OUTLINE, ROW, WITH_ID, WRITE_ROW, of_both
 
 
 def _page(columns: str) -> str:
@@ -34,19 +34,29 @@ SELECT {ROW}
 {OF_THREAD} AND c.ns = ? AND c.id IN ({{placeholders}})
 """
 
-WRITES_OF_CHECKPOINTS = with_records(f"""
-SELECT {WRITE_ROW}
-FROM threadmark_thread AS t
-CROSS JOIN threadmark_write AS w ON w.thread = t.thread
-WHERE t.thread_id = ? AND w.ns = ? AND w.checkpoint_id IN ({{placeholders}})
-""")
 
-WRITES_OF_THREAD = with_records(f"""
+def _writes_of_checkpoints(table: str) -> str:
+    return f"""
 SELECT {WRITE_ROW}
 FROM threadmark_thread AS t
-CROSS JOIN threadmark_write AS w ON w.thread = t.thread
+CROSS JOIN {table} AS w ON w.thread = t.thread
+WHERE t.thread_id = ? AND w.ns = ? AND w.checkpoint_id IN ({{placeholders}})
+"""
+
+
+WRITES_OF_CHECKPOINTS = of_both(_writes_of_checkpoints)
+
+
+def _writes_of_thread(table: str) -> str:
+    return f"""
+SELECT {WRITE_ROW}
+FROM threadmark_thread AS t
+CROSS JOIN {table} AS w ON w.thread = t.thread
 WHERE t.thread_id = ?
-""")
+"""
+
+
+WRITES_OF_THREAD = of_both(_writes_of_thread)
 
 _CHAIN = f"""
 WITH RECURSIVE chain (depth, number, thread, ns, parent) AS (

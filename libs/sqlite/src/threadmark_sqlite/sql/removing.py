@@ -1,7 +1,7 @@
 """Removing and rewriting: checkpoints that are pruned or replaced, threads, and what is remembered of deleted ones."""
 
 from threadmark.names import MESSAGES_NS
-from threadmark_sqlite.sql.expressions import CHECKPOINT, CLOCK, of_records
+from threadmark_sqlite.sql.expressions import CHECKPOINT, CLOCK, RECORDS, WRITES
 
 REMOVE_CHECKPOINT = """
 DELETE FROM threadmark_checkpoint
@@ -46,11 +46,11 @@ DELETE FROM threadmark_head
 WHERE thread_id = ?
 """
 
-REMOVE_WRITES = """
-DELETE FROM threadmark_write
+_OF_CHECKPOINT = """
 WHERE thread = ? AND ns = ? AND checkpoint_id = ?
 """
-REMOVE_RECORDS = of_records(REMOVE_WRITES)
+REMOVE_WRITES = f"DELETE FROM {WRITES}{_OF_CHECKPOINT}"
+REMOVE_RECORDS = f"DELETE FROM {RECORDS}{_OF_CHECKPOINT}"
 
 REMOVE_SEGMENT = """
 DELETE FROM threadmark_segment
