@@ -44,7 +44,8 @@ class PageServer(uvicorn.Server):
             lifespan="off",
             h11_max_incomplete_event_size=_LONGEST_HEAD,
             timeout_graceful_shutdown=_LAST_SECONDS,
-            backlog=MOST_WAITING,  # asyncio accepts so many at once, before any of them is looked at
+            # asyncio accepts so many at once, and twice more, before the first of them is looked at.
+            backlog=MOST_WAITING // 2,
             log_config=None,
             access_log=False,
             server_header=False,
