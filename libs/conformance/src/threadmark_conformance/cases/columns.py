@@ -27,13 +27,12 @@ async def every_field_of_a_checkpoint_comes_back(world: World) -> None:
     for row in (first, set_back):
         await _add(world, row)
     await _expect_checkpoints(world, [first, set_back])
-    values = {name: _value(name, kind, "rewritten") for name, kind in _hints(CheckpointRow) if name != "outline"}
     outline = set_back.outline._replace(parent=early_id(1), metadata='"rewritten"')
-    rewritten = set_back._replace(outline=outline, **values)
+    rewritten = set_back._replace(outline=outline, **_values(CheckpointRow, "rewritten", "outline"))
     await world.in_base_store(partial(_rewrite, row=rewritten))
     await _expect_checkpoints(world, [first, rewritten])
-    values = {name: _value(name, kind, "replaced") for name, kind in _hints(CheckpointRow) if name != "outline"}
-    replaced = first._replace(outline=first.outline._replace(metadata='"replaced"', created_at=7), **values)
+    outline = first.outline._replace(metadata='"replaced"', created_at=7)
+    replaced = first._replace(outline=outline, **_values(CheckpointRow, "replaced", "outline"))
     await world.in_base_store(partial(_replace, row=replaced))
     await _expect_checkpoints(world, [replaced, rewritten])
     await world.in_base_store(_drop)  # no header of these can be read
@@ -53,9 +52,7 @@ async def every_field_of_a_pending_write_comes_back(world: World) -> None:
     for operation, read in reads.items():
         found = await world.in_base_store(read)
         _expect_same(operation, writes, sorted(found, key=lambda row: row.idx))
-    replacing = _write(early_id(5), -1)._replace(
-        **{name: _value(name, kind, "replaced") for name, kind in _hints(WriteRow) if name in ("value", "check")}
-    )
+    replacing = _write(early_id(5), -1)._replace(value=b"another value", check=b"another check")
     await _add(world, None, [replacing])
     found = await world.in_base_store(reads["find"])
     _expect_same("a special write that was replaced", [replacing], [row for row in found if row.idx < 0])
@@ -64,7 +61,7 @@ async def every_field_of_a_pending_write_comes_back(world: World) -> None:
 
 async def every_field_of_a_thread_comes_back(world: World) -> None:
     await _add(world, _checkpoint(early_id(5), early_id(5), None))
-    row = ThreadRow(**{name: _value(name, kind, "set") for name, kind in _hints(ThreadRow)})
+    row = ThreadRow(**_values(ThreadRow, "set"))
     row = row._replace(thread_id=_THREAD, metadata='{"a": 1}', expires_at=now() + 3600_000_000)
     began = await world.in_base_store(lambda store: store.thread(_THREAD))
     row = row._replace(created_at=began.row.created_at)  # no operation sets it
@@ -80,31 +77,27 @@ async def every_field_of_a_thread_comes_back(world: World) -> None:
 
 
 def _checkpoint(checkpoint_id: str, rank: str, parent: str | None) -> CheckpointRow:
-    values = {name: _value(name, kind, checkpoint_id) for name, kind in _hints(CheckpointRow) if name != "outline"}
-    of_outline = {name: _value(name, kind, checkpoint_id) for name, kind in _hints(Outline)}
-    of_outline |= {"thread_id": _THREAD, "ns": _NS, "id": checkpoint_id, "rank": rank, "parent": parent}
-    return CheckpointRow(Outline(**of_outline | {"metadata": f'"{checkpoint_id}"'}), **values)
+    of_outline = _values(Outline, checkpoint_id) | {"thread_id": _THREAD, "ns": _NS, "id": checkpoint_id}
+    of_outline |= {"rank": rank, "parent": parent, "metadata": f'"{checkpoint_id}"'}
+    return CheckpointRow(Outline(**of_outline), **_values(CheckpointRow, checkpoint_id, "outline"))
 
 
 def _write(checkpoint_id: str, index: int) -> WriteRow:
-    values = {name: _value(name, kind, index) for name, kind in _hints(WriteRow)}
-    values |= {"ns": _NS, "checkpoint_id": checkpoint_id, "idx": index}
+    values = _values(WriteRow, index) | {"ns": _NS, "checkpoint_id": checkpoint_id, "idx": index}
     if index >= FIRST_RECORD:  # a record has neither
         values |= {"task_path": "", "channel": ""}
     return WriteRow(**values)
 
 
-def _hints(kind: type[Any]) -> list[tuple[str, type[Any]]]:
-    """The names and types of a row's fields; of one that may be missing, the type that it has otherwise."""
+def _values(kind: type[Any], of: object, *but: str) -> dict[str, Any]:
+    """A value for each field of a row but these, which no other field has, nor the same field of another row."""
     hints = get_type_hints(kind)
-    return [(name, next(iter(get_args(hints[name])), hints[name])) for name in kind._fields]
+    return {name: _value(f"{name} of {of}", hints[name]) for name in kind._fields if name not in but}
 
 
-def _value(name: str, kind: type[Any], of: object) -> Any:
-    """A value that no other field has, nor the same field of another row."""
-    text = f"{name} of {of}"
-    number = 1 + sum(text.encode())
-    values: Mapping[Any, Any] = {str: text, bytes: text.encode(), int: number, bool: True}
+def _value(text: str, hint: Any) -> Any:
+    kind = next(iter(get_args(hint)), hint)  # of a field that may be missing, the type that it has otherwise
+    values: Mapping[Any, Any] = {str: text, bytes: text.encode(), int: 1 + sum(text.encode()), bool: True}
     return values[kind]
 
 

@@ -3,8 +3,7 @@
 Rows always come from the database, so it alone says which checkpoint is the newest. Segments come from the cache as far
 as it has them. They never change, and each is proven when it is read, so they may be older or younger than the rows.
 
-A *flow* is a generator that asks for a transaction on the database or a call of the cache, and does no I/O itself.
-The driver plays it for both APIs, so nothing of the logic knows which.
+The flows here ask for transactions on the database and for calls of the cache. The driver plays them for both APIs.
 
 No error of a cache reaches a caller: without the cache everything works, only slower. After a failure the cache is not
 asked for a while, then one caller tries again. Places that it has to forget are remembered here meanwhile, and are the

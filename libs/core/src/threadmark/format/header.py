@@ -86,7 +86,7 @@ def split_fields(
     packed = _packed(plain)
     if packed is None:  # one of them holds what only the serializer restores, such as a tuple
         plain = {key: value for key, value in plain.items() if type(key) is str and _packed(value) is not None}
-        packed = _packb(plain)
+        packed = pack_plain(plain)
         rest = {key: value for key, value in checkpoint.items() if key not in plain and key not in _SPECIAL}
     return packed, Encoded(*encode(rest)) if rest else None
 
@@ -116,13 +116,13 @@ def plain_fields(header: Header) -> dict[str, Any]:
 def with_fields(header: Header, changes: Mapping[str, Any]) -> Header:
     """Return the header with other values of those fields that it has and that do not need the serializer."""
     plain = plain_fields(header)
-    return header._replace(plain=_packb({key: changes.get(key, value) for key, value in plain.items()}))
+    return header._replace(plain=pack_plain({key: changes.get(key, value) for key, value in plain.items()}))
 
 
 def _packed(value: Any) -> bytes | None:
     """Encode with msgpack alone. Returns None for tuples, subclasses and other types that msgpack does not preserve."""
     try:
-        packed = _packb(value)
+        packed = pack_plain(value)
     except (TypeError, ValueError, OverflowError, RecursionError):
         return None
     if (b"\xc4" in packed or b"\xc5" in packed or b"\xc6" in packed) and holds_unasked([value]):
@@ -140,8 +140,3 @@ def _unpacked(packed: bytes) -> Any:
 def _unpackb(packed: bytes, *, strict_map_key: bool = True) -> Any:
     check_complete(packed)
     return msgpack.unpackb(packed, unicode_errors="surrogatepass", strict_map_key=strict_map_key)
-
-
-def _packb(value: Any) -> bytes:
-    packed: bytes = msgpack.packb(value, strict_types=True, unicode_errors="surrogatepass")
-    return packed

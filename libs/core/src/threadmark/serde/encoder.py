@@ -7,7 +7,7 @@ from threadmark.errors import SerializationError
 from threadmark.runtime.compiled import counterpart
 from threadmark.serde.dispatch import Dispatch
 from threadmark.serde.kinds_api import Deconstruct, Shape
-from threadmark.serde.wire import NEVER_ASKED_ABOUT, holds_unasked, is_whole, mark, new_pack, packed_mark
+from threadmark.serde.wire import ENTERED, NEVER_ASKED_ABOUT, holds_unasked, is_whole, mark, new_pack, packed_mark
 
 DEEPEST_SETS = 8
 """How deep sets may be nested. Their members are sorted by their encodings, each made by a packer within the running
@@ -196,7 +196,4 @@ def _shielded(dispatch: Dispatch) -> Callable[[Any], Any]:
 
 def held(value: Any) -> Any:
     """Return the value, hidden from the packer if it would not call the hook for it."""
-    return Held(value) if type(value) in _ENTERED or type(value) in NEVER_ASKED_ABOUT else value
-
-
-_ENTERED = frozenset({list, dict})
+    return Held(value) if type(value) in ENTERED or type(value) in NEVER_ASKED_ABOUT else value

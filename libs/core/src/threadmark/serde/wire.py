@@ -121,15 +121,16 @@ MARK_CODE = 84
 """The one extension type in stored values: it announces a typed array."""
 
 NEVER_ASKED_ABOUT = frozenset({bytearray, memoryview, msgpack.ExtType, msgpack.Timestamp})
-"""What the packer writes without asking although it would come back as something else."""
+"""The types that the packer writes without calling our hook, although they would come back as something else."""
 
-_ENTERED = frozenset({dict, list})
+ENTERED = frozenset({dict, list})
+"""The types that the packer enters by itself."""
 
 Pack: TypeAlias = Callable[[Any], bytes]
 
 
 class NotPlainError(Exception):
-    """The bytes have a mark, or are no value. Only `unpack` reads the one and says what is wrong with the other."""
+    """The bytes have a mark, or are no value. `unpack` reads the one, and explains the other in its error."""
 
 
 def mark(payload: bytes) -> Any:
@@ -155,15 +156,15 @@ def new_pack(write: Callable[[Any], Any], *, surrogates: bool = False) -> Pack:
 
 
 def holds_unasked(roots: Iterable[Any]) -> bool:
-    """Whether these values, or the lists and dictionaries in them, hold what the packer writes without asking."""
+    """Whether these values, or the lists and dictionaries in them, hold a type of `NEVER_ASKED_ABOUT`."""
     level = list(roots)
     while True:
         types = set(map(type, level))
         if not NEVER_ASKED_ABOUT.isdisjoint(types):
             return True
-        if _ENTERED.isdisjoint(types):
+        if ENTERED.isdisjoint(types):
             return False
-        level = gc.get_referents(*[value for value in level if type(value) in _ENTERED])
+        level = gc.get_referents(*[value for value in level if type(value) in ENTERED])
 
 
 def pack_scalar(value: str | bytes | float | None) -> bytes:

@@ -1,14 +1,25 @@
 """Finding a checkpoint with its writes, in one statement: it sees one snapshot. And the segments of their values."""
 
-from threadmark_sqlite.sql.expressions import CHECKPOINT, OF_THREAD, PENDING, PENDING_WRITE, ROW, WITH_ID, of_both
+from functools import partial
 
-_ABOUT = "t.epoch, t.owner, t.expires_at"
-_FOUND = f"{_ABOUT}, {ROW}"
+from threadmark_sqlite.sql.expressions import (
+    CHECKPOINT,
+    OF_THREAD,
+    PENDING,
+    PENDING_WRITE,
+    ROW,
+    WITH_ID,
+    listed,
+    of_both,
+)
+
+_ABOUT = ("epoch", "owner", "expires_at")
+_FOUND = f"{listed(_ABOUT, 't')}, {ROW}"
 
 
-def _writes_of_checkpoint(table: str) -> str:
+def _writes_of_checkpoint(table: str, filling: str = "") -> str:
     return f"""
-SELECT NULL, {PENDING_WRITE}
+SELECT NULL, {PENDING_WRITE}{filling}
 FROM threadmark_thread AS t
 CROSS JOIN {table} AS w ON w.thread = t.thread
 WHERE t.thread_id = ? AND w.ns = ? AND w.checkpoint_id = ?
@@ -16,21 +27,11 @@ WHERE t.thread_id = ? AND w.ns = ? AND w.checkpoint_id = ?
 
 
 WRITES_OF_CHECKPOINT = of_both(_writes_of_checkpoint)
-_FILLING = ", NULL" * (1 + len([*_ABOUT.split(", "), *CHECKPOINT]) - len(PENDING))
 
-
-# The checkpoint and its writes: one statement sees one snapshot, and takes less than two. Behind it a
-# checkpoint has one column more than a write, and NULL fills the rows of writes.
-def _find_writes(table: str) -> str:
-    return f"""
-SELECT NULL, {PENDING_WRITE}{_FILLING}
-FROM threadmark_thread AS t
-CROSS JOIN {table} AS w ON w.thread = t.thread
-WHERE t.thread_id = ? AND w.ns = ? AND w.checkpoint_id = ?
-"""
-
-
-_FIND_WRITES = of_both(_find_writes)
+# The checkpoint and its writes: one statement sees one snapshot, and takes less than two. The first column tells which
+# is which. A checkpoint has a second column in front, and more behind that; NULL fills the rows of its writes.
+_FILLING = ", NULL" * (1 + len(_ABOUT) + len(CHECKPOINT) - len(PENDING))
+_FIND_WRITES = of_both(partial(_writes_of_checkpoint, filling=_FILLING))
 FIND = f"""
 SELECT 1, NULL, {_FOUND}
 {OF_THREAD} AND c.ns = ? AND {WITH_ID}
