@@ -10,8 +10,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, NamedTuple
 
-from threadmark import CheckpointTuple, CorruptDataError, Saver
-from threadmark.model import Stats
+from threadmark import CheckpointTuple, CorruptDataError, Saver, Stats
 
 
 class Field(NamedTuple):

@@ -38,7 +38,7 @@ LAYERS = (
 )
 """The parts of core; each may import those before it."""
 
-ROOMS = ("travel", "arrays", "interfaces", "persistent", "replication", "caching")
+ROOMS = ("leases", "travel", "operating", "interfaces", "replication", "caching", "persistent", "arrays")
 """The folders above core, each of which can be deleted (`tests/test_rooms.py`). None imports another one."""
 
 SURFACE = ("__init__.py", "saver/saver.py", "saver/protocol.py", "memory/saver.py")

@@ -13,8 +13,8 @@ import pytest
 
 from patience import wait_until
 from threadmark import Lease, LeaseLostError, MemorySaver, Saver, StoreError
+from threadmark.leases.renewal import Schedule
 from threadmark.program import Transaction
-from threadmark.saver.renewal import Schedule
 from threadmark_conformance.driver_wrapper import DriverWrapper
 from threadmark_conformance.engine import at, checkpoint
 from threadmark_conformance.leasing import under

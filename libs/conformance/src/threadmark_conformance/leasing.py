@@ -3,8 +3,9 @@
 import asyncio
 from typing import Any
 
+from threadmark import Lease
 from threadmark.model import Config
-from threadmark.saver import Lease, Saver
+from threadmark.saver import Saver
 from threadmark.store.threads import LeaseRow
 from threadmark_conformance.backend import World
 from threadmark_conformance.engine import Run, checkpoint

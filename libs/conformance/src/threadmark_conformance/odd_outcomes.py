@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
+from threadmark import Pruned, RetentionReport, Stats, ThreadInfo, ThreadPage, Verified
 from threadmark.errors import ThreadmarkError, shown
-from threadmark.model import Pruned, RetentionReport, Stats, ThreadInfo, ThreadPage, Verified
 from threadmark.saver import Saver
 from threadmark.serde import Serde
 from threadmark.travel.model import Blame, HistoryEntry, HistoryPage, Tree

@@ -39,16 +39,16 @@ from threadmark.interfaces import (
     StatePage,
     States,
 )
+from threadmark.leases.lease import Lease
+from threadmark.leases.taking import OnBusy
 from threadmark.memory import MemorySaver
 from threadmark.model import (
     UNSET,
-    ChannelStats,
     Checkpoint,
     CheckpointRef,
     CheckpointTuple,
     DeltaChannelHistory,
     MessagePage,
-    OnBusy,
     OnProgress,
     Problem,
     ProblemKind,
@@ -56,15 +56,14 @@ from threadmark.model import (
     Pruned,
     PruneStrategy,
     RetentionReport,
-    Stats,
     ThreadInfo,
     ThreadPage,
-    Verified,
 )
+from threadmark.operating.model import ChannelStats, Stats, Verified
 from threadmark.persistent import PersistentDict
 from threadmark.replication import Reconciled, ReplicatedSaver, ReplicationStatus, SideStatus, replicated
 from threadmark.retention import Retention
-from threadmark.saver import Lease, Saver, SaverProtocol
+from threadmark.saver import Saver, SaverProtocol
 from threadmark.sealing import Keyring
 from threadmark.serde import Serde, Serializer
 from threadmark.serde.shown import Shown

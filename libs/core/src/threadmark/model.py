@@ -5,7 +5,6 @@ from datetime import datetime
 from enum import Enum
 from typing import Any, Final, Literal, NamedTuple, NotRequired, TypedDict
 
-from threadmark.errors import shown
 from threadmark.ids import Version
 
 MAPPING = (dict, Mapping)
@@ -19,9 +18,6 @@ Metadata = dict[str, Any]
 
 PruneStrategy = Literal["keep_latest", "delete"]
 """What `prune` keeps of a thread: the newest checkpoints of each namespace, or nothing."""
-
-PlainRows = Literal["refuse", "seal"]
-"""What `reencrypt` does with rows that were stored without a keyring."""
 
 ProblemKind = Literal["damaged", "orphan", "unreadable"]
 """What `verify` may find; `Problem` says what each is."""
@@ -108,30 +104,8 @@ class Problem(NamedTuple):
     problem: str
 
 
-class Verified(NamedTuple):
-    """What `verify` looked at, and what it found."""
-
-    threads: int
-    """How many threads there are; 0 if `verify` was given the id of a thread that does not exist."""
-    checkpoints: int
-    writes: int
-    problems: list[Problem]
-    """What is damaged or orphaned, whoever asks."""
-    unreadable: list[Problem]
-    """What this program cannot decode, one problem for each checkpoint. It is empty unless `decode=True` was given."""
-
-    def __repr__(self) -> str:
-        """Show the counts, and the beginning of long lists."""
-        counts = f"threads={self.threads}, checkpoints={self.checkpoints}, writes={self.writes}"
-        problems, unreadable = (_beginning(list(map(repr, each))) for each in (self.problems, self.unreadable))
-        return f"Verified({counts}, problems=[{problems}], unreadable=[{unreadable}])"
-
-
 ThreadStatus = Literal["idle", "busy", "interrupted", "error"]
 """What a thread is doing: a live lease makes it busy; else what the tasks of its newest checkpoint wrote decides."""
-
-OnBusy = Literal["wait", "reject", "interrupt", "rollback"]
-"""What `lease` does where somebody else holds one of the thread."""
 
 ThreadSort = Literal["updated", "-updated", "created", "-created", "id", "-id"]
 """What a listing of threads is sorted by; with a minus, the greatest comes first."""
@@ -261,55 +235,11 @@ class RetentionReport(NamedTuple):
     def __repr__(self) -> str:
         """Show the figures, and the beginning of a long list of problems."""
         figures = [f"{name}={value!r}" for name, value in zip(self._fields, self, strict=True) if name != "problems"]
-        return f"RetentionReport({', '.join(figures)}, problems=[{_beginning(list(map(repr, self.problems)))}])"
+        return f"RetentionReport({', '.join(figures)}, problems=[{beginning_of(list(map(repr, self.problems)))}])"
 
 
-class ChannelStats(NamedTuple):
-    """What one channel's values take."""
-
-    values: int
-    bytes_stored: int
-    """The segments that its values consist of. Segments shared with other channels count for each of them."""
-    bytes_whole: int
-
-    def plus(self, other: "ChannelStats") -> "ChannelStats":
-        """Both together."""
-        return ChannelStats(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
-
-
-class Stats(NamedTuple):
-    """What is stored, and what it would take if every checkpoint held its values whole.
-
-    Keys, checks and indexes, which any saver has, and the pages of the database are in none of the figures.
-    """
-
-    threads: int
-    """How many threads there are; 0 if `stats` was given the id of a thread that does not exist."""
-    checkpoints: int
-    writes: int
-    segments: int
-    bytes_stored: int
-    bytes_whole: int
-    bytes_overhead: int
-    """Those of `bytes_stored` that hold nothing of a value: manifests and digests, the records of batches, and what
-    frames or seals a segment. In a small database they may be more than what is saved."""
-    channels: dict[str, ChannelStats]
-    problems: list[Problem]
-    """Checkpoints and writes whose rows are damaged: their stored bytes are counted, what they would be is not known.
-
-    `verify` names damaged values, too.
-    """
-
-    def __repr__(self) -> str:
-        """Show the figures, and of many channels those with the largest values."""
-        largest = sorted(self.channels.items(), key=lambda item: item[1].bytes_whole, reverse=True)
-        figures = [f"{name}={value}" for name, value in zip(self._fields, self, strict=True) if isinstance(value, int)]
-        channels = _beginning([f"{shown(name)}: {of_one}" for name, of_one in largest])
-        problems = _beginning([repr(problem) for problem in self.problems])
-        return f"Stats({', '.join(figures)}, channels={{{channels}}}, problems=[{problems}])"
-
-
-def _beginning(items: Sequence[str]) -> str:
+def beginning_of(items: Sequence[str]) -> str:
+    """The first items of a long list, and how many more there are."""
     left_out = [f"... and {len(items) - _MOST_SHOWN} more"] if len(items) > _MOST_SHOWN else []
     return ", ".join([*items[:_MOST_SHOWN], *left_out])
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from threadmark import CheckpointRef, Stats
 from threadmark.errors import CorruptDataError, ForbiddenTypeError
-from threadmark.model import CheckpointRef, Stats
 from threadmark.program import Driver, Program, Transaction
 from threadmark.serde import Serde
 from threadmark.store.contract import Change, Scope, Store, WriteRow

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any, get_args
+from typing import Any
 
 from threadmark.errors import ConfigError, shown
 from threadmark.replication.driver import PairDriver
@@ -11,7 +11,7 @@ from threadmark.replication.pair import Pair, Settings
 from threadmark.replication.saver import ReplicatedSaver, replicated
 from threadmark.replication.steps import Side
 from threadmark.saver import Saver, SaverOptions
-from threadmark.saver.kit import check_seconds
+from threadmark.saver.kit import check_seconds, check_word
 from threadmark.store.deferred import is_deferred
 from threadmark.store.replica import ReplicaStore
 from threadmark.urls import open as open_url
@@ -33,9 +33,7 @@ _URL = "replicated:?primary=URL&secondary=URL&mode=async"
 def checked_settings(**given: Any) -> Settings:
     """Return what `replicated` was asked for. Raises ConfigError for what cannot be."""
     for name, kind in _CHOICES.items():
-        if not isinstance(given[name], str) or given[name] not in get_args(kind):
-            known = " or ".join(map(repr, get_args(kind)))
-            raise ConfigError(f"{name} must be {known}, not {shown(given[name])}")
+        check_word(given[name], kind, name)
     for name in _SECONDS:
         if (name, given[name]) != ("deadline", None):
             _check_duration(given[name], name)

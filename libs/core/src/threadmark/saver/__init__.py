@@ -1,8 +1,7 @@
 """The semantics of a saver, written once for every backend, and its sync and async API."""
 
 from threadmark.saver.context import SaverOptions, StorageOptions, ThreadOptions
-from threadmark.saver.lease import Lease
 from threadmark.saver.protocol import SaverProtocol
 from threadmark.saver.saver import Saver, expect_saver
 
-__all__ = ["Lease", "Saver", "SaverOptions", "SaverProtocol", "StorageOptions", "ThreadOptions", "expect_saver"]
+__all__ = ["Saver", "SaverOptions", "SaverProtocol", "StorageOptions", "ThreadOptions", "expect_saver"]

@@ -8,12 +8,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import chain
 from math import isfinite, isnan
-from os import getpid
-from socket import gethostname
 from typing import Any, NamedTuple, TypeVar, cast, get_args
 from uuid import UUID
 
-from threadmark.config import ParsedConfig, as_thread_id, parse_config
+from threadmark.config import ParsedConfig, parse_config
 from threadmark.errors import ConfigError, CorruptDataError, shown
 from threadmark.ids import Version
 from threadmark.metadata import certain_fragments, checked_filter, to_json
@@ -23,7 +21,6 @@ from threadmark.model import (
     ChannelVersions,
     Checkpoint,
     Config,
-    OnBusy,
     ThreadFilter,
     ThreadSort,
     ThreadStatus,
@@ -50,16 +47,6 @@ _LISTS = frozenset({list, tuple})
 _NO_CHANNELS: Mapping[str, Any] = {}
 _TEXT = frozenset({str})
 _PLAIN_VERSIONS = frozenset({str, int})
-
-
-class LeaseRequest(NamedTuple):
-    """A lease that somebody wants."""
-
-    thread_id: str
-    on_busy: OnBusy
-    ttl: int
-    """Microseconds."""
-    holder: str
 
 
 class GivenWrites(list[tuple[str, Any]]):
@@ -255,9 +242,6 @@ def _in_plain_text(given: Mapping[Any, Any], what: str) -> Mapping[str, Any]:
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_SHORTEST_LEASE, _LONGEST_LEASE = 0.01, 30 * 86400
-"""Seconds. One that lives for a month has been forgotten by whoever took it."""
-
 _FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
 
@@ -297,10 +281,9 @@ def given_query(filters: ThreadFilter, sort: ThreadSort = "-updated") -> ThreadQ
         raise TypeError(f"no argument {shown(min(unknown))}: threads are filtered by {there}")
     owner, text = filters.get("owner"), filters.get("text")
     status, since, until = filters.get("status"), filters.get("since"), filters.get("until")
-    if status is not None and not _is_one_of(status, ThreadStatus):
-        raise ConfigError(f"status must be one of {', '.join(get_args(ThreadStatus))}, not {shown(status)}")
-    if not _is_one_of(sort, ThreadSort):
-        raise ConfigError(f"sort must be one of {', '.join(get_args(ThreadSort))}, not {shown(sort)}")
+    if status is not None:
+        check_word(status, ThreadStatus, "status")
+    check_word(sort, ThreadSort, "sort")
     wanted = checked_filter(filters.get("metadata"))
     scope = ThreadScope(
         None if owner is None else given_owner(owner),
@@ -315,9 +298,10 @@ def given_query(filters: ThreadFilter, sort: ThreadSort = "-updated") -> ThreadQ
     return ThreadQuery(scope, wanted)
 
 
-def _is_one_of(given: object, literal: Any) -> bool:
-    """Whether a value is one of a Literal's texts. No other kind of value is compared: it may have no truth."""
-    return isinstance(given, str) and given in get_args(literal)
+def check_word(given: object, literal: Any, what: str) -> None:
+    """Raise ConfigError for what is none of a Literal's texts. Other kinds of values are not compared."""
+    if not isinstance(given, str) or given not in get_args(literal):
+        raise ConfigError(f"{what} must be one of {', '.join(get_args(literal))}, not {shown(given)}")
 
 
 def given_count(number: object, what: str) -> int:
@@ -368,27 +352,6 @@ def given_owner(owner: object) -> str:
         raise ConfigError("owner must not be empty: give None for a thread that belongs to nobody")
     check_length(name, THREAD_ID_BYTES, "owner")
     return name
-
-
-def given_lease(
-    thread_id: object, on_busy: OnBusy, ttl: float | timedelta, holder: str | None, timeout: float | None
-) -> LeaseRequest:
-    """Check what a lease is asked for."""
-    name = as_thread_id(thread_id)
-    check_length(name, THREAD_ID_BYTES, "thread_id")
-    if not _is_one_of(on_busy, OnBusy):
-        raise ConfigError(f"on_busy must be one of {', '.join(get_args(OnBusy))}, not {shown(on_busy)}")
-    seconds = ttl.total_seconds() if isinstance(ttl, timedelta) else ttl
-    check_seconds(seconds, "ttl")
-    if not _SHORTEST_LEASE <= seconds <= _LONGEST_LEASE:
-        raise ConfigError(f"ttl must be from {_SHORTEST_LEASE} to {_LONGEST_LEASE} seconds, not {shown(ttl)}")
-    if timeout is not None:
-        check_seconds(timeout, "timeout")
-        if on_busy != "wait":
-            raise ConfigError(f"timeout is how long on_busy='wait' waits; with on_busy={on_busy!r} leave it out")
-    who = f"{gethostname()}, process {getpid()}" if holder is None else as_text(holder, "holder")
-    check_length(who, ID_BYTES, "holder")
-    return LeaseRequest(name, on_busy, round(seconds * 1e6), who)
 
 
 def time_of(microseconds: int) -> datetime:

@@ -8,7 +8,7 @@ alone; a change to what is named here may touch every folder.
 from threadmark.format.digests import pack_plain, proof, segment_key
 from threadmark.format.header import Header, plain_fields, with_fields
 from threadmark.format.rope import Source, layout
-from threadmark.format.stored import LITERAL_LIMIT, Stored, announced_size, expand, expect_compression
+from threadmark.format.stored import LITERAL_LIMIT, Allowance, Stored, announced_size, expand, expect_compression
 from threadmark.saver.arguments import (
     GivenCheckpoint,
     ThreadQuery,
@@ -17,7 +17,9 @@ from threadmark.saver.arguments import (
     check_keep_last,
     check_progress,
     check_seconds,
+    check_word,
     cursor_of,
+    given_checkpoint,
     given_count,
     given_owner,
     given_query,
@@ -26,22 +28,44 @@ from threadmark.saver.arguments import (
     place_of,
     time_of,
 )
-from threadmark.saver.batches import Write, proven_batches, proven_writes
+from threadmark.saver.batches import (
+    Write,
+    count_writes,
+    is_pack,
+    is_record,
+    members,
+    members_or_itself,
+    opened_write,
+    proven_batches,
+    proven_writes,
+    without_records,
+)
 from threadmark.saver.caches import EncodingCache, Known, SegmentCache, fill
-from threadmark.saver.completeness import lacking, prove_absent, prove_complete, proven_row
+from threadmark.saver.completeness import lacking, missing, prove_absent, prove_complete, proven_row
 from threadmark.saver.context import SaverContext, checked_serde
-from threadmark.saver.decoding import decode_channel, decode_metadata, decode_part, decode_write
+from threadmark.saver.decoding import decode_channel, decode_metadata, decode_part, decode_write, decoded
 from threadmark.saver.expiry import first_expiry, refresh_expiry
 from threadmark.saver.loading import NO_EPOCH, CheckpointLoader, LoadedCheckpoint, missing_headers
 from threadmark.saver.operations.beginning import check_keyring
 from threadmark.saver.operations.delta import ANCESTORS_ASKED, counted_channels, is_snapshot, may_be_delta
-from threadmark.saver.operations.leasing import last_lease
-from threadmark.saver.operations.listing import Reader, all_outlines, good, listing, loaders, open_headers
+from threadmark.saver.operations.listing import (
+    Item,
+    Reader,
+    all_outlines,
+    good,
+    listing,
+    load_many,
+    loaders,
+    open_headers,
+    thread_ids,
+    whole,
+)
 from threadmark.saver.operations.parts import given_place, load_value
 from threadmark.saver.operations.pruning import keep_at_most, keep_last
 from threadmark.saver.operations.reading import expect_plain_once, get_tuple, load
-from threadmark.saver.operations.refusals import refusal_error
+from threadmark.saver.operations.refusals import busy_error, last_lease, lost_error, refusal_error
 from threadmark.saver.operations.removing import Rule, carry_out, delete_checkpoint, delete_thread, removal_of
+from threadmark.saver.operations.reporting import Reporter, damaged, reporter_of
 from threadmark.saver.operations.retaining import retention, retention_rule
 from threadmark.saver.operations.threads import count_threads, filtered, thread, threads
 from threadmark.saver.operations.writing import add_change, live_on, store
@@ -53,13 +77,16 @@ from threadmark.saver.proving import (
     header_location,
     metadata_of,
     prove_checkpoint,
+    prove_write,
     rebound_write,
     sound_row,
+    task_location,
     with_check,
     write_location,
 )
 from threadmark.saver.storing import Deduplicator, Draft, encode, needed_segments
 from threadmark.saver.survivors import Namespace, sends_lie_with_parent
+from threadmark.store.sealed import SealedStore
 
 __all__ = [  # noqa: RUF022 - by what they are for
     # what callers give
@@ -72,7 +99,9 @@ __all__ = [  # noqa: RUF022 - by what they are for
     "check_keep_last",
     "check_progress",
     "check_seconds",
+    "check_word",
     "cursor_of",
+    "given_checkpoint",
     "given_count",
     "given_owner",
     "given_query",
@@ -87,6 +116,7 @@ __all__ = [  # noqa: RUF022 - by what they are for
     "ANCESTORS_ASKED",
     "CheckpointLoader",
     "EncodingCache",
+    "Item",
     "Known",
     "LoadedCheckpoint",
     "NO_EPOCH",
@@ -99,6 +129,7 @@ __all__ = [  # noqa: RUF022 - by what they are for
     "decode_metadata",
     "decode_part",
     "decode_write",
+    "decoded",
     "expect_plain_once",
     "fill",
     "get_tuple",
@@ -107,6 +138,7 @@ __all__ = [  # noqa: RUF022 - by what they are for
     "is_snapshot",
     "listing",
     "load",
+    "load_many",
     "load_value",
     "loaders",
     "may_be_delta",
@@ -114,24 +146,37 @@ __all__ = [  # noqa: RUF022 - by what they are for
     "new_cursor",
     "open_headers",
     "parts_of_cursor",
+    "thread_ids",
+    "whole",
     # proving
     "Write",
     "checkpoint_location",
     "checkpoint_row",
-    "with_check",
+    "count_writes",
     "header_location",
+    "is_pack",
+    "is_record",
     "lacking",
+    "members",
+    "members_or_itself",
     "metadata_of",
+    "missing",
+    "opened_write",
     "prove_absent",
     "prove_checkpoint",
     "prove_complete",
+    "prove_write",
     "proven_batches",
     "proven_row",
     "proven_writes",
     "rebound_write",
     "sound_row",
+    "task_location",
+    "with_check",
+    "without_records",
     "write_location",
     # writing
+    "Allowance",
     "Deduplicator",
     "Draft",
     "Header",
@@ -140,6 +185,7 @@ __all__ = [  # noqa: RUF022 - by what they are for
     "Stored",
     "add_change",
     "announced_size",
+    "busy_error",
     "check_keyring",
     "encode",
     "expand",
@@ -147,6 +193,7 @@ __all__ = [  # noqa: RUF022 - by what they are for
     "first_expiry",
     "layout",
     "live_on",
+    "lost_error",
     "needed_segments",
     "pack_plain",
     "plain_fields",
@@ -175,6 +222,10 @@ __all__ = [  # noqa: RUF022 - by what they are for
     "threads",
     "last_lease",
     # what operations share
+    "Reporter",
     "SaverContext",
+    "SealedStore",
     "checked_serde",
+    "damaged",
+    "reporter_of",
 ]

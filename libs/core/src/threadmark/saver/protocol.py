@@ -6,6 +6,8 @@ from types import TracebackType
 from typing import Any, Protocol, Self, Unpack
 
 from threadmark.ids import Version
+from threadmark.leases.lease import Lease
+from threadmark.leases.taking import OnBusy
 from threadmark.model import (
     UNSET,
     ChannelVersions,
@@ -15,21 +17,17 @@ from threadmark.model import (
     Config,
     DeltaChannelHistory,
     MessagePage,
-    OnBusy,
     OnProgress,
-    PlainRows,
     Pruned,
     PruneStrategy,
     RetentionReport,
-    Stats,
     ThreadFilter,
     ThreadInfo,
     ThreadPage,
     ThreadSort,
     Unset,
-    Verified,
 )
-from threadmark.saver.lease import Lease
+from threadmark.operating.model import PlainRows, Stats, Verified
 from threadmark.serde import Serializer
 from threadmark.travel.model import Blame, Diff, HistoryPage, SearchPage, Tree, Values
 
@@ -275,18 +273,6 @@ class SaverProtocol(Protocol):
     def rename_thread(self, thread_id: str, new_thread_id: str) -> bool:
         """Give a thread another id, with everything in it. Returns whether there is one."""
 
-    def lease(
-        self,
-        thread_id: str,
-        *,
-        on_busy: OnBusy = "wait",
-        ttl: float | timedelta = 30,
-        holder: str | None = None,
-        timeout: float | None = None,
-        on_lost: Callable[[Lease], object] | None = None,
-    ) -> Lease:
-        """Return the right to write to a thread, for a `with` or `async with` block: one at a time has it."""
-
     async def athreads(
         self,
         *,
@@ -329,6 +315,37 @@ class SaverProtocol(Protocol):
 
     async def arename_thread(self, thread_id: str, new_thread_id: str) -> bool:
         """Like `rename_thread`, for asyncio."""
+
+    def without_classes(self) -> Self:
+        """Return a saver on the same connections that shows objects by name and fields, as `threadmark.Shown`."""
+
+    def extract(self, thread: Config | str, path: str, default: Any = None) -> Any:
+        """Return a part of a thread's newest state, such as `messages[-1].content`, without reading the rest."""
+
+    def messages(
+        self, thread: Config | str, *, limit: int = 20, before: str | int | None = None, channel: str = "messages"
+    ) -> MessagePage:
+        """Return a page of a thread's messages: the newest ones before `before`, oldest first."""
+
+    async def aextract(self, thread: Config | str, path: str, default: Any = None) -> Any:
+        """Like `extract`, for asyncio."""
+
+    async def amessages(
+        self, thread: Config | str, *, limit: int = 20, before: str | int | None = None, channel: str = "messages"
+    ) -> MessagePage:
+        """Like `messages`, for asyncio."""
+
+    def lease(
+        self,
+        thread_id: str,
+        *,
+        on_busy: OnBusy = "wait",
+        ttl: float | timedelta = 30,
+        holder: str | None = None,
+        timeout: float | None = None,
+        on_lost: Callable[[Lease], object] | None = None,
+    ) -> Lease:
+        """Return the right to write to a thread, for a `with` or `async with` block: one at a time has it."""
 
     def history(
         self, thread: Config | str, *, ns: str | None = "", limit: int = 50, cursor: str | None = None
@@ -453,22 +470,3 @@ class SaverProtocol(Protocol):
         self, thread_id: str | None = None, *, plain: PlainRows = "refuse", progress: OnProgress | None = None
     ) -> int:
         """Like `reencrypt`, for asyncio."""
-
-    def without_classes(self) -> Self:
-        """Return a saver on the same connections that shows objects by name and fields, as `threadmark.Shown`."""
-
-    def extract(self, thread: Config | str, path: str, default: Any = None) -> Any:
-        """Return a part of a thread's newest state, such as `messages[-1].content`, without reading the rest."""
-
-    def messages(
-        self, thread: Config | str, *, limit: int = 20, before: str | int | None = None, channel: str = "messages"
-    ) -> MessagePage:
-        """Return a page of a thread's messages: the newest ones before `before`, oldest first."""
-
-    async def aextract(self, thread: Config | str, path: str, default: Any = None) -> Any:
-        """Like `extract`, for asyncio."""
-
-    async def amessages(
-        self, thread: Config | str, *, limit: int = 20, before: str | int | None = None, channel: str = "messages"
-    ) -> MessagePage:
-        """Like `messages`, for asyncio."""

@@ -8,6 +8,7 @@ from typing import Any, Self, Unpack
 
 from threadmark.errors import ConfigError
 from threadmark.ids import Version, next_version
+from threadmark.leases.methods import LeaseMethods
 from threadmark.model import (
     ChannelVersions,
     Checkpoint,
@@ -19,13 +20,13 @@ from threadmark.model import (
     PruneStrategy,
     RetentionReport,
 )
+from threadmark.operating.methods import OperatingMethods
 from threadmark.program import Driver, arun, run
 from threadmark.saver.context import SaverOptions, check_options, checked_serde, context_of
-from threadmark.saver.operating_methods import OperatingMethods, PartMethods
 from threadmark.saver.operations import (
+    beginning,
     copying,
     delta,
-    inspecting,
     listing,
     pruning,
     reading,
@@ -34,14 +35,14 @@ from threadmark.saver.operations import (
     writing,
 )
 from threadmark.saver.protocol import SaverProtocol
-from threadmark.saver.thread_methods import ThreadMethods
+from threadmark.saver.thread_methods import PartMethods, ThreadMethods
 from threadmark.serde import Serializer
 from threadmark.serde.serializer import finds_parts
 from threadmark.store.contract import Store
 from threadmark.travel.methods import TravelMethods
 
 
-class Saver(ThreadMethods, PartMethods, TravelMethods, OperatingMethods):
+class Saver(ThreadMethods, PartMethods, LeaseMethods, TravelMethods, OperatingMethods):
     """Saves the state of a graph after every step.
 
     A backend is a `Store` (its rows) and a `Driver` (its transactions); everything else is here, once. Every method
@@ -86,7 +87,7 @@ class Saver(ThreadMethods, PartMethods, TravelMethods, OperatingMethods):
         Whatever is called first does so by itself. Call this to have it done at a time of your own choice, such as in a
         deployment step, whose role may change tables. It may be called again.
         """
-        return run(self._driver, inspecting.setup(self._context))
+        return run(self._driver, beginning.setup(self._context))
 
     def get(self, config: Config) -> Checkpoint | None:
         """Return the checkpoint that `config` names, or the newest of its namespace. Returns None if there is none."""
@@ -315,7 +316,7 @@ class Saver(ThreadMethods, PartMethods, TravelMethods, OperatingMethods):
 
     async def asetup(self) -> None:
         """Like `setup`, for asyncio."""
-        return await arun(self._driver, inspecting.setup(self._context))
+        return await arun(self._driver, beginning.setup(self._context))
 
     async def aget(self, config: Config) -> Checkpoint | None:
         """Like `get`, for asyncio."""

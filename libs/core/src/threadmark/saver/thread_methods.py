@@ -1,17 +1,15 @@
 """The methods of a saver on threads themselves, in both APIs. The logic is in the modules of the operations."""
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Self, Unpack
 
-from threadmark.errors import ConfigError, shown
-from threadmark.model import UNSET, OnBusy, ThreadFilter, ThreadInfo, ThreadPage, ThreadSort, Unset
+from threadmark.model import UNSET, Config, MessagePage, ThreadFilter, ThreadInfo, ThreadPage, ThreadSort, Unset
 from threadmark.program import Driver, arun, run
-from threadmark.saver.arguments import given_count, given_lease, given_owner, given_query, given_update
+from threadmark.saver.arguments import given_count, given_owner, given_query, given_update
 from threadmark.saver.context import SaverContext
-from threadmark.saver.lease import Lease
-from threadmark.saver.operations import copying, threads
+from threadmark.saver.operations import copying, parts, threads
 from threadmark.saver.paths import parse_paths
 
 
@@ -118,47 +116,6 @@ class ThreadMethods:
         """
         return run(self._driver, copying.rename_thread(self._context, thread_id, new_thread_id))
 
-    def lease(
-        self,
-        thread_id: str,
-        *,
-        on_busy: OnBusy = "wait",
-        ttl: float | timedelta = 30,
-        holder: str | None = None,
-        timeout: float | None = None,
-        on_lost: Callable[[Lease], object] | None = None,
-    ) -> Lease:
-        """Return the right to write to a thread, for a `with` or `async with` block: one at a time has it.
-
-        Start the run of the block with `lease.config`. Whatever is stored with its token is compared with the last one
-        of the thread, in the database and in the same statement: once somebody else has taken a lease, it raises
-        LeaseLostError, however late it comes. Whoever has no token is refused with a ThreadBusyError meanwhile. The
-        lease is renewed in the background and by what is stored. docs/leases.md has examples, and what this cannot do.
-
-        With "rollback" the block begins where the run of the other holder began: `lease.config` names that checkpoint,
-        and a run that is started with it goes on from there. (Further runs of the block leave the `checkpoint_id` out.)
-        Nothing is deleted, and no copy of the checkpoint is made: pending writes belong to its id, from which an engine
-        makes those of tasks, so that the open questions of a copy would be lost.
-        If the thread had no checkpoint then, an empty one is put as the newest. A run that began by a rollback itself
-        is rolled back to the same place. Namespaces of subgraphs that keep a memory of their own are left as they are.
-
-        An interrupt (Ctrl-C, a cancellation) while a lease is waited for leaves none. In the instant in which it is
-        taken, one may be left that nobody releases: it is over after its `ttl`.
-
-        Args:
-            thread_id: The thread. It need not be there yet.
-            on_busy: Where somebody else holds a lease, "wait" until it ends, "reject" raises ThreadBusyError at once,
-                "interrupt" takes the lease over, and "rollback" does so and goes back to where the other run began.
-            ttl: After how many seconds without renewal, or which timedelta, the lease ends by itself.
-            holder: Who is named to others that find the thread busy (default: this host and process).
-            timeout: How many seconds to wait, before a ThreadBusyError is raised (default: for as long as it takes).
-            on_lost: Called with the lease, once, when it is known to be lost, by whichever thread finds out.
-        """
-        if on_lost is not None and not callable(on_lost):
-            raise ConfigError(f"on_lost must be a function of the lease, not {shown(on_lost)}")
-        wanted = given_lease(thread_id, on_busy, ttl, holder, timeout)
-        return Lease(self._driver, self._context, wanted, timeout, on_lost)
-
     # Written by scripts/write_twins.py from the methods above: change those, and run it.
 
     async def athreads(
@@ -221,5 +178,75 @@ class ThreadMethods:
     async def arename_thread(self, thread_id: str, new_thread_id: str) -> bool:
         """Like `rename_thread`, for asyncio."""
         return await arun(self._driver, copying.rename_thread(self._context, thread_id, new_thread_id))
+
+    # The end of what scripts/write_twins.py wrote.
+
+
+class PartMethods:
+    """What a saver reads without reading the whole state."""
+
+    _driver: Driver
+    _context: SaverContext
+
+    def without_classes(self) -> Self:
+        """Return a saver on the same connections that shows objects by name and fields, as `threadmark.Shown`.
+
+        Whatever it reads needs no class and runs no code of one, so that a state can be looked at where the
+        application is not installed. What it returns cannot be put. Closing one saver closes both.
+        """
+        other = copy.copy(self)
+        other._context = self._context.without_classes()  # noqa: SLF001 - of our own copy
+        return other
+
+    def extract(self, thread: Config | str, path: str, default: Any = None) -> Any:
+        """Return a part of a thread's newest state, such as `messages[-1].content`, without reading the rest.
+
+        A path is the name of a channel and any number of steps: `.name` (a dictionary's key or an object's field),
+        `["key"]`, `[3]`, `[-20:]`. Only that channel is fetched, and only the part is decoded; a class is needed for
+        what is returned, but not for what contains it. Fields alone are read: no property and no method is run.
+
+        Where there is no thread, no such channel or nothing at the end of the path, `default` is returned. To tell that
+        from a None that is stored, give an object of your own; `thread` tells whether there is a thread.
+
+        Raises ConfigError, with the place, for a path that cannot be read, and for a delta channel, whose value only
+        the graph can make.
+
+        Args:
+            thread: The thread's id, or a configuration that also names a namespace or a checkpoint.
+            path: The path. A channel whose name has a dot or a bracket is written `["a.b"]`.
+            default: What to return where there is nothing.
+        """
+        return run(self._driver, parts.extract(self._context, thread, path, default))
+
+    def messages(
+        self, thread: Config | str, *, limit: int = 20, before: str | int | None = None, channel: str = "messages"
+    ) -> MessagePage:
+        """Return a page of a thread's messages: the newest ones before `before`, oldest first.
+
+        Only that channel is fetched, and only the page is decoded. A thread that is not there, or that has no such
+        channel, has no messages.
+
+        Args:
+            thread: The thread's id, or a configuration that also names a namespace or a checkpoint.
+            limit: The most messages to return.
+            before: `MessagePage.before` of the page that was read last, or the id of a message; a ConfigError if there
+                is none with it. Default: read from the end.
+            channel: The channel that has the list of messages.
+        """
+        page = parts.messages(self._context, thread, given_count(limit, "limit"), parts.given_before(before), channel)
+        return run(self._driver, page)
+
+    # Written by scripts/write_twins.py from the methods above: change those, and run it.
+
+    async def aextract(self, thread: Config | str, path: str, default: Any = None) -> Any:
+        """Like `extract`, for asyncio."""
+        return await arun(self._driver, parts.extract(self._context, thread, path, default))
+
+    async def amessages(
+        self, thread: Config | str, *, limit: int = 20, before: str | int | None = None, channel: str = "messages"
+    ) -> MessagePage:
+        """Like `messages`, for asyncio."""
+        page = parts.messages(self._context, thread, given_count(limit, "limit"), parts.given_before(before), channel)
+        return await arun(self._driver, page)
 
     # The end of what scripts/write_twins.py wrote.

@@ -24,6 +24,11 @@ _LOOKED_AT = 4
 """Checkpoints, the newest. One that holds a value with segments is enough."""
 
 
+def setup(context: SaverContext) -> Operation[None]:
+    """Create the tables where they are missing, as any transaction does that may: this one asks for next to nothing."""
+    yield from read(context.store.epoch, "")
+
+
 def check_keyring(context: SaverContext) -> Operation[None]:
     """Look at what is stored, once for each saver. Raises ConfigError if this saver must not add to it."""
     names = context.segment_names

@@ -1,24 +1,18 @@
-"""Copying a thread: every checkpoint, every pending write, and the bytes once. Sealing everything with a new key."""
-
-from collections.abc import Sequence
-from typing import get_args
+"""Copying a thread: every checkpoint, every pending write, and the bytes once."""
 
 from threadmark.config import as_thread_id
-from threadmark.errors import ConfigError, ConflictError, CorruptDataError, located, shown
+from threadmark.errors import ConflictError
 from threadmark.metadata import run_id_in
-from threadmark.model import OnProgress, PlainRows
 from threadmark.names import THREAD_ID_BYTES, check_length
 from threadmark.program import Operation, Program, read, write, write_and_reclaim
 from threadmark.saver.batches import proven_batches
 from threadmark.saver.completeness import prove_complete
 from threadmark.saver.context import SaverContext
-from threadmark.saver.operations.inspecting import reporter_of_threads, some_threads
 from threadmark.saver.operations.refusals import busy_error, refusal_error
 from threadmark.saver.operations.removing import sweep
 from threadmark.saver.paging import Pages
 from threadmark.saver.proving import prove_checkpoint, rebound_write, sound_row, with_check
 from threadmark.store.contract import Change, CheckpointRow, Scope, now
-from threadmark.store.sealed import SealedStore
 from threadmark.store.threads import thread_row
 
 _PAGE = 256
@@ -124,47 +118,3 @@ def _rebound(row: CheckpointRow, target: str) -> CheckpointRow:
     prove_checkpoint(row)
     outline = row.outline._replace(thread_id=target)
     return with_check(row._replace(outline=outline, run_id=run_id_in(outline.metadata)))
-
-
-_SHOWN = 10
-"""How many threads an error names."""
-
-
-def reencrypt(
-    context: SaverContext, thread_id: str | None, plain: PlainRows, progress: OnProgress | None
-) -> Operation[int]:
-    """Encrypt rows again with the newest key, one transaction for each thread. Returns how many rows changed.
-
-    A thread with a row that does not open stays as it is, and is named in an error when all others are done.
-    """
-    if not isinstance(plain, str) or plain not in get_args(PlainRows):
-        raise ConfigError(f"plain must be 'refuse' or 'seal', not {shown(plain)}")
-    context.expect_no_view()
-    store = context.store
-    if not isinstance(store, SealedStore):
-        raise ConfigError("this saver has no keyring: give it one that has the keys of the stored rows")
-    reporter = yield from reporter_of_threads(context, thread_id, progress)
-    count = 0
-    failed: list[CorruptDataError] = []
-    after: str | None = ""
-    while after is not None:
-        names, after = yield from some_threads(context, thread_id, after)
-        for name in names:
-            try:
-                with located(f"thread {name!r}"):
-                    count += yield from write(store.reseal, name, plain=plain == "seal")
-            except CorruptDataError as error:
-                failed.append(error)
-            reporter.done([name])
-    if failed:
-        raise _left_as_they_are(failed)
-    return count
-
-
-def _left_as_they_are(failed: Sequence[CorruptDataError]) -> CorruptDataError:
-    """The error for threads that could not be encrypted again; that of a single one is its own."""
-    if len(failed) == 1:
-        return failed[0]
-    shown_ones = "; ".join(map(str, failed[:_SHOWN]))
-    more = f"; and {len(failed) - _SHOWN} more" if len(failed) > _SHOWN else ""
-    return CorruptDataError(f"{len(failed)} threads stay as they are: {shown_ones}{more}")

@@ -4,18 +4,17 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from functools import partial
-from typing import NamedTuple, get_args
+from typing import NamedTuple
 
 from threadmark.config import ParsedConfig, as_thread_id
 from threadmark.errors import ConfigError, CorruptDataError, ThreadNotFoundError, shown
 from threadmark.model import OnProgress, Pruned, PruneStrategy
 from threadmark.program import Operation, Program, read, write_and_reclaim
-from threadmark.saver.arguments import check_flag, check_keep_last, check_progress, given_names
+from threadmark.saver.arguments import check_flag, check_keep_last, check_progress, check_word, given_names
 from threadmark.saver.context import SaverContext
-from threadmark.saver.operations.inspecting import damaged
 from threadmark.saver.operations.listing import thread_ids as next_threads
 from threadmark.saver.operations.removing import NOTHING, Rule, carry_out, removal_of, remove
-from threadmark.saver.operations.reporting import PAGE, Reporter, in_batches, reporter_of
+from threadmark.saver.operations.reporting import PAGE, Reporter, damaged, in_batches, reporter_of
 from threadmark.saver.survivors import Namespace
 from threadmark.store.contract import Key, now
 from threadmark.store.threads import ThreadScope
@@ -55,8 +54,7 @@ def prune(
 
 def prune_rule(strategy: PruneStrategy, keep_last: int | None, older_than: timedelta | None) -> Rule:
     """Check the arguments of `prune`."""
-    if not isinstance(strategy, str) or strategy not in get_args(PruneStrategy):
-        raise ConfigError(f"unknown prune strategy {shown(strategy)}: give 'keep_latest' or 'delete'")
+    check_word(strategy, PruneStrategy, "strategy")
     if strategy == "delete":
         if keep_last is not None or older_than is not None:
             raise ConfigError("prune with strategy='delete' removes everything: leave out keep_last and older_than")

@@ -1,6 +1,7 @@
 """The errors of changes that were refused: what happened, to which thread, and the way out."""
 
 from threadmark.errors import ConflictError, LeaseLostError, ThreadBusyError, ThreadmarkError, ThreadNotFoundError
+from threadmark.program import Operation, read, write
 from threadmark.saver.context import SaverContext
 from threadmark.store.contract import Change, Refusal
 from threadmark.store.threads import LeaseRow
@@ -21,6 +22,14 @@ def refusal_error(context: SaverContext, change: Change, refused: Refusal, lease
     if refused == "busy":
         return busy_error(change.thread_id, lease)
     return lost_error(change.thread_id, change.token, lease)
+
+
+def last_lease(context: SaverContext, thread_id: str) -> Operation[LeaseRow | None]:
+    """Return the last lease of a thread. It locks no row that the holder needs, unless the lease is to be bounded."""
+    lease = yield from read(context.store.lease, thread_id)
+    if lease is not None and lease.outlasts:
+        lease = yield from write(context.store.lock_lease, thread_id)
+    return lease
 
 
 def lost_error(thread_id: str, token: int | None, lease: LeaseRow | None) -> LeaseLostError:

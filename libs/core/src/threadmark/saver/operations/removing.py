@@ -18,8 +18,8 @@ from threadmark.saver.batches import count_writes, proven_writes
 from threadmark.saver.completeness import prove_absent, prove_complete
 from threadmark.saver.context import SaverContext
 from threadmark.saver.decoding import decode_metadata
-from threadmark.saver.operations.inspecting import damaged
 from threadmark.saver.operations.listing import all_outlines
+from threadmark.saver.operations.reporting import damaged
 from threadmark.saver.paging import Pages
 from threadmark.saver.proving import prove_checkpoint, with_check
 from threadmark.saver.survivors import Choice, Namespace, enclosing_namespaces, late_writes, sparing_messages, survival

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from threadmark.model import OnProgress, Progress
+from threadmark.errors import CorruptDataError
+from threadmark.model import OnProgress, Problem, Progress
 from threadmark.program import Operation, read
 from threadmark.saver.arguments import check_progress
 from threadmark.saver.context import SaverContext
@@ -17,6 +18,11 @@ each thread takes a few round trips."""
 
 MOST_CHECKPOINTS = 1000
 """How many checkpoints of theirs it may look at. A larger thread has a transaction of its own."""
+
+
+def damaged(error: CorruptDataError) -> Problem:
+    """The problem that an error tells of."""
+    return Problem("damaged", error.location, error.problem)
 
 
 class Reporter:

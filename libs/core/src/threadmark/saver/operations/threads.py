@@ -12,8 +12,8 @@ from threadmark.program import Operation, Program, read, write
 from threadmark.saver.arguments import ThreadQuery, ThreadUpdate, cursor_of, place_of, time_of
 from threadmark.saver.context import SaverContext
 from threadmark.saver.expiry import first_expiry
-from threadmark.saver.operations.inspecting import damaged
 from threadmark.saver.operations.parts import parts_of
+from threadmark.saver.operations.reporting import damaged
 from threadmark.saver.paths import Path
 from threadmark.saver.proving import metadata_of, sound_row
 from threadmark.store.contract import NO_NUMBER, Change, now

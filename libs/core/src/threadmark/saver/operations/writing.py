@@ -35,10 +35,9 @@ from threadmark.saver.caches import Known
 from threadmark.saver.context import SaverContext
 from threadmark.saver.expiry import extend_expiry, first_expiry, is_due
 from threadmark.saver.operations.beginning import add_first, check_keyring
-from threadmark.saver.operations.leasing import last_lease
 from threadmark.saver.operations.pruning import keep_last
 from threadmark.saver.operations.reading import load
-from threadmark.saver.operations.refusals import refusal_error
+from threadmark.saver.operations.refusals import last_lease, refusal_error
 from threadmark.saver.operations.removing import sweep
 from threadmark.saver.proving import checkpoint_row
 from threadmark.saver.storing import Deduplicator, Draft, encode_writes, needed_segments, rows_of_scalars

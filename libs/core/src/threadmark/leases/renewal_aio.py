@@ -6,8 +6,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from threadmark.leases.renewal import Renewed, Renewing
 from threadmark.program import arun
-from threadmark.saver.renewal import Renewed, Renewing
 
 
 class RenewalTask:

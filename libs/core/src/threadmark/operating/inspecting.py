@@ -1,6 +1,6 @@
 """Inspecting: whether everything stored is what was written, and, if asked, whether it can be decoded here.
 
-Also here: what a database holds, without the states, for tools that go through everything. Only `setup` creates tables.
+Also here: what a database holds, without the states, for tools that go through everything. Nothing here creates tables.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,30 +8,42 @@ from typing import NamedTuple
 
 from threadmark.config import as_thread_id
 from threadmark.errors import CorruptDataError, LocatedError, TransientStoreError
-from threadmark.format.header import plain_fields
-from threadmark.format.stored import Allowance, Stored
-from threadmark.model import CheckpointRef, OnProgress, Problem, Verified
+from threadmark.model import CheckpointRef, OnProgress, Problem
+from threadmark.operating.model import Verified
 from threadmark.program import Operation, Program, read, read_existing, read_itself, write
-from threadmark.saver.arguments import check_flag, check_progress
-from threadmark.saver.batches import Write, count_writes, members_or_itself, proven_writes
-from threadmark.saver.caches import EncodingCache
-from threadmark.saver.completeness import missing
-from threadmark.saver.context import SaverContext
-from threadmark.saver.decoding import decode_metadata, decode_write, decoded
-from threadmark.saver.loading import LoadedCheckpoint
-from threadmark.saver.operations.listing import Item, load_many, thread_ids, whole
-from threadmark.saver.operations.reporting import Reporter, reporter_of
-from threadmark.saver.paging import Pages
-from threadmark.saver.proving import header_location, sound_row, task_location
+from threadmark.saver.kit import (
+    Allowance,
+    EncodingCache,
+    Item,
+    LoadedCheckpoint,
+    Pages,
+    Reporter,
+    SaverContext,
+    Stored,
+    Write,
+    check_flag,
+    check_progress,
+    count_writes,
+    damaged,
+    decode_metadata,
+    decode_write,
+    decoded,
+    header_location,
+    load_many,
+    members_or_itself,
+    missing,
+    plain_fields,
+    proven_writes,
+    reporter_of,
+    sound_row,
+    task_location,
+    thread_ids,
+    whole,
+)
 from threadmark.store.contract import Key, Outline, Scope, WriteRow
 from threadmark.store.threads import ThreadScope
 
 _PAGE = 4096
-
-
-def setup(context: SaverContext) -> Operation[None]:
-    """Create the tables where they are missing, as any transaction does that may: this one asks for next to nothing."""
-    yield from read(context.store.epoch, "")
 
 
 def has_tables(context: SaverContext) -> Operation[bool]:
@@ -276,11 +288,6 @@ def batches(outlines: Sequence[Outline]) -> Iterator[Sequence[Outline]]:
     """The checkpoints in groups of a size to load at once."""
     for start in range(0, len(outlines), _BATCH):
         yield outlines[start : start + _BATCH]
-
-
-def damaged(error: CorruptDataError) -> Problem:
-    """The problem that an error tells of."""
-    return Problem("damaged", error.location, error.problem)
 
 
 def _unreadable(error: LocatedError) -> Problem:

@@ -4,24 +4,30 @@ from collections.abc import Iterable
 from operator import add
 
 from threadmark.errors import CorruptDataError
-from threadmark.format.rope import layout
-from threadmark.format.stored import Stored
-from threadmark.model import ChannelStats, OnProgress, Problem, Stats
+from threadmark.model import OnProgress, Problem
+from threadmark.operating.inspecting import Contents, batches, contents_of, reporter_of_threads, some_threads
+from threadmark.operating.model import ChannelStats, Stats
 from threadmark.program import Operation, Program, read_itself
-from threadmark.saver.batches import count_writes, is_pack, is_record, members, opened_write, without_records
-from threadmark.saver.caches import EncodingCache, fill
-from threadmark.saver.context import SaverContext
-from threadmark.saver.loading import CheckpointLoader, missing_headers
-from threadmark.saver.operations.inspecting import (
-    Contents,
-    batches,
-    contents_of,
+from threadmark.saver.kit import (
+    CheckpointLoader,
+    EncodingCache,
+    SaverContext,
+    Stored,
+    count_writes,
     damaged,
-    reporter_of_threads,
-    some_threads,
+    fill,
+    good,
+    is_pack,
+    is_record,
+    layout,
+    loaders,
+    members,
+    missing_headers,
+    open_headers,
+    opened_write,
+    prove_write,
+    without_records,
 )
-from threadmark.saver.operations.listing import good, loaders, open_headers
-from threadmark.saver.proving import prove_write
 from threadmark.store.contract import CheckpointRow, WriteRow
 
 

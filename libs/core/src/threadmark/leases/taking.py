@@ -1,26 +1,53 @@
 """Leases: taken, renewed and released, each in one transaction, by the clock of the database alone."""
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import NamedTuple
+from os import getpid
+from socket import gethostname
+from typing import Literal, NamedTuple
 
-from threadmark.errors import ConflictError
+from threadmark.config import as_thread_id
+from threadmark.errors import ConfigError, ConflictError, shown
 from threadmark.ids import new_id
 from threadmark.metadata import to_json
 from threadmark.model import Checkpoint
-from threadmark.program import Operation, Program, read, write
-from threadmark.saver.arguments import LeaseRequest, given_checkpoint
-from threadmark.saver.context import SaverContext
-from threadmark.saver.operations.beginning import check_keyring
-from threadmark.saver.operations.refusals import busy_error
-from threadmark.saver.proving import checkpoint_row
-from threadmark.saver.storing import Deduplicator, Draft, needed_segments
+from threadmark.names import ID_BYTES, THREAD_ID_BYTES, as_text, check_length
+from threadmark.program import Operation, Program, write
+from threadmark.saver.kit import (
+    Deduplicator,
+    Draft,
+    SaverContext,
+    busy_error,
+    check_keyring,
+    check_seconds,
+    check_word,
+    checkpoint_row,
+    given_checkpoint,
+    last_lease,
+    needed_segments,
+)
 from threadmark.store.contract import Change, Outline, Scope, now, rank_after
 from threadmark.store.threads import LeaseRow
 
+OnBusy = Literal["wait", "reject", "interrupt", "rollback"]
+"""What `lease` does where somebody else holds one of the thread."""
+
+_SHORTEST, _LONGEST = 0.01, 30 * 86400
+"""Seconds of a lease. One that lives for a month has been forgotten by whoever took it."""
+
 _EMPTY_METADATA = to_json({"source": "fork", "step": -2, "parents": {}})
 """The engine numbers its steps from -1 on, for the input; an empty state comes before it."""
+
+
+class LeaseRequest(NamedTuple):
+    """A lease that somebody wants."""
+
+    thread_id: str
+    on_busy: OnBusy
+    ttl: int
+    """Microseconds."""
+    holder: str
 
 
 class Taken(NamedTuple):
@@ -29,6 +56,26 @@ class Taken(NamedTuple):
     token: int
     checkpoint_id: str | None
     """Where its run begins, None for the newest checkpoint."""
+
+
+def given_lease(
+    thread_id: object, on_busy: OnBusy, ttl: float | timedelta, holder: str | None, timeout: float | None
+) -> LeaseRequest:
+    """Check what a lease is asked for."""
+    name = as_thread_id(thread_id)
+    check_length(name, THREAD_ID_BYTES, "thread_id")
+    check_word(on_busy, OnBusy, "on_busy")
+    seconds = ttl.total_seconds() if isinstance(ttl, timedelta) else ttl
+    check_seconds(seconds, "ttl")
+    if not _SHORTEST <= seconds <= _LONGEST:
+        raise ConfigError(f"ttl must be from {_SHORTEST} to {_LONGEST} seconds, not {shown(ttl)}")
+    if timeout is not None:
+        check_seconds(timeout, "timeout")
+        if on_busy != "wait":
+            raise ConfigError(f"timeout is how long on_busy='wait' waits; with on_busy={on_busy!r} leave it out")
+    who = f"{gethostname()}, process {getpid()}" if holder is None else as_text(holder, "holder")
+    check_length(who, ID_BYTES, "holder")
+    return LeaseRequest(name, on_busy, round(seconds * 1e6), who)
 
 
 def acquire(context: SaverContext, wanted: LeaseRequest) -> Operation[Taken | LeaseRow]:
@@ -42,14 +89,6 @@ def acquire(context: SaverContext, wanted: LeaseRequest) -> Operation[Taken | Le
     empty = _empty_state(context, wanted.thread_id) if wanted.on_busy == "rollback" else None
     taken = yield from write(_take, context, wanted, empty, [])
     return _held(wanted, taken) if isinstance(taken, LeaseRow) else taken
-
-
-def last_lease(context: SaverContext, thread_id: str) -> Operation[LeaseRow | None]:
-    """Return the last lease of a thread. It locks no row that the holder needs, unless the lease is to be bounded."""
-    lease = yield from read(context.store.lease, thread_id)
-    if lease is not None and lease.outlasts:
-        lease = yield from write(context.store.lock_lease, thread_id)
-    return lease
 
 
 def renew(context: SaverContext, thread_id: str, token: int, ttl: int) -> Operation[bool]:

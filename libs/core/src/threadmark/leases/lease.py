@@ -11,18 +11,16 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from threadmark.errors import ClosedError, ConfigError, ThreadNotFoundError
+from threadmark.leases.renewal import RenewalThread, Renewing
+from threadmark.leases.taking import LeaseRequest, Taken, acquire, release, renew
 from threadmark.program import Driver, arun, run
 from threadmark.runtime.logs import log
 from threadmark.runtime.processes import begin_anew_after_fork
-from threadmark.saver.arguments import LeaseRequest
-from threadmark.saver.context import SaverContext
-from threadmark.saver.operations.leasing import Taken, acquire, release, renew
-from threadmark.saver.operations.refusals import busy_error, lost_error
-from threadmark.saver.renewal import RenewalThread, Renewing
+from threadmark.saver.kit import SaverContext, busy_error, lost_error
 from threadmark.store.threads import LeaseRow
 
 if TYPE_CHECKING:
-    from threadmark.saver.renewal_aio import RenewalTask
+    from threadmark.leases.renewal_aio import RenewalTask
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
 """Seconds between two looks at a lease that is waited for. Each pause is twice as long as the one before."""
@@ -136,7 +134,7 @@ class Lease:
         self._exit(error)
 
     async def __aenter__(self) -> Self:
-        from threadmark.saver.renewal_aio import RenewalTask
+        from threadmark.leases.renewal_aio import RenewalTask
 
         self._enter()
         try:

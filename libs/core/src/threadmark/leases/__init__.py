@@ -1,0 +1,5 @@
+"""Leases: one writer at a time, and the late ones find out."""
+
+from threadmark.leases.lease import Lease
+
+__all__ = ["Lease"]
