@@ -15,7 +15,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 CORE = Path(__file__).parents[1] / "libs/core/src/threadmark"
-METHODS = ("saver/thread_methods.py", "leases/methods.py", "travel/methods.py", "operating/methods.py")
+METHODS = (
+    "saver/thread_methods.py",
+    "leases/methods.py",
+    "travel/methods.py",
+    "operating/methods.py",
+    "encryption/methods.py",
+)
 FOR_PROTOCOL = ("saver/saver.py", *METHODS)
 WITH_TWINS = (
     *FOR_PROTOCOL,

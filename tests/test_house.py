@@ -38,7 +38,7 @@ LAYERS = (
 )
 """The parts of core; each may import those before it."""
 
-ROOMS = ("leases", "travel", "operating", "interfaces", "replication", "caching", "persistent", "arrays")
+ROOMS = ("leases", "travel", "operating", "encryption", "interfaces", "replication", "caching", "persistent", "arrays")
 """The folders above core, each of which can be deleted (`tests/test_rooms.py`). None imports another one."""
 
 SURFACE = ("__init__.py", "saver/saver.py", "saver/protocol.py", "memory/saver.py")
@@ -58,7 +58,15 @@ OPEN = (
         "urls",
         "bounded_sqlite",
     ),
-    *("store.contract", "store.threads", "store.replica", "store.deferred", "store.forwarding", "sealing"),
+    *(
+        "store.contract",
+        "store.threads",
+        "store.replica",
+        "store.deferred",
+        "store.forwarding",
+        "sealing",
+        "format.incarnations",
+    ),
     *("serde", "bounded_sqlite", "memory.saver", "memory.tables", "saver", "saver.read_from", "saver.kit"),
 )
 """What rooms may import of core. Of `saver` that is what the package itself has, not its other modules."""

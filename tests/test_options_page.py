@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from threadmark import Keyring, MemoryCache, MemorySaver, Saver, cached, replicated
+from threadmark.encryption.store import SealedStore
 from threadmark.saver import SaverOptions
-from threadmark.store.sealed import SealedStore
 from threadmark_postgres import PostgresSaver
 from threadmark_postgres.driver.settings import TCP_DEFAULTS
 from threadmark_redis import RedisCache, RedisSaver

@@ -58,6 +58,10 @@ def _without(room: str, text: str) -> str:
             node.body = [each for each in node.body if not self._names_what_is_gone(each)]
             return self.generic_visit(node)
 
+        def visit_Call(self, node: ast.Call) -> ast.AST:
+            node.args = [each for each in node.args if not isinstance(each, ast.Name) or each.id not in gone]
+            return self.generic_visit(node)
+
         def visit_If(self, node: ast.If) -> ast.AST | None:
             self.generic_visit(node)
             return node if node.body else None

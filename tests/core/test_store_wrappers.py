@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from threadmark.encryption.store import SealedStore
+from threadmark.encryption.threads import SealedThreadStore
 from threadmark.memory.store import MemoryStore
 from threadmark.replication.side_store import _ActiveStore, _ShownStore, _StandbyStore
 from threadmark.store.contract import Store
@@ -13,8 +15,6 @@ from threadmark.store.deferred import StoreCall, deferred_store
 from threadmark.store.forwarding import ForwardingStore
 from threadmark.store.owned import OwnedStore
 from threadmark.store.replica import ReplicaStore
-from threadmark.store.sealed import SealedStore
-from threadmark.store.sealed_threads import SealedThreadStore
 from threadmark.store.threads import ThreadStore
 
 PROTOCOLS = (ThreadStore, Store, ReplicaStore)

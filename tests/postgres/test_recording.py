@@ -31,7 +31,6 @@ from postgres.test_order import (
 )
 from postgres.test_round_trips import proxy, through
 from threadmark import Saver
-from threadmark.saver.context import context_of
 from threadmark.store.contract import Added, Change
 from threadmark.store.replica import Copied, Replica
 from threadmark_conformance.recording import Recording
@@ -49,7 +48,7 @@ STORE = PostgresStore(None)
 def recorded(saver: PostgresSaver, recording: Recording) -> PostgresSaver:
     """The saver, each change of which is recorded."""
     saver._store = recording.store(saver._store)
-    saver._context = context_of(saver._store, saver._options)
+    saver._context = saver._new_context()
     return saver
 
 

@@ -14,7 +14,6 @@ from redis_backend.places import PLACES, saver_at
 from redis_backend.processes import RedisProcess
 from threadmark import Saver, ThreadmarkError
 from threadmark.program import Program, Step, Transaction
-from threadmark.saver.context import context_of
 from threadmark.store.contract import ANYONE, Change, CheckpointRow, Outline
 from threadmark.store.replica import Copied, Entry, Replica, ReplicaStore, StaleTermError, Waiting, sum_of_marks
 from threadmark_conformance.recording import Recording
@@ -46,7 +45,7 @@ def _recorded(saver: RedisSaver, term: int | None = None) -> Recording:
     """Let a saver record its changes."""
     recording = Recording(term)
     saver._store = recording.store(saver._store)
-    saver._context = context_of(saver._store, saver._options)
+    saver._context = saver._new_context()
     return recording
 
 

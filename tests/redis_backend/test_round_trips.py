@@ -13,7 +13,6 @@ from redis_backend.cluster import RedisCluster
 from redis_backend.processes import DURABLE, RedisProcess
 from redis_backend.proxy import Proxy
 from threadmark import Saver
-from threadmark.saver.context import context_of
 from threadmark_conformance.recording import Recording
 from threadmark_redis import RedisSaver
 
@@ -115,7 +114,7 @@ def test_a_call_of_a_replicated_saver_takes_one_round_trip_and_two_more_on_a_clu
     async def body() -> None:
         async with RedisSaver(counted.url, **options) as saver:
             saver._store = Recording(1).store(saver._store)
-            saver._context = context_of(saver._store, saver._options)
+            saver._context = saver._new_context()
             calls = api(saver)
             config = await aplay(calls, "replicated", 12, 100)
             await calls.aput_writes(config, [("messages", "a write")], "another task")

@@ -12,7 +12,6 @@ from threadmark.replication.model import SideName
 from threadmark.replication.playing import play_flow
 from threadmark.replication.steps import Side
 from threadmark.saver import Saver
-from threadmark.saver.context import context_of
 from threadmark.store.contract import Added, Change, Key, Store
 from threadmark.store.replica import ReplicaStore, Summary
 from threadmark.store.threads import ThreadOutline
@@ -89,7 +88,7 @@ def recorded(saver: Saver, term: int = TERM) -> RecordingStore:
     """Let what a saver changes wait in its outbox. Returns the store that does so."""
     store = RecordingStore(saver._store, term)
     saver._store = cast("Store", store)
-    saver._context = context_of(saver._store, saver._options)
+    saver._context = saver._new_context()
     return store
 
 

@@ -13,7 +13,6 @@ from threadmark.interfaces import Interface
 from threadmark.memory import MemorySaver
 from threadmark.program import Driver, Program, Transaction
 from threadmark.saver import Saver
-from threadmark.saver.context import context_of
 from threadmark.store.contract import Store
 from threadmark_conformance.apis import APIS
 from threadmark_conformance.counting import Reads, counted
@@ -91,7 +90,7 @@ class World:
         """Open another saver, or copy one, whose base store is wrapped by `wrap`: below what seals its rows."""
         saver = copy.copy(self.another() if saver is None else saver)
         saver._store = wrap(saver._store)  # noqa: SLF001 - what is recorded is put between a saver and its rows
-        saver._context = context_of(saver._store, saver._options)  # noqa: SLF001 - see above
+        saver._context = saver._new_context()  # noqa: SLF001 - see above
         return saver
 
     async def in_store(self, program: Callable[[Store], Program[Any]]) -> Any:

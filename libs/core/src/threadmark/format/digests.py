@@ -20,6 +20,12 @@ VALUE_DIGEST_SIZE = 16
 NOT_SEALED = b"not sealed"
 """Stands for the check of a row that was stored without a keyring, where there is one."""
 
+NOT_OPENED = b"not opened"
+"""Stands for the check of a sealed row that does not open."""
+
+OF_ANOTHER_LIFE = b"of another life"
+"""Stands for the check of a row that opens, and does not belong to the thread as its own row has it."""
+
 HOW_TO_SEAL = "reencrypt(plain='seal') seals what was stored without a keyring"
 
 CHECK_SIZE = 12

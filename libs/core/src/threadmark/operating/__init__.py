@@ -1,1 +1,1 @@
-"""What operators ask about a database: whether it is sound, how much it holds, what is there; and sealing it anew."""
+"""What operators ask about a database: whether it is sound, how much it holds, what is there."""

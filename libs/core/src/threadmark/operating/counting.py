@@ -5,7 +5,7 @@ from operator import add
 
 from threadmark.errors import CorruptDataError
 from threadmark.model import OnProgress, Problem
-from threadmark.operating.inspecting import Contents, batches, contents_of, reporter_of_threads, some_threads
+from threadmark.operating.inspecting import Contents, batches, contents_of
 from threadmark.operating.model import ChannelStats, Stats
 from threadmark.program import Operation, Program, read_itself
 from threadmark.saver.kit import (
@@ -26,6 +26,8 @@ from threadmark.saver.kit import (
     open_headers,
     opened_write,
     prove_write,
+    reporter_of_threads,
+    some_threads,
     without_records,
 )
 from threadmark.store.contract import CheckpointRow, WriteRow

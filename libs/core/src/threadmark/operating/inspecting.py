@@ -6,7 +6,6 @@ Also here: what a database holds, without the states, for tools that go through 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from threadmark.config import as_thread_id
 from threadmark.errors import CorruptDataError, LocatedError, TransientStoreError
 from threadmark.model import CheckpointRef, OnProgress, Problem
 from threadmark.operating.model import Verified
@@ -17,12 +16,10 @@ from threadmark.saver.kit import (
     Item,
     LoadedCheckpoint,
     Pages,
-    Reporter,
     SaverContext,
     Stored,
     Write,
     check_flag,
-    check_progress,
     count_writes,
     damaged,
     decode_metadata,
@@ -34,14 +31,14 @@ from threadmark.saver.kit import (
     missing,
     plain_fields,
     proven_writes,
-    reporter_of,
+    reporter_of_threads,
+    some_threads,
     sound_row,
     task_location,
     thread_ids,
     whole,
 )
 from threadmark.store.contract import Key, Outline, Scope, WriteRow
-from threadmark.store.threads import ThreadScope
 
 _PAGE = 4096
 
@@ -131,24 +128,6 @@ def verify(
         lost = yield from read(context.store.damage)
         total.problems.extend(Problem("damaged", *one) for one in lost)
     return total
-
-
-def some_threads(context: SaverContext, thread_id: str | None, after: str) -> Operation[tuple[list[str], str | None]]:
-    """A page of thread ids, and where the next one starts."""
-    if thread_id is not None:
-        return [as_thread_id(thread_id)], None
-    names = yield from read(thread_ids, context, after, _PAGE)
-    return names, names[-1] if len(names) == _PAGE else None
-
-
-def reporter_of_threads(
-    context: SaverContext, thread_id: str | None, progress: OnProgress | None
-) -> Operation[Reporter]:
-    """Return what reports on an operation that goes through one thread, or for None through all."""
-    if thread_id is None:
-        return (yield from reporter_of(context, progress, ThreadScope()))
-    check_progress(progress)
-    return Reporter(progress, 1)
 
 
 class _Findings:

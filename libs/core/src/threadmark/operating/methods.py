@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from threadmark.model import CheckpointRef, OnProgress
-from threadmark.operating import counting, inspecting, resealing
-from threadmark.operating.model import PlainRows, Stats, Verified
+from threadmark.operating import counting, inspecting
+from threadmark.operating.model import Stats, Verified
 from threadmark.program import Driver, arun, run
 from threadmark.saver.kit import SaverContext
 
@@ -62,15 +62,6 @@ class OperatingMethods:
         """Return references to the missing checkpoints of pending writes. Creates no tables."""
         return run(self._driver, inspecting.orphan_writes(self._context))
 
-    def reencrypt(
-        self, thread_id: str | None = None, *, plain: PlainRows = "refuse", progress: OnProgress | None = None
-    ) -> int:
-        """Encrypt everything stored, or one thread, with the newest key. Returns how many rows were encrypted again.
-
-        With `plain="seal"`, rows that were stored without a keyring are encrypted as well; otherwise they are refused.
-        """
-        return run(self._driver, resealing.reencrypt(self._context, thread_id, plain, progress))
-
     # Written by scripts/write_twins.py from the methods above: change those, and run it.
 
     async def averify(
@@ -104,11 +95,5 @@ class OperatingMethods:
     async def aorphan_writes(self) -> Sequence[CheckpointRef]:
         """Like `orphan_writes`, for asyncio."""
         return await arun(self._driver, inspecting.orphan_writes(self._context))
-
-    async def areencrypt(
-        self, thread_id: str | None = None, *, plain: PlainRows = "refuse", progress: OnProgress | None = None
-    ) -> int:
-        """Like `reencrypt`, for asyncio."""
-        return await arun(self._driver, resealing.reencrypt(self._context, thread_id, plain, progress))
 
     # The end of what scripts/write_twins.py wrote.

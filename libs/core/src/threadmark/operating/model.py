@@ -1,12 +1,9 @@
 """What operators are told about a database: whether it is sound, and how much it holds."""
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from threadmark.errors import shown
 from threadmark.model import Problem, beginning_of
-
-PlainRows = Literal["refuse", "seal"]
-"""What `reencrypt` does with rows that were stored without a keyring."""
 
 
 class Verified(NamedTuple):

@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from difflib import get_close_matches
+from functools import partial
 from typing import Any, NamedTuple, TypedDict
 
 from threadmark.errors import ConfigError, shown
@@ -17,7 +18,6 @@ from threadmark.serde import Serde, Serializer
 from threadmark.serde.serializer import finds_parts
 from threadmark.store.contract import Store
 from threadmark.store.owned import OwnedStore
-from threadmark.store.sealed import SealedStore
 
 CACHE_BYTES = 64 * 1024 * 1024
 """The default capacity of the encoding cache."""
@@ -99,6 +99,8 @@ class SaverContext(NamedTuple):
     threads: ThreadRules = ThreadRules()
     keyring: Keyring | None = None
     """The one that rows are sealed with."""
+    seal: Callable[..., Store] | None = None
+    """Makes the store that seals rows, if rows are encrypted; with `owner=`, one that proves whose a thread is."""
     longest_pack: int | None = None
     """`Store.longest_pack` of the backend."""
     moves: bool = False
@@ -109,7 +111,7 @@ class SaverContext(NamedTuple):
         if self.threads.owner == owner:
             return self
         self.expect_no_view()
-        store = self.store.for_owner(owner) if isinstance(self.store, SealedStore) else self.store
+        store = self.store if self.seal is None else self.seal(owner=owner)
         return self._replace(store=OwnedStore(store, owner), threads=self.threads._replace(owner=owner))
 
     def without_classes(self) -> "SaverContext":
@@ -166,8 +168,8 @@ def _own_options(saver: type) -> list[str]:
     return list(dict.fromkeys(each.name for each in parameters if each.kind is each.KEYWORD_ONLY))
 
 
-def context_of(store: Store, options: SaverOptions) -> SaverContext:
-    """The context of a saver with these options."""
+def context_of(store: Store, options: SaverOptions, sealed: Callable[..., Store] | None = None) -> SaverContext:
+    """The context of a saver with these options. `sealed` is the class of a store that seals what another one keeps."""
     serde, cache_bytes = options.get("serde"), options.get("cache_bytes", CACHE_BYTES)
     if not isinstance(cache_bytes, int) or cache_bytes < 0:
         raise ConfigError(f"cache_bytes must be a number of bytes from 0 on, not {shown(cache_bytes)}")
@@ -193,8 +195,14 @@ def context_of(store: Store, options: SaverOptions) -> SaverContext:
         return context
     if not isinstance(keyring, Keyring):
         raise ConfigError(f"keyring must be a threadmark.Keyring, not a {type(keyring).__name__}")
+    if sealed is None:
+        raise ConfigError("this saver does not seal rows: leave keyring= out")
     known = KnownIncarnations(context.encoding_cache.epoch)
-    sealed = SealedStore(store, keyring, seal_metadata=seal_metadata, known=known)
+    seal = partial(sealed, store, keyring, seal_metadata=seal_metadata, known=known)
     return context._replace(
-        store=sealed, segment_key=keyring.segment_key, segment_names=SegmentNames(keyring), keyring=keyring
+        store=seal(),
+        segment_key=keyring.segment_key,
+        segment_names=SegmentNames(keyring),
+        keyring=keyring,
+        seal=seal,
     )

@@ -5,7 +5,16 @@
 alone; a change to what is named here may touch every folder.
 """
 
-from threadmark.format.digests import pack_plain, proof, segment_key
+from threadmark.format.digests import (
+    CHECK_SIZE,
+    HOW_TO_SEAL,
+    NOT_OPENED,
+    NOT_SEALED,
+    OF_ANOTHER_LIFE,
+    pack_plain,
+    proof,
+    segment_key,
+)
 from threadmark.format.header import Header, plain_fields, with_fields
 from threadmark.format.rope import Source, layout
 from threadmark.format.stored import LITERAL_LIMIT, Allowance, Stored, announced_size, expand, expect_compression
@@ -65,7 +74,7 @@ from threadmark.saver.operations.pruning import keep_at_most, keep_last
 from threadmark.saver.operations.reading import expect_plain_once, get_tuple, load
 from threadmark.saver.operations.refusals import busy_error, last_lease, lost_error, refusal_error
 from threadmark.saver.operations.removing import Rule, carry_out, delete_checkpoint, delete_thread, removal_of
-from threadmark.saver.operations.reporting import Reporter, damaged, reporter_of
+from threadmark.saver.operations.reporting import damaged, reporter_of_threads, some_threads
 from threadmark.saver.operations.retaining import retention, retention_rule
 from threadmark.saver.operations.threads import count_threads, filtered, thread, threads
 from threadmark.saver.operations.writing import add_change, live_on, store
@@ -86,7 +95,6 @@ from threadmark.saver.proving import (
 )
 from threadmark.saver.storing import Deduplicator, Draft, encode, needed_segments
 from threadmark.saver.survivors import Namespace, sends_lie_with_parent
-from threadmark.store.sealed import SealedStore
 
 __all__ = [  # noqa: RUF022 - by what they are for
     # what callers give
@@ -149,6 +157,11 @@ __all__ = [  # noqa: RUF022 - by what they are for
     "thread_ids",
     "whole",
     # proving
+    "CHECK_SIZE",
+    "HOW_TO_SEAL",
+    "NOT_OPENED",
+    "NOT_SEALED",
+    "OF_ANOTHER_LIFE",
     "Write",
     "checkpoint_location",
     "checkpoint_row",
@@ -222,10 +235,9 @@ __all__ = [  # noqa: RUF022 - by what they are for
     "threads",
     "last_lease",
     # what operations share
-    "Reporter",
     "SaverContext",
-    "SealedStore",
     "checked_serde",
     "damaged",
-    "reporter_of",
+    "reporter_of_threads",
+    "some_threads",
 ]

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any, Protocol, Self, Unpack
 
+from threadmark.encryption.resealing import PlainRows
 from threadmark.ids import Version
 from threadmark.leases.lease import Lease
 from threadmark.leases.taking import OnBusy
@@ -27,7 +28,7 @@ from threadmark.model import (
     ThreadSort,
     Unset,
 )
-from threadmark.operating.model import PlainRows, Stats, Verified
+from threadmark.operating.model import Stats, Verified
 from threadmark.serde import Serializer
 from threadmark.travel.model import Blame, Diff, HistoryPage, SearchPage, Tree, Values
 
@@ -436,11 +437,6 @@ class SaverProtocol(Protocol):
     def orphan_writes(self) -> Sequence[CheckpointRef]:
         """Return references to the missing checkpoints of pending writes. Creates no tables."""
 
-    def reencrypt(
-        self, thread_id: str | None = None, *, plain: PlainRows = "refuse", progress: OnProgress | None = None
-    ) -> int:
-        """Encrypt everything stored, or one thread, with the newest key. Returns how many rows were encrypted again."""
-
     async def averify(
         self,
         thread_id: str | None = None,
@@ -465,6 +461,11 @@ class SaverProtocol(Protocol):
 
     async def aorphan_writes(self) -> Sequence[CheckpointRef]:
         """Like `orphan_writes`, for asyncio."""
+
+    def reencrypt(
+        self, thread_id: str | None = None, *, plain: PlainRows = "refuse", progress: OnProgress | None = None
+    ) -> int:
+        """Encrypt everything stored, or one thread, with the newest key. Returns how many rows were encrypted again."""
 
     async def areencrypt(
         self, thread_id: str | None = None, *, plain: PlainRows = "refuse", progress: OnProgress | None = None

@@ -3,13 +3,11 @@
 from collections.abc import Sequence
 
 from threadmark.errors import CorruptDataError
-from threadmark.format.digests import HOW_TO_SEAL, NOT_SEALED, check_of
+from threadmark.format.digests import HOW_TO_SEAL, NOT_OPENED, NOT_SEALED, OF_ANOTHER_LIFE, check_of
 from threadmark.format.packs import PACK, is_pack_index
 from threadmark.metadata import from_json
 from threadmark.model import Metadata
 from threadmark.store.contract import CheckpointRow, Outline, WriteRow
-from threadmark.store.sealed import OF_ANOTHER_LIFE
-from threadmark.store.sealed_threads import NOT_OPENED
 from threadmark.store.threads import ThreadOutline, ThreadRow, expect_sound_thread
 
 RECORDED = 2

@@ -6,6 +6,8 @@ from datetime import timedelta
 from types import TracebackType
 from typing import Any, Self, Unpack
 
+from threadmark.encryption.methods import EncryptionMethods
+from threadmark.encryption.store import SealedStore
 from threadmark.errors import ConfigError
 from threadmark.ids import Version, next_version
 from threadmark.leases.methods import LeaseMethods
@@ -22,7 +24,7 @@ from threadmark.model import (
 )
 from threadmark.operating.methods import OperatingMethods
 from threadmark.program import Driver, arun, run
-from threadmark.saver.context import SaverOptions, check_options, checked_serde, context_of
+from threadmark.saver.context import SaverContext, SaverOptions, check_options, checked_serde, context_of
 from threadmark.saver.operations import (
     beginning,
     copying,
@@ -42,7 +44,7 @@ from threadmark.store.contract import Store
 from threadmark.travel.methods import TravelMethods
 
 
-class Saver(ThreadMethods, PartMethods, LeaseMethods, TravelMethods, OperatingMethods):
+class Saver(ThreadMethods, PartMethods, LeaseMethods, TravelMethods, OperatingMethods, EncryptionMethods):
     """Saves the state of a graph after every step.
 
     A backend is a `Store` (its rows) and a `Driver` (its transactions); everything else is here, once. Every method
@@ -58,7 +60,11 @@ class Saver(ThreadMethods, PartMethods, LeaseMethods, TravelMethods, OperatingMe
         """The rows, as they are stored: below what seals them or belongs to one owner."""
         self._options = options
         self._driver = driver
-        self._context = context_of(store, options)
+        self._context = self._new_context()
+
+    def _new_context(self) -> SaverContext:
+        """The context of a saver that has not remembered anything yet."""
+        return context_of(self._store, self._options, SealedStore)
 
     def __repr__(self) -> str:
         driver = getattr(self, "_driver", None)  # none yet, where making it failed

@@ -4,7 +4,7 @@ Nothing of the saver above knows of it, so that no method can be reached around 
 another owner is answered as if there were none. Where the owner is not part of the one question that a method asks
 (`add`, `find`, and the listings), it is asked for first, in the same transaction.
 
-Of sealed rows the owner is proven by the thread's row (`SealedStore.for_owner`): whoever can change the database,
+Of sealed rows the owner is proven by the thread's row (`SealedStore(owner=...)`): whoever can change the database,
 and has no key, gives nobody a thread. That is one more statement for each `add` and `find`.
 """
 

@@ -2,15 +2,20 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from threadmark.config import as_thread_id
 from threadmark.errors import CorruptDataError
 from threadmark.model import OnProgress, Problem, Progress
 from threadmark.program import Operation, read
 from threadmark.saver.arguments import check_progress
 from threadmark.saver.context import SaverContext
+from threadmark.saver.operations.listing import thread_ids
 from threadmark.store.threads import ThreadScope
 
 PAGE = 64
 """How many threads are listed at once."""
+
+IDS = 4096
+"""How many ids of threads are read at once."""
 
 MOST_THREADS = 16
 """How many one transaction looks at, or removes something from: on SQLite nobody else writes meanwhile, and on a server
@@ -48,6 +53,24 @@ def reporter_of(context: SaverContext, progress: OnProgress | None, *scopes: Thr
         for scope in scopes:
             of += yield from read(context.store.count_threads, scope)
     return Reporter(progress, of)
+
+
+def some_threads(context: SaverContext, thread_id: str | None, after: str) -> Operation[tuple[list[str], str | None]]:
+    """A page of thread ids, and where the next one starts."""
+    if thread_id is not None:
+        return [as_thread_id(thread_id)], None
+    names = yield from read(thread_ids, context, after, IDS)
+    return names, names[-1] if len(names) == IDS else None
+
+
+def reporter_of_threads(
+    context: SaverContext, thread_id: str | None, progress: OnProgress | None
+) -> Operation[Reporter]:
+    """Return what reports on an operation that goes through one thread, or for None through all."""
+    if thread_id is None:
+        return (yield from reporter_of(context, progress, ThreadScope()))
+    check_progress(progress)
+    return Reporter(progress, 1)
 
 
 def in_batches(thread_ids: Sequence[str], checkpoints: Mapping[str, int]) -> Iterator[Sequence[str]]:

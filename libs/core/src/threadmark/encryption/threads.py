@@ -9,9 +9,9 @@ from collections.abc import Sequence
 import msgpack
 
 from threadmark.errors import CorruptDataError
-from threadmark.format.digests import CHECK_SIZE, HOW_TO_SEAL, NOT_SEALED
 from threadmark.format.incarnations import Incarnation, KnownIncarnations
 from threadmark.program import Program
+from threadmark.saver.kit import CHECK_SIZE, HOW_TO_SEAL, NOT_OPENED, NOT_SEALED
 from threadmark.sealing import Keyring, incarnation_of
 from threadmark.store.contract import Scope
 from threadmark.store.forwarding import ForwardingStore
@@ -22,9 +22,6 @@ from threadmark.store.threads import (
     ThreadRow,
     ThreadScope,
 )
-
-NOT_OPENED = b"not opened"
-"""Stands for the check of a row that does not open."""
 
 
 class SealedThreadStore(ForwardingStore):

@@ -1,13 +1,16 @@
 """Encrypting everything stored with the newest key."""
 
 from collections.abc import Sequence
+from typing import Literal
 
+from threadmark.encryption.store import SealedStore
 from threadmark.errors import ConfigError, CorruptDataError, located
 from threadmark.model import OnProgress
-from threadmark.operating.inspecting import reporter_of_threads, some_threads
-from threadmark.operating.model import PlainRows
 from threadmark.program import Operation, write
-from threadmark.saver.kit import SaverContext, SealedStore, check_word
+from threadmark.saver.kit import SaverContext, check_word, reporter_of_threads, some_threads
+
+PlainRows = Literal["refuse", "seal"]
+"""What `reencrypt` does with rows that were stored without a keyring."""
 
 _SHOWN = 10
 """How many threads an error names."""

@@ -11,12 +11,21 @@ from base64 import b85decode, b85encode
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TypeVar
 
+from threadmark.encryption.threads import SealedThreadStore
 from threadmark.errors import CorruptDataError
-from threadmark.format.digests import CHECK_SIZE, HOW_TO_SEAL, NOT_SEALED, segment_key
 from threadmark.format.incarnations import Incarnation, KnownIncarnations
-from threadmark.format.stored import announced_size, expand
 from threadmark.metadata import run_id_in
 from threadmark.program import Program
+from threadmark.saver.kit import (
+    CHECK_SIZE,
+    HOW_TO_SEAL,
+    NOT_OPENED,
+    NOT_SEALED,
+    OF_ANOTHER_LIFE,
+    announced_size,
+    expand,
+    segment_key,
+)
 from threadmark.sealing import Keyring, incarnation_of, row_name
 from threadmark.store.contract import (
     ANYONE,
@@ -32,13 +41,9 @@ from threadmark.store.contract import (
     nothing_held,
     was_added,
 )
-from threadmark.store.sealed_threads import NOT_OPENED, SealedThreadStore
 from threadmark.store.threads import expect_sound_thread
 
 T = TypeVar("T")
-
-OF_ANOTHER_LIFE = b"of another life"
-"""Stands for the check of a row that opens, and does not belong to the thread as its own row has it."""
 
 _BATCH = 256
 _EVERYTHING = 2**31 - 1
@@ -80,12 +85,6 @@ class SealedStore(SealedThreadStore):
         self._seal_metadata = seal_metadata
         self._known = known
         self._owner = owner
-
-    def for_owner(self, owner: str) -> "SealedStore":
-        """Return the same store for the view of an owner, with proof of which threads are theirs."""
-        return SealedStore(
-            self._store, self._keyring, seal_metadata=self._seal_metadata, known=self._known, owner=owner
-        )
 
     def find(
         self, thread_id: str, ns: str, checkpoint_id: str | None, held: Callable[[], str | None] = nothing_held

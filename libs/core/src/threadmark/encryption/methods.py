@@ -1,0 +1,33 @@
+"""The method of a saver that seals everything with the newest key, in both APIs."""
+
+from threadmark.encryption import resealing
+from threadmark.encryption.resealing import PlainRows
+from threadmark.model import OnProgress
+from threadmark.program import Driver, arun, run
+from threadmark.saver.kit import SaverContext
+
+
+class EncryptionMethods:
+    """What a saver with a keyring can do beside all others."""
+
+    _driver: Driver
+    _context: SaverContext
+
+    def reencrypt(
+        self, thread_id: str | None = None, *, plain: PlainRows = "refuse", progress: OnProgress | None = None
+    ) -> int:
+        """Encrypt everything stored, or one thread, with the newest key. Returns how many rows were encrypted again.
+
+        With `plain="seal"`, rows that were stored without a keyring are encrypted as well; otherwise they are refused.
+        """
+        return run(self._driver, resealing.reencrypt(self._context, thread_id, plain, progress))
+
+    # Written by scripts/write_twins.py from the methods above: change those, and run it.
+
+    async def areencrypt(
+        self, thread_id: str | None = None, *, plain: PlainRows = "refuse", progress: OnProgress | None = None
+    ) -> int:
+        """Like `reencrypt`, for asyncio."""
+        return await arun(self._driver, resealing.reencrypt(self._context, thread_id, plain, progress))
+
+    # The end of what scripts/write_twins.py wrote.
