@@ -30,11 +30,11 @@ LAYERS = (
     "format",
     "sealing",
     "store",
-    "bounded_sqlite",
     "saver",
     "memory",
     "retention",
     "urls",
+    "bounded_sqlite",  # rooms and packages use it; core itself does not
 )
 """The parts of core; each may import those before it."""
 

@@ -11,8 +11,12 @@ it serves.
 
 Both kinds call others with `yield from`, which gives a result of a known type: `read` and `write` for a transaction,
 and a function of the backend's own for a step. So a `yield from` that was forgotten is an error of types.
+
+A driver whose server is away tries a transaction again: `Attempts` says for how long, and when.
 """
 
+import random
+import time
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from types import MappingProxyType
 from typing import Any, Concatenate, Generic, NamedTuple, ParamSpec, Protocol, TypeVar, cast
@@ -180,3 +184,26 @@ def relay(
         return stop.value  # type: ignore[no-any-return]  # what a generator returns is untyped in StopIteration
     finally:
         generator.close()
+
+
+_FIRST_WAIT, _LONGEST_WAIT = 0.02, 2.0
+
+
+class Attempts:
+    """The attempts at one operation. Each wait is longer than the one before, and all end after `timeout` seconds."""
+
+    def __init__(self, timeout: float) -> None:
+        self._until = time.monotonic() + timeout
+        self._wait = 0.0
+
+    @property
+    def left(self) -> float:
+        """The seconds that are left."""
+        return max(self._until - time.monotonic(), 0.0)
+
+    def _longer_wait(self) -> float:
+        """Return the seconds to wait this time, which are never more than are left."""
+        wait = min(self._wait * random.uniform(0.5, 1.0), self.left)  # noqa: S311 - spreads callers, hides nothing
+        # The first attempt that fails may just have met a connection that was closed long ago.
+        self._wait = min(max(2 * self._wait, _FIRST_WAIT), _LONGEST_WAIT)
+        return wait

@@ -1,21 +1,114 @@
-"""Reading SQLite files that somebody may have crafted, for whatever keeps something in one."""
+"""What a SQLite file may ask of whoever reads it.
 
-from threadmark.bounded_sqlite.bounds import (
-    FEW,
-    MUCH,
-    BoundedConnection,
-    expect_plain_tables,
-    expect_plausible,
-    fetched,
-    reset_steps,
-)
+In a file that somebody has crafted a table may be a view, and pages may be in several places at once. Reading it then
+never ends, or gives more than there is memory for, though the file is small. So tables have to be tables, a transaction
+has so many steps of SQLite as the file's size accounts for, and a statement may give so many bytes.
+"""
 
-__all__ = [
-    "FEW",
-    "MUCH",
-    "BoundedConnection",
-    "expect_plain_tables",
-    "expect_plausible",
-    "fetched",
-    "reset_steps",
-]
+import sqlite3
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from threadmark.bounded_sqlite import sql
+from threadmark.errors import SchemaError
+
+Rows = list[tuple[Any, ...]]
+
+_EVERY = 1_000_000
+"""So many steps of SQLite's virtual machine are taken between two looks: 20 ms or more."""
+_FREE_STEPS = 20_000_000
+_STEPS_PER_BYTE = 100
+"""Nothing that is read takes a tenth of it."""
+
+FEW = 16
+"""So many rows are taken without a look at how large they are. None has a value that is larger than the file: SQLite
+looks at its length first."""
+MUCH = 64_000_000
+_TIMES = 4
+"""So many times the size of a file may come from it by one statement."""
+
+
+class StepCount:
+    """How many steps a connection has taken in its transaction, counted in large portions."""
+
+    __slots__ = ("_most", "_path", "taken")
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._most = _FREE_STEPS // _EVERY
+        self.taken = 0
+
+    def take(self) -> bool:
+        """Take one more. Returns whether that is too many, which ends the statement."""
+        self.taken += 1
+        if self.taken <= self._most:
+            return False
+        size = sum(_size(f"{self._path}{end}") for end in ("", "-wal"))
+        self._most = (_FREE_STEPS + _STEPS_PER_BYTE * size) // _EVERY
+        return self.taken > self._most
+
+
+class BoundedConnection(sqlite3.Connection):
+    """A connection whose transactions have an end. `reset_steps` is called before each."""
+
+    steps: StepCount | None = None
+
+    def bound(self, path: str) -> None:
+        """Bound what is read from the file with this path."""
+        self.steps = StepCount(path)
+        self.set_progress_handler(self.steps.take, _EVERY)
+
+
+def reset_steps(connection: sqlite3.Connection) -> None:
+    """Say that a transaction begins, of a connection that may be bounded."""
+    if isinstance(connection, BoundedConnection) and connection.steps is not None:
+        connection.steps.taken = 0
+
+
+def fetched(cursor: sqlite3.Cursor) -> Rows:
+    """Return the rows of a statement. Raises sqlite3.DatabaseError where they cannot all be in the file."""
+    rows: Rows = []
+    size, most = 0, MUCH
+    while True:
+        some = cursor.fetchmany(FEW)
+        if len(some) < FEW:
+            return rows + some if rows else some
+        rows += some
+        size += sum(len(each) for row in some for each in row if isinstance(each, (bytes, str)))
+        if size > most:
+            most = expect_plausible(cursor.connection, size)
+
+
+def expect_plausible(connection: sqlite3.Connection, size: int) -> int:
+    """Return how many bytes a statement may give. Raises sqlite3.DatabaseError if these are more."""
+    ((pages,),), ((page_bytes,),) = connection.execute(sql.PAGES), connection.execute(sql.PAGE_BYTES)
+    most = MUCH + _TIMES * int(pages) * int(page_bytes)
+    if size > most:
+        error = sqlite3.DatabaseError("more is read from it than it has room for")
+        error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+        raise error
+    return most
+
+
+def expect_plain_tables(connection: sqlite3.Connection, names: Iterable[str], path: str) -> None:
+    """Raise SchemaError where one of these, if it is there, is a view, or computes its columns or what is stored."""
+    for name in names:
+        columns = connection.execute(sql.COLUMNS.format(name=name)).fetchall()
+        computed = any(column[sql.COMPUTED] for column in columns)
+        for kind, made in connection.execute(sql.SCHEMA_OF_TABLE, (name, name)).fetchall():
+            virtual = _as_text(made).upper().startswith(sql.VIRTUAL)
+            if _as_text(kind) not in ("table", "index") or computed or virtual:
+                raise SchemaError(f"{path!r} has no plain table {name!r}, but one that is computed: it is not read")
+
+
+def _as_text(column: str | bytes) -> str:
+    """A text, whatever text factory the connection has."""
+    return column if isinstance(column, str) else column.decode("utf-8", "replace")
+
+
+def _size(path: str) -> int:
+    with suppress(OSError):
+        return Path(path).stat().st_size
+    return 0

@@ -51,9 +51,8 @@ from threadmark.saver.batches import (
 )
 from threadmark.saver.caches import EncodingCache, Known, SegmentCache, fill
 from threadmark.saver.completeness import lacking, missing, prove_absent, prove_complete, proven_row
-from threadmark.saver.context import SaverContext, checked_serde
+from threadmark.saver.context import SaverContext, checked_serde, first_expiry, refresh_expiry
 from threadmark.saver.decoding import decode_channel, decode_metadata, decode_part, decode_write, decoded
-from threadmark.saver.expiry import first_expiry, refresh_expiry
 from threadmark.saver.loading import NO_EPOCH, CheckpointLoader, LoadedCheckpoint, missing_headers
 from threadmark.saver.operations.beginning import check_keyring
 from threadmark.saver.operations.delta import ANCESTORS_ASKED, counted_channels, is_snapshot, may_be_delta
@@ -72,12 +71,19 @@ from threadmark.saver.operations.listing import (
 from threadmark.saver.operations.parts import given_place, load_value
 from threadmark.saver.operations.pruning import keep_at_most, keep_last
 from threadmark.saver.operations.reading import expect_plain_once, get_tuple, load
-from threadmark.saver.operations.refusals import busy_error, last_lease, lost_error, refusal_error
 from threadmark.saver.operations.removing import Rule, carry_out, delete_checkpoint, delete_thread, removal_of
 from threadmark.saver.operations.reporting import damaged, reporter_of_threads, some_threads
 from threadmark.saver.operations.retaining import retention, retention_rule
 from threadmark.saver.operations.threads import count_threads, filtered, thread, threads
-from threadmark.saver.operations.writing import add_change, live_on, store
+from threadmark.saver.operations.writing import (
+    add_change,
+    busy_error,
+    last_lease,
+    live_on,
+    lost_error,
+    refusal_error,
+    store,
+)
 from threadmark.saver.paging import Pages, new_cursor, parts_of_cursor
 from threadmark.saver.paths import Path, channel_text, key_text, name_text, parse_path
 from threadmark.saver.proving import (

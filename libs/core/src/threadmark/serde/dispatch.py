@@ -20,7 +20,6 @@ from threadmark.serde.kinds import (
     records,
     scalars,
     subclasses,
-    text,
     times,
 )
 from threadmark.serde.kinds_api import Deconstruct, Definer, Family, Kind, Reader, Reconstruct, Shape, StoredClass
@@ -257,7 +256,7 @@ def _kind_writer(kind: Kind) -> Deconstruct:
 
 # Of the kinds that are the same in every serializer: made once, because a saver that is opened for one call would spend
 # as long on them as on the call.
-_KINDS = {kind.letter: kind for kind in (*scalars.KINDS, *containers.KINDS, *times.KINDS, *text.KINDS)}
+_KINDS = {kind.letter: kind for kind in (*scalars.KINDS, *containers.KINDS, *times.KINDS)}
 _KIND_WRITERS = {kind.cls: _kind_writer(kind) for kind in _KINDS.values()}
 _KIND_READERS = {letter.encode(): Reader(kind.reconstruct) for letter, kind in _KINDS.items()}
 

@@ -14,7 +14,7 @@ import psycopg
 from psycopg import errors
 
 from threadmark.errors import ConfigError, StoreError, ThreadmarkError, TransientStoreError
-from threadmark.runtime.attempts import Attempts
+from threadmark.program import Attempts
 from threadmark_postgres.driver.log import log
 from threadmark_postgres.driver.settings import Settings
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from redis import exceptions
 
 from threadmark.errors import ConfigError, StoreError, ThreadmarkError, TransientStoreError
-from threadmark.runtime.attempts import Attempts
+from threadmark.program import Attempts
 from threadmark_redis.driver.log import log
 from threadmark_redis.driver.settings import Settings
 

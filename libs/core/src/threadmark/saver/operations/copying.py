@@ -8,8 +8,8 @@ from threadmark.program import Operation, Program, read, write, write_and_reclai
 from threadmark.saver.batches import proven_batches
 from threadmark.saver.completeness import prove_complete
 from threadmark.saver.context import SaverContext
-from threadmark.saver.operations.refusals import busy_error, refusal_error
 from threadmark.saver.operations.removing import sweep
+from threadmark.saver.operations.writing import busy_error, refusal_error
 from threadmark.saver.paging import Pages
 from threadmark.saver.proving import prove_checkpoint, rebound_write, sound_row, with_check
 from threadmark.store.contract import Change, CheckpointRow, Scope, now

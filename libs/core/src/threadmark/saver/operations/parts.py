@@ -11,9 +11,8 @@ from threadmark.names import as_text
 from threadmark.program import Operation, Program, read
 from threadmark.runtime.logs import log
 from threadmark.saver.arguments import MOST
-from threadmark.saver.context import SaverContext
+from threadmark.saver.context import SaverContext, refresh_expiry
 from threadmark.saver.decoding import decode_items, decode_part
-from threadmark.saver.expiry import refresh_expiry
 from threadmark.saver.loading import LoadedCheckpoint, load_channel, load_channels
 from threadmark.saver.operations.delta import ANCESTORS_ASKED, counted_channels, is_snapshot, may_be_delta
 from threadmark.saver.operations.reading import expect_plain_once

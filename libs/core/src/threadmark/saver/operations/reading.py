@@ -8,9 +8,8 @@ from threadmark.model import CheckpointTuple, Config
 from threadmark.program import Operation, Program, read
 from threadmark.saver.caches import fill
 from threadmark.saver.completeness import prove_absent, proven_row
-from threadmark.saver.context import SaverContext
+from threadmark.saver.context import SaverContext, refresh_expiry
 from threadmark.saver.decoding import decoded
-from threadmark.saver.expiry import refresh_expiry
 from threadmark.saver.loading import CheckpointLoader, LoadedCheckpoint, Wanted, remember, remembered
 from threadmark.sealing import looks_sealed
 

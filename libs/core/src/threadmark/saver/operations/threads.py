@@ -10,8 +10,7 @@ from threadmark.model import UNSET, ThreadInfo, ThreadPage, ThreadStatus
 from threadmark.names import THREAD_ID_BYTES, check_length
 from threadmark.program import Operation, Program, read, write
 from threadmark.saver.arguments import ThreadQuery, ThreadUpdate, cursor_of, place_of, time_of
-from threadmark.saver.context import SaverContext
-from threadmark.saver.expiry import first_expiry
+from threadmark.saver.context import SaverContext, first_expiry
 from threadmark.saver.operations.parts import parts_of
 from threadmark.saver.operations.reporting import damaged
 from threadmark.saver.paths import Path

@@ -2,7 +2,8 @@
 
 Values are encoded and compared before any transaction starts. The transaction then proves that the thread is still
 in the epoch that the comparison relied on; where it is not (something was deleted meanwhile), the work is done
-again with what is there now. A task that writes again to a batch that is packed (`format/packs.py`) gets rows for what
+again with what is there now. A change that was refused becomes an error that says what happened, to which thread, and
+the way out. A task that writes again to a batch that is packed (`format/packs.py`) gets rows for what
 it had not written yet.
 """
 
@@ -14,7 +15,12 @@ from typing import Any
 from threadmark.config import ParsedConfig, owner_in
 from threadmark.errors import (
     ConfigError,
+    ConflictError,
+    LeaseLostError,
+    ThreadBusyError,
     ThreadDeletedError,
+    ThreadmarkError,
+    ThreadNotFoundError,
     TransientStoreError,
 )
 from threadmark.format.packs import PACK, Written
@@ -32,17 +38,15 @@ from threadmark.saver.arguments import (
 )
 from threadmark.saver.batches import proven_batches, rows_of_batch, separate_rows
 from threadmark.saver.caches import Known
-from threadmark.saver.context import SaverContext
-from threadmark.saver.expiry import extend_expiry, first_expiry, is_due
+from threadmark.saver.context import SaverContext, extend_expiry, first_expiry, is_due
 from threadmark.saver.operations.beginning import add_first, check_keyring
 from threadmark.saver.operations.pruning import keep_last
 from threadmark.saver.operations.reading import load
-from threadmark.saver.operations.refusals import last_lease, refusal_error
 from threadmark.saver.operations.removing import sweep
 from threadmark.saver.proving import checkpoint_row
 from threadmark.saver.storing import Deduplicator, Draft, encode_writes, needed_segments, rows_of_scalars
-from threadmark.store.contract import Added, Change, Outline, Store, WriteRow, now, rank_after
-from threadmark.store.threads import NO_BEGINNING, Beginning, beginning
+from threadmark.store.contract import Added, Change, Outline, Refusal, Store, WriteRow, now, rank_after
+from threadmark.store.threads import NO_BEGINNING, Beginning, LeaseRow, beginning
 
 
 def has_more(rows: Sequence[WriteRow]) -> bool:
@@ -427,3 +431,49 @@ def _kept_changing(where: ParsedConfig) -> TransientStoreError:
     return TransientStoreError(
         f"{where}: rows of the thread were deleted {_ATTEMPTS} times while this was stored; try again"
     )
+
+
+def refusal_error(context: SaverContext, change: Change, refused: Refusal, lease: LeaseRow | None) -> ThreadmarkError:
+    """Return the error of a change that was refused. `lease` is the last one of its thread."""
+    if refused == "owner":
+        return ThreadNotFoundError(
+            f"thread {change.thread_id!r} is not there for {context.threads.owner!r}, and its id is taken: "
+            "choose another one"
+        )
+    if refused == "conflict":
+        return ConflictError(
+            f"thread {change.thread_id!r}: checkpoint {change.continues!r} is no longer the newest of its namespace, "
+            "somebody else has stored one: read again, or declare a fork with put(..., expect_newest=False)"
+        )
+    if refused == "busy":
+        return busy_error(change.thread_id, lease)
+    return lost_error(change.thread_id, change.token, lease)
+
+
+def last_lease(context: SaverContext, thread_id: str) -> Operation[LeaseRow | None]:
+    """Return the last lease of a thread. It locks no row that the holder needs, unless the lease is to be bounded."""
+    lease = yield from read(context.store.lease, thread_id)
+    if lease is not None and lease.outlasts:
+        lease = yield from write(context.store.lock_lease, thread_id)
+    return lease
+
+
+def lost_error(thread_id: str, token: int | None, lease: LeaseRow | None) -> LeaseLostError:
+    """Return the error for the holder of a lease that is no longer the last one of its thread."""
+    return LeaseLostError(
+        f"the lease of thread {thread_id!r} with token {token} was released or taken over{_by(lease)}: nothing was "
+        "stored. Stop, or take a lease anew and read the thread again"
+    )
+
+
+def busy_error(thread_id: str, lease: LeaseRow | None) -> ThreadBusyError:
+    """Return the error for somebody who has no lease where somebody else has one."""
+    left = f" for {lease.left / 1e6:.1f} s more, unless it is renewed" if lease and lease.left else ""
+    return ThreadBusyError(
+        f"thread {thread_id!r} is leased{_by(lease)}{left}: take a lease yourself, with on_busy='wait' when it is "
+        "free or on_busy='interrupt' at once, and give its token as configurable['lease_token']"
+    )
+
+
+def _by(lease: LeaseRow | None) -> str:
+    return f" by {lease.holder!r}" if lease and lease.holder else ""
