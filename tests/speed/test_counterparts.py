@@ -148,6 +148,8 @@ ARGUMENTS: dict[str, Any] = {
     "threadmark_sqlite.columns.id_column": st.tuples(TEXTS | UUIDS),
     "threadmark_sqlite.columns.checkpoint_columns": st.tuples(st.just(7), ROWS),
     "threadmark_sqlite.columns.write_columns": st.tuples(st.just(7), st.lists(WRITE_ROWS, max_size=5)),
+    "threadmark_sqlite.columns.checkpoint_row": st.tuples(st.just("thread"), st.tuples(*[COLUMNS] * 8)),
+    "threadmark_sqlite.columns.write_rows": st.tuples(st.lists(st.tuples(*[COLUMNS] * 8), max_size=4)),
     "threadmark_sqlite.columns.found_of": st.tuples(
         st.just("thread"), st.just("ns"), st.lists(st.tuples(*[COLUMNS] * 13), min_size=1, max_size=4), st.booleans()
     ),

@@ -167,8 +167,29 @@ cdef object outlined(thread_id, ns, checkpoint_id, rank, parent, created_at, met
     return reference(thread_id, (ns, rank, checkpoint_id, parent, created_at, metadata))
 
 
-cdef object checkpoint_row(thread_id, columns, reference):
-    """Return a checkpoint's row. `reference` makes the outline of unusual columns."""
+def write_rows(any_write, list columns not None):
+    """Return pending writes with their keys. The first is of the reference."""
+    cdef list rows = []
+    cdef tuple each
+    known_checkpoint = checkpoint_id = known_task = task_id = None
+    for each in columns:
+        ns, checkpoint, task, path, idx, channel, value, check = each
+        checkpoint_id = identifier(checkpoint, known_checkpoint, checkpoint_id)
+        task_id = identifier(task, known_task, task_id)
+        known_checkpoint, known_task = checkpoint, task
+        if is_text(ns) and checkpoint_id is not None and is_write(task_id, idx, path, channel, value, check):
+            rows.append(named_tuple(WriteRow, (ns, checkpoint_id, task_id, idx, path, channel, value, check)))
+        else:
+            rows.append(any_write(each))
+    return rows
+
+
+def checkpoint_row(any_outline, thread_id, columns):
+    """Return a checkpoint's row. The first is of the reference: it makes the outline of unusual columns."""
+    return row_of(thread_id, columns, any_outline)
+
+
+cdef object row_of(thread_id, columns, reference):
     ns, rank, checkpoint_id, parent, created_at, metadata, header, check = columns
     return named_tuple(
         CheckpointRow,
@@ -194,7 +215,7 @@ def found_of(any_outline, any_write_of, any_text, any_number, thread_id, ns, lis
         expires_at = any_number(expires_at)
     if of_checkpoint[0] is None:
         return tuple.__new__(Found, (0, None, (), NO_SEGMENTS, head, owner, expires_at))
-    row = checkpoint_row(thread_id, of_checkpoint, any_outline)
+    row = row_of(thread_id, of_checkpoint, any_outline)
     writes = writes_of(ns, row[0][2], rows[1:], any_write_of)
     if type(epoch) is not int:
         epoch = any_number(epoch)

@@ -28,7 +28,7 @@ _WITH_A_RECORD = 2
 _WRITE_COLUMNS = adding.ROW_OF_WRITE.count("?")
 
 Run = Callable[..., Any]
-"""`execute` of a cursor."""
+"""`execute` of a connection, which returns a cursor."""
 
 
 class _Plain(NamedTuple):
@@ -51,10 +51,10 @@ class Adder:
         It may be of another database, or over: the statement that relies on it proves it.
         """
 
-    def __call__(self, run: Run, fetch: Callable[[], list[Any]], change: Change) -> Added | None:
+    def __call__(self, run: Run, change: Change) -> Added | None:
         """Add the rows of a change. Returns what became of it, or None if the program has to handle it.
 
-        `run` and `fetch` are a cursor's. Before None is returned, nothing was changed.
+        Before None is returned, nothing was changed.
         """
         ordinary = _ordinary(change.writes)
         if ordinary is None or not _is_usual(change):
@@ -69,12 +69,13 @@ class Adder:
         thread = None if row is None else self._add_to_same_head(run, name, change, row)
         follows = False
         if thread is None:
-            thread = _found(run, fetch, name, row)
+            thread = _found(run, name, row)
             if thread is None or not _admits(thread, change) or not _add_checkpoint(run, name, thread, row):
                 return None
             follows = row is not None and _is_of_another_minute(thread, row)
             self._remember(name, thread, row)
-        _add_segments(run, thread.number, change.segments)
+        if change.segments:
+            _add_segments(run, thread.number, change.segments)
         _touch(run, name, thread, change, follows=follows)
         if not change.writes:
             return _made(thread, pack_left_out=False)
@@ -110,7 +111,8 @@ class Adder:
         if run(adding.ADD_PACK_OF_SAME, (*of_pack, thread.number, name, thread.epoch)).rowcount != 1:
             self._known.pop(name, None)
             return None
-        _add_segments(run, thread.number, change.segments)
+        if change.segments:
+            _add_segments(run, thread.number, change.segments)
         run(_RECORD, of_record)
         return _made(thread, pack_left_out=False)
 
@@ -178,17 +180,17 @@ def _admits(thread: _Plain, change: Change) -> bool:
     return not change.only_owner or thread.owner == text_or_null(change.beginning.owner)
 
 
-def _found(run: Run, fetch: Callable[[], list[Any]], name: str, row: CheckpointRow | None) -> _Plain | None:
+def _found(run: Run, name: str, row: CheckpointRow | None) -> _Plain | None:
     """Return the thread if it is plain and does not have this checkpoint under another rank."""
     try:
         if row is None:
-            run(adding.PLAIN_THREAD, (name,))
+            rows = run(adding.PLAIN_THREAD, (name,)).fetchall()
         else:
             _, ns, checkpoint_id, rank, *_ = row.outline
             if checkpoint_id != rank:
                 return None
-            run(adding.PLAIN_THREAD_WITHOUT, (name, to_column(ns), to_column(checkpoint_id)))
-        rows = fetch()
+            asked = name, to_column(ns), to_column(checkpoint_id)
+            rows = run(adding.PLAIN_THREAD_WITHOUT, asked).fetchall()
     except OperationalError as error:
         if hasattr(error, "sqlite_errorcode"):
             raise

@@ -92,6 +92,7 @@ def outline(thread_id: str, columns: Any) -> Outline:
     )
 
 
+@counterpart("columns.checkpoint_row", outline, is_whole=True)
 def checkpoint_row(thread_id: str, columns: Any) -> CheckpointRow:
     """Return a checkpoint from the columns of `sql.expressions.ROW`, whatever they hold."""
     *of_outline, header, check = columns
@@ -161,15 +162,16 @@ def writes_of(ns: str, checkpoint_id: str, rows: list[tuple[Any, ...]]) -> list[
     return [write_of(ns, checkpoint_id, columns[1 : 1 + len(PENDING)]) for columns in rows]
 
 
-def write_rows(rows: list[tuple[Any, ...]]) -> list[WriteRow]:
-    """Pending writes from the columns of `sql.expressions.WRITE`."""
-    return [write_with_key(columns) for columns in rows]
-
-
 def write_with_key(columns: Any) -> WriteRow:
     """Return a pending write from the columns of `sql.expressions.WRITE`, whatever they hold."""
     ns, checkpoint_id, *rest = columns
     return write_of(name(ns), from_id_column(checkpoint_id), rest)
+
+
+@counterpart("columns.write_rows", write_with_key, is_whole=True)
+def write_rows(rows: list[tuple[Any, ...]]) -> list[WriteRow]:
+    """Pending writes from the columns of `sql.expressions.WRITE`."""
+    return [write_with_key(columns) for columns in rows]
 
 
 @counterpart("columns.write_columns", is_whole=True)

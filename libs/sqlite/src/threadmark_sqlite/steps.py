@@ -1,11 +1,9 @@
 """The steps of this backend's programs: a statement with its parameters, once or for many rows."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from threadmark.program import Program, Step
-
-T = TypeVar("T")
 
 Rows = list[tuple[Any, ...]]
 
@@ -37,12 +35,12 @@ class Many(_Statement, Step):
     __slots__ = ()
 
 
-Work = Callable[[Callable[..., Any], Callable[[], Rows], Any], T | None]
-"""What does several statements at once, given two methods of a cursor, `execute` and `fetchall`, and an argument."""
+Work = Callable[[Callable[..., Any], Any], Any]
+"""What does several statements at once, given a connection's `execute` and an argument."""
 
 
 class _Call(NamedTuple):
-    work: Work[Any]
+    work: Work
     argument: Any
 
 
@@ -72,9 +70,3 @@ def executemany(sql: str, params: Sequence[Sequence[Any]]) -> Program[None]:
     """Execute one statement for each item of `params`."""
     if params:
         yield Many(sql, params)
-
-
-def execute_directly(work: Work[T], argument: Any) -> Program[T | None]:
-    """Do some work with a cursor. Returns its result, None where nothing was done."""
-    done: T | None = yield Direct(work, argument)
-    return done

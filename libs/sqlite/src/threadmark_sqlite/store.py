@@ -48,7 +48,7 @@ from threadmark_sqlite.columns import (
 from threadmark_sqlite.placeholders import chunks, with_pairs, with_placeholders
 from threadmark_sqlite.replica_store import SqliteReplicaStore, noted
 from threadmark_sqlite.sql import adding, finding, listing, removing, reports
-from threadmark_sqlite.steps import execute, execute_alone, execute_directly, executemany
+from threadmark_sqlite.steps import Direct, execute, execute_alone, executemany
 from threadmark_sqlite.thread_store import SqliteThreadStore
 
 
@@ -168,7 +168,7 @@ class SqliteStore(SqliteThreadStore, SqliteReplicaStore, ReplicaStore):
         return self.epoch(thread_id)  # a writing transaction has the database to itself
 
     def add(self, change: Change) -> Program[Added]:
-        made = yield from execute_directly(self._add_at_once, change)
+        made: Added | None = yield Direct(self._add_at_once, change)
         return made if made is not None else (yield from _add(change))
 
     def replace(self, change: Change) -> Program[Added]:

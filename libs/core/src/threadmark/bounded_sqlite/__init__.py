@@ -8,6 +8,8 @@ has so many steps of SQLite as the file's size accounts for, and a statement may
 import sqlite3
 from collections.abc import Iterable
 from contextlib import suppress
+from itertools import chain
+from operator import length_hint
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +78,7 @@ def fetched(cursor: sqlite3.Cursor) -> Rows:
         if len(some) < FEW:
             return rows + some if rows else some
         rows += some
-        size += sum(len(each) for row in some for each in row if isinstance(each, (bytes, str)))
+        size += sum(map(length_hint, chain.from_iterable(some)))  # 0 of what has no length
         if size > most:
             most = expect_plausible(cursor.connection, size)
 

@@ -5,7 +5,6 @@ the checkpoint's id: it would find them for no task of the new one, and a delta 
 runs next runs anew there. A thread of its own keeps the ids, and with them the writes.
 """
 
-from functools import partial
 from typing import Any, NamedTuple
 
 from threadmark.config import ParsedConfig, as_thread_id, config_of, parse_config
@@ -94,7 +93,7 @@ def _branch(context: SaverContext, config: Config, where: ParsedConfig, state: N
         branch = branch_of(new, config, origin.loaded, state, deduplicator)
         change = _change(where, origin, branch, deduplicator)
         try:
-            added = yield from add_change(context, deduplicator, change, partial(context.store.add, change))
+            added = yield from add_change(context, deduplicator, change, context.store.add)
         except ConflictError:  # it is not the newest any more
             continue
         if added is not None:

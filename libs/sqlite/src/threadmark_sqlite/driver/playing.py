@@ -102,15 +102,14 @@ def played(connection: sqlite3.Connection, program: Program[T]) -> T:
 def execute(connection: sqlite3.Connection, step: Step) -> Any:
     """Execute one step. Returns its rows."""
     try:
+        if isinstance(step, Direct):
+            return step.work(connection.execute, step.argument)
         if isinstance(step, Query):
             # No variable refers to the cursor: an error's traceback would keep it, and it a file that was closed.
             return fetched(connection.execute(*step))
         if isinstance(step, Many):
             connection.cursor().executemany(*step)
             return []
-        if isinstance(step, Direct):
-            cursor = connection.cursor()
-            return step.work(cursor.execute, cursor.fetchall, step.argument)
     except (sqlite3.OperationalError, UnicodeDecodeError) as error:
         return again(connection, step, error)
     raise TypeError(f"the SQLite backend has no {type(step).__name__}")

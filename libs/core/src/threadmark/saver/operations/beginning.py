@@ -39,7 +39,7 @@ def check_keyring(context: SaverContext) -> Operation[None]:
     context.keyring_check.done = True
 
 
-def add_first(store: Store, change: Change, about_thread: Mapping[str, Any]) -> Program[Added]:
+def add_first(store: Store, about_thread: Mapping[str, Any], change: Change) -> Program[Added]:
     """Apply a change, and where it adds the first checkpoint of its thread, add entries to the thread's metadata.
 
     What was set of the thread before, under these keys, too, stays.

@@ -57,7 +57,7 @@ def has_more(rows: Sequence[WriteRow]) -> bool:
     return len(rows) > 2 and rows[-2].idx >= PACK  # noqa: PLR2004 - the pack and its record
 
 
-def add_whole(store: Store, change: Change, written: Sequence[Written]) -> Program[Added]:
+def add_whole(store: Store, written: Sequence[Written], change: Change) -> Program[Added]:
     """Add what one task wrote, in one transaction, whatever it has written before.
 
     Returns what became of the change, with nothing left out.
@@ -128,7 +128,7 @@ def store(
     Where it is the first of its thread, the thread's metadata gets the entries `about_thread` in the same transaction.
     """
     thread_id, ns, continued, token = continues
-    where = continues._replace(checkpoint_id=draft.id)
+    where = ParsedConfig(thread_id, ns, draft.id, token)
     # A checkpoint put again under its own config is no child of itself.
     parent_id = continued if continued != draft.id else None
     if not context.keyring_check.done:
@@ -162,12 +162,8 @@ def store(
             beginning=_beginning(context, config, metadata, thread_id) if epoch is None else NO_BEGINNING,
             expects=_expected_rank(parent, parent_id) if expect_newest else None,
         )
-        adding = (
-            partial(context.store.add, change)
-            if about_thread is None
-            else partial(add_first, context.store, change, about_thread)
-        )
-        added = yield from add_change(context, deduplicator, change, adding)
+        add = context.store.add if about_thread is None else partial(add_first, context.store, about_thread)
+        added = yield from add_change(context, deduplicator, change, add)
         if added is not None:
             known = Known(added.epoch, rank, header, source, stored.body, has_manifests, row)
             context.encoding_cache.see_checkpoint(thread_id, ns, draft.id, known)
@@ -212,7 +208,7 @@ def put_writes(
             token=token,
             beginning=_beginning(context, config, {}, thread_id),
         )
-        added = yield from add_change(context, None, change, partial(context.store.add, change))
+        added = yield from add_change(context, None, change, context.store.add)
         if added is not None and not added.pack_left_out:
             context.encoding_cache.see_epoch(thread_id, added.epoch)
             return
@@ -254,13 +250,10 @@ def _put_any_writes(
             token=token,
             beginning=_beginning(context, config, {}, thread_id) if epoch is None else NO_BEGINNING,
         )
-        adding = (
-            partial(add_whole, context.store, change, written) if has_more(rows) else partial(context.store.add, change)
-        )
-        added = yield from add_change(context, deduplicator, change, adding)
+        whole = partial(add_whole, context.store, written)
+        added = yield from add_change(context, deduplicator, change, whole if has_more(rows) else context.store.add)
         if added is not None and added.pack_left_out:  # which was all of the change
-            adding = partial(add_whole, context.store, change, written)
-            added = yield from add_change(context, deduplicator, change, adding)
+            added = yield from add_change(context, deduplicator, change, whole)
         if added is not None:
             if added.replaced_writes:
                 yield from _clear_away(context, thread_id, added.replaced_writes, written)
@@ -371,13 +364,13 @@ def _clear_away(
 
 
 def add_change(
-    context: SaverContext, deduplicator: Deduplicator | None, change: Change, adding: Callable[[], Program[Added]]
+    context: SaverContext, deduplicator: Deduplicator | None, change: Change, add: Callable[[Change], Program[Added]]
 ) -> Operation[Added | None]:
-    """Apply a change with the program `adding`, which adds it. Returns None if it must be prepared again.
+    """Apply a change with the program `add`, mostly the store's own. Returns None if it must be prepared again.
 
     Either the epoch it relied on is over, or what was added has gone at once with a thread that had expired.
     """
-    added = yield from write(adding)
+    added = yield from write(add, change)
     if added.exists:
         added = yield from write(context.store.replace, change)
     if added.refused is not None:
