@@ -135,6 +135,11 @@ ARGUMENTS: dict[str, Any] = {
     "threadmark.format.digests.check_of": st.tuples(
         st.lists(st.none() | INTS | TEXTS | BODIES | st.booleans() | st.just(0.5), max_size=16)
     ),
+    "threadmark.format.digests.pack_plain": st.tuples(
+        st.lists(st.none() | INTS | TEXTS | BODIES | st.booleans() | st.just(["list"]), max_size=40)
+        | st.dictionaries(TEXTS, INTS, max_size=2)
+        | st.integers(0, 70_000).map(lambda count: [1] * count)
+    ),
     "threadmark.saver.arguments.given_config": st.tuples(CONFIGS),
     "threadmark.saver.arguments.given_checkpoint": st.tuples(CHECKPOINTS, NEW),
     "threadmark.saver.arguments.given_writes": st.tuples(WRITES),
@@ -177,6 +182,7 @@ NO_PARENT = Header({}, {}, b"", None)
 
 USUAL: dict[str, tuple[Any, ...]] = {
     "threadmark.format.digests.check_of": (["text", 1, b"bytes", None],),
+    "threadmark.format.digests.pack_plain": (["text", 1, b"bytes", None] * 9,),
     "threadmark.saver.arguments.given_config": ({"configurable": {"thread_id": "1", "checkpoint_ns": ""}},),
     "threadmark.saver.arguments.given_checkpoint": (
         {"id": "1", "v": 4, "ts": "now", "channel_values": {"a": 1}, "channel_versions": {"a": 1}},

@@ -17,6 +17,7 @@ cdef class Packer:
 
     cdef int begin(self, int count) except -1
     cdef int field(self, PyObject *value) except -1
+    cdef bint hold(self, list fields) except -1
     cdef bint agrees(self, PyObject *check) except -1
     cdef int reserve(self, Py_ssize_t more) except -1
     cdef int header(self, unsigned char first, uint64_t number, int width) except -1

@@ -1,9 +1,9 @@
 # cython: language_level=3
-"""The checks of rows, compiled: what `threadmark.format.digests.check_of` computes, for fields of the usual types.
+"""Packed fields and the checks of rows, compiled: the counterparts of functions of `threadmark.format.digests`.
 
 A row's check is BLAKE2b of its fields, packed as msgpack. Here they are packed into one buffer and hashed there, without
-an object in between. What only the reference can pack (text with surrogates, numbers of more than 64 bits) is left to
-it.
+an object in between. What only the reference can pack (text with surrogates, numbers of more than 64 bits, lists in
+lists) is left to it.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -80,7 +80,7 @@ cdef extern from "Python.h":
 
 cdef enum:
     WIDEST = 9  # bytes in front of a text, or of a number
-    MOST_FIELDS = 15  # of a list whose header is one byte
+    FEW_FIELDS = 15  # of a list whose header is one byte
 
 
 cdef class Packer:
@@ -170,10 +170,24 @@ cdef class Packer:
         raise NeedsReferenceError
 
     cdef int begin(self, int count) except -1:
-        """Begin a list of at most `MOST_FIELDS` fields."""
+        """Begin a list. Raises NeedsReferenceError for a very long one."""
         self.used = 0
         self.reserve(WIDEST)
-        return self.header(<unsigned char>(0x90 | count), 0, 0)
+        if count <= FEW_FIELDS:
+            return self.header(<unsigned char>(0x90 | count), 0, 0)
+        if count > 0xFFFF:
+            raise NeedsReferenceError
+        return self.header(0xDC, count, 2)
+
+    cdef bint hold(self, list fields) except -1:
+        """Pack these fields and nothing else. Returns whether that could be done here."""
+        try:
+            self.begin(<int>min(len(fields), 0x10000))
+            for field in fields:
+                self.field(<PyObject *>field)
+        except (NeedsReferenceError, UnicodeEncodeError):
+            return False
+        return True
 
     cdef bint agrees(self, PyObject *check) except -1:
         """Whether these 12 bytes are the check of what was packed."""
@@ -186,15 +200,15 @@ cdef class Packer:
 def check_of(list fields not None):
     """Return the check of a row with these fields, or None where the reference has to compute it."""
     cdef Packer packer = Packer()
-    if len(fields) > MOST_FIELDS:
+    return check_of_bytes(packer.start, packer.used) if packer.hold(fields) else None
+
+
+def pack_plain(value):
+    """Return a list of text, bytes, numbers and None as msgpack. None for any other value."""
+    cdef Packer packer = Packer()
+    if type(value) is not list or not packer.hold(value):
         return None
-    try:
-        packer.begin(<int>len(fields))
-        for field in fields:
-            packer.field(<PyObject *>field)
-    except (NeedsReferenceError, UnicodeEncodeError):
-        return None
-    return check_of_bytes(packer.start, packer.used)
+    return PyBytes_FromStringAndSize(<char *>packer.start, packer.used)
 
 
 cdef bytes check_of_bytes(const unsigned char *data, Py_ssize_t size):

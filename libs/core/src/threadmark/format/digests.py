@@ -90,6 +90,7 @@ def check_of(listed: list[str | bytes | int | None]) -> bytes:
     return check.digest()
 
 
+@counterpart("checks.pack_plain")
 def pack_plain(value: Any) -> bytes:
     """Pack lists, dictionaries, text, bytes, numbers and None of our own: the same bytes for the same value.
 
