@@ -2,15 +2,14 @@
 
 import threading
 import time
-from collections import OrderedDict
-from collections.abc import Collection, Iterable, Mapping
-from itertools import islice
+from collections.abc import Collection, Mapping
 from secrets import token_bytes
 from urllib.parse import parse_qsl
 
 from threadmark.caching.cache import Filling, Got, Wanted
 from threadmark.errors import ConfigError, shown
 from threadmark.runtime.processes import begin_anew_after_fork
+from threadmark.saver.kit import BoundedCache
 
 MEMORY_BYTES = 256 * 1024 * 1024
 """The default limit."""
@@ -44,10 +43,9 @@ class MemoryCache:
     def __init__(self, *, max_bytes: int = MEMORY_BYTES) -> None:
         if type(max_bytes) is not int or max_bytes < 1:
             raise ConfigError(f"max_bytes must be a number from 1 on, not {shown(max_bytes)}")
-        self._max_bytes = max_bytes
-        self._lock = threading.Lock()
-        self._places: OrderedDict[bytes, _Place] = OrderedDict()
-        self._size = 0
+        self._turn = threading.Lock()
+        """Held while a place changes."""
+        self._places = BoundedCache(max_bytes, overhead=_OVERHEAD)
         begin_anew_after_fork(self)
 
     @classmethod
@@ -66,12 +64,12 @@ class MemoryCache:
     @property
     def size(self) -> int:
         """About how many bytes it takes."""
-        return self._size
+        return self._places.used
 
     def get(self, wanted: Mapping[bytes, Wanted], ttl: float, within: float) -> dict[bytes, Got]:  # noqa: ARG002 - no wait
         """Return what is there of these places. A new place is removed after `ttl` seconds."""
         now = time.monotonic()
-        with self._lock:
+        with self._turn:
             return {place: self._got(place, asked, now, ttl) for place, asked in wanted.items()}
 
     async def aget(self, wanted: Mapping[bytes, Wanted], ttl: float, within: float) -> dict[bytes, Got]:
@@ -80,7 +78,7 @@ class MemoryCache:
 
     def set(self, fillings: Mapping[bytes, Filling], within: float) -> None:  # noqa: ARG002 - nothing here waits
         """Add entries to places. A place whose token has changed meanwhile stays as it is."""
-        with self._lock:
+        with self._turn:
             for place, filling in fillings.items():
                 held = self._places.get(place)
                 if held is not None and held.token == filling.token:
@@ -92,8 +90,9 @@ class MemoryCache:
 
     def forget(self, places: Collection[bytes], within: float) -> None:  # noqa: ARG002 - nothing here waits
         """Remove all entries of these places, and end their tokens."""
-        with self._lock:
-            self._remove(places)
+        with self._turn:
+            for place in places:
+                self._places.forget(place)
 
     async def aforget(self, places: Collection[bytes], within: float) -> None:
         """Like `forget`, for asyncio."""
@@ -101,58 +100,39 @@ class MemoryCache:
 
     def close(self) -> None:
         """Remove everything. The cache may be used again."""
-        with self._lock:
+        with self._turn:
             self._places.clear()
-            self._size = 0
 
     async def aclose(self) -> None:
         """Like `close`, for asyncio."""
         self.close()
 
     def begin_anew(self) -> None:
-        """In the child of a fork: begin empty where another thread was in the middle of a change."""
-        if self._lock.locked():
-            self._places, self._size = OrderedDict(), 0
-        self._lock = threading.Lock()
+        """In the child of a fork, where the places have begun empty."""
+        self._turn = threading.Lock()
 
     def _got(self, place: bytes, asked: Wanted, now: float, ttl: float) -> Got:
         held = self._places.get(place)
         if held is not None and (held.until <= now or held.epoch < asked.epoch):
-            self._remove([place])
             held = None
         if held is None:
             self._sweep(now)
-            held = self._places[place] = _Place(asked.epoch, now + ttl)
-            self._size += _OVERHEAD
-            self._evict(place)
-        self._places.move_to_end(place)
+            held = _Place(asked.epoch, now + ttl)
+            self._places.set((place, held, 0))
         entries = {key: held.entries[key] for key in asked.keys if key in held.entries}
         return Got(held.token if held.epoch == asked.epoch else b"", entries)
 
     def _fill(self, place: bytes, held: _Place, entries: Mapping[bytes, bytes]) -> None:
         for key, data in entries.items():
-            if _OVERHEAD + held.size + _weight(data) > self._max_bytes:
-                continue
-            before = held.size
-            held.add(key, data)
-            self._size += held.size - before
-        self._places.move_to_end(place)
-        self._evict(place)
+            if _OVERHEAD + held.size + _weight(data) <= self._places.capacity:
+                held.add(key, data)
+        self._places.set((place, held, held.size))
 
     def _sweep(self, now: float) -> None:
         """Remove what has expired of the two places that were read longest ago.
 
         This is called for each new place, so expired ones go faster than new ones come.
         """
-        self._remove([place for place in list(islice(self._places, 2)) if self._places[place].until <= now])
-
-    def _evict(self, spared: bytes) -> None:
-        while self._size > self._max_bytes and len(self._places) > 1:
-            oldest = next(place for place in self._places if place != spared)
-            self._remove([oldest])
-
-    def _remove(self, places: Iterable[bytes]) -> None:
-        for place in places:
-            held = self._places.pop(place, None)
-            if held is not None:
-                self._size -= _OVERHEAD + held.size
+        for place, held in self._places.oldest(2):
+            if held.until <= now:
+                self._places.forget(place)

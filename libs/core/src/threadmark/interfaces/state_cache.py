@@ -5,9 +5,7 @@ newest is no question for a cache: the store is asked that each time. So an entr
 """
 
 import logging
-import threading
 import time
-from collections import OrderedDict
 from collections.abc import Mapping
 from datetime import timedelta
 from hashlib import blake2b
@@ -19,11 +17,7 @@ from threadmark.errors import ConfigError, CorruptDataError, shown
 from threadmark.interfaces.shapes import Conversation
 from threadmark.program import Flow, Transaction
 from threadmark.runtime.logs import log
-from threadmark.runtime.processes import begin_anew_after_fork
-from threadmark.saver.kit import Header, proof
-
-_ENTRY_OVERHEAD = 400
-"""What the interpreter needs for an entry beside its bytes, roughly."""
+from threadmark.saver.kit import BoundedCache, Header, proof
 
 _LEFT_OUT = 30.0
 """For how many seconds a shared cache that failed is not asked."""
@@ -109,12 +103,6 @@ class Sharing:
             )
 
 
-class _Entry(NamedTuple):
-    values: Mapping[bytes, bytes]
-    cost: int
-    ends: float
-
-
 class StateCache:
     """Encoded values of states, bounded in bytes, entries and time. The least recently used are evicted first."""
 
@@ -124,53 +112,24 @@ class StateCache:
                 raise ConfigError(f"{name} must be a number from 0 on, not {shown(number)}")
         if not isinstance(ttl, timedelta) or ttl <= timedelta(0):
             raise ConfigError(f"cache_ttl must be a positive datetime.timedelta, not {shown(ttl)}")
-        self._most_bytes = most_bytes
-        self._most_entries = most_entries
         self.ttl = ttl.total_seconds()
-        self._used = 0
-        self._entries: OrderedDict[str, _Entry] = OrderedDict()
-        self.begin_anew()
-        begin_anew_after_fork(self)
+        self._entries = BoundedCache(most_bytes, most_entries=most_entries)
 
     def get(self, name: str) -> Mapping[bytes, bytes] | None:
         """Return the values of a state by their digests."""
-        with self._lock:
-            entry = self._entries.get(name)
-            if entry is None:
-                return None
-            if entry.ends <= time.monotonic():
-                self._forget(name)
-                return None
-            self._entries.move_to_end(name)
-            return entry.values
+        values, ends = self._entries.get(name) or (None, 0.0)
+        if values is not None and ends <= time.monotonic():
+            self.delete(name)
+            return None
+        return values
 
     def set(self, name: str, values: Mapping[bytes, bytes]) -> None:
         """Keep the values of a state."""
-        cost = sum(map(len, values.values())) + _ENTRY_OVERHEAD
-        with self._lock:
-            self._forget(name)
-            if cost > self._most_bytes or self._most_entries == 0:
-                return
-            self._entries[name] = _Entry(values, cost, time.monotonic() + self.ttl)
-            self._used += cost
-            while self._used > self._most_bytes or len(self._entries) > self._most_entries:
-                self._forget(next(iter(self._entries)))
+        self._entries.set((name, (values, time.monotonic() + self.ttl), sum(map(len, values.values()))))
 
     def delete(self, name: str) -> None:
         """Forget a state."""
-        with self._lock:
-            self._forget(name)
-
-    def begin_anew(self) -> None:
-        """In the child of a fork, where another thread may have been at work in here: forget everything."""
-        self._lock = threading.Lock()
-        self._entries.clear()
-        self._used = 0
-
-    def _forget(self, name: str) -> None:
-        entry = self._entries.pop(name, None)
-        if entry is not None:
-            self._used -= entry.cost
+        self._entries.forget(name)
 
 
 T = TypeVar("T")

@@ -10,9 +10,11 @@ proven of values.
 """
 
 import logging
+import math
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 from threadmark.errors import CorruptDataError
@@ -103,6 +105,97 @@ def fill(segment_cache: SegmentCache, store: Store, thread_id: str, keys: Iterab
 _ENTRY_OVERHEAD = 400
 """What the interpreter needs for an entry beside its bytes, roughly: many tiny entries are not free."""
 
+
+class BoundedCache:
+    """Entries whose costs add up to no more than a capacity. The least recently used are evicted first.
+
+    Threads may share it. It begins empty in the child of a fork, where another thread may have been at work in here,
+    and after a change that was interrupted.
+    """
+
+    def __init__(self, capacity: int, *, most_entries: float = math.inf, overhead: int = _ENTRY_OVERHEAD) -> None:
+        self.capacity = capacity
+        self._most_entries = most_entries
+        self._overhead = overhead
+        self._entries: OrderedDict[Hashable, tuple[int, Any]] = OrderedDict()
+        """What each entry costs, and its value."""
+        self._used = 0
+        self._is_sound = True
+        """Whether `_used` is what the entries cost: not while they change, and not after an interrupted change."""
+        self._lock = threading.Lock()
+        begin_anew_after_fork(self)
+
+    @property
+    def used(self) -> int:
+        """What the entries cost, never more than the capacity."""
+        return self._used
+
+    def __len__(self) -> int:
+        """Return how many entries there are."""
+        return len(self._entries)
+
+    def get(self, key: Hashable) -> Any:
+        """Return the value of a key, which is the last used one now. None where there is none."""
+        with self._lock:
+            entry = self._entries.get(key)
+            if entry is None:
+                return None
+            self._entries.move_to_end(key)
+            return entry[1]
+
+    def set(self, *new: tuple[Hashable, Any, int]) -> None:
+        """Keep entries, given as (key, value, size), under one lock. One that is too large is not kept."""
+        entries, capacity, evicted, freed = self._entries, self.capacity, 0, 0
+        with self._lock:
+            if not self._is_sound:
+                self._clear()
+            self._is_sound = False
+            for key, value, size in new:
+                cost = size + self._overhead
+                former = entries.pop(key, None)
+                if former is not None:
+                    self._used -= former[0]
+                if cost <= capacity:
+                    entries[key] = cost, value
+                    self._used += cost
+                    while self._used > capacity or len(entries) > self._most_entries:
+                        _, (former_cost, _) = entries.popitem(last=False)
+                        self._used -= former_cost
+                        evicted, freed = evicted + 1, freed + former_cost
+            self._is_sound = True
+        if evicted:
+            self._has_evicted(evicted, freed)
+
+    def forget(self, key: Hashable) -> None:
+        """Remove an entry, if it is there."""
+        with self._lock:
+            cost, _ = self._entries.pop(key, (0, None))
+            self._used -= cost
+
+    def oldest(self, count: int) -> list[tuple[Any, Any]]:
+        """Return the entries that were used longest ago."""
+        with self._lock:
+            return [(key, value) for key, (_, value) in islice(self._entries.items(), count)]
+
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._clear()
+
+    def begin_anew(self) -> None:
+        """In the child of a fork."""
+        self._lock = threading.Lock()
+        self._clear()
+
+    def _clear(self) -> None:
+        self._entries.clear()
+        self._used = 0
+        self._is_sound = True
+
+    def _has_evicted(self, entries: int, size: int) -> None:
+        """For a subclass that tells of it."""
+
+
 _LINES_PER_CAPACITY = 8
 """A line is logged whenever this part of the capacity has been evicted: a full cache evicts with every put."""
 
@@ -146,33 +239,26 @@ class _Thread:
         """The id of the checkpoint that was last read or stored, by namespace: of the last few namespaces."""
 
 
-class EncodingCache:
-    """A cache bounded in bytes. The least recently used entries are evicted first."""
+class EncodingCache(BoundedCache):
+    """A saver's cache. The first part of an entry's key tells the type of its value."""
 
     def __init__(self, capacity: int) -> None:
-        self._capacity = capacity
-        self._used = 0
-        self._entries: OrderedDict[_EntryKey, tuple[int, Any]] = OrderedDict()
-        """What each entry costs, and its value, whose type the first part of its key tells."""
-        self._lock = threading.Lock()
-        self._whole = True
-        """Whether `_used` is what the entries cost: not while they change, and not after an interrupted change."""
         self._evicted = self._freed = 0
         """Entries that were evicted since a line was logged, and their bytes."""
-        begin_anew_after_fork(self)
+        super().__init__(capacity)
 
     def epoch(self, thread_id: str) -> int | None:
         """The thread's epoch as last seen."""
-        thread = self._get(("thread", thread_id))
+        thread = self.get(("thread", thread_id))
         return thread.epoch if isinstance(thread, _Thread) else None
 
     def see_epoch(self, thread_id: str, epoch: int) -> None:
         """Remember the epoch that a transaction read. Mostly it is the one that is known."""
-        thread = self._get(("thread", thread_id))
+        thread = self.get(("thread", thread_id))
         if isinstance(thread, _Thread):
             thread.epoch = epoch
         else:
-            self._set((("thread", thread_id), _Thread(epoch), _THREAD_SIZE))
+            self.set((("thread", thread_id), _Thread(epoch), _THREAD_SIZE))
 
     def checkpoint(self, thread_id: str, ns: str, checkpoint_id: str) -> Known | None:
         """The checkpoint, if it is remembered from the thread's present epoch."""
@@ -188,9 +274,9 @@ class EncodingCache:
 
     def newest_held(self, thread_id: str, ns: str) -> str | None:
         """The rank of the checkpoint that was last read or stored, if the bytes of all its values are remembered."""
-        thread = self._get(("thread", thread_id))
+        thread = self.get(("thread", thread_id))
         checkpoint_id = thread.newest.get(ns) if isinstance(thread, _Thread) else None
-        known = self._get(("checkpoint", thread_id, ns, checkpoint_id))
+        known = self.get(("checkpoint", thread_id, ns, checkpoint_id))
         if not isinstance(known, Known):
             return None
         values = known.header.values.values()
@@ -214,14 +300,14 @@ class EncodingCache:
             if len(newest) > _NAMESPACES_KEPT:
                 del newest[next(iter(newest))]
         if entry is None:
-            self._set((thread_key, thread, _THREAD_SIZE), (key, known, size))
+            self.set((thread_key, thread, _THREAD_SIZE), (key, known, size))
         else:
-            self._set((key, known, size))
+            self.set((key, known, size))
 
     def header(self, thread_id: str, ns: str, checkpoint_id: str, body: bytes) -> Known | None:
         """The checkpoint, if its header has this stored form, whenever it was seen."""
         key, entries = ("checkpoint", thread_id, ns, checkpoint_id), self._entries
-        with self._lock:  # as `_get` does, which would be a call more for each checkpoint of a listing
+        with self._lock:  # as `get` does, which would be a call more for each checkpoint of a listing
             entry = entries.get(key)
             if entry is None:
                 return None
@@ -231,7 +317,7 @@ class EncodingCache:
 
     def data(self, thread_id: str, digest: bytes) -> bytes | None:
         """The bytes with this digest, whenever they were seen."""
-        found = self._get(("value", thread_id, digest))
+        found = self.get(("value", thread_id, digest))
         return found[1].data if isinstance(found, tuple) else None
 
     def all_data(self, thread_id: str, digests: Iterable[bytes]) -> dict[bytes, bytes] | None:
@@ -250,7 +336,7 @@ class EncodingCache:
 
     def source(self, thread_id: str, digest: bytes, epoch: int | None) -> Source | None:
         """The stored encoding with this digest, if its segments were there in this epoch."""
-        found = self._get(("value", thread_id, digest))
+        found = self.get(("value", thread_id, digest))
         return found[1] if isinstance(found, tuple) and found[0] == epoch else None
 
     def see_values(self, thread_id: str, epoch: int, values: Iterable[tuple[Stored, Source]]) -> None:
@@ -265,7 +351,7 @@ class EncodingCache:
                 new.append((("value", thread_id, stored.digest), (epoch, source), cost))
                 recent[len(source.data)] = stored.digest  # those of one length are mostly alike, as packets are
         if new:
-            self._set(*new, self._longer(("recent", thread_id), list(recent.values()), _RECENT_KEPT))
+            self.set(*new, self._longer(("recent", thread_id), list(recent.values()), _RECENT_KEPT))
 
     def see_writes(self, thread_id: str, ns: str, checkpoint_id: str, written: Iterable[tuple[str, bytes]]) -> None:
         """Remember what tasks of the step after this checkpoint wrote to which channel, which will hold it next."""
@@ -274,7 +360,7 @@ class EncodingCache:
             if digest:
                 digests.setdefault(channel, []).append(digest)
         key = "writes", thread_id, ns, checkpoint_id
-        self._set(*[self._longer((*key, channel), some, _SIBLINGS_KEPT) for channel, some in digests.items()])
+        self.set(*[self._longer((*key, channel), some, _SIBLINGS_KEPT) for channel, some in digests.items()])
 
     def written(
         self, thread_id: str, ns: str, checkpoint_id: str | None, channel: str, epoch: int | None
@@ -285,7 +371,7 @@ class EncodingCache:
     def see_emptied(self, thread_id: str, ns: str, emptied: Iterable[tuple[str, bytes]]) -> None:
         """Remember the digests of the values that channels had before a step emptied them."""
         size = len(thread_id) + len(ns)
-        self._set(*[(("emptied", thread_id, ns, channel), [digest], size) for channel, digest in emptied])
+        self.set(*[(("emptied", thread_id, ns, channel), [digest], size) for channel, digest in emptied])
 
     def emptied(self, thread_id: str, ns: str, channel: str, epoch: int | None) -> list[Source]:
         """The last value of a channel that was emptied, in a list, or an empty list."""
@@ -297,9 +383,9 @@ class EncodingCache:
 
     def add_waste(self, thread_id: str, size: int) -> int:
         """Count bytes of segments that may be unused by now. Returns the total since it was last reset to 0."""
-        before = self._get(("waste", thread_id))
+        before = self.get(("waste", thread_id))
         waste = size + before if size and isinstance(before, int) else size
-        self._set((("waste", thread_id), waste, len(thread_id)))
+        self.set((("waste", thread_id), waste, len(thread_id)))
         return waste
 
     def outlive(self, thread_id: str, ns: str, checkpoint_id: str, epoch: int) -> None:
@@ -317,7 +403,7 @@ class EncodingCache:
 
     def put_before_removal(self, thread_id: str, ns: str) -> bool:
         """Count one put. Returns whether it comes before the next removal, as far as is known."""
-        left = self._get(("puts left", thread_id, ns))
+        left = self.get(("puts left", thread_id, ns))
         if not isinstance(left, int) or left < 1:
             return False
         self.set_puts_left(thread_id, ns, left - 1)
@@ -325,22 +411,7 @@ class EncodingCache:
 
     def set_puts_left(self, thread_id: str, ns: str, puts: int) -> None:
         """Remember how many puts to a namespace come before the next removal."""
-        self._set((("puts left", thread_id, ns), puts, len(thread_id) + len(ns)))
-
-    def begin_anew(self) -> None:
-        """In the child of a fork, where another thread may have been at work in here: forget everything."""
-        self._lock = threading.Lock()
-        self.clear()
-
-    def clear(self) -> None:
-        """Forget everything."""
-        with self._lock:
-            self._clear()
-
-    @property
-    def used(self) -> int:
-        """The bytes in use, never more than the capacity."""
-        return self._used
+        self.set((("puts left", thread_id, ns), puts, len(thread_id) + len(ns)))
 
     def _sources(self, key: _EntryKey, epoch: int | None) -> list[Source]:
         _, thread_id, *_ = key
@@ -348,7 +419,7 @@ class EncodingCache:
         return [source for source in found if source is not None]
 
     def _list(self, key: _EntryKey) -> list[bytes]:
-        digests = self._get(key)
+        digests = self.get(key)
         return digests if isinstance(digests, list) else []
 
     def _longer(self, key: _EntryKey, digests: Sequence[bytes], kept: int) -> _Entry:
@@ -357,52 +428,17 @@ class EncodingCache:
         held: list[bytes] = former[1] if former is not None else []
         return key, list(dict.fromkeys([*digests[::-1], *held]))[:kept], 40 * kept
 
-    def _get(self, key: _EntryKey) -> object:
-        """The value of a key, None where there is none."""
+    def _has_evicted(self, entries: int, size: int) -> None:
+        """Log what was evicted, whenever that is a good part of the capacity."""
         with self._lock:
-            entry = self._entries.get(key)
-            if entry is None:
-                return None
-            self._entries.move_to_end(key)
-            return entry[1]
-
-    def _set(self, *new: _Entry) -> None:
-        """Keep these entries, under one lock."""
-        entries, capacity = self._entries, self._capacity
-        with self._lock:
-            if not self._whole:
-                self._clear()
-            self._whole = False
-            for key, value, size in new:
-                cost = size + _ENTRY_OVERHEAD
-                former = entries.pop(key, None)
-                if former is not None:
-                    self._used -= former[0]
-                if cost <= capacity:
-                    entries[key] = cost, value
-                    self._used += cost
-                    while self._used > capacity:
-                        _, (freed, _) = entries.popitem(last=False)
-                        self._used -= freed
-                        self._evicted += 1
-                        self._freed += freed
-            self._whole = True
-        if self._freed * _LINES_PER_CAPACITY > self._capacity:
-            self._log_evictions()
-
-    def _log_evictions(self) -> None:
-        with self._lock:
-            evicted, freed, self._evicted, self._freed = self._evicted, self._freed, 0, 0
-        if evicted:  # otherwise another thread was quicker
+            evicted, freed = self._evicted + entries, self._freed + size
+            is_due = freed * _LINES_PER_CAPACITY > self.capacity
+            self._evicted, self._freed = (0, 0) if is_due else (evicted, freed)
+        if is_due:
             log.write(
                 logging.DEBUG,
                 "the encoding cache (cache_bytes=%d) is full: %d entries of %d bytes were evicted",
-                self._capacity,
+                self.capacity,
                 evicted,
                 freed,
             )
-
-    def _clear(self) -> None:
-        self._entries.clear()
-        self._used = 0
-        self._whole = True

@@ -49,7 +49,7 @@ from threadmark.saver.batches import (
     proven_writes,
     without_records,
 )
-from threadmark.saver.caches import EncodingCache, Known, SegmentCache, fill
+from threadmark.saver.caches import BoundedCache, EncodingCache, Known, SegmentCache, fill
 from threadmark.saver.completeness import lacking, missing, prove_absent, prove_complete, proven_row
 from threadmark.saver.context import SaverContext, checked_serde, first_expiry, refresh_expiry
 from threadmark.saver.decoding import decode_channel, decode_metadata, decode_part, decode_write, decoded
@@ -128,6 +128,7 @@ __all__ = [  # noqa: RUF022 - by what they are for
     "time_of",
     # reading
     "ANCESTORS_ASKED",
+    "BoundedCache",
     "CheckpointLoader",
     "EncodingCache",
     "Item",
