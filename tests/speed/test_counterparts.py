@@ -15,7 +15,6 @@ from threadmark.format.header import Header
 from threadmark.format.stored import Stored
 from threadmark.model import SPECIAL_WRITES
 from threadmark.runtime.compiled import COUNTERPARTS
-from threadmark.saver.arguments import GivenWrites
 from threadmark.saver.batches import rows_of_batch
 from threadmark.saver.storing import lay_out
 from threadmark.serde import Serde
@@ -215,12 +214,12 @@ USUAL: dict[str, tuple[Any, ...]] = {
 
 
 def _told(found: Any) -> str:
-    """A value in words, with the types of all that is in it; whether a list is of a class of its own is left out."""
+    """A value in words, with the types of all that is in it; a list and a tuple are the same."""
     if isinstance(found, dict):
         items = ", ".join(f"{_told(key)}: {_told(value)}" for key, value in found.items())
         return f"{type(found).__name__} {{{items}}} {getattr(found, 'text', '')}"
     if isinstance(found, (list, tuple)):
-        kind = "sequence" if type(found) in (list, tuple, GivenWrites) else type(found).__name__
+        kind = "sequence" if type(found) in (list, tuple) else type(found).__name__
         return f"{kind} [{', '.join(map(_told, found))}]"
     return f"{type(found).__name__} {found!r}"
 

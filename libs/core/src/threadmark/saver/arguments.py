@@ -49,12 +49,6 @@ _TEXT = frozenset({str})
 _PLAIN_VERSIONS = frozenset({str, int})
 
 
-class GivenWrites(list[tuple[str, Any]]):
-    """Writes that have passed `given_writes`: it does not look at them again."""
-
-    __slots__ = ()
-
-
 class GivenCheckpoint(NamedTuple):
     """A checkpoint that may be stored."""
 
@@ -107,15 +101,11 @@ def _are_plain(values: Any, versions: Any, new: Any) -> bool:
 @counterpart("given.plain_writes")
 def given_writes(writes: Iterable[tuple[str, Any]]) -> Sequence[tuple[str, Any]]:
     """Check the writes given to `put_writes`, any iterable. Returns them with channel names of type `str`."""
-    if type(writes) is GivenWrites:
-        return writes
     listed: Iterable[Any] = writes if type(writes) in _LISTS else _listed(writes, "writes", "(channel, value) pairs")
-    return GivenWrites(
-        [
-            write if type(write) is tuple and len(write) == _PAIR and type(write[0]) is str else _write(write)
-            for write in listed
-        ]
-    )
+    return [
+        write if type(write) is tuple and len(write) == _PAIR and type(write[0]) is str else _write(write)
+        for write in listed
+    ]
 
 
 @counterpart("given.usual_config", ParsedConfig)
