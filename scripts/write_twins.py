@@ -3,8 +3,8 @@
 
 You write a blocking method once, by hand. Its asyncio twin, `a` and its name, has the same signature and body, but
 awaits what the blocking one calls; the twins stand at the end of their class, between MARK and END. `SaverProtocol` has
-the signature and the first paragraph of every public method. Run this script after you change a method; `make check`
-runs it with `--check`, which writes nothing and fails where a file is stale.
+the signature of every public method, and the first paragraph of a blocking one. Run this script after you change a
+method; `make check` runs it with `--check`, which writes nothing and fails where a file is stale.
 """
 
 import ast
@@ -138,9 +138,10 @@ def protocol() -> str:
         used |= {each.id for part in types for each in ast.walk(part) if isinstance(each, ast.Name)}
         summary = (ast.get_docstring(method) or "").split("\n\n")[0].replace("\n", "\n        ")
         head = re.sub("  # noqa: ARG.*", "", head_of(text, method))  # no method here uses its arguments
-        methods.append(head + (f'        """{summary}"""\n' if summary else "        ...\n"))
+        is_twin = summary.startswith("Like `") and summary.endswith("for asyncio.")
+        methods.append(head + (f'        """{summary}"""\n\n' if summary and not is_twin else "        ...\n"))
     lines = [imports[name] for name in sorted(used & imports.keys())]
-    return PROTOCOL_TEXT.format(imports="\n".join(lines), methods="\n".join(methods))
+    return PROTOCOL_TEXT.format(imports="\n".join(lines), methods="".join(methods))
 
 
 def formatted(text: str, path: Path) -> str:

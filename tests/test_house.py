@@ -34,7 +34,8 @@ LAYERS = (
     "memory",
     "retention",
     "urls",
-    "bounded_sqlite",  # rooms and packages use it; core itself does not
+    "bounded_sqlite",  # this and the next are for rooms and packages; core itself does not use them
+    "around",
 )
 """The parts of core; each may import those before it."""
 
@@ -62,12 +63,11 @@ OPEN = (
         "store.contract",
         "store.threads",
         "store.replica",
-        "store.deferred",
         "store.forwarding",
         "sealing",
         "format.incarnations",
     ),
-    *("serde", "bounded_sqlite", "memory.saver", "memory.tables", "saver", "saver.read_from", "saver.kit"),
+    *("serde", "bounded_sqlite", "memory.saver", "memory.tables", "saver", "saver.kit", "around"),
 )
 """What rooms may import of core. Of `saver` that is what the package itself has, not its other modules."""
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from threadmark.around.deferred import StoreCall, deferred_store
 from threadmark.encryption.store import SealedStore
 from threadmark.encryption.threads import SealedThreadStore
 from threadmark.memory.store import MemoryStore
 from threadmark.replication.side_store import _ActiveStore, _ShownStore, _StandbyStore
 from threadmark.store.contract import Store
-from threadmark.store.deferred import StoreCall, deferred_store
 from threadmark.store.forwarding import ForwardingStore
 from threadmark.store.owned import OwnedStore
 from threadmark.store.replica import ReplicaStore

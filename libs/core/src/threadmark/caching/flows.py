@@ -16,6 +16,7 @@ import time
 from collections.abc import Collection, Mapping
 from typing import Any, TypeVar
 
+from threadmark.around.deferred import resolved
 from threadmark.caching.cache import (
     Cache,
     CacheCall,
@@ -46,7 +47,6 @@ from threadmark.runtime.logs import log
 from threadmark.runtime.processes import begin_anew_after_fork
 from threadmark.saver import Saver
 from threadmark.store.contract import Store
-from threadmark.store.deferred import resolved
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 30.0
 """Seconds for which a cache is not asked after the first failure, and at most. Each further failure doubles them."""

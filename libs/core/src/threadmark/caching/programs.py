@@ -8,9 +8,9 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from threadmark.around.deferred import StoreCall, expect_store_call
 from threadmark.program import Program, Step, relay
 from threadmark.store.contract import Found, Store, all_held
-from threadmark.store.deferred import StoreCall, expect_store_call
 
 T = TypeVar("T")
 

@@ -8,13 +8,13 @@ from datetime import timedelta
 from importlib.metadata import entry_points
 from typing import Any
 
+from threadmark.around.deferred import deferred_store
+from threadmark.around.read_from import ReadFromSaver
 from threadmark.caching.cache import Cache, Places, segment_proof
 from threadmark.caching.flows import Access, CachedDriver, Flows
 from threadmark.errors import ConfigError, MissingDependencyError, shown
 from threadmark.saver import Saver, SaverOptions
 from threadmark.saver.kit import check_seconds
-from threadmark.saver.read_from import ReadFromSaver
-from threadmark.store.deferred import deferred_store
 from threadmark.urls import open as open_saver
 from threadmark.urls import parameters_in
 

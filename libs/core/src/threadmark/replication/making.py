@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
+from threadmark.around.deferred import is_deferred
 from threadmark.errors import ConfigError, shown
 from threadmark.replication.driver import PairDriver
 from threadmark.replication.model import Failover, OnSecondaryFailure, ReplicationMode, SideName
@@ -12,7 +13,6 @@ from threadmark.replication.saver import ReplicatedSaver, replicated
 from threadmark.replication.steps import Side
 from threadmark.saver import Saver, SaverOptions
 from threadmark.saver.kit import check_seconds, check_word
-from threadmark.store.deferred import is_deferred
 from threadmark.store.replica import ReplicaStore
 from threadmark.urls import open as open_url
 from threadmark.urls import parameters_in

@@ -3,6 +3,8 @@
 from datetime import timedelta
 from typing import TYPE_CHECKING, Unpack
 
+from threadmark.around.deferred import deferred_store
+from threadmark.around.read_from import ReadFromSaver
 from threadmark.model import OnProgress
 from threadmark.replication.model import (
     Failover,
@@ -13,8 +15,6 @@ from threadmark.replication.model import (
     SideName,
 )
 from threadmark.saver import Saver, SaverOptions
-from threadmark.saver.read_from import ReadFromSaver
-from threadmark.store.deferred import deferred_store
 
 if TYPE_CHECKING:
     from threadmark.replication.driver import PairDriver

@@ -9,6 +9,8 @@ from functools import partial
 from time import monotonic
 from typing import Any, TypeVar
 
+from threadmark.around.deferred import resolve
+from threadmark.around.read_from import READ_FROM
 from threadmark.errors import ReplicationError, ThreadmarkError
 from threadmark.program import Program, Transaction
 from threadmark.replication.copying import copy_change, copy_thread, copy_up_to
@@ -18,9 +20,7 @@ from threadmark.replication.side_store import Journal, active_store, standby_sto
 from threadmark.replication.steps import PairFlow, on, pause, read_on
 from threadmark.replication.terms import agree, expect_term, follow
 from threadmark.runtime.logs import log
-from threadmark.saver.read_from import READ_FROM
 from threadmark.store.contract import Added, Change
-from threadmark.store.deferred import resolve
 from threadmark.store.replica import StaleTermError
 
 T = TypeVar("T")

@@ -291,7 +291,7 @@ def given_query(filters: ThreadFilter, sort: ThreadSort = "-updated") -> ThreadQ
 def check_word(given: object, literal: Any, what: str) -> None:
     """Raise ConfigError for what is none of a Literal's texts. Other kinds of values are not compared."""
     if not isinstance(given, str) or given not in get_args(literal):
-        raise ConfigError(f"{what} must be one of {', '.join(get_args(literal))}, not {shown(given)}")
+        raise ConfigError(f"{what} must be {' or '.join(map(repr, get_args(literal)))}, not {shown(given)}")
 
 
 def given_count(number: object, what: str) -> int:

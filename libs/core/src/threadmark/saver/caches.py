@@ -250,34 +250,27 @@ class EncodingCache(BoundedCache):
     def epoch(self, thread_id: str) -> int | None:
         """The thread's epoch as last seen."""
         thread = self.get(("thread", thread_id))
-        return thread.epoch if isinstance(thread, _Thread) else None
+        return None if thread is None else thread.epoch
 
     def see_epoch(self, thread_id: str, epoch: int) -> None:
         """Remember the epoch that a transaction read. Mostly it is the one that is known."""
         thread = self.get(("thread", thread_id))
-        if isinstance(thread, _Thread):
-            thread.epoch = epoch
-        else:
+        if thread is None:
             self.set((("thread", thread_id), _Thread(epoch), _THREAD_SIZE))
+        else:
+            thread.epoch = epoch
 
     def checkpoint(self, thread_id: str, ns: str, checkpoint_id: str) -> Known | None:
         """The checkpoint, if it is remembered from the thread's present epoch."""
-        key, thread_key, entries = ("checkpoint", thread_id, ns, checkpoint_id), ("thread", thread_id), self._entries
-        with self._lock:
-            entry, of_thread = entries.get(key), entries.get(thread_key)
-            if entry is None or of_thread is None:
-                return None
-            entries.move_to_end(key)
-            entries.move_to_end(thread_key)
-        known: Known = entry[1]
-        return known if known.epoch == of_thread[1].epoch else None
+        known: Known | None = self.get(("checkpoint", thread_id, ns, checkpoint_id))
+        return known if known is not None and known.epoch == self.epoch(thread_id) else None
 
     def newest_held(self, thread_id: str, ns: str) -> str | None:
         """The rank of the checkpoint that was last read or stored, if the bytes of all its values are remembered."""
         thread = self.get(("thread", thread_id))
-        checkpoint_id = thread.newest.get(ns) if isinstance(thread, _Thread) else None
+        checkpoint_id = None if thread is None else thread.newest.get(ns)
         known = self.get(("checkpoint", thread_id, ns, checkpoint_id))
-        if not isinstance(known, Known):
+        if known is None:
             return None
         values = known.header.values.values()
         held = all(self.data(thread_id, value.digest) is not None for value in values if value.digest)
@@ -306,38 +299,28 @@ class EncodingCache(BoundedCache):
 
     def header(self, thread_id: str, ns: str, checkpoint_id: str, body: bytes) -> Known | None:
         """The checkpoint, if its header has this stored form, whenever it was seen."""
-        key, entries = ("checkpoint", thread_id, ns, checkpoint_id), self._entries
-        with self._lock:  # as `get` does, which would be a call more for each checkpoint of a listing
-            entry = entries.get(key)
-            if entry is None:
-                return None
-            entries.move_to_end(key)
-        known = entry[1]
-        return known if isinstance(known, Known) and known.body == body else None
+        known: Known | None = self.get(("checkpoint", thread_id, ns, checkpoint_id))
+        return known if known is not None and known.body == body else None
 
     def data(self, thread_id: str, digest: bytes) -> bytes | None:
         """The bytes with this digest, whenever they were seen."""
         found = self.get(("value", thread_id, digest))
-        return found[1].data if isinstance(found, tuple) else None
+        return None if found is None else found[1].data
 
     def all_data(self, thread_id: str, digests: Iterable[bytes]) -> dict[bytes, bytes] | None:
         """The bytes with these digests, whenever they were seen. None where some of them are not remembered."""
         found: dict[bytes, bytes] = {}
-        entries = self._entries
-        with self._lock:
-            for digest in digests:
-                key = "value", thread_id, digest
-                entry = entries.get(key)
-                if entry is None or not isinstance(entry[1], tuple):
-                    return None
-                entries.move_to_end(key)
-                found[digest] = entry[1][1].data
+        for digest in digests:
+            data = self.data(thread_id, digest)
+            if data is None:
+                return None
+            found[digest] = data
         return found
 
     def source(self, thread_id: str, digest: bytes, epoch: int | None) -> Source | None:
         """The stored encoding with this digest, if its segments were there in this epoch."""
         found = self.get(("value", thread_id, digest))
-        return found[1] if isinstance(found, tuple) and found[0] == epoch else None
+        return found[1] if found is not None and found[0] == epoch else None
 
     def see_values(self, thread_id: str, epoch: int, values: Iterable[tuple[Stored, Source]]) -> None:
         """Remember values that were read or stored, the last of them longest. Literals are not worth it."""
@@ -383,8 +366,7 @@ class EncodingCache(BoundedCache):
 
     def add_waste(self, thread_id: str, size: int) -> int:
         """Count bytes of segments that may be unused by now. Returns the total since it was last reset to 0."""
-        before = self.get(("waste", thread_id))
-        waste = size + before if size and isinstance(before, int) else size
+        waste = size + (self.get(("waste", thread_id)) or 0) if size else 0
         self.set((("waste", thread_id), waste, len(thread_id)))
         return waste
 
@@ -403,8 +385,8 @@ class EncodingCache(BoundedCache):
 
     def put_before_removal(self, thread_id: str, ns: str) -> bool:
         """Count one put. Returns whether it comes before the next removal, as far as is known."""
-        left = self.get(("puts left", thread_id, ns))
-        if not isinstance(left, int) or left < 1:
+        left = self.get(("puts left", thread_id, ns)) or 0
+        if left < 1:
             return False
         self.set_puts_left(thread_id, ns, left - 1)
         return True
@@ -414,13 +396,8 @@ class EncodingCache(BoundedCache):
         self.set((("puts left", thread_id, ns), puts, len(thread_id) + len(ns)))
 
     def _sources(self, key: _EntryKey, epoch: int | None) -> list[Source]:
-        _, thread_id, *_ = key
-        found = (self.source(str(thread_id), digest, epoch) for digest in self._list(key))
+        found = (self.source(str(key[1]), digest, epoch) for digest in self.get(key) or ())
         return [source for source in found if source is not None]
-
-    def _list(self, key: _EntryKey) -> list[bytes]:
-        digests = self.get(key)
-        return digests if isinstance(digests, list) else []
 
     def _longer(self, key: _EntryKey, digests: Sequence[bytes], kept: int) -> _Entry:
         """Return a list with digests at its beginning, the last of them first."""

@@ -135,26 +135,16 @@ class SaverProtocol(Protocol):
         """Close all connections. Later calls raise ClosedError."""
 
     def __enter__(self) -> Self: ...
-
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
-
     async def __aenter__(self) -> Self: ...
-
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
-
-    async def asetup(self) -> None:
-        """Like `setup`, for asyncio."""
-
-    async def aget(self, config: Config) -> Checkpoint | None:
-        """Like `get`, for asyncio."""
-
-    async def aget_tuple(self, config: Config) -> CheckpointTuple | None:
-        """Like `get_tuple`, for asyncio."""
-
+    async def asetup(self) -> None: ...
+    async def aget(self, config: Config) -> Checkpoint | None: ...
+    async def aget_tuple(self, config: Config) -> CheckpointTuple | None: ...
     def alist(
         self,
         config: Config | None,
@@ -162,9 +152,7 @@ class SaverProtocol(Protocol):
         filter: Mapping[str, Any] | None = None,  # noqa: A002 - the contract's name
         before: Config | None = None,
         limit: int | None = None,
-    ) -> AsyncIterator[CheckpointTuple]:
-        """Like `list`, for asyncio."""
-
+    ) -> AsyncIterator[CheckpointTuple]: ...
     async def aput(
         self,
         config: Config,
@@ -173,26 +161,14 @@ class SaverProtocol(Protocol):
         new_versions: ChannelVersions,
         *,
         expect_newest: bool | None = None,
-    ) -> dict[str, Any]:
-        """Like `put`, for asyncio."""
-
+    ) -> dict[str, Any]: ...
     async def aput_writes(
         self, config: Config, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
-    ) -> None:
-        """Like `put_writes`, for asyncio."""
-
-    async def adelete_thread(self, thread_id: str) -> bool:
-        """Like `delete_thread`, for asyncio."""
-
-    async def adelete_checkpoint(self, config: Config) -> bool:
-        """Like `delete_checkpoint`, for asyncio."""
-
-    async def adelete_for_runs(self, run_ids: Sequence[str]) -> Pruned:
-        """Like `delete_for_runs`, for asyncio."""
-
-    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> bool:
-        """Like `copy_thread`, for asyncio."""
-
+    ) -> None: ...
+    async def adelete_thread(self, thread_id: str) -> bool: ...
+    async def adelete_checkpoint(self, config: Config) -> bool: ...
+    async def adelete_for_runs(self, run_ids: Sequence[str]) -> Pruned: ...
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> bool: ...
     async def aprune(
         self,
         thread_ids: Sequence[str] | None,
@@ -203,9 +179,7 @@ class SaverProtocol(Protocol):
         dry_run: bool = False,
         missing_ok: bool = True,
         progress: OnProgress | None = None,
-    ) -> Pruned:
-        """Like `prune`, for asyncio."""
-
+    ) -> Pruned: ...
     async def aretention(
         self,
         *,
@@ -217,17 +191,11 @@ class SaverProtocol(Protocol):
         metadata: Mapping[str, Any] | None = None,
         dry_run: bool = False,
         progress: OnProgress | None = None,
-    ) -> RetentionReport:
-        """Like `retention`, for asyncio."""
-
+    ) -> RetentionReport: ...
     async def aget_delta_channel_history(
         self, *, config: Config, channels: Sequence[str]
-    ) -> Mapping[str, DeltaChannelHistory]:
-        """Like `get_delta_channel_history`, for asyncio."""
-
-    async def aclose(self) -> None:
-        """Like `close`, for asyncio."""
-
+    ) -> Mapping[str, DeltaChannelHistory]: ...
+    async def aclose(self) -> None: ...
     def for_owner(self, owner: str) -> Self:
         """Return a saver on the same connections in which only this owner's threads are there, for every method."""
 
@@ -283,15 +251,9 @@ class SaverProtocol(Protocol):
         offset: int = 0,
         extract: Mapping[str, str] | None = None,
         **filters: Unpack[ThreadFilter],
-    ) -> ThreadPage:
-        """Like `threads`, for asyncio."""
-
-    async def acount_threads(self, **filters: Unpack[ThreadFilter]) -> int:
-        """Like `count_threads`, for asyncio."""
-
-    async def athread(self, thread_id: str) -> ThreadInfo | None:
-        """Like `thread`, for asyncio."""
-
+    ) -> ThreadPage: ...
+    async def acount_threads(self, **filters: Unpack[ThreadFilter]) -> int: ...
+    async def athread(self, thread_id: str) -> ThreadInfo | None: ...
     async def acreate_thread(
         self,
         thread_id: str,
@@ -300,9 +262,7 @@ class SaverProtocol(Protocol):
         metadata: Mapping[str, Any] | None = None,
         owner: str | Unset | None = UNSET,
         expires: datetime | timedelta | Unset | None = UNSET,
-    ) -> ThreadInfo:
-        """Like `create_thread`, for asyncio."""
-
+    ) -> ThreadInfo: ...
     async def aupdate_thread(
         self,
         thread_id: str,
@@ -311,12 +271,8 @@ class SaverProtocol(Protocol):
         metadata: Mapping[str, Any] | None = None,
         owner: str | Unset | None = UNSET,
         expires: datetime | timedelta | Unset | None = UNSET,
-    ) -> ThreadInfo:
-        """Like `update_thread`, for asyncio."""
-
-    async def arename_thread(self, thread_id: str, new_thread_id: str) -> bool:
-        """Like `rename_thread`, for asyncio."""
-
+    ) -> ThreadInfo: ...
+    async def arename_thread(self, thread_id: str, new_thread_id: str) -> bool: ...
     def without_classes(self) -> Self:
         """Return a saver on the same connections that shows objects by name and fields, as `threadmark.Shown`."""
 
@@ -328,14 +284,10 @@ class SaverProtocol(Protocol):
     ) -> MessagePage:
         """Return a page of a thread's messages: the newest ones before `before`, oldest first."""
 
-    async def aextract(self, thread: Config | str, path: str, default: Any = None) -> Any:
-        """Like `extract`, for asyncio."""
-
+    async def aextract(self, thread: Config | str, path: str, default: Any = None) -> Any: ...
     async def amessages(
         self, thread: Config | str, *, limit: int = 20, before: str | int | None = None, channel: str = "messages"
-    ) -> MessagePage:
-        """Like `messages`, for asyncio."""
-
+    ) -> MessagePage: ...
     def lease(
         self,
         thread_id: str,
@@ -381,26 +333,14 @@ class SaverProtocol(Protocol):
 
     async def ahistory(
         self, thread: Config | str, *, ns: str | None = "", limit: int = 50, cursor: str | None = None
-    ) -> HistoryPage:
-        """Like `history`, for asyncio."""
-
-    async def atree(self, thread: Config | str) -> Tree:
-        """Like `tree`, for asyncio."""
-
-    async def adiff(self, a: Config, b: Config, *, path: str | None = None, limit: int = 1000) -> Diff:
-        """Like `diff`, for asyncio."""
-
-    async def ablame(self, thread: Config | str, path: str) -> Blame | None:
-        """Like `blame`, for asyncio."""
-
+    ) -> HistoryPage: ...
+    async def atree(self, thread: Config | str) -> Tree: ...
+    async def adiff(self, a: Config, b: Config, *, path: str | None = None, limit: int = 1000) -> Diff: ...
+    async def ablame(self, thread: Config | str, path: str) -> Blame | None: ...
     async def afork(
         self, config: Config, values: Values | None = None, *, as_thread: str | None = None
-    ) -> dict[str, Any]:
-        """Like `fork`, for asyncio."""
-
-    async def arestore(self, config: Config) -> dict[str, Any]:
-        """Like `restore`, for asyncio."""
-
+    ) -> dict[str, Any]: ...
+    async def arestore(self, config: Config) -> dict[str, Any]: ...
     async def asearch(
         self,
         thread: Config | str,
@@ -409,9 +349,7 @@ class SaverProtocol(Protocol):
         ns: str | None = None,
         limit: int = 20,
         cursor: str | None = None,
-    ) -> SearchPage:
-        """Like `search`, for asyncio."""
-
+    ) -> SearchPage: ...
     def verify(
         self,
         thread_id: str | None = None,
@@ -444,24 +382,12 @@ class SaverProtocol(Protocol):
         decode: bool = False,
         repair: bool = False,
         progress: OnProgress | None = None,
-    ) -> Verified:
-        """Like `verify`, for asyncio."""
-
-    async def astats(self, thread_id: str | None = None, *, progress: OnProgress | None = None) -> Stats:
-        """Like `stats`, for asyncio."""
-
-    async def ahas_tables(self) -> bool:
-        """Like `has_tables`, for asyncio."""
-
-    async def ahas_only_langgraph_data(self) -> bool:
-        """Like `has_only_langgraph_data`, for asyncio."""
-
-    async def alist_checkpoint_refs(self) -> Sequence[CheckpointRef]:
-        """Like `list_checkpoint_refs`, for asyncio."""
-
-    async def aorphan_writes(self) -> Sequence[CheckpointRef]:
-        """Like `orphan_writes`, for asyncio."""
-
+    ) -> Verified: ...
+    async def astats(self, thread_id: str | None = None, *, progress: OnProgress | None = None) -> Stats: ...
+    async def ahas_tables(self) -> bool: ...
+    async def ahas_only_langgraph_data(self) -> bool: ...
+    async def alist_checkpoint_refs(self) -> Sequence[CheckpointRef]: ...
+    async def aorphan_writes(self) -> Sequence[CheckpointRef]: ...
     def reencrypt(
         self, thread_id: str | None = None, *, plain: PlainRows = "refuse", progress: OnProgress | None = None
     ) -> int:
@@ -469,5 +395,4 @@ class SaverProtocol(Protocol):
 
     async def areencrypt(
         self, thread_id: str | None = None, *, plain: PlainRows = "refuse", progress: OnProgress | None = None
-    ) -> int:
-        """Like `reencrypt`, for asyncio."""
+    ) -> int: ...
