@@ -97,7 +97,7 @@ def _observed(saver: Saver) -> list[object]:
     context = saver._context
     kinds: list[object] = [type(context.store), type(context.serde)]
     metadata = context.store._seal_metadata if isinstance(context.store, SealedStore) else None
-    return [*kinds, context.encoding_cache._capacity, context.expansion, context.pause_gc, metadata, context.threads]
+    return [*kinds, context.encoding_cache.capacity, context.expansion, context.pause_gc, metadata, context.threads]
 
 
 def test_the_page_has_the_parameters_that_differ_from_libpqs() -> None:
