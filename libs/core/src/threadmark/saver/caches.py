@@ -169,8 +169,10 @@ class BoundedCache:
     def forget(self, key: Hashable) -> None:
         """Remove an entry, if it is there."""
         with self._lock:
+            self._is_sound, was_sound = False, self._is_sound
             cost, _ = self._entries.pop(key, (0, None))
             self._used -= cost
+            self._is_sound = was_sound
 
     def oldest(self, count: int) -> list[tuple[Any, Any]]:
         """Return the entries that were used longest ago."""
