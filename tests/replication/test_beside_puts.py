@@ -15,6 +15,7 @@ import postgres.backends
 import redis_backend.backends
 import threadmark
 from threadmark import Saver, ThreadmarkError
+from threadmark.replication import copying
 from threadmark_conformance.engine import at, checkpoint
 
 BACKENDS: dict[str, Any] = {
@@ -124,3 +125,32 @@ def test_both_sides_have_a_change_when_it_is_acknowledged(active: str, standby: 
         assert all(writer.made for writer in writers)
         assert saver.drain() == 0
         assert about(bare[0]) == about(bare[1])
+
+
+@pytest.mark.parametrize("name", ["title", "prune", "delete_checkpoint"])
+def test_a_change_that_another_process_copies_ends_although_the_thread_goes_on_changing(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each time this process copies the thread, another one has just put to it and copied all there was."""
+    with backends.memory(tmp_path) as open_active, backends.memory(tmp_path) as open_standby, ExitStack() as savers:
+
+        def opened() -> Saver:
+            return savers.enter_context(threadmark.replicated(open_active(), open_standby()))
+
+        saver, other = opened(), opened()
+        for number in range(4):
+            put(saver, "main", number)
+        copies = copying._copy_entry_rows
+        others = iter(range(1000))
+
+        def interrupted(*args: Any) -> Any:
+            with monkeypatch.context() as own:
+                own.setattr(copying, "_copy_entry_rows", copies)
+                put(other, "other", next(others))
+            return copies(*args)
+
+        monkeypatch.setattr(copying, "_copy_entry_rows", interrupted)
+        dict(changes(5))[name](saver)
+        assert next(others) >= 1
+        monkeypatch.undo()
+        assert about(open_active()) == about(open_standby())

@@ -36,13 +36,20 @@ class Journal:
     def __init__(self) -> None:
         self.added: list[tuple[Change, Added]] = []
         """What the last attempt added, with epochs as they are stored."""
-        self.threads: dict[str, None] = {}
-        """Every thread that any attempt may have changed in another way. A failed attempt may have been committed."""
+        self.threads: dict[str, int] = {}
+        """Every thread that any attempt may have changed in another way, with the position of that change.
+
+        The position is 0 where it is not known, because an attempt that failed may have been committed.
+        """
 
     def begin(self) -> None:
         """Begin another attempt."""
-        self.threads.update(dict.fromkeys(change.thread_id for change, _ in self.added))
+        self.threads = dict.fromkeys(self.thread_ids, 0)
         self.added.clear()
+
+    def note(self, thread_id: str, position: int = 0) -> None:
+        """Note a change that `added` does not have."""
+        self.threads[thread_id] = max(position, self.threads.get(thread_id, 0))
 
     @property
     def only_change(self) -> tuple[Change, Added] | None:
@@ -53,6 +60,13 @@ class Journal:
     def thread_ids(self) -> list[str]:
         """The threads to be copied."""
         return sorted({*self.threads, *(change.thread_id for change, _ in self.added)})
+
+    def position(self, thread_id: str) -> int:
+        """The position up to which the thread is to be copied, 0 for the last one that it has."""
+        positions = [added.position for change, added in self.added if change.thread_id == thread_id]
+        if thread_id in self.threads:
+            positions.append(self.threads[thread_id])
+        return max(positions) if all(positions) else 0
 
 
 def active_store(side: Side, term: int, journal: Journal) -> Store:
@@ -124,7 +138,7 @@ class _ActiveStore(_ShownStore):
     def replace(self, change: Change) -> Program[Added]:
         change, added = yield from self._changed(self._store.replace, change, _EVERYTHING)
         if added.position:
-            self._journal.threads[change.thread_id] = None
+            self._journal.note(change.thread_id, added.position)
         return added._replace(epoch=self._shown(added.epoch))
 
     def rewrite(self, thread_id: str, rows: Sequence[CheckpointRow]) -> Program[None]:
@@ -206,7 +220,6 @@ class _ActiveStore(_ShownStore):
 
     def _record(self, thread_id: str, touched: Touched = _EVERYTHING) -> Program[None]:
         """Record a change, unless an entry of this transaction says as much already."""
-        self._journal.threads[thread_id] = None
         if thread_id in self._whole:
             return
         yield from self._enter(thread_id, touched)
@@ -214,14 +227,15 @@ class _ActiveStore(_ShownStore):
             self._whole.add(thread_id)
 
     def _enter(self, thread_id: str, touched: Touched) -> Program[None]:
-        self._journal.threads[thread_id] = None
+        self._journal.note(thread_id)
         position = yield from self._store.record(thread_id, touched.to_bytes(), self._term)
         if position is None:
             raise StaleTermError
+        self._journal.note(thread_id, position)
 
     def _note_nothing(self, thread_id: str) -> Program[None]:
         """Record nothing, but have the thread copied: an earlier call may have removed what the other side has."""
-        self._journal.threads[thread_id] = None
+        self._journal.note(thread_id)
         if (yield from self._store.replica()).term > self._term:
             raise StaleTermError
 

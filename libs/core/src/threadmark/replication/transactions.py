@@ -20,7 +20,6 @@ from threadmark.replication.side_store import Journal, active_store, standby_sto
 from threadmark.replication.steps import PairFlow, on, pause, read_on
 from threadmark.replication.terms import agree, expect_term, follow
 from threadmark.runtime.logs import log
-from threadmark.store.contract import Added, Change
 from threadmark.store.replica import StaleTermError
 
 T = TypeVar("T")
@@ -122,18 +121,15 @@ def _replicate(pair: Pair, known: Roles, journal: Journal) -> PairFlow[None]:
 
 
 def _copy_to_standby(pair: Pair, known: Roles, journal: Journal) -> PairFlow[None]:
-    only = journal.only_change
     yield from expect_term(pair, pair.other(known.active), known)
     for thread_id in journal.thread_ids:
         with pair.turns.join(thread_id, known.term) as waiters:
-            yield from _copy_in_turn(pair, known, thread_id, waiters, only)
+            yield from _copy_in_turn(pair, known, thread_id, waiters, journal)
 
 
-def _copy_in_turn(
-    pair: Pair, known: Roles, thread_id: str, waiters: Waiters, only: tuple[Change, Added] | None
-) -> PairFlow[None]:
+def _copy_in_turn(pair: Pair, known: Roles, thread_id: str, waiters: Waiters, journal: Journal) -> PairFlow[None]:
     """Copy what waits of a thread, unless another caller that wrote to it has copied this change as well."""
-    position = only[1].position if only else 0
+    position = journal.position(thread_id)
     seconds = _FIRST_PAUSE
     while not (taken := waiters.take_turn()) and not _is_copied(waiters, position):
         yield from pause(seconds)
@@ -141,25 +137,21 @@ def _copy_in_turn(
         seconds = min(2 * seconds, _FIRST_PAUSE * max(_FEW_WRITERS, waiters.count))
     try:
         if not _is_copied(waiters, position):
-            waiters.copied_to = yield from _copy_what_waits(pair, known, thread_id, waiters, only)
+            waiters.copied_to = yield from _copy_what_waits(pair, known, thread_id, waiters, journal)
     finally:
         if taken:
             waiters.end_turn()
 
 
-def _copy_what_waits(
-    pair: Pair, known: Roles, thread_id: str, waiters: Waiters, only: tuple[Change, Added] | None
-) -> PairFlow[int]:
+def _copy_what_waits(pair: Pair, known: Roles, thread_id: str, waiters: Waiters, journal: Journal) -> PairFlow[int]:
     """Copy the one change, or all that waits of the thread. Returns the position up to which it is copied."""
     source, target = known.active, pair.other(known.active)
-    position = 0
-    if only is not None:
-        change, added = only
-        position = added.position
+    if journal.only_change is not None:
+        change, added = journal.only_change
         may_follow = waiters.copied_to in (0, added.previous) and waiters.count <= _FEW_WRITERS
         if may_follow and (yield from copy_change(source, target, change, added, known.term)):
-            return position
-    copied_to, rows = yield from copy_up_to(source, target, thread_id, known.term, position)
+            return added.position
+    copied_to, rows = yield from copy_up_to(source, target, thread_id, known.term, journal.position(thread_id))
     if (yield from read_on(target, target.store.outbox, thread_id, 1)):
         # The standby has changes from when it took the writes. They are merged now, before anything else is written: a
         # deletion among them would delete that as well.
