@@ -5,9 +5,8 @@ from typing import Any, cast
 
 from threadmark.config import ParsedConfig
 from threadmark.format.stored import Stored
-from threadmark.saver.arguments import GivenCheckpoint
 from threadmark.saver.batches import Write, proven_writes, rows_of_batch
-from threadmark.saver.storing import rows_of_scalars
+from threadmark.saver.storing import Draft, rows_of_scalars
 from threadmark.serde import Serde
 from threadmark.store.contract import WriteRow
 from threadmark_speed import given as compiled
@@ -36,8 +35,8 @@ def test_their_hash_is_that_of_any_tuple() -> None:
 def test_what_leads_to_a_users_object_is_seen_by_the_collector() -> None:
     mine = object()
     checkpoint = {"v": 4, "id": "1", "ts": "now", "channel_values": {"a": mine}, "channel_versions": {"a": 1}}
-    given = compiled.usual_checkpoint(GivenCheckpoint, checkpoint, {"a": 1})
-    assert type(given) is GivenCheckpoint
+    given = compiled.usual_checkpoint(Draft, checkpoint, {"a": 1})
+    assert type(given) is Draft
     assert gc.is_tracked(given)
 
 

@@ -9,7 +9,7 @@ import sys
 
 __all__ = ["CONTRACT", "MODULES"]
 
-CONTRACT = 8
+CONTRACT = 9
 """Grows when what core expects of these modules changes: core leaves out a package that was made for another one."""
 
 MODULES: tuple[str, ...] = (

@@ -83,7 +83,7 @@ def _refuse():
 
 
 def usual_checkpoint(type cls not None, checkpoint, new):
-    """Return the `arguments.GivenCheckpoint` of a checkpoint with none but the usual fields, None for any other."""
+    """Return the `storing.Draft` of a checkpoint with none but the usual fields, None for any other."""
     cdef PyObject *found
     if type(checkpoint) is not dict:
         return None
@@ -102,7 +102,7 @@ def usual_checkpoint(type cls not None, checkpoint, new):
     if plain is None:
         return None
     reads = [channel for channel in <dict>new if channel in <dict>values]
-    fields = checkpoint_id, checkpoint, values, versions, (<dict>new).keys(), reads, plain
+    fields = checkpoint_id, checkpoint, values, (<dict>versions).copy(), (<dict>new).keys(), reads, plain, {}
     return tracked_tuple(cls, fields)  # what the caller gave may lead back to it
 
 

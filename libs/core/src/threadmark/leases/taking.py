@@ -16,7 +16,6 @@ from threadmark.names import ID_BYTES, THREAD_ID_BYTES, as_text, check_length
 from threadmark.program import Operation, Program, write
 from threadmark.saver.kit import (
     Deduplicator,
-    Draft,
     SaverContext,
     busy_error,
     check_keyring,
@@ -180,8 +179,8 @@ def _empty_state(context: SaverContext, thread_id: str) -> _Empty:
         "channel_versions": {},
         "versions_seen": {},
     }
-    draft = Draft(context.serde, given_checkpoint(state, {}))
+    draft = given_checkpoint(state, {})
     deduplicator = Deduplicator(context, thread_id, None, {})
-    header, data = draft.header(deduplicator, None, lambda *_: ())
+    header, data = draft.header(context.serde, deduplicator, None, lambda *_: ())
     stored, _ = deduplicator.store_header(data, None)
     return _Empty(draft.id, stored.body, deduplicator.segments(), partial(needed_segments, header, stored))

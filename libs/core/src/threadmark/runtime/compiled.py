@@ -39,7 +39,7 @@ COUNTERPARTS: dict[str, Counterpart] = {}
 """All that are in use, by the reference's name. It is empty where nothing is compiled."""
 
 _PACKAGE = "threadmark_speed"
-_CONTRACT = 8
+_CONTRACT = 9
 """What core expects of the compiled modules. Another version of the package may offer something else."""
 
 

@@ -4,9 +4,8 @@ What passes can be stored and read again, as far as it is not a value; the seria
 is a ConfigError that names the argument. The checks of a put stand in its way, so they look at types only.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from itertools import chain
 from math import isfinite, isnan
 from typing import Any, NamedTuple, TypeVar, cast, get_args
 from uuid import UUID
@@ -18,8 +17,6 @@ from threadmark.metadata import certain_fragments, checked_filter, to_json
 from threadmark.model import (
     MAPPING,
     UNSET,
-    ChannelVersions,
-    Checkpoint,
     Config,
     ThreadFilter,
     ThreadSort,
@@ -34,7 +31,7 @@ from threadmark.store.threads import SortKey, ThreadOutline, ThreadPlace, Thread
 
 T = TypeVar("T")
 
-_SHORT = min(THREAD_ID_BYTES, NAMESPACE_BYTES, ID_BYTES) // MOST_BYTES
+SHORT = min(THREAD_ID_BYTES, NAMESPACE_BYTES, ID_BYTES) // MOST_BYTES
 """Letters of a name that is short enough for any of them, as those of engines are."""
 
 MOST = 1 << 60
@@ -45,57 +42,8 @@ _PAIR = 2
 _TEXTS = (str, bytes, bytearray, memoryview)
 _LISTS = frozenset({list, tuple})
 _NO_CHANNELS: Mapping[str, Any] = {}
-_TEXT = frozenset({str})
-_PLAIN_VERSIONS = frozenset({str, int})
-
-
-class GivenCheckpoint(NamedTuple):
-    """A checkpoint that may be stored."""
-
-    id: str
-    fields: Mapping[str, Any]
-    """All of it."""
-    values: Mapping[str, Any]
-    versions: Mapping[str, Version]
-    new: Collection[str]
-    """The channels that have changed. Their versions are in the checkpoint."""
-    reads: list[str] | None = None
-    """Those of them that have a value, where that is known."""
-    plain: bytes | None = None
-    """The other fields as `header.split_fields` packs them, where there are none but the usual ones."""
-
-
-@counterpart("given.usual_checkpoint", GivenCheckpoint)
-def given_checkpoint(checkpoint: Checkpoint, new_versions: ChannelVersions) -> GivenCheckpoint:
-    """Check the checkpoint and new versions given to `put`. Returns them with channel names of type `str`."""
-    if new_versions is None:
-        raise ConfigError("new_versions must be a dictionary: an empty one, where no channel has changed")
-    if not isinstance(checkpoint, MAPPING):
-        raise ConfigError(f"the checkpoint must be a dictionary, not {type(checkpoint).__name__}")
-    checkpoint_id = checkpoint.get("id")
-    if not isinstance(checkpoint_id, str) or not checkpoint_id:
-        raise ConfigError("the checkpoint has no id: give it one, as threadmark.new_id() makes them")
-    if type(checkpoint_id) is not str:
-        checkpoint_id = as_text(checkpoint_id, "the checkpoint's id")
-    if type(checkpoint.get("v", 0)) is not int:
-        raise ConfigError("the checkpoint's v must be an int: it is the number of the format it has")
-    if len(checkpoint_id) > _SHORT:
-        check_length(checkpoint_id, ID_BYTES, "the checkpoint's id")
-    values: Any = checkpoint.get("channel_values")
-    versions: Any = checkpoint.get("channel_versions")
-    if not _are_plain(values, versions, new_versions):
-        values, versions = _by_channel(values, "channel_values"), _versions(versions)
-        new_versions = _by_channel(new_versions, "new_versions")
-    return GivenCheckpoint(checkpoint_id, checkpoint, values, versions, new_versions.keys())
-
-
-def _are_plain(values: Any, versions: Any, new: Any) -> bool:
-    """Whether these are dictionaries whose keys are of type str, the versions being of type str or int."""
-    return (
-        type(values) is type(versions) is type(new) is dict
-        and _TEXT.issuperset(map(type, chain(values, versions, new)))
-        and _PLAIN_VERSIONS.issuperset(map(type, versions.values()))
-    )
+TEXT = frozenset({str})
+PLAIN_VERSIONS = frozenset({str, int})
 
 
 @counterpart("given.plain_writes")
@@ -121,7 +69,7 @@ def check_config(where: ParsedConfig) -> None:
     thread_id, ns, checkpoint_id, _ = where
     if ns == MESSAGES_NS:
         raise ConfigError(f"the namespace {ns!r} is that of messages: threadmark.Conversations(saver) stores them")
-    if len(thread_id) <= _SHORT and len(ns) <= _SHORT and len(checkpoint_id or "") <= _SHORT:
+    if len(thread_id) <= SHORT and len(ns) <= SHORT and len(checkpoint_id or "") <= SHORT:
         return
     check_length(thread_id, THREAD_ID_BYTES, "thread_id")
     check_length(ns, NAMESPACE_BYTES, "checkpoint_ns")
@@ -130,7 +78,7 @@ def check_config(where: ParsedConfig) -> None:
 
 def given_task(task_id: str, task_path: str) -> tuple[str, str]:
     """The task that `put_writes` was given."""
-    if type(task_id) is str and type(task_path) is str and len(task_id) <= _SHORT:
+    if type(task_id) is str and type(task_path) is str and len(task_id) <= SHORT:
         return task_id, task_path
     task = as_text(task_id, "task_id")
     check_length(task, ID_BYTES, "task_id")
@@ -200,13 +148,14 @@ def _write(write: object) -> tuple[str, Any]:
     return as_text(channel, "a channel's name"), value
 
 
-def _versions(given: object) -> Mapping[str, Version]:
-    versions = _by_channel(given, "channel_versions")
-    if _PLAIN_VERSIONS.issuperset(map(type, versions.values())):
+def given_versions(given: object) -> Mapping[str, Version]:
+    """The versions of a checkpoint's channels. None counts as empty."""
+    versions = by_channel(given, "channel_versions")
+    if PLAIN_VERSIONS.issuperset(map(type, versions.values())):
         return versions
     for version in versions.values():
         kind = type(version)
-        if kind in _PLAIN_VERSIONS:
+        if kind in PLAIN_VERSIONS:
             continue
         if kind is not float:
             raise ConfigError("channel_versions must map channel names to an int of up to 64 bits, a float or a string")
@@ -215,13 +164,13 @@ def _versions(given: object) -> Mapping[str, Version]:
     return versions
 
 
-def _by_channel(given: object, what: str) -> Mapping[str, Any]:
+def by_channel(given: object, what: str) -> Mapping[str, Any]:
     """Check what a checkpoint says of its channels. None counts as empty."""
     if given is None:
         return _NO_CHANNELS
     if not isinstance(given, MAPPING):
         raise ConfigError(f"{what} must be a dictionary, not {type(given).__name__}")
-    return given if _TEXT.issuperset(map(type, given)) else _in_plain_text(given, what)
+    return given if TEXT.issuperset(map(type, given)) else _in_plain_text(given, what)
 
 
 def _in_plain_text(given: Mapping[Any, Any], what: str) -> Mapping[str, Any]:

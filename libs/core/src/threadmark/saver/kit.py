@@ -19,7 +19,6 @@ from threadmark.format.header import Header, plain_fields, with_fields
 from threadmark.format.rope import Source, layout
 from threadmark.format.stored import LITERAL_LIMIT, Allowance, Stored, announced_size, expand, expect_compression
 from threadmark.saver.arguments import (
-    GivenCheckpoint,
     ThreadQuery,
     check_config,
     check_flag,
@@ -28,7 +27,6 @@ from threadmark.saver.arguments import (
     check_seconds,
     check_word,
     cursor_of,
-    given_checkpoint,
     given_count,
     given_owner,
     given_query,
@@ -99,14 +97,14 @@ from threadmark.saver.proving import (
     with_check,
     write_location,
 )
-from threadmark.saver.storing import Deduplicator, Draft, encode, needed_segments
+from threadmark.saver.storing import Deduplicator, Draft, encode, given_checkpoint, needed_segments
 from threadmark.saver.survivors import Namespace, sends_lie_with_parent
 
 # Rows of names that belong together are easier to read than a column.
 # fmt: off
 __all__ = [  # noqa: RUF022 - by what they are for
     # what callers give
-    "GivenCheckpoint", "Path", "ThreadQuery", "channel_text", "check_config", "check_flag", "check_keep_last",
+    "Path", "ThreadQuery", "channel_text", "check_config", "check_flag", "check_keep_last",
     "check_progress", "check_seconds", "check_word", "cursor_of", "given_checkpoint", "given_count", "given_owner",
     "given_query", "given_run", "key_text", "microseconds_of", "name_text", "parse_path", "place_of", "time_of",
     # reading

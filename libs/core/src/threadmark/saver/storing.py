@@ -1,24 +1,26 @@
 """Storing: what a checkpoint or a write adds to what its thread holds, and the stored form of it.
 
-A `Draft` encodes a checkpoint's values. A `Deduplicator` gives each its stored form, compared with what it most likely
-repeats.
+A `Draft` is a checkpoint that may be stored, and encodes its values. A `Deduplicator` gives each its stored form,
+compared with what it most likely repeats.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from threadmark.config import ParsedConfig
-from threadmark.errors import LocatedError, SerializationError, ThreadmarkError
+from threadmark.errors import ConfigError, LocatedError, SerializationError, ThreadmarkError
 from threadmark.format.digests import proof
 from threadmark.format.header import HEADER_TAG, Header, split_fields
 from threadmark.format.rope import Deduplicated, Source, deduplicate, keys_in, patch
 from threadmark.format.stored import LITERAL_LIMIT, LONGEST_TAG, Encoded, Stored, before_literal, shrink
 from threadmark.ids import Version
-from threadmark.model import SPECIAL_WRITES
+from threadmark.model import MAPPING, SPECIAL_WRITES, ChannelVersions, Checkpoint
+from threadmark.names import ID_BYTES, as_text, check_length
 from threadmark.runtime.compiled import counterpart
-from threadmark.saver.arguments import GivenCheckpoint, given_writes
+from threadmark.saver.arguments import PLAIN_VERSIONS, SHORT, TEXT, by_channel, given_versions, given_writes
 from threadmark.saver.batches import RECORD_OF_PACK
 from threadmark.saver.caches import Known
 from threadmark.saver.context import SaverContext
@@ -179,50 +181,99 @@ class Deduplicator:
         return stored, source
 
 
-class Draft:
-    """A checkpoint to store: its values are encoded when first needed, and once."""
+class Draft(NamedTuple):
+    """A checkpoint that may be stored. Its values are encoded when first needed, and once."""
 
-    def __init__(self, serde: Serializer, given: GivenCheckpoint) -> None:
-        self.id = given.id
-        self._serde = serde
-        self._values = given.values if type(given.values) is dict else dict(given.values)
-        self._versions = dict(given.versions)
-        self._new = given.new
-        self._plain, self._rest = (
-            split_fields(given.fields, partial(encode, serde, "the checkpoint"))
-            if given.plain is None
-            else (given.plain, None)
-        )
-        self._encoded: dict[str, tuple[str, bytes]] = {}
-        self.reads = list(filter(given.values.__contains__, given.new)) if given.reads is None else given.reads
-        """The channels whose value in the parent is worth having, to store only what changed."""
+    id: str
+    fields: Mapping[str, Any]
+    """All of it."""
+    values: dict[str, Any]
+    versions: dict[str, Version]
+    """Of its channels: a copy, which is stored."""
+    new: Collection[str]
+    """The channels that have changed."""
+    reads: list[str]
+    """Those of them that have a value: it is worth having the parent's, to store only what changed."""
+    plain: bytes | None
+    """The other fields as `split_fields` packs them, where it is known that there are none but the usual ones."""
+    encoded: dict[str, tuple[str, bytes]]
+    """Tags and bytes of the values that have been encoded, by channel."""
 
     def header(
-        self, deduplicator: Deduplicator, parent: Known | None, near: Callable[[str, Stored | None], Sequence[Source]]
+        self,
+        serde: Serializer,
+        deduplicator: Deduplicator,
+        parent: Known | None,
+        near: Callable[[str, Stored | None], Sequence[Source]],
     ) -> tuple[Header, bytes]:
         """Return the header with every value in its stored form, and its encoding.
 
         `near` gives what a channel's value is compared with, by its name and the parent's value.
         """
         held, has_manifests = (parent.header, parent.has_manifests) if parent else (_NO_PARENT, False)
-        drafted = self._values, self.reads, self._new, self._versions, held, has_manifests
-        is_own = type(self._serde) is Serde
-        values, changed, has_manifests, packed = lay_out(*drafted, self._plain, self._rest, is_own)
+        plain, rest = self.plain, None
+        if plain is None:
+            plain, rest = split_fields(self.fields, partial(encode, serde, "the checkpoint"))
+        drafted = self.values, self.reads, self.new, self.versions, held, has_manifests
+        values, changed, has_manifests, packed = lay_out(*drafted, plain, rest, type(serde) is Serde)
         if has_manifests:
             deduplicator.inherit()
         for channel in changed:
-            encoded = self._encoded.get(channel)
+            encoded = self.encoded.get(channel)
             if encoded is None:
-                encoded = self._encoded[channel] = encode(self._serde, f'channel "{channel}"', self._values[channel])
+                encoded = self.encoded[channel] = encode(serde, f'channel "{channel}"', self.values[channel])
             tag, data = encoded
             if len(data) <= LITERAL_LIMIT:
                 values[channel] = Stored(tag, data, b"")
             else:
                 values[channel] = deduplicator.store(encoded, near(channel, held.values.get(channel)))
         if parent is not None and parent.has_manifests:
-            deduplicator.emptied = _emptied(self._new, held.values, values)
-        header = Header(versions=self._versions, values=values, plain=self._plain, rest=self._rest)
+            deduplicator.emptied = _emptied(self.new, held.values, values)
+        header = Header(versions=self.versions, values=values, plain=plain, rest=rest)
         return header, header.to_bytes() if packed is None else packed
+
+
+@counterpart("given.usual_checkpoint", Draft)
+def given_checkpoint(checkpoint: Checkpoint, new_versions: ChannelVersions) -> Draft:
+    """Check the checkpoint and new versions given to `put`. Returns them with channel names of type `str`."""
+    if new_versions is None:
+        raise ConfigError("new_versions must be a dictionary: an empty one, where no channel has changed")
+    if not isinstance(checkpoint, MAPPING):
+        raise ConfigError(f"the checkpoint must be a dictionary, not {type(checkpoint).__name__}")
+    checkpoint_id = checkpoint.get("id")
+    if not isinstance(checkpoint_id, str) or not checkpoint_id:
+        raise ConfigError("the checkpoint has no id: give it one, as threadmark.new_id() makes them")
+    if type(checkpoint_id) is not str:
+        checkpoint_id = as_text(checkpoint_id, "the checkpoint's id")
+    if type(checkpoint.get("v", 0)) is not int:
+        raise ConfigError("the checkpoint's v must be an int: it is the number of the format it has")
+    if len(checkpoint_id) > SHORT:
+        check_length(checkpoint_id, ID_BYTES, "the checkpoint's id")
+    values: Any = checkpoint.get("channel_values")
+    versions: Any = checkpoint.get("channel_versions")
+    if not _are_plain(values, versions, new_versions):
+        values, versions = dict(by_channel(values, "channel_values")), given_versions(versions)
+        new_versions = by_channel(new_versions, "new_versions")
+    new = new_versions.keys()
+    return Draft(
+        id=checkpoint_id,
+        fields=checkpoint,
+        values=values,
+        versions=dict(versions),
+        new=new,
+        reads=list(filter(values.__contains__, new)),
+        plain=None,
+        encoded={},
+    )
+
+
+def _are_plain(values: Any, versions: Any, new: Any) -> bool:
+    """Whether these are dictionaries whose keys are of type str, the versions being of type str or int."""
+    return (
+        type(values) is type(versions) is type(new) is dict
+        and TEXT.issuperset(map(type, chain(values, versions, new)))
+        and PLAIN_VERSIONS.issuperset(map(type, versions.values()))
+    )
 
 
 _NO_PARENT = Header({}, {}, b"", None)

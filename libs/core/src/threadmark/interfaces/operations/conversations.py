@@ -18,7 +18,7 @@ from threadmark.config import ParsedConfig
 from threadmark.errors import ConfigError, CorruptDataError, TransientStoreError
 from threadmark.ids import new_id
 from threadmark.interfaces.messages import GivenMessage, has_text
-from threadmark.interfaces.operations.states import StateDraft, channels_of, config_of, encoded, save_draft, state_of
+from threadmark.interfaces.operations.states import channels_of, config_of, encoded, save_draft, state_draft, state_of
 from threadmark.interfaces.shapes import Conversation
 from threadmark.interfaces.state_cache import CachedOperation, Caches
 from threadmark.metadata import to_json
@@ -337,7 +337,7 @@ Newest = tuple[Outline, Header]
 def put_state(conversation: Conversation, caches: Caches, state: Any) -> CachedOperation[None]:
     """Store a state as the newest of its conversation, and remember it."""
     context, thread_id, *_ = conversation
-    draft = StateDraft(context.serde, new_id(), state)
+    draft = state_draft(context.serde, new_id(), state)
     yield from save_draft(
         context, config_of(thread_id, None, conversation.lease_token), draft, conversation.metadata(), None
     )

@@ -6,7 +6,7 @@ from typing import Any
 
 from threadmark.errors import ConfigError
 from threadmark.ids import new_id, time_of_id
-from threadmark.interfaces.operations.states import SESSION, StateDraft, config_of, counts, save_draft, state_of
+from threadmark.interfaces.operations.states import SESSION, config_of, counts, save_draft, state_draft, state_of
 from threadmark.interfaces.shapes import SessionCheckpoint, SessionMetadata, SessionStats
 from threadmark.model import CheckpointTuple
 from threadmark.names import as_text
@@ -21,7 +21,7 @@ def save(context: SaverContext, checkpoint: SessionCheckpoint, lease_token: int 
     about = checkpoint.metadata
     made_id = new_id() if about.checkpoint_id is None else as_text(about.checkpoint_id, "checkpoint_id")
     about = replace(about, checkpoint_id=made_id, timestamp=about.timestamp or datetime.now(UTC))
-    draft = StateDraft(context.serde, made_id, checkpoint.state)
+    draft = state_draft(context.serde, made_id, checkpoint.state)
     config = config_of(about.session_id, lease_token=lease_token)
     is_known = checkpoint.metadata.checkpoint_id is not None
     yield from save_draft(context, config, draft, _stored_metadata(about), SESSION, replaces=is_known)

@@ -23,7 +23,6 @@ from threadmark.program import Operation, Program, read, read_existing, write_an
 from threadmark.saver.kit import (
     Deduplicator,
     Draft,
-    GivenCheckpoint,
     Header,
     Known,
     Pages,
@@ -119,22 +118,22 @@ def encoded(serde: Serializer, values: Mapping[str, Any]) -> dict[str, tuple[str
 class StateDraft(Draft):
     """A state to store. It is encoded at once, so that what cannot be stored is refused before anything is read."""
 
-    def __init__(self, serde: Serializer, checkpoint_id: str, state: Any) -> None:
-        fields = {"v": _FORMAT, "ts": datetime.now(UTC).isoformat(), "versions_seen": {}, "updated_channels": None}
-        values = channels_of(state)
-        super().__init__(serde, GivenCheckpoint(checkpoint_id, fields, values, {}, values.keys()))
-        self._encoded |= encoded(serde, values)
+    __slots__ = ()
 
     @property
     def size(self) -> int:
         """How long the state is as it was encoded, in bytes."""
-        return sum(len(data) for _, data in self._encoded.values())
+        return sum(len(data) for _, data in self.encoded.values())
 
     def header(
-        self, deduplicator: Deduplicator, parent: Known | None, near: Callable[[str, Stored | None], Sequence[Source]]
+        self,
+        serde: Serializer,
+        deduplicator: Deduplicator,
+        parent: Known | None,
+        near: Callable[[str, Stored | None], Sequence[Source]],
     ) -> tuple[Header, bytes]:
         """Return the header and its encoding. A channel has a new version if its value is not the parent's."""
-        header, _ = super().header(deduplicator, parent, near)
+        header, _ = super().header(serde, deduplicator, parent, near)
         held = parent.header if parent else None
         new = _next_version(list(held.versions.values())) if held else 1
         versions = {
@@ -143,6 +142,21 @@ class StateDraft(Draft):
         }
         header = header._replace(versions=versions)
         return header, header.to_bytes()
+
+
+def state_draft(serde: Serializer, checkpoint_id: str, state: Any) -> StateDraft:
+    """Return a state as a checkpoint to store."""
+    values = channels_of(state)
+    return StateDraft(
+        id=checkpoint_id,
+        fields={"v": _FORMAT, "ts": datetime.now(UTC).isoformat(), "versions_seen": {}, "updated_channels": None},
+        values=values,
+        versions={},
+        new=values.keys(),
+        reads=[*values],
+        plain=None,
+        encoded=encoded(serde, values),
+    )
 
 
 def _same(value: Stored, other: Stored | None) -> bool:
@@ -389,7 +403,7 @@ def save(
 ) -> Operation[str]:
     """Store a state as the newest of its thread. Returns its id."""
     config = config_of(thread_id, lease_token=lease_token)
-    draft = StateDraft(context.serde, new_id(), state)
+    draft = state_draft(context.serde, new_id(), state)
     about = with_size({} if metadata is None else metadata, draft.size)
     where = parse_config((yield from save_draft(context, config, draft, about, STATE)))
     if max_history is not None and (yield from read(is_marked, context, where.thread_id, STATE)):

@@ -31,7 +31,6 @@ from threadmark.model import ChannelVersions, Checkpoint, Config
 from threadmark.program import Operation, Program, read, write
 from threadmark.saver.arguments import (
     check_flag,
-    given_checkpoint,
     given_config,
     given_task,
     microseconds_of,
@@ -44,7 +43,14 @@ from threadmark.saver.operations.pruning import keep_last
 from threadmark.saver.operations.reading import load
 from threadmark.saver.operations.removing import sweep
 from threadmark.saver.proving import checkpoint_row
-from threadmark.saver.storing import Deduplicator, Draft, encode_writes, needed_segments, rows_of_scalars
+from threadmark.saver.storing import (
+    Deduplicator,
+    Draft,
+    encode_writes,
+    given_checkpoint,
+    needed_segments,
+    rows_of_scalars,
+)
 from threadmark.store.contract import Added, Change, Outline, Refusal, Store, WriteRow, now, rank_after
 from threadmark.store.threads import NO_BEGINNING, Beginning, LeaseRow, beginning
 
@@ -104,8 +110,7 @@ def put(
         expect_newest = config["configurable"].get("expect_newest", context.threads.expect_newest)
     if expect_newest is not context.threads.expect_newest:  # that one has been checked
         check_flag(expect_newest, "expect_newest")
-    given = given_checkpoint(checkpoint, new_versions)
-    draft = Draft(context.serde, given)
+    draft = given_checkpoint(checkpoint, new_versions)
     stored_at = time_in(checkpoint) if context.moves else None
     return store(context, config, continues, draft, metadata, expect_newest=expect_newest, stored_at=stored_at)
 
@@ -139,7 +144,7 @@ def store(
     for _ in range(_ATTEMPTS):
         found = _remembered(context, continues, draft.reads, early=False)
         parent, deduplicator = found or (yield from _read(context, continues, draft.reads, early=False))
-        header, data = draft.header(deduplicator, parent, partial(deduplicator.near, ns, continued))
+        header, data = draft.header(context.serde, deduplicator, parent, partial(deduplicator.near, ns, continued))
         has_manifests = deduplicator.has_manifests
         stored, source = deduplicator.store_header(data, parent and parent.source)
         rank = replaced_rank or draft.id
@@ -210,7 +215,6 @@ def put_writes(
         )
         added = yield from add_change(context, None, change, context.store.add)
         if added is not None and not added.pack_left_out:
-            context.encoding_cache.see_epoch(thread_id, added.epoch)
             return
     task_id, task_path = given_task(task_id, task_path)
     yield from _put_any_writes(context, config, where, writes, task_id, task_path)
