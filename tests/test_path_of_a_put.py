@@ -15,12 +15,13 @@ from threadmark.runtime.compiled import IN_USE
 from threadmark_langgraph import InMemorySaver, SqliteSaver
 
 ROOT = Path(__file__).resolve().parent.parent
-MOST, MOST_LINES = (21, 5350) if IN_USE else (27, 6650)
+MOST, MOST_LINES = (20, 5050) if IN_USE else (27, 6650)
 """Modules and their lines, where the thread that writes is another one; what that one goes through is its backend's."""
 
 COMPILED = {f"threadmark/format/rope/{name}.py" for name in ("deduplicating", "match", "packed")} | {
     "threadmark/ids.py",
     "threadmark/metadata.py",
+    "threadmark/saver/arguments.py",
     "threadmark/serde/encoder.py",
     "threadmark_langgraph/shapes.py",
     "threadmark_sqlite/columns.py",
