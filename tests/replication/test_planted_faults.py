@@ -103,7 +103,7 @@ def _record_in_another_transaction(patch: pytest.MonkeyPatch) -> None:
             change = late.pop()
             program = partial(known.active.store.record, change.thread_id, change.entry or b"", known.term)
             yield from on(known.active, Transaction(program, writes=True))
-            journal.threads[change.thread_id] = None
+            journal.note(change.thread_id)
         yield from copied(pair, known, journal)
 
     patch.setattr(side_store._ActiveStore, "_changed", unrecorded)
