@@ -140,14 +140,14 @@ def test_a_change_that_another_process_copies_ends_although_the_thread_goes_on_c
         saver, other = opened(), opened()
         for number in range(4):
             put(saver, "main", number)
-        copies = copying._copy_entry_rows
+        copy_entry_rows = copying._copy_entry_rows
         others = iter(range(1000))
 
         def interrupted(*args: Any) -> Any:
             with monkeypatch.context() as own:
-                own.setattr(copying, "_copy_entry_rows", copies)
+                own.setattr(copying, "_copy_entry_rows", copy_entry_rows)
                 put(other, "other", next(others))
-            return copies(*args)
+            return copy_entry_rows(*args)
 
         monkeypatch.setattr(copying, "_copy_entry_rows", interrupted)
         dict(changes(5))[name](saver)

@@ -1,7 +1,7 @@
 """Storing: what a checkpoint or a write adds to what its thread holds, and the stored form of it.
 
-A `Draft` is a checkpoint that may be stored, and encodes its values. A `Deduplicator` gives each its stored form,
-compared with what it most likely repeats.
+A `Draft` is a checkpoint that may be stored, and encodes its values. A `Deduplicator` compares each with similar values
+of the thread, and gives it its stored form.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -48,7 +48,7 @@ _FARTHEST = 64
 
 
 class Deduplicator:
-    """The values of one change, each compared with what it most likely repeats.
+    """The values of one change, each compared with the values of the thread that it probably repeats.
 
     What is remembered serves only if it is of the epoch that the change will prove; `lent` holds sources that were
     read in that epoch, whether or not they are still remembered.

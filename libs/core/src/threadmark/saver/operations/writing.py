@@ -29,12 +29,7 @@ from threadmark.format.stored import LITERAL_LIMIT, Stored, before_literal
 from threadmark.metadata import CheckedMetadata, checked_metadata, run_id_of
 from threadmark.model import ChannelVersions, Checkpoint, Config
 from threadmark.program import Operation, Program, read, write
-from threadmark.saver.arguments import (
-    check_flag,
-    given_config,
-    given_task,
-    microseconds_of,
-)
+from threadmark.saver.arguments import check_flag, given_config, given_task, microseconds_of
 from threadmark.saver.batches import proven_batches, rows_of_batch, separate_rows
 from threadmark.saver.caches import Known
 from threadmark.saver.context import SaverContext, extend_expiry, first_expiry, is_due
