@@ -267,7 +267,11 @@ class _Walk:
         forgets = self._chance.random() < 0.2
         if forgets:
             self._now += TOMBSTONE_MICROSECONDS + HOUR
-        self._pair.same(lambda side: side.run(lambda store: store.drop(thread_id, self._now)))
+
+        def drop(side: Side) -> int | None:
+            return side.place_of_epoch(thread_id, side.run(lambda store: store.drop(thread_id, self._now)))
+
+        self._pair.same(drop)
         if forgets:  # the next tokens come from the clock alone: let it go on by more than its resolution
             time.sleep(0.002)
 

@@ -104,6 +104,20 @@ def test_the_newest_checkpoint_takes_one_round_trip_when_nothing_is_remembered(
     asyncio.run(body())
 
 
+@pytest.mark.parametrize("api", APIS)
+def test_a_deletion_takes_two_round_trips(proxy: Proxy, url: str, api: Callable[[Saver], Any]) -> None:
+    async def body() -> None:
+        async with through(proxy, url) as saver:
+            calls = api(saver)
+            await aplay(calls, "one", 12, 100)
+            before = proxy.round_trips
+            await calls.adelete_thread("one")
+            assert proxy.round_trips - before <= 2
+            assert await calls.aget_tuple(thread("one")) is None
+
+    asyncio.run(body())
+
+
 def test_an_older_checkpoint_takes_three_round_trips(proxy: Proxy, url: str) -> None:
     with PostgresSaver(url) as other:
         config = thread("one")

@@ -63,7 +63,7 @@ class RecordingStore:
         """Copy, with all to be compared."""
         return self._also(self.behind.copy_segments(source, target), target, Touched(everything=True))
 
-    def drop(self, thread_id: str, now: int) -> Program[None]:
+    def drop(self, thread_id: str, now: int) -> Program[int | None]:
         """Drop, and say so."""
         return self._also(self.behind.drop(thread_id, now), thread_id, Touched(dropped=True))
 

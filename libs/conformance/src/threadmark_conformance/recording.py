@@ -90,7 +90,7 @@ class _RecordingStore(ForwardingStore):
     def remove(self, thread_id: str, keys: Sequence[Key], segments: Sequence[bytes]) -> Program[int]:
         return self._other("remove", self._store.remove, thread_id, keys, segments)
 
-    def drop(self, thread_id: str, now: int) -> Program[None]:
+    def drop(self, thread_id: str, now: int) -> Program[int | None]:
         return self._other("drop", self._store.drop, thread_id, now)
 
     def set_thread(self, row: ThreadRow) -> Program[None]:

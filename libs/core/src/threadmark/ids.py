@@ -71,7 +71,12 @@ def deleted_up_to(ids: Iterable[str], now: int) -> str:
     greatest = max(ids, default="")
     if greatest and time_of_id(greatest) is None:
         return greatest
-    return max(greatest, uuid6_text(now * 10 + _GREGORIAN_OFFSET + 9, 2**62 - 1))
+    return max(greatest, greatest_id(now))
+
+
+def greatest_id(now: int) -> str:
+    """Return the greatest id that is made at this time, in microseconds since 1970."""
+    return uuid6_text(now * 10 + _GREGORIAN_OFFSET + 9, 2**62 - 1)
 
 
 def packed_uuid(text: str) -> bytes | None:

@@ -22,7 +22,10 @@ from threadmark_postgres.columns import (
 from threadmark_postgres.schema import in_schema
 from threadmark_postgres.sql import adding, adding_alone, fencing, judging, removing, replication
 from threadmark_postgres.steps import Query, Rows
-from threadmark_postgres.thread_store import ATTEMPTS, PostgresThreadStore
+from threadmark_postgres.thread_store import PostgresThreadStore
+
+_ATTEMPTS = 16
+"""How often a change is judged again because another writer was faster."""
 
 _ACCEPTED_COLUMNS = 4, 6
 """How many columns a row of the shorter statements has, and where the change may be recorded."""
@@ -43,12 +46,12 @@ class AddingStore(PostgresThreadStore, Store):
             if rows and (added := (yield from self._outcome_alone(change, rows))) is not None:
                 return added
         waits = chain([judging.AWAIT_REMOVAL], repeat(judging.AWAIT_REVIVAL))
-        for _ in range(ATTEMPTS):
+        for _ in range(_ATTEMPTS):
             added = yield from self._add_once(change, waits)
             if added is not None:
                 return added
         raise TransientStoreError(
-            f"thread {change.thread_id!r} was deleted and made again {ATTEMPTS} times meanwhile; try again"
+            f"thread {change.thread_id!r} was deleted and made again {_ATTEMPTS} times meanwhile; try again"
         )
 
     def replace(self, change: Change) -> Program[Added]:
@@ -78,7 +81,8 @@ class AddingStore(PostgresThreadStore, Store):
 
     def _lock_and_judge(self, change: Change) -> Program[Added | None]:
         """Lock a thread, also one without a row, and return why nothing is to be added, None where it is."""
-        if not (yield from self._execute(judging.LOCK, to_column(change.thread_id))):
+        ((epoch, _),) = yield from self._execute(judging.LOCK, to_column(change.thread_id))
+        if epoch is None:
             refusal = yield from self._refusal_without_row(change)
             if refusal is not None:
                 return refusal

@@ -19,6 +19,7 @@ _HEAD = Struct("!iiIii")
 _EMPTY = Struct("!iiI")
 _LENGTH = Struct("!i")
 _NUMBER = Struct("!q")
+_FLAG = Struct("?")
 _NULL = _LENGTH.pack(-1)
 
 
@@ -154,6 +155,7 @@ _PACK: dict[type[Any], Callable[[Any], bytes]] = {
     str: str.encode,
     **dict.fromkeys((bytes, bytearray, memoryview), bytes),
     int: _NUMBER.pack,
+    bool: _FLAG.pack,
     **dict.fromkeys((Texts, Blobs, Numbers, ChangeNumbers), _Array.packed),
 }
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from threadmark.errors import ConfigError, SchemaError
 from threadmark.program import Program
+from threadmark_postgres.functions import text_of
 from threadmark_postgres.schema import in_schema, quoted
 from threadmark_postgres.sql import connections
 from threadmark_postgres.sql.editing import replaced
@@ -26,12 +27,14 @@ class Table(NamedTuple):
 
 
 class Migration(NamedTuple):
-    """One step: tables, then statements."""
+    """One step: tables, then statements, then functions."""
 
     number: int
     name: str
     tables: tuple[Table, ...] = ()
     statements: tuple[str, ...] = ()
+    functions: tuple[str, ...] = ()
+    """Those that are made, by their names, which end with the number of the step."""
 
 
 # Ids, ranks and names are compared as code points, whatever the database's language is.
@@ -185,6 +188,7 @@ MIGRATIONS = (
             )
             """,
         ),
+        ("lock_1", "lock_lease_1", "set_lease_1", "renew_lease_1", "find_1", "remove_1", "forget_1", "drop_1"),
     ),
 )
 
@@ -203,8 +207,8 @@ def ddl(schema: str | None = None, *, partitions: int | None = None, since: int 
     """A script that sets up a database, for whoever may create tables where the saver may not.
 
     As it is, it is for an empty database. With `since` it is for one of that format, and brings it to the current one;
-    the saver's error names the format that it found. The saver's role then needs USAGE on the schema, and SELECT,
-    INSERT, UPDATE and DELETE on its tables.
+    the saver's error names the format that it found. The saver's role then needs USAGE on the schema, SELECT, INSERT,
+    UPDATE and DELETE on its tables, and EXECUTE on its functions, which everybody has unless it is revoked.
     """
     if since not in range(CURRENT + 1):
         raise ConfigError(f"since must be a format from 0 (no tables yet) to {CURRENT}, not {since!r}")
@@ -284,6 +288,7 @@ def _statements(migration: Migration, partitions: int | None) -> Iterator[str]:
                 f"FOR VALUES WITH (MODULUS {partitions}, REMAINDER {part}) {free}"
             )
     yield from migration.statements
+    yield from map(text_of, migration.functions)
 
 
 def _dedented(statement: str) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from threadmark.ids import deleted_up_to
+from threadmark.ids import greatest_id
 from threadmark.names import from_column, to_column
 from threadmark.program import Program
 from threadmark.store.contract import (
@@ -33,10 +33,10 @@ from threadmark_postgres.columns import (
 )
 from threadmark_postgres.following import FollowingStore
 from threadmark_postgres.replica_store import PostgresReplicaStore
-from threadmark_postgres.sql import adding, finding, judging, listing, removing, replication, reports
+from threadmark_postgres.sql import adding, finding, judging, listing, removing, reports
 
 _CHECKPOINT, _WRITE, _SEGMENT, _HEAD = range(4)
-"""The kinds of rows that `sql.finding.FIND` gives."""
+"""The kinds of rows that `functions/find_1.sql` gives."""
 
 
 class PostgresStore(FollowingStore, PostgresReplicaStore, ReplicaStore):
@@ -45,14 +45,13 @@ class PostgresStore(FollowingStore, PostgresReplicaStore, ReplicaStore):
     def find(
         self, thread_id: str, ns: str, checkpoint_id: str | None, held: Callable[[], str | None] = nothing_held
     ) -> Program[Found | None]:
-        """One statement, which includes every segment of the newest checkpoint, unless that is the one that is held."""
-        namespace = (to_column(thread_id), to_column(ns))
-        if held is all_held:
-            rows = yield from self._find_alone(namespace, checkpoint_id)
-        elif checkpoint_id is None:
-            rows = yield from self._execute(finding.FIND_NEWEST, *namespace, optional(held()), likely_last=True)
-        else:
-            rows = yield from self._execute(finding.FIND, *namespace, to_column(checkpoint_id))
+        """One call of a function of the server, with every segment of the newest checkpoint, unless that is held."""
+        namespace, alone = to_column(ns), held is all_held
+        known = optional(held()) if checkpoint_id is None and not alone else None
+        asked = to_column(thread_id), namespace, optional(checkpoint_id), known, alone
+        # The segments of an older checkpoint's header name others, which are asked for next.
+        likely_last = alone or checkpoint_id is None
+        rows = yield from self._execute(finding.FIND, *asked, likely_last=likely_last)
         found = newest = owner = None
         writes: list[WriteRow] = []
         segments: dict[bytes, bytes] = {}
@@ -70,14 +69,9 @@ class PostgresStore(FollowingStore, PostgresReplicaStore, ReplicaStore):
         if found is None:
             return None if newest is None else Found(0, None, (), {}, newest, owner)
         epoch, created_at, rank, own_id, parent, metadata, header, check, _, owner, expires_at = found
-        row = checkpoint_row(thread_id, (namespace[1], own_id, rank, parent, created_at, metadata, header, check))
+        row = checkpoint_row(thread_id, (namespace, own_id, rank, parent, created_at, metadata, header, check))
         writes = [write._replace(checkpoint_id=row.outline.id) for write in writes]
         return Found(epoch, row, writes, segments, newest, from_optional(owner), expires_at)
-
-    def _find_alone(self, namespace: tuple[str, str], checkpoint_id: str | None) -> Program[Sequence[Sequence[Any]]]:
-        if checkpoint_id is None:
-            return self._execute(finding.FIND_NEWEST_ALONE, *namespace, likely_last=True)
-        return self._execute(finding.FIND_ALONE, *namespace, to_column(checkpoint_id), likely_last=True)
 
     def segments(self, thread_id: str, keys: Sequence[bytes]) -> Program[dict[bytes, bytes]]:
         """One statement, whatever their number."""
@@ -160,8 +154,8 @@ class PostgresStore(FollowingStore, PostgresReplicaStore, ReplicaStore):
 
     def lock(self, thread_id: str) -> Program[int | None]:
         """Lock the thread's row, also that of a deleted thread."""
-        rows = yield from self._execute(judging.LOCK, to_column(thread_id))
-        return next((epoch for epoch, live in rows if live), None)
+        ((epoch, live),) = yield from self._execute(judging.LOCK, to_column(thread_id))
+        return epoch if live else None
 
     def rewrite(self, thread_id: str, rows: Sequence[CheckpointRow]) -> Program[None]:
         """One statement."""
@@ -174,12 +168,9 @@ class PostgresStore(FollowingStore, PostgresReplicaStore, ReplicaStore):
         return dict(rows)
 
     def remove(self, thread_id: str, keys: Sequence[Key], segments: Sequence[bytes]) -> Program[int]:
-        """Remove and step the epoch on in one statement."""
-        thread = to_column(thread_id)
-        ((epoch,),) = yield from self._execute(removing.REMOVE, thread, *keys_as_arrays(keys), Blobs(segments))
-        if keys:
-            yield from self._execute(removing.SETTLE_HEADS, thread)
-            yield from self._execute(removing.REMOVE_EMPTY_HEADS, thread)
+        """One call of a function of the server."""
+        params = to_column(thread_id), *keys_as_arrays(keys), Blobs(segments)
+        ((epoch,),) = yield from self._execute(removing.REMOVE, *params)
         return int(epoch)
 
     def heads(self, thread_id: str | None, ns: str | None) -> Program[list[Head]]:
@@ -205,19 +196,11 @@ class PostgresStore(FollowingStore, PostgresReplicaStore, ReplicaStore):
             found.append(("table threadmark_head", f"{misplaced} threads are listed at a wrong time"))
         return found
 
-    def drop(self, thread_id: str, now: int) -> Program[None]:
-        """Lock the thread, mark it deleted, and empty it. Then remove the marks of threads deleted long ago."""
-        thread = to_column(thread_id)
-        rows = yield from self._execute(judging.LOCK, thread)
-        if not rows:
-            return
-        greatest = yield from self._execute(removing.GREATEST_IDS, thread)
-        up_to = deleted_up_to([from_column(column) for (column,) in greatest if column is not None], now)
-        yield from self._execute(removing.BURY_THREAD, thread, now, to_column(up_to))
-        yield from self._execute(removing.EMPTY_THREAD, thread)
-        forgotten = yield from self._execute(removing.FORGET_BURIED, now - TOMBSTONE_MICROSECONDS)
-        if forgotten:
-            yield from self._execute(replication.FORGET, Texts(name for (name,) in forgotten))
+    def drop(self, thread_id: str, now: int) -> Program[int | None]:
+        """One call of a function of the server."""
+        params = to_column(thread_id), now, greatest_id(now), now - TOMBSTONE_MICROSECONDS
+        ((epoch,),) = yield from self._execute(removing.DROP, *params)
+        return None if epoch is None else int(epoch)
 
     def copy_segments(self, source: str, target: str) -> Program[None]:
         """The bytes never leave the server."""

@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from threadmark.errors import TransientStoreError
 from threadmark.names import from_column, to_column
 from threadmark.program import Program
 from threadmark.store.threads import (
@@ -22,9 +21,6 @@ from threadmark_postgres.schema import in_schema
 from threadmark_postgres.sql import threads
 from threadmark_postgres.sql.editing import replaced
 from threadmark_postgres.steps import Rows, execute
-
-ATTEMPTS = 16
-"""How often a statement is sent again because somebody else was faster."""
 
 _Clause = tuple[str, list[Any]]
 
@@ -79,14 +75,9 @@ class PostgresThreadStore(ThreadStore):
         return [_counts(columns) for columns in rows]
 
     def lock_lease(self, thread_id: str) -> Program[LeaseRow]:
-        """One statement, and two more where the thread has no row."""
-        thread = to_column(thread_id)
-        for _ in range(ATTEMPTS):
-            rows = yield from self._execute(threads.LOCK_LEASE, thread)
-            if rows:
-                return _lease(rows[0])
-            yield from self._execute(threads.PREPARE_LEASE, thread)
-        raise TransientStoreError(f"the row of thread {thread_id!r} was removed {ATTEMPTS} times meanwhile; try again")
+        """One call of a function of the server, like the two that follow."""
+        (row,) = yield from self._execute(threads.LOCK_LEASE, to_column(thread_id))
+        return _lease(row)
 
     def set_lease(self, thread_id: str, lease: LeaseRow) -> Program[LeaseRow]:
         columns = (to_column(thread_id), lease.left, to_column(lease.holder), optional(lease.began))
@@ -94,8 +85,8 @@ class PostgresThreadStore(ThreadStore):
         return _lease(row)
 
     def renew_lease(self, thread_id: str, token: int, left: int) -> Program[bool]:
-        rows = yield from self._execute(threads.RENEW_LEASE, to_column(thread_id), token, left)
-        return bool(rows)
+        ((is_current,),) = yield from self._execute(threads.RENEW_LEASE, to_column(thread_id), token, left)
+        return bool(is_current)
 
     def lease(self, thread_id: str) -> Program[LeaseRow | None]:
         rows = yield from self._execute(threads.LEASE, to_column(thread_id), likely_last=True)

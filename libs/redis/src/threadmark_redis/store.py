@@ -173,11 +173,11 @@ class RedisStore(RedisReplicaStore, ReplicaStore):
 
     def epoch(self, thread_id: str) -> Program[int | None]:
         head = yield from (yield from self.reader(thread_id)).head()
-        return int_or_none(head.get(b"e")) if is_live(head) else None
+        return _live_epoch(head)
 
     def lock(self, thread_id: str) -> Program[int | None]:
         locked = yield from (yield from self.reader(thread_id)).lock()
-        return int_or_none(locked.head.get(b"e")) if is_live(locked.head) else None
+        return _live_epoch(locked.head)
 
     def add(self, change: Change) -> Program[Added]:
         reader = yield from self.reader(change.thread_id)
@@ -242,11 +242,12 @@ class RedisStore(RedisReplicaStore, ReplicaStore):
         locked.set_head({b"e": b"%d" % epoch, b"h": to_bytes(removed_up_to) or None})
         return epoch
 
-    def drop(self, thread_id: str, now: int) -> Program[None]:
+    def drop(self, thread_id: str, now: int) -> Program[int | None]:
         reader = yield from self.reader(thread_id)
         locked = yield from reader.lock()
         if not locked.head and not locked.is_torn:
-            return
+            return None
+        before = _live_epoch(locked.head)
         locked.is_torn = False  # what there is of it goes
         head = locked.head
         ids = [text_or_none(head.get(field)) or "" for field in (b"d", b"h")]
@@ -272,6 +273,7 @@ class RedisStore(RedisReplicaStore, ReplicaStore):
         if token:
             locked.set_head({b"t": b"%d" % max(token + 1, locked.moment)})
         yield from self.follow(reader)
+        return before
 
     def copy_segments(self, source: str, target: str) -> Program[None]:
         reader = yield from self.reader(source)
@@ -327,6 +329,10 @@ class RedisStore(RedisReplicaStore, ReplicaStore):
         writes = (yield from self.writes(reader.thread_id, [row.outline.key])) if row else []
         owner, expires_at = text_or_none(head.get(b"o")), int_or_none(head.get(b"x"))
         return Found(int_or_none(head.get(b"e")) or 0, row, writes, {}, newest, owner, expires_at)
+
+
+def _live_epoch(head: Mapping[bytes, bytes]) -> int | None:
+    return int_or_none(head.get(b"e")) if is_live(head) else None
 
 
 def _found(thread_id: str, wanted: tuple[str, str | None], reply: Sequence[Any]) -> Found:

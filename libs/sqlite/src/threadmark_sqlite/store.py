@@ -229,10 +229,10 @@ class SqliteStore(SqliteThreadStore, SqliteReplicaStore, ReplicaStore):
         yield from execute(removing.NEXT_EPOCH, (to_column(gone), thread))
         return as_number(epoch) + 1
 
-    def drop(self, thread_id: str, now: int) -> Program[None]:
+    def drop(self, thread_id: str, now: int) -> Program[int | None]:
         thread = yield from thread_of(thread_id)
         if thread is None:
-            return
+            return None
         number = thread.number
         greatest = yield from execute(removing.GREATEST_IDS, (number, number))
         written = yield from execute(removing.WRITTEN_FOR, (number,))
@@ -243,6 +243,7 @@ class SqliteStore(SqliteThreadStore, SqliteReplicaStore, ReplicaStore):
         yield from execute(removing.REMOVE_HEADS, (to_column(thread_id),))
         yield from execute(removing.BURY_THREAD, (to_column(deleted_up_to(ids, now)), now, number))
         yield from execute(removing.FORGET_BURIED, (now - TOMBSTONE_MICROSECONDS,))
+        return thread.epoch if thread.live else None
 
     def copy_segments(self, source: str, target: str) -> Program[None]:
         yield from execute(adding.COPY_SEGMENTS, (to_column(source), to_column(target)))

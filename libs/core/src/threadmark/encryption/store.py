@@ -176,7 +176,7 @@ class SealedStore(SealedThreadStore):
             self._known.note(thread_id, epoch, known.incarnation, is_committed=False)
         return epoch
 
-    def drop(self, thread_id: str, now: int) -> Program[None]:
+    def drop(self, thread_id: str, now: int) -> Program[int | None]:
         self._known.forget(thread_id)
         return self._store.drop(thread_id, now)
 

@@ -325,11 +325,11 @@ class MemoryStore(MemoryThreadStore, MemoryReplicaStore, ReplicaStore):
 
         return with_tables(call)
 
-    def drop(self, thread_id: str, now: int) -> Program[None]:
-        def call(tables: Tables) -> None:
+    def drop(self, thread_id: str, now: int) -> Program[int | None]:
+        def call(tables: Tables) -> int | None:
             thread = tables.threads.get(thread_id)
             if thread is None:
-                return
+                return None
             ids = [row.outline.id for row in thread.checkpoints.values() if row.outline.ns != MESSAGES_NS]
             ids += [row.checkpoint_id for row in thread.writes.values()]
             up_to = deleted_up_to([*ids, thread.deleted_up_to, thread.removed_up_to], now)
@@ -344,6 +344,7 @@ class MemoryStore(MemoryThreadStore, MemoryReplicaStore, ReplicaStore):
             buried = {each.row.thread_id: each for each in forgotten if not each.outbox}
             for other in [key for key, each in buried.items() if each.lease.ends <= clock()]:
                 tables.unset(tables.threads, other)
+            return thread.epoch if thread.live else None
 
         return with_tables(call)
 

@@ -160,16 +160,16 @@ class _ActiveStore(_ShownStore):
         if removes:
             self._whole.add(thread_id)
 
-    def drop(self, thread_id: str, now: int) -> Program[None]:
+    def drop(self, thread_id: str, now: int) -> Program[int | None]:
         """Once the writes have moved, it is recorded also where the thread is not there: the other side may have it."""
         yield from self._store.lock_lease(thread_id)  # nobody begins it before this is recorded
-        epoch = yield from self._store.epoch(thread_id)
-        yield from self._store.drop(thread_id, now)
+        epoch = yield from self._store.drop(thread_id, now)
         if epoch is not None or self._term > FIRST_TERM:
             self._whole.discard(thread_id)
             yield from self._record(thread_id, Touched(dropped=True))
         else:
             yield from self._note_nothing(thread_id)
+        return None if epoch is None else self._shown(epoch)
 
     def set_thread(self, row: ThreadRow) -> Program[None]:
         yield from self._store.set_thread(row)

@@ -383,10 +383,11 @@ class Store(ThreadStore, Protocol):
         """
         yield from ()
 
-    def drop(self, thread_id: str, now: int) -> Program[None]:
+    def drop(self, thread_id: str, now: int) -> Program[int | None]:
         """Remove everything of a thread, and remember for a while up to which checkpoint it was deleted.
 
-        Its owner, title, metadata and expiry go, too. Its lease ends, with the next token.
+        Its owner, title, metadata and expiry go, too. Its lease ends, with the next token. Returns the epoch that the
+        live thread had, None where there was none.
         """
 
     def copy_segments(self, source: str, target: str) -> Program[None]:

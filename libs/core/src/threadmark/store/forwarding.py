@@ -96,7 +96,7 @@ class ForwardingStore(ReplicaStore):
     def forget(self, thread_id: str, keys: Sequence[Key], *, removes: bool) -> Program[None]:
         return self._store.forget(thread_id, keys, removes=removes)
 
-    def drop(self, thread_id: str, now: int) -> Program[None]:
+    def drop(self, thread_id: str, now: int) -> Program[int | None]:
         return self._store.drop(thread_id, now)
 
     def copy_segments(self, source: str, target: str) -> Program[None]:

@@ -124,7 +124,7 @@ class OwnedStore(Store):
     def forget(self, thread_id: str, keys: Sequence[Key], *, removes: bool) -> Program[None]:
         return self._if_own(thread_id, lambda: self._store.forget(thread_id, keys, removes=removes), None)
 
-    def drop(self, thread_id: str, now: int) -> Program[None]:
+    def drop(self, thread_id: str, now: int) -> Program[int | None]:
         return self._if_own(thread_id, lambda: self._store.drop(thread_id, now), None)
 
     def copy_segments(self, source: str, target: str) -> Program[None]:

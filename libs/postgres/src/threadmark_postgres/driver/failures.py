@@ -170,8 +170,8 @@ def to_threadmark_error(error: psycopg.Error, settings: Settings) -> ThreadmarkE
         )
     if isinstance(error, errors.InsufficientPrivilege):
         return StoreError(
-            f"{settings}: {_words(error)}. Grant the role USAGE on the schema and SELECT, INSERT, UPDATE and "
-            "DELETE on its tables"
+            f"{settings}: {_words(error)}. Grant the role USAGE on the schema, SELECT, INSERT, UPDATE and "
+            "DELETE on its tables, and EXECUTE on its functions, which every role has unless it is revoked"
         )
     if isinstance(error, errors.QueryCanceled):
         return TransientStoreError(f"{settings}: {_words(error)}; the statement_timeout may be too short")

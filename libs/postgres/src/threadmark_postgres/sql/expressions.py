@@ -17,9 +17,6 @@ NO_CHECKPOINT = "{head}.rank = '' AND {head}.checkpoints = 0"
 _GATE = "hashtextextended(thread_id, tableoid::bigint)"
 IS_LET_IN = f"pg_try_advisory_xact_lock_shared({_GATE})"
 GATE_SHARED = f"pg_advisory_xact_lock_shared({_GATE})"
-# Alone, and shared as well, because what this transaction adds then asks for that without waiting, which fails where
-# somebody else waits, although the gate is its own.
-GATE_ALONE = f"pg_advisory_xact_lock({_GATE}), {GATE_SHARED}"
 
 # The columns of a checkpoint and of a pending write with their types, without their thread. What reads or adds whole
 # rows derives from these two, and `columns` packs and unpacks in their order; only `finding` lists them again, among

@@ -8,7 +8,7 @@ from functools import cache
 
 from threadmark.store.contract import ANYONE
 from threadmark_postgres.sql.editing import replaced, without
-from threadmark_postgres.sql.expressions import CLOCK, GATE_ALONE, GATE_SHARED, IS_LET_IN, MINUTE
+from threadmark_postgres.sql.expressions import CLOCK, GATE_SHARED, IS_LET_IN, MINUTE
 
 # A live thread's epoch.
 EPOCH = """
@@ -17,26 +17,26 @@ FROM tm.thread
 WHERE thread_id = $1::text AND live
 """
 
-_LOCK = """
+LOCK = "SELECT epoch, live FROM tm.lock_1($1::text)"
+
+_AWAIT = f"""
 WITH gate AS MATERIALIZED (
-    SELECT {gate}
+    SELECT {GATE_SHARED}
     FROM tm.thread
     WHERE thread_id = $1::text
 )
 SELECT epoch, live
 FROM tm.thread
 WHERE thread_id = $1::text AND (SELECT count(*) FROM gate) > 0
-FOR {strength}
+FOR {{strength}}
 """
-LOCK = _LOCK.format(gate=GATE_ALONE, strength="UPDATE")
-
 # Waits for a removal that holds the thread's row, and keeps the next one away. With FOR SHARE, two that have waited and
 # then both revive the thread would wait for each other; to revive it is no change of its key.
-AWAIT_REMOVAL = _LOCK.format(gate=GATE_SHARED, strength="KEY SHARE")
+AWAIT_REMOVAL = _AWAIT.format(strength="KEY SHARE")
 
 # Then somebody may still be reviving the thread, which that lock does not wait for; this one does. It comes second,
 # when the thread is live or about to be: of those that waited for a removal with it, each would be in the others' way.
-AWAIT_REVIVAL = _LOCK.format(gate=GATE_SHARED, strength="SHARE")
+AWAIT_REVIVAL = _AWAIT.format(strength="SHARE")
 
 # Why the lease of a thread's row refuses a change with a token, NULL where it does not. The row is read as it was
 # locked, the clock at the latest then: a lease that ends while the statement waits still counts as living.

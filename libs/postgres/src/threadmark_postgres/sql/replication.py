@@ -129,16 +129,6 @@ SELECT NOT coalesce(
     OR EXISTS (SELECT FROM tm.outbox WHERE thread_id = $1::text)
 """
 
-# What was kept of threads that are forgotten now.
-FORGET = """
-WITH positions AS (
-    DELETE FROM tm.position
-    WHERE thread_id = ANY ($1::text[])
-)
-DELETE FROM tm.copied
-WHERE thread_id = ANY ($1::text[])
-"""
-
 # The last bytes of a value, all of it where it is shorter.
 _END = "substring({{of}} FROM greatest(octet_length({{of}}) - {bytes} + 1, 1))"
 

@@ -1,7 +1,7 @@
 """Every statement about threads themselves: their rows, their listing and their leases."""
 
 from threadmark.model import SPECIAL_WRITES
-from threadmark_postgres.sql.expressions import CLOCK, GATE_ALONE, MINUTE
+from threadmark_postgres.sql.expressions import CLOCK, MINUTE
 
 _THREAD = "t.thread_id, t.created_at, t.owner, t.title, t.metadata, t.expires_at, t.checksum"
 
@@ -145,52 +145,15 @@ CROSS JOIN LATERAL (
 WHERE t.thread_id = ANY ($1::text[]) AND t.live
 """
 
-_LEASE = f"token, greatest(lease_ends - {CLOCK}, 0), coalesce(holder, ''), began"
-
 LEASE = f"""
-SELECT {_LEASE}
+SELECT token, greatest(lease_ends - {CLOCK}, 0), coalesce(holder, ''), began
 FROM tm.thread
 WHERE thread_id = $1::text
 """
 
-# The clock is read when the lock is there.
-LOCK_LEASE = f"""
-WITH gate AS MATERIALIZED (
-    SELECT {GATE_ALONE}
-    FROM tm.thread
-    WHERE thread_id = $1::text
-), locked AS MATERIALIZED (
-    SELECT token, lease_ends, holder, began
-    FROM tm.thread
-    WHERE thread_id = $1::text AND (SELECT count(*) FROM gate) > 0
-    FOR UPDATE
-)
-SELECT {_LEASE}
-FROM locked
+LOCK_LEASE = "SELECT token, lease_left, holder, began FROM tm.lock_lease_1($1::text)"
+SET_LEASE = """
+SELECT token, lease_left, holder, began
+FROM tm.set_lease_1($1::text, $2::bigint, $3::text, $4::text)
 """
-
-# A row that is not live, for a lease of a thread that nobody has begun.
-PREPARE_LEASE = f"""
-INSERT INTO tm.thread (thread_id, epoch, live, created_at, token)
-SELECT $1::text, clock.microseconds, false, clock.microseconds, 0
-FROM (SELECT {CLOCK} AS microseconds) AS clock
-ON CONFLICT DO NOTHING
-"""
-
-SET_LEASE = f"""
-UPDATE tm.thread
-SET token = greatest(token + 1, {CLOCK}),
-    lease_ends = CASE WHEN $2::bigint > 0 THEN {CLOCK} + $2::bigint END,
-    lease_ttl = $2::bigint,
-    holder = $3::text,
-    began = $4::text
-WHERE thread_id = $1::text
-RETURNING {_LEASE}
-"""
-
-RENEW_LEASE = f"""
-UPDATE tm.thread
-SET lease_ends = {CLOCK} + $3::bigint, lease_ttl = $3::bigint
-WHERE thread_id = $1::text AND token = $2::bigint
-RETURNING true
-"""
+RENEW_LEASE = "SELECT tm.renew_lease_1($1::text, $2::bigint, $3::bigint)"

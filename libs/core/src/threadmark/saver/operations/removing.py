@@ -151,8 +151,7 @@ def _removal(context: SaverContext, thread_id: str, rule: Rule) -> Operation[Pru
 
 def _delete(context: SaverContext, thread_id: str, tried: list[int]) -> Program[bool]:
     """Remove a thread. `tried` has its epochs before earlier attempts, one of which may have been committed."""
-    epoch = yield from context.store.lock(thread_id)
-    yield from context.store.drop(thread_id, now())
+    epoch = yield from context.store.drop(thread_id, now())
     if epoch is not None:
         tried.append(epoch)
     return bool(tried)

@@ -1,0 +1,69 @@
+-- Deletes a thread: everything of it goes, and its row becomes the mark of a deleted one, with the greatest id that the
+-- thread may have had. Returns the epoch that the live thread had, NULL where there was none.
+--
+-- p_greatest is the greatest id that is made at this time: what a run that goes on may have made is not greater. Ids
+-- that tell no time are only compared with those that the thread had. The ids of messages are whatever their users
+-- choose, and no run continues one.
+--
+-- The marks of threads that were deleted before p_forgotten go as well.
+CREATE OR REPLACE FUNCTION tm.drop_1(p_thread text, p_now bigint, p_greatest text, p_forgotten bigint)
+RETURNS bigint LANGUAGE plpgsql AS $body$
+DECLARE
+    v_clock bigint;
+    v_epoch bigint;
+    v_live boolean;
+    v_greatest text COLLATE "C";
+BEGIN
+    SELECT l.epoch, l.live INTO v_epoch, v_live FROM tm.lock_1(p_thread) AS l;
+    IF v_epoch IS NULL THEN
+        RETURN NULL;
+    END IF;
+    SELECT greatest(
+        t.deleted_up_to,
+        t.removed_up_to,
+        (
+            SELECT max(coalesce(c.id, c.rank))
+            FROM tm.checkpoint AS c
+            WHERE c.thread_id = p_thread AND c.ns <> '__messages__'
+        ),
+        (SELECT max(w.checkpoint_id) FROM tm.write AS w WHERE w.thread_id = p_thread)
+    )
+    INTO v_greatest
+    FROM tm.thread AS t
+    WHERE t.thread_id = p_thread;
+    IF coalesce(v_greatest, '') = ''
+        OR v_greatest ~ '^[0-9a-f]{8}-[0-9a-f]{4}-6[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$'
+    THEN
+        v_greatest := greatest(v_greatest, p_greatest COLLATE "C");
+    END IF;
+    DELETE FROM tm.checkpoint AS c WHERE c.thread_id = p_thread;
+    DELETE FROM tm.write AS w WHERE w.thread_id = p_thread;
+    DELETE FROM tm.segment AS s WHERE s.thread_id = p_thread;
+    DELETE FROM tm.head AS h WHERE h.thread_id = p_thread;
+    -- Where there ever was a lease it gets the next token: no earlier one is accepted in a thread of the same name.
+    v_clock := extract(epoch FROM clock_timestamp()) * 1000000;
+    UPDATE tm.thread AS t
+    SET live = false,
+        owner = NULL,
+        title = NULL,
+        folded_title = NULL,
+        metadata = NULL,
+        expires_at = NULL,
+        checksum = NULL,
+        token = CASE WHEN t.token > 0 THEN greatest(t.token + 1, v_clock) ELSE 0 END,
+        lease_ends = NULL,
+        lease_ttl = NULL,
+        holder = NULL,
+        began = NULL,
+        epoch = greatest(t.epoch + 1, p_now),
+        deleted_up_to = v_greatest,
+        removed_up_to = NULL
+    WHERE t.thread_id = p_thread;
+    -- Mostly there are none, and then nothing more is planned.
+    PERFORM FROM tm.thread AS t WHERE NOT t.live AND t.epoch < p_forgotten LIMIT 1;
+    IF FOUND THEN
+        PERFORM tm.forget_1(p_forgotten);
+    END IF;
+    RETURN CASE WHEN v_live THEN v_epoch END;
+END
+$body$

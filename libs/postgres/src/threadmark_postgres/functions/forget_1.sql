@@ -1,0 +1,22 @@
+-- Removes the marks of threads that were deleted before p_before, a thousand at most, with what was kept of them for
+-- replication. One of which somebody holds a lease stays until that has ended, and one of which another database is to
+-- learn that it was deleted until it has. One that another transaction holds is left to the next call.
+CREATE OR REPLACE FUNCTION tm.forget_1(p_before bigint) RETURNS void LANGUAGE plpgsql AS $body$
+DECLARE
+    v_clock bigint := extract(epoch FROM clock_timestamp()) * 1000000;
+    v_thread text;
+BEGIN
+    FOR v_thread IN
+        SELECT t.thread_id
+        FROM tm.thread AS t
+        WHERE NOT t.live AND t.epoch < p_before AND coalesce(t.lease_ends <= v_clock, true)
+            AND NOT EXISTS (SELECT FROM tm.outbox AS o WHERE o.thread_id = t.thread_id OFFSET 0)
+        LIMIT 1000
+        FOR UPDATE SKIP LOCKED
+    LOOP
+        DELETE FROM tm.thread AS t WHERE t.thread_id = v_thread;
+        DELETE FROM tm.position AS p WHERE p.thread_id = v_thread;
+        DELETE FROM tm.copied AS c WHERE c.thread_id = v_thread;
+    END LOOP;
+END
+$body$
