@@ -85,15 +85,15 @@ def test_where_it_begins_just_when_it_is_deleted(tmp_path: Path) -> None:
         sides, others = Sides([one, other]), Sides([same, other])
         sides.pair.setup()
         putting = Thread(target=others.put_and_copy)
-        epoch = one._store.epoch
+        drop = one._store.drop
 
-        def epoch_before_the_put(thread_id: str) -> Program[int | None]:
-            found = yield from epoch(thread_id)
+        def drop_before_the_put(thread_id: str, now: int) -> Program[int | None]:
+            found = yield from drop(thread_id, now)
             putting.start()
             putting.join(_MOMENT)
             return found
 
-        with patch.object(one._store, "epoch", epoch_before_the_put):
+        with patch.object(one._store, "drop", drop_before_the_put):
             assert not sides.pair.delete_thread(THREAD)
         putting.join()
         assert sides.pair.drain() == 0
