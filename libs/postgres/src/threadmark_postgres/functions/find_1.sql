@@ -1,5 +1,5 @@
--- Finds one checkpoint with its pending writes and the segments of all its values: the newest of a namespace, or the one
--- with p_id. It is STABLE, so that all of it is of one snapshot. A row says by its kind what it is:
+-- Finds one checkpoint with its pending writes and the segments of all its values: the newest of a namespace, or the
+-- one with p_id. It is STABLE, so that all of it is of one snapshot. A row says by its kind what it is:
 --
 -- 0  the checkpoint
 -- 1  a pending write: epoch is its idx, rank its task_path, id its channel, body its value
