@@ -133,15 +133,351 @@ CREATE TABLE "stored".threadmark_replica (
                 body text COLLATE "C" NOT NULL
             );
 
+-- Locks a thread, also one that is deleted, until the transaction ends. Returns what its row has of its life and of its
+-- lease, NULLs where it has no row.
+CREATE OR REPLACE FUNCTION "stored".threadmark_lock_1(
+    p_thread text,
+    OUT epoch bigint, OUT live boolean, OUT token bigint, OUT lease_ends bigint, OUT holder text, OUT began text
+) LANGUAGE plpgsql AS $body$
+BEGIN
+    -- The gate first (decision 44), also shared: what this transaction adds later asks for it without waiting.
+    PERFORM pg_advisory_xact_lock(hashtextextended(t.thread_id, t.tableoid::bigint)),
+        pg_advisory_xact_lock_shared(hashtextextended(t.thread_id, t.tableoid::bigint))
+    FROM "stored".threadmark_thread AS t
+    WHERE t.thread_id = p_thread;
+    SELECT t.epoch, t.live, t.token, t.lease_ends, t.holder, t.began
+    INTO epoch, live, token, lease_ends, holder, began
+    FROM "stored".threadmark_thread AS t
+    WHERE t.thread_id = p_thread
+    FOR UPDATE;
+END
+$body$;
+
+-- Locks a thread like lock_1, and returns its lease. A thread without a row gets one for it, which is not live.
+CREATE OR REPLACE FUNCTION "stored".threadmark_lock_lease_1(
+    p_thread text, OUT token bigint, OUT lease_left bigint, OUT holder text, OUT began text
+) LANGUAGE plpgsql AS $body$
+DECLARE
+    v_clock bigint;
+    v_ends bigint;
+BEGIN
+    LOOP
+        SELECT l.token, l.lease_ends, coalesce(l.holder, ''), l.began
+        INTO token, v_ends, holder, began
+        FROM "stored".threadmark_lock_1(p_thread) AS l;
+        v_clock := extract(epoch FROM clock_timestamp()) * 1000000;
+        EXIT WHEN token IS NOT NULL;
+        INSERT INTO "stored".threadmark_thread (thread_id, epoch, live, created_at, token)
+        VALUES (p_thread, v_clock, false, v_clock, 0)
+        ON CONFLICT DO NOTHING;
+    END LOOP;
+    lease_left := greatest(v_ends - v_clock, 0);
+END
+$body$;
+
+-- Gives a thread, which is locked by then, a new lease with the next token, and returns it. Without p_left it is over.
+CREATE OR REPLACE FUNCTION "stored".threadmark_set_lease_1(
+    p_thread text, p_left bigint, p_holder text, p_began text,
+    OUT token bigint, OUT lease_left bigint, OUT holder text, OUT began text
+) LANGUAGE plpgsql AS $body$
+DECLARE
+    v_clock bigint := extract(epoch FROM clock_timestamp()) * 1000000;
+BEGIN
+    UPDATE "stored".threadmark_thread AS t
+    SET token = greatest(t.token + 1, v_clock),
+        lease_ends = CASE WHEN p_left > 0 THEN v_clock + p_left END,
+        lease_ttl = p_left,
+        holder = p_holder,
+        began = p_began
+    WHERE t.thread_id = p_thread
+    RETURNING t.token, greatest(t.lease_ends - v_clock, 0), coalesce(t.holder, ''), t.began
+    INTO token, lease_left, holder, began;
+END
+$body$;
+
+-- Lets a lease last for p_left from now on, if its token is still the thread's. Returns whether it is.
+CREATE OR REPLACE FUNCTION "stored".threadmark_renew_lease_1(p_thread text, p_token bigint, p_left bigint)
+RETURNS boolean LANGUAGE plpgsql AS $body$
+DECLARE
+    v_clock bigint := extract(epoch FROM clock_timestamp()) * 1000000;
+BEGIN
+    UPDATE "stored".threadmark_thread AS t
+    SET lease_ends = v_clock + p_left, lease_ttl = p_left
+    WHERE t.thread_id = p_thread AND t.token = p_token;
+    RETURN FOUND;
+END
+$body$;
+
+-- Finds one checkpoint with its pending writes and the segments of all its values: the newest of a namespace, or the
+-- one with p_id. It is STABLE, so that all of it is of one snapshot. A row says by its kind what it is:
+--
+-- 0  the checkpoint
+-- 1  a pending write: epoch is its idx, rank its task_path, id its channel, body its value
+-- 2  a segment: body is its data, checksum its key
+-- 3  the head, where the newest is looked for: where the thread or its checkpoints are not found, it tells that they
+--    should be
+--
+-- Of the checkpoint with the rank p_held, which the caller holds, no segments come along but those of its writes; with
+-- p_alone none at all, for callers who ask for each that they need.
+CREATE OR REPLACE FUNCTION "stored".threadmark_find_1(p_thread text, p_ns text, p_id text, p_held text, p_alone boolean)
+RETURNS TABLE (
+    kind integer, epoch bigint, created_at bigint, rank text, id text, parent text, metadata text, body bytea,
+    checksum bytea, task_id bytea, owner text, expires_at bigint
+) LANGUAGE plpgsql STABLE AS $body$
+DECLARE
+    t record;
+    c record;
+    h record;
+    w record;
+    v_found boolean;
+    v_needs bytea[] := '{}';
+BEGIN
+    SELECT x.epoch, x.owner, x.expires_at INTO t FROM "stored".threadmark_thread AS x WHERE x.thread_id = p_thread AND x.live;
+    v_found := FOUND;
+    SELECT x.rank, x.needs, x.checkpoints INTO h FROM "stored".threadmark_head AS x WHERE x.thread_id = p_thread AND x.ns = p_ns;
+    IF p_id IS NULL AND NOT (h.rank = '' AND h.checkpoints = 0) THEN
+        kind := 3;
+        rank := h.rank;
+        owner := t.owner;
+        RETURN NEXT;
+    END IF;
+    IF NOT v_found THEN
+        RETURN;
+    END IF;
+    IF p_id IS NULL THEN
+        SELECT x.id, x.rank, x.parent, x.created_at, x.metadata, x.header, x.checksum
+        INTO c
+        FROM "stored".threadmark_checkpoint AS x
+        WHERE x.thread_id = p_thread AND x.ns = p_ns
+        ORDER BY x.rank DESC
+        LIMIT 1;
+    ELSE
+        -- Where a clock was set back, two callers that put one checkpoint at once after different parents may have
+        -- stored it under two ranks; the next put of it leaves one.
+        SELECT x.id, x.rank, x.parent, x.created_at, x.metadata, x.header, x.checksum
+        INTO c
+        FROM "stored".threadmark_checkpoint AS x
+        WHERE x.thread_id = p_thread AND x.ns = p_ns AND x.id = p_id
+        ORDER BY x.rank DESC
+        LIMIT 1;
+        IF NOT FOUND THEN
+            SELECT x.id, x.rank, x.parent, x.created_at, x.metadata, x.header, x.checksum
+            INTO c
+            FROM "stored".threadmark_checkpoint AS x
+            WHERE x.thread_id = p_thread AND x.ns = p_ns AND x.rank = p_id AND x.id IS NULL;
+        END IF;
+    END IF;
+    IF NOT FOUND THEN
+        RETURN;
+    END IF;
+    kind := 0;
+    epoch := t.epoch;
+    created_at := c.created_at;
+    rank := c.rank;
+    id := coalesce(c.id, c.rank);
+    parent := c.parent;
+    metadata := c.metadata;
+    body := c.header;
+    checksum := c.checksum;
+    owner := t.owner;
+    expires_at := t.expires_at;
+    RETURN NEXT;
+    -- The head knows all segments of the newest checkpoint; of another one the header's come along, which names them.
+    IF p_held IS DISTINCT FROM c.rank THEN
+        IF h.rank = c.rank THEN
+            v_needs := h.needs;
+        END IF;
+        -- A stored value begins with the number of its segments, and 12 bytes for each.
+        IF length(c.header) > 0 THEN
+            FOR place IN 0 .. get_byte(c.header, 0) - 1 LOOP
+                v_needs := v_needs || substring(c.header FROM 2 + 12 * place FOR 12);
+            END LOOP;
+        END IF;
+    END IF;
+    kind := 1;
+    created_at := NULL;
+    parent := NULL;
+    metadata := NULL;
+    owner := NULL;
+    expires_at := NULL;
+    FOR w IN
+        SELECT x.task_id, x.idx, x.task_path, x.channel, x.value, x.checksum
+        FROM "stored".threadmark_write AS x
+        WHERE x.thread_id = p_thread AND x.ns = p_ns AND x.checkpoint_id = coalesce(c.id, c.rank)
+    LOOP
+        epoch := w.idx;
+        rank := w.task_path;
+        id := w.channel;
+        body := w.value;
+        checksum := w.checksum;
+        task_id := w.task_id;
+        RETURN NEXT;
+        IF length(w.value) > 0 THEN
+            FOR place IN 0 .. get_byte(w.value, 0) - 1 LOOP
+                v_needs := v_needs || substring(w.value FROM 2 + 12 * place FOR 12);
+            END LOOP;
+        END IF;
+    END LOOP;
+    IF v_needs <> '{}' AND NOT p_alone THEN
+        RETURN QUERY
+        SELECT 2, NULL::bigint, NULL::bigint, NULL, NULL, NULL, NULL, s.data, s.key, NULL::bytea, NULL, NULL::bigint
+        FROM "stored".threadmark_segment AS s
+        WHERE s.thread_id = p_thread AND s.key = ANY (v_needs);
+    END IF;
+END
+$body$;
+
+-- Removes checkpoints with their pending writes, and segments, from a thread that is locked by then. Returns the epoch
+-- that begins with it. The checkpoints are named by their namespaces and ids, in two arrays of one length.
+CREATE OR REPLACE FUNCTION "stored".threadmark_remove_1(p_thread text, p_ns text[], p_ids text[], p_keys bytea[])
+RETURNS bigint LANGUAGE plpgsql AS $body$
+DECLARE
+    v_ns text;
+    v_ids text[];
+    v_removed bigint;
+    v_ranked_otherwise bigint;
+    v_newest text;
+    v_epoch bigint;
+BEGIN
+    FOR v_ns, v_ids IN SELECT d.ns, array_agg(d.id) FROM unnest(p_ns, p_ids) AS d (ns, id) GROUP BY d.ns LOOP
+        DELETE FROM "stored".threadmark_checkpoint AS c
+        WHERE c.thread_id = p_thread AND c.ns = v_ns AND c.rank = ANY (v_ids) AND c.id IS NULL;
+        GET DIAGNOSTICS v_removed = ROW_COUNT;
+        DELETE FROM "stored".threadmark_checkpoint AS c
+        WHERE c.thread_id = p_thread AND c.ns = v_ns AND c.id = ANY (v_ids);
+        GET DIAGNOSTICS v_ranked_otherwise = ROW_COUNT;
+        v_removed := v_removed + v_ranked_otherwise;
+        DELETE FROM "stored".threadmark_write AS w
+        WHERE w.thread_id = p_thread AND w.ns = v_ns AND w.checkpoint_id = ANY (v_ids);
+
+        -- The newest may be gone. Rows that were lost before stay counted, and so are missed.
+        SELECT max(c.rank) INTO v_newest FROM "stored".threadmark_checkpoint AS c WHERE c.thread_id = p_thread AND c.ns = v_ns;
+        UPDATE "stored".threadmark_head AS h
+        SET checkpoints = h.checkpoints - v_removed,
+            rank = coalesce(v_newest, CASE WHEN h.checkpoints = v_removed THEN '' ELSE h.rank END),
+            needs = CASE WHEN h.rank = v_newest THEN h.needs ELSE '{}' END
+        WHERE h.thread_id = p_thread AND h.ns = v_ns;
+    END LOOP;
+    IF cardinality(p_ns) > 0 THEN
+        DELETE FROM "stored".threadmark_head AS h WHERE h.thread_id = p_thread AND h.checkpoints = 0 AND h.ns <> '';
+    END IF;
+    IF cardinality(p_keys) > 0 THEN
+        DELETE FROM "stored".threadmark_segment AS s WHERE s.thread_id = p_thread AND s.key = ANY (p_keys);
+    END IF;
+    UPDATE "stored".threadmark_thread AS t
+    SET epoch = t.epoch + 1,
+        removed_up_to = greatest(
+            t.removed_up_to,
+            (SELECT max(d.id COLLATE "C") FROM unnest(p_ns, p_ids) AS d (ns, id) WHERE d.ns <> '__messages__')
+        )
+    WHERE t.thread_id = p_thread
+    RETURNING t.epoch INTO v_epoch;
+    RETURN v_epoch;
+END
+$body$;
+
+-- Removes the marks of threads that were deleted before p_before, a thousand at most, with what was kept of them for
+-- replication. One of which somebody holds a lease stays until that has ended, and one of which another database is to
+-- learn that it was deleted until it has. One that another transaction holds is left to the next call.
+CREATE OR REPLACE FUNCTION "stored".threadmark_forget_1(p_before bigint) RETURNS void LANGUAGE plpgsql AS $body$
+DECLARE
+    v_clock bigint := extract(epoch FROM clock_timestamp()) * 1000000;
+    v_thread text;
+BEGIN
+    FOR v_thread IN
+        SELECT t.thread_id
+        FROM "stored".threadmark_thread AS t
+        WHERE NOT t.live AND t.epoch < p_before AND coalesce(t.lease_ends <= v_clock, true)
+            AND NOT EXISTS (SELECT FROM "stored".threadmark_outbox AS o WHERE o.thread_id = t.thread_id OFFSET 0)
+        LIMIT 1000
+        FOR UPDATE SKIP LOCKED
+    LOOP
+        DELETE FROM "stored".threadmark_thread AS t WHERE t.thread_id = v_thread;
+        DELETE FROM "stored".threadmark_position AS p WHERE p.thread_id = v_thread;
+        DELETE FROM "stored".threadmark_copied AS c WHERE c.thread_id = v_thread;
+    END LOOP;
+END
+$body$;
+
+-- Deletes a thread: everything of it goes, and its row becomes the mark of a deleted one, with the greatest id that the
+-- thread may have had. Returns the epoch that the live thread had, NULL where there was none.
+--
+-- p_greatest is the greatest id that is made at this time: what a run that goes on may have made is not greater. Ids
+-- that tell no time are only compared with those that the thread had. The ids of messages are whatever their users
+-- choose, and no run continues one.
+--
+-- The marks of threads that were deleted before p_forgotten go as well.
+CREATE OR REPLACE FUNCTION "stored".threadmark_drop_1(p_thread text, p_now bigint, p_greatest text, p_forgotten bigint)
+RETURNS bigint LANGUAGE plpgsql AS $body$
+DECLARE
+    v_clock bigint;
+    v_epoch bigint;
+    v_live boolean;
+    v_greatest text COLLATE "C";
+BEGIN
+    SELECT l.epoch, l.live INTO v_epoch, v_live FROM "stored".threadmark_lock_1(p_thread) AS l;
+    IF v_epoch IS NULL THEN
+        RETURN NULL;
+    END IF;
+    SELECT greatest(
+        t.deleted_up_to,
+        t.removed_up_to,
+        (
+            SELECT max(coalesce(c.id, c.rank))
+            FROM "stored".threadmark_checkpoint AS c
+            WHERE c.thread_id = p_thread AND c.ns <> '__messages__'
+        ),
+        (SELECT max(w.checkpoint_id) FROM "stored".threadmark_write AS w WHERE w.thread_id = p_thread)
+    )
+    INTO v_greatest
+    FROM "stored".threadmark_thread AS t
+    WHERE t.thread_id = p_thread;
+    IF coalesce(v_greatest, '') = ''
+        OR v_greatest ~ '^[0-9a-f]{8}-[0-9a-f]{4}-6[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$'
+    THEN
+        v_greatest := greatest(v_greatest, p_greatest COLLATE "C");
+    END IF;
+    DELETE FROM "stored".threadmark_checkpoint AS c WHERE c.thread_id = p_thread;
+    DELETE FROM "stored".threadmark_write AS w WHERE w.thread_id = p_thread;
+    DELETE FROM "stored".threadmark_segment AS s WHERE s.thread_id = p_thread;
+    DELETE FROM "stored".threadmark_head AS h WHERE h.thread_id = p_thread;
+    -- Where there ever was a lease it gets the next token: no earlier one is accepted in a thread of the same name.
+    v_clock := extract(epoch FROM clock_timestamp()) * 1000000;
+    UPDATE "stored".threadmark_thread AS t
+    SET live = false,
+        owner = NULL,
+        title = NULL,
+        folded_title = NULL,
+        metadata = NULL,
+        expires_at = NULL,
+        checksum = NULL,
+        token = CASE WHEN t.token > 0 THEN greatest(t.token + 1, v_clock) ELSE 0 END,
+        lease_ends = NULL,
+        lease_ttl = NULL,
+        holder = NULL,
+        began = NULL,
+        epoch = greatest(t.epoch + 1, p_now),
+        deleted_up_to = v_greatest,
+        removed_up_to = NULL
+    WHERE t.thread_id = p_thread;
+    -- Mostly there are none, and then nothing more is planned.
+    PERFORM FROM "stored".threadmark_thread AS t WHERE NOT t.live AND t.epoch < p_forgotten LIMIT 1;
+    IF FOUND THEN
+        PERFORM "stored".threadmark_forget_1(p_forgotten);
+    END IF;
+    RETURN CASE WHEN v_live THEN v_epoch END;
+END
+$body$;
+
 INSERT INTO "stored".threadmark_migration (number, name, applied_at)
 VALUES (1::bigint, 'tables of the first release'::text, now());
 
 COMMIT;
 
-INSERT INTO "stored"."threadmark_thread" ("thread_id", "epoch", "live", "deleted_up_to", "removed_up_to", "created_at", "owner", "title", "folded_title", "metadata", "expires_at", "checksum", "token", "lease_ends", "lease_ttl", "holder", "began") VALUES ('two', 1795699485437197, true, NULL, NULL, 1795699485437197, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL);
-INSERT INTO "stored"."threadmark_thread" ("thread_id", "epoch", "live", "deleted_up_to", "removed_up_to", "created_at", "owner", "title", "folded_title", "metadata", "expires_at", "checksum", "token", "lease_ends", "lease_ttl", "holder", "began") VALUES ('only a write', 1795699485470993, true, NULL, NULL, 1795699485470993, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL);
-INSERT INTO "stored"."threadmark_thread" ("thread_id", "epoch", "live", "deleted_up_to", "removed_up_to", "created_at", "owner", "title", "folded_title", "metadata", "expires_at", "checksum", "token", "lease_ends", "lease_ttl", "holder", "began") VALUES ('deleted', 1795699485475966, false, '1', NULL, 1795699485473504, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL);
-INSERT INTO "stored"."threadmark_thread" ("thread_id", "epoch", "live", "deleted_up_to", "removed_up_to", "created_at", "owner", "title", "folded_title", "metadata", "expires_at", "checksum", "token", "lease_ends", "lease_ttl", "holder", "began") VALUES ('one', 1795699485416444, true, NULL, NULL, 1795699485416444, 'ada', 'Straße', 'strasse', '{"k":"v"}', 3976214400000000, '\xcd9dd1cebb1d5d941c9e4bcc'::bytea, 0, NULL, NULL, NULL, NULL);
+INSERT INTO "stored"."threadmark_thread" ("thread_id", "epoch", "live", "deleted_up_to", "removed_up_to", "created_at", "owner", "title", "folded_title", "metadata", "expires_at", "checksum", "token", "lease_ends", "lease_ttl", "holder", "began") VALUES ('two', 1795865844161264, true, NULL, NULL, 1795865844161264, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL);
+INSERT INTO "stored"."threadmark_thread" ("thread_id", "epoch", "live", "deleted_up_to", "removed_up_to", "created_at", "owner", "title", "folded_title", "metadata", "expires_at", "checksum", "token", "lease_ends", "lease_ttl", "holder", "began") VALUES ('only a write', 1795865844266316, true, NULL, NULL, 1795865844266316, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL);
+INSERT INTO "stored"."threadmark_thread" ("thread_id", "epoch", "live", "deleted_up_to", "removed_up_to", "created_at", "owner", "title", "folded_title", "metadata", "expires_at", "checksum", "token", "lease_ends", "lease_ttl", "holder", "began") VALUES ('deleted', 1795865844286552, false, '1', NULL, 1795865844276551, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL);
+INSERT INTO "stored"."threadmark_thread" ("thread_id", "epoch", "live", "deleted_up_to", "removed_up_to", "created_at", "owner", "title", "folded_title", "metadata", "expires_at", "checksum", "token", "lease_ends", "lease_ttl", "holder", "began") VALUES ('one', 1795865844096939, true, NULL, NULL, 1795865844096939, 'ada', 'Straße', 'strasse', '{"k":"v"}', 3976214400000000, '\xcd9dd1cebb1d5d941c9e4bcc'::bytea, 0, NULL, NULL, NULL, NULL);
 INSERT INTO "stored"."threadmark_segment" ("thread_id", "key", "data") VALUES ('one', '\x47cd6f1bd6c96c9a80d41ff5'::bytea, '\x0128b52ffd606f01850b00f6265b1bb0a7720c4339e072a4d78d31259829d727e62033333373663017025b00500050001a967d746f188224ba977dfa785ba9877685a1a9506a5b5bab86fc94947411cd9f509ee9a78c9a11ce1fa210c11ea36f696bc3ec48703c6e5c3b90e671bbcac7ce8b9302005850c0c00b181c0405039c8081042ee0604082030802e1e33a487ebeb543d7f4294b3ef6f5d05836903849e926486d3e6448db8b70409a5009a31fa8c396fe7ec8741f87ebddbae914f1f3809284afdd1414a546649ce393afa38cf58f026fed2482764d4303ba5c1add9efbf3d96791e695bf9b348a7397e682231b61738f2e784dfb792d5fa8e1a92d1aebd31914e75eee0aa71c3c25519d3882630727a54a87eab36f871042783ca85dc8ed12d3f30d7bd2e68a0f7d87c18e992ed273be3ec2658f26163545cac6dfae887ac21f5316c5a18b81144246e2918e4395cf844ce2d74991379a7e331ba4084a09b340fb698d35ba44a8574afe2cba22c73dee5365c2e98b0100'::bytea);
 INSERT INTO "stored"."threadmark_segment" ("thread_id", "key", "data") VALUES ('one', '\xf885aa654d0f38192bbc2229'::bytea, '\x0128b52ffd606e01850b00a6a6591ac0a572ff0f0c7f67075ab38b00959909b20acb949b92c255e3d859004f004f003b1f2220dd950c57778c19658787d7927aba27a7be95fde351f5985979ae4a1f0b21cd65b6ba9b27ccf13baedec356b6c854b43a8af220f6104e0f2dcf2548df09bd860400908040811328306004073ea0c00117607070c0401a197c971bea3964e8e3791d74575f1e0f836e67761689ef234ccdffafa3545fbd4103059dd0e382d725e93164a457cb599fbd1769b39c973f2bac16c65c7066255ddef69833778be6f08c8963bf0fe32fa239275d97fcad815982a5bbb28e62e52f4cc91626ce67739aa9d69eac7ff8e3d9c8d454989830b3f49fa672f84bd899f20489dba42cf5bca377871eb1aeba2789f77bc0d510a1e8f0a1c4eb03b775eb6358db51af73268471d319524d5d2d3c12f92f256e50d663d19aaa32097e4d7558a6addc0fb4db33f5f18188b1117a56d5425c65562ecd2acf6d30c74aa557503eb467e8137bf4a36b8c0801000a6c839506'::bytea);
 INSERT INTO "stored"."threadmark_segment" ("thread_id", "key", "data") VALUES ('one', '\x25e1801e36c3e5908217e833'::bytea, '\x0128b52ffd606f019d0b003626591bb0a7720c4339e072a4d78d31259899f9130390293725456628870359004e004e002102d25dc97075c798517678782da9a77b72ea5bd93f1e558f9995e7aaf4b110d25c66abbb79c21cbfe3ea3d6c658b4c45aba3280f620fe1f4d0f25c82f49dd06b4800000b0a18780183035630c0091848e0020e062438802077b9a19e43863e9ed74177f5e5f130e876666791f83ec2d4fcff3a4af5d51b3450d0093d2e785d921e43467ab59cf5d97b9136cb79f9b3c26a61cc056756d2e56d8f3973b7680ecf9838f6fb9d0f229a73d275c9df1a982558ba2b57fec2946c61e27c36a7996aedc9fa873f9e8d4c4d858909334bff692a87bf849d294f90b84dca52cf3b7a77e811ebaa7b9278bf075c0d118a0e1f4abc5e238303b775eb6358db51af73268471d319524d5d2d3c12f92f256e50d663d19aaa32097e4d7558a6addc0fb4db33f5f18188b1117a56d5425c65562ecd2acf6d30c74aa557503eb48b3dfad135468c7f030401b1dd129ee9b1816b0a'::bytea);
@@ -186,35 +522,35 @@ INSERT INTO "stored"."threadmark_segment" ("thread_id", "key", "data") VALUES ('
 INSERT INTO "stored"."threadmark_segment" ("thread_id", "key", "data") VALUES ('two', '\x9cbfcd0887accf2220e88f85'::bytea, '\x0128b52ffd606f019d0b0076e6591bb0a7720c4339e072a4d78d31259899e98fc421333333736630170259004f004f00c6797c974535b5894f18344e5f65503fe6a647b235a93bac2516a5d3d5eb5ba8f5759240d84dee2fdde142b5a43ca65c3fc2d4f3e63dfa254ef6aabaede84198de4601002c2860e0050c0e58c100276020810b381890e00082a6a16c3d2a356571fc8f1fb6a3088939840daf47c69aa0c07d681b645d6e741f4e5c19917059b3d42c833fb9d6aafbd87ee00a99da9ac24221e8ae77a5e4ee5ee21551725e25d326841ebe2464960c28be15ba8cba499ee121145b34923943429f19f8c5fe11e51a7e78f4c76e83d79b4f7947870b6cc579b4e421901daf86907edd509fd88f26dda82b2a19e656cfc77fb9301d12b54b3826ac4af8cc0179e8ed34567b423cb3172ecc76d575fd3ae89b17187cac3350cc8ebd336b35922948e81bc509dd95e0b496c6d4d03fe1dd6e284cd6322f5fa94a3da7615ea3f548c85066e722720b3d275708941e0200321f11e77410a4'::bytea);
 INSERT INTO "stored"."threadmark_segment" ("thread_id", "key", "data") VALUES ('two', '\x626b880144c727eb07873621'::bytea, '\x0128b52ffd606e017d0b00a6a6591ac0a572ff0f0c7f67075ab38b00959909b20a4bb92929c9553c6d59004f004f00daeca615fa3f33785e5c1551d6fd14755191ea49a7c7a943a42771f3b11661ea7b3c893ab464080b7fbece12eee78d3b6cf2cbea2b7e5cf4c2ab0b79f96206aadaa3fa0500908040811328306004073ea0c00117607070c040c2ade312aafd94ea7a95e1fac58983e824694c53b0fab784a40bf16d101ac729290e742e4d85f26743d7212118832f7f7332554483b8118ef50c5f372ecba5eea21e6d6843336929ffa14c5bccf10558d3a19a97178dd4ed7d73b1dd2db9e213cba66332e853e789b2ef90dde39c343afa56877305dae2d289dd09351a566d1b879a3c3b96d0dd29987f3665ae38d472380d1b8dcfcf7f2cf4d37368730b5d47a8ed4385fc7fce1216c4c21b06fd2a2b47303963500d07a763a07698d4389b638ae0bc929d3d22d21365c9deded8bea3ff1262a8b7da92c317cb887568b19836b21e6783761dbc431fd2820401000405330a'::bytea);
 INSERT INTO "stored"."threadmark_segment" ("thread_id", "key", "data") VALUES ('two', '\x23970d5872ba8d953b278517'::bytea, '\x0128b52ffd606f018d0b00b6265a1bb0a7720c4339e072a4d78d31259899f91303907253525266b01c025a004f004f00cd6e5aa1ff3383e7c5551165dd4f511715a99e747a9c3a447a12371f6b11a6bec793a8434b86b0f0e7eb2ce17edeb8c326bfacbee2c7452fbcba90972f66a0aa3daa5f00000b0a18780183035630c0091848e0020e0624388020dc3a2ea1da4fa9ae5719ae5f9c38884e92c63405ab7f4b48ba10df06a1719c92e240e7d254287f36741d128231f8f23727534534881be158cff075e3b25cea2eead18636349396f21fcab4c51c9f06351daa7979d148ddde3717dbdd922b3eb16c3a26833e759e28fb0ed93dce49a3a36f753857a02d2e9dd89d50a361d5b671a8c9b36309dd9d82f96753e68a432d87d3b0d1f8fcfcc7423f3d873637095d47a8ed4385fc7fce1216c4c21b06fd2a2b47303963500d07a763a07698d4389b638ae0bc929d3d22d21365c9deded8bea3ff1262a8b7da92c317cb887568b19836b21e6783761dbc431fd2826001000505330a'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', '', '1f1e501f-9a39-6dfa-aadb-0a0dc6f87718', NULL, NULL, 1795699485416444, NULL, '{"source":"loop","step":0}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30302b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657301a47475726e01a46e6f746501b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657301a47475726e01a46e6f74650183a86d65737361676573c4220147cd6f1bd6c96c9a80d41ff5ef041f3ad7884793cafcfd39936e5e92fc89c46d01a47475726ec40400016d00a46e6f7465c40a00016da66f6e65202030c0'::bytea, '\x75bfdbfc2dbedf3f37ba0b6a'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', '', '1f1e501f-9a39-6dfa-aadb-1b1aab2cd31e', NULL, '1f1e501f-9a39-6dfa-aadb-0a0dc6f87718', 1795699485423004, NULL, '{"source":"loop","step":1}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30312b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657302a47475726e02a46e6f746502b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657302a47475726e02a46e6f74650283a86d65737361676573c4350247cd6f1bd6c96c9a80d41ff5f885aa654d0f38192bbc2229ef04ee041092e74d001fdc147d6cd528fa389718f96799ff4f0b6d01a47475726ec40400016d01a46e6f7465c40a00016da66f6e65202031c0'::bytea, '\xcfdc4f947f514ee17c7afbd0'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', '', '1f1e501f-9a39-6dfa-aadb-2c8e8f2c6ec8', NULL, '1f1e501f-9a39-6dfa-aadb-1b1aab2cd31e', 1795699485424580, NULL, '{"source":"loop","step":2}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30322b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657303a47475726e03a46e6f746503b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657303a47475726e03a46e6f74650383a86d65737361676573c4430347cd6f1bd6c96c9a80d41ff5f885aa654d0f38192bbc222964519b3b692a4585dc502317ef04ee04ee041093e74d002f3fe36e1ab13776779c10a9a4d8752a5f6d01a47475726ec40400016d02a46e6f7465c40a00016da66f6e65202032c0'::bytea, '\xef742fbdd0a1a2f0f8a88d9b'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', '', '1f1e501f-9a39-6dfa-aadb-398987322e25', NULL, '1f1e501f-9a39-6dfa-aadb-2c8e8f2c6ec8', 1795699485425961, NULL, '{"source":"loop","step":3}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30332b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657304a47475726e04a46e6f746504b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657304a47475726e04a46e6f74650483a86d65737361676573c4510447cd6f1bd6c96c9a80d41ff5f885aa654d0f38192bbc222964519b3b692a4585dc502317e8631dd77a3ccaba1097439fef04ee04ee04ee041094e74d003f2dfe75b90703fc0afbbf0c4ca87630a46d01a47475726ec40400016d03a46e6f7465c40a00016da66f6e65202033c0'::bytea, '\xe30e06ce4d8134803518406e'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', '', '1f1e501f-9a39-6dfa-aadb-4f57007d1034', NULL, '1f1e501f-9a39-6dfa-aadb-398987322e25', 1795699485427003, NULL, '{"source":"loop","step":4}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30342b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657305a47475726e05a46e6f746505b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657305a47475726e05a46e6f74650583a86d65737361676573c45f0547cd6f1bd6c96c9a80d41ff5f885aa654d0f38192bbc222964519b3b692a4585dc502317e8631dd77a3ccaba1097439f9ec7fa7ea9da5d0c2e7fdba6ef04ee04ee04ee04ee041095e74d004fdcd14daa60d2567d6cf879b4768c03986d01a47475726ec40400016d04a46e6f7465c40a00016da66f6e65202034c0'::bytea, '\x831647343c868f671459242b'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', '', '1f1e501f-9a39-6dfa-aadb-50e53606defc', NULL, '1f1e501f-9a39-6dfa-aadb-4f57007d1034', 1795699485427990, NULL, '{"source":"loop","step":5}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30352b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657306a47475726e06a46e6f746506b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657306a47475726e06a46e6f74650683a86d65737361676573c46d0647cd6f1bd6c96c9a80d41ff5f885aa654d0f38192bbc222964519b3b692a4585dc502317e8631dd77a3ccaba1097439f9ec7fa7ea9da5d0c2e7fdba6728dbaa6bb8b6a243cc683bdef04ee04ee04ee04ee04ee041096e74d005f204d3c5ad4c1ac2c2b353be8aa732a826d01a47475726ec40400016d05a46e6f7465c40a00016da66f6e65202035c0'::bytea, '\x87a85381a7a1a8bb8d1595b1'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', 'child:1', '1f1e501f-9a39-6dfa-aadb-0e2f1038f0b5', NULL, NULL, 1795699485428914, NULL, '{"source":"loop","step":0}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30302b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657301a47475726e01a46e6f746501b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657301a47475726e01a46e6f74650183a86d65737361676573c4220128f1bbd062c7b4c5bdfa2b66ef041fec55d81bc50748a6598ddb419cd62d3f6d01a47475726ec40400016d00a46e6f7465c41100016dad6f6e65206368696c643a312030c0'::bytea, '\x4bbe3bd45b3987d171a13deb'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', 'child:1', '1f1e501f-9a39-6dfa-aadb-1cec83feb17b', NULL, '1f1e501f-9a39-6dfa-aadb-0e2f1038f0b5', 1795699485432205, NULL, '{"source":"loop","step":1}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30312b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657302a47475726e02a46e6f746502b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657302a47475726e02a46e6f74650283a86d65737361676573c4350228f1bbd062c7b4c5bdfa2b66ba67c4e5da940ee93d603f56ef04ee041092e74d001f87e4d08341b0e9a13b66c35455e9cca36d01a47475726ec40400016d01a46e6f7465c41100016dad6f6e65206368696c643a312031c0'::bytea, '\x638449ece0841f8abd767454'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', 'child:1', '1f1e501f-9a39-6dfa-aadb-222138efbaeb', NULL, '1f1e501f-9a39-6dfa-aadb-1cec83feb17b', 1795699485433391, NULL, '{"source":"loop","step":2}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30322b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657303a47475726e03a46e6f746503b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657303a47475726e03a46e6f74650383a86d65737361676573c4430328f1bbd062c7b4c5bdfa2b66ba67c4e5da940ee93d603f568cddf0638ddac567460184feef04ee04ee041093e74d002f5f7a8a02a2bd88dc7caaf8713a2af1ba6d01a47475726ec40400016d02a46e6f7465c41100016dad6f6e65206368696c643a312032c0'::bytea, '\x329a8cef38bae480b0231efa'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', 'child:1', '1f1e501f-9a39-6dfa-aadb-365b57bb7d97', NULL, '1f1e501f-9a39-6dfa-aadb-222138efbaeb', 1795699485434478, NULL, '{"source":"loop","step":3}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30332b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657304a47475726e04a46e6f746504b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657304a47475726e04a46e6f74650483a86d65737361676573c4510428f1bbd062c7b4c5bdfa2b66ba67c4e5da940ee93d603f568cddf0638ddac567460184fec87b30061e385f5cd0640044ef04ee04ee04ee041094e74d003f260a3864272f5b1438631bf825a933b56d01a47475726ec40400016d03a46e6f7465c41100016dad6f6e65206368696c643a312033c0'::bytea, '\x0e08bece10fe991d89c4d8fc'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', 'child:1', '1f1e501f-9a39-6dfa-aadb-4cc824d4589c', NULL, '1f1e501f-9a39-6dfa-aadb-365b57bb7d97', 1795699485435333, NULL, '{"source":"loop","step":4}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30342b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657305a47475726e05a46e6f746505b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657305a47475726e05a46e6f74650583a86d65737361676573c45f0528f1bbd062c7b4c5bdfa2b66ba67c4e5da940ee93d603f568cddf0638ddac567460184fec87b30061e385f5cd0640044b03c1229ca65ad06e5367ebeef04ee04ee04ee04ee041095e74d004fc5549fe7707377fc664a12e260459ef66d01a47475726ec40400016d04a46e6f7465c41100016dad6f6e65206368696c643a312034c0'::bytea, '\x490fb1d411dd4960f79c9162'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', 'child:1', '1f1e501f-9a39-6dfa-aadb-5e71d5f860c3', NULL, '1f1e501f-9a39-6dfa-aadb-4cc824d4589c', 1795699485436393, NULL, '{"source":"loop","step":5}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30352b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657306a47475726e06a46e6f746506b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657306a47475726e06a46e6f74650683a86d65737361676573c46d0628f1bbd062c7b4c5bdfa2b66ba67c4e5da940ee93d603f568cddf0638ddac567460184fec87b30061e385f5cd0640044b03c1229ca65ad06e5367ebe8f849f98e5cf03cc8f1c9bccef04ee04ee04ee04ee04ee041096e74d005f8b9eb7405ad372fcd6532c01753161da6d01a47475726ec40400016d05a46e6f7465c41100016dad6f6e65206368696c643a312035c0'::bytea, '\x000373a7286c6671b1ebbc88'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', '', '1f1e501f-9a39-6dfa-aadb-094e7d575d17', NULL, NULL, 1795699485437197, NULL, '{"source":"loop","step":0}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30302b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657301a47475726e01a46e6f746501b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657301a47475726e01a46e6f74650183a86d65737361676573c422014be706fe64d9cd00b963e136ef041fcf87a6e70494f574d2612f34bff5e6186d01a47475726ec40400016d00a46e6f7465c40a00016da674776f202030c0'::bytea, '\xb03b4488fbd63524f697bdcf'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', '', '1f1e501f-9a39-6dfa-aadb-1a9ad7196189', NULL, '1f1e501f-9a39-6dfa-aadb-094e7d575d17', 1795699485439129, NULL, '{"source":"loop","step":1}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30312b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657302a47475726e02a46e6f746502b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657302a47475726e02a46e6f74650283a86d65737361676573c435024be706fe64d9cd00b963e1369e234f64901dc8886836ae74ef04ee041092e74d001f2a0a167aa10fda008d69515c246b6c6f6d01a47475726ec40400016d01a46e6f7465c40a00016da674776f202031c0'::bytea, '\xed8ae53f1987e2ceb728dd5d'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', '', '1f1e501f-9a39-6dfa-aadb-2928de962a6d', NULL, '1f1e501f-9a39-6dfa-aadb-1a9ad7196189', 1795699485439979, NULL, '{"source":"loop","step":2}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30322b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657303a47475726e03a46e6f746503b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657303a47475726e03a46e6f74650383a86d65737361676573c443034be706fe64d9cd00b963e1369e234f64901dc8886836ae743b21ee73f94ed0f1f730b7bcef04ee04ee041093e74d002f5018295ba112352bd393f85ce0097c9a6d01a47475726ec40400016d02a46e6f7465c40a00016da674776f202032c0'::bytea, '\x0da19c9aa05ed7a6356648f3'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', '', '1f1e501f-9a39-6dfa-aadb-3ff00fe321ec', NULL, '1f1e501f-9a39-6dfa-aadb-2928de962a6d', 1795699485440942, NULL, '{"source":"loop","step":3}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30332b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657304a47475726e04a46e6f746504b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657304a47475726e04a46e6f74650483a86d65737361676573c451044be706fe64d9cd00b963e1369e234f64901dc8886836ae743b21ee73f94ed0f1f730b7bc53aeab78e8e19f0abde43b26ef04ee04ee04ee041094e74d003ff94635e279322b669b8263944b1bf7d16d01a47475726ec40400016d03a46e6f7465c40a00016da674776f202033c0'::bytea, '\xcf3f5c2afb4f12b6e8894ff1'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', '', '1f1e501f-9a39-6dfa-aadb-4771202ab6fa', NULL, '1f1e501f-9a39-6dfa-aadb-3ff00fe321ec', 1795699485441776, NULL, '{"source":"loop","step":4}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30342b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657305a47475726e05a46e6f746505b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657305a47475726e05a46e6f74650583a86d65737361676573c45f054be706fe64d9cd00b963e1369e234f64901dc8886836ae743b21ee73f94ed0f1f730b7bc53aeab78e8e19f0abde43b2683ea8dc24bee416d4f6dcdd5ef04ee04ee04ee04ee041095e74d004f3218468d3496700676207660107f15a46d01a47475726ec40400016d04a46e6f7465c40a00016da674776f202034c0'::bytea, '\x5ef8b0798b33cc48babcb3c1'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', '', '1f1e501f-9a39-6dfa-aadb-5caeaebcb0aa', NULL, '1f1e501f-9a39-6dfa-aadb-4771202ab6fa', 1795699485442645, NULL, '{"source":"loop","step":5}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30352b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657306a47475726e06a46e6f746506b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657306a47475726e06a46e6f74650683a86d65737361676573c46d064be706fe64d9cd00b963e1369e234f64901dc8886836ae743b21ee73f94ed0f1f730b7bc53aeab78e8e19f0abde43b2683ea8dc24bee416d4f6dcdd53e86f096a22453398eaa852bef04ee04ee04ee04ee04ee041096e74d005f62c74ccef63c6c8ee3e9e111142b2c296d01a47475726ec40400016d05a46e6f7465c40a00016da674776f202035c0'::bytea, '\xc7c6c36ad4201b5490ad4712'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', 'child:1', '1f1e501f-9a39-6dfa-aadb-0c1db9b253e3', NULL, NULL, 1795699485443440, NULL, '{"source":"loop","step":0}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30302b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657301a47475726e01a46e6f746501b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657301a47475726e01a46e6f74650183a86d65737361676573c422018301415698baaf219e3d7433ef041f45ee966e6aa2fe016d53d8ff1998abd86d01a47475726ec40400016d00a46e6f7465c41100016dad74776f206368696c643a312030c0'::bytea, '\xd870bf3a96d9317a6bd1b608'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', 'child:1', '1f1e501f-9a39-6dfa-aadb-1984468fb596', NULL, '1f1e501f-9a39-6dfa-aadb-0c1db9b253e3', 1795699485445234, NULL, '{"source":"loop","step":1}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30312b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657302a47475726e02a46e6f746502b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657302a47475726e02a46e6f74650283a86d65737361676573c435028301415698baaf219e3d743382bc455d7b06b0317f61d0d0ef04ee041092e74d001f977676d06682a06cbb99d7b8528cade46d01a47475726ec40400016d01a46e6f7465c41100016dad74776f206368696c643a312031c0'::bytea, '\xf585a0211fa5d9aa6e73f6b9'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', 'child:1', '1f1e501f-9a39-6dfa-aadb-23153555d6ae', NULL, '1f1e501f-9a39-6dfa-aadb-1984468fb596', 1795699485446295, NULL, '{"source":"loop","step":2}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30322b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657303a47475726e03a46e6f746503b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657303a47475726e03a46e6f74650383a86d65737361676573c443038301415698baaf219e3d743382bc455d7b06b0317f61d0d0b384831ff41e78fc3efc6628ef04ee04ee041093e74d002fb67a107d0cea6169fbacba08b67aa1596d01a47475726ec40400016d02a46e6f7465c41100016dad74776f206368696c643a312032c0'::bytea, '\xfe1cc8cd7ae9174aa3025a36'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', 'child:1', '1f1e501f-9a39-6dfa-aadb-319c1e84fb36', NULL, '1f1e501f-9a39-6dfa-aadb-23153555d6ae', 1795699485447129, NULL, '{"source":"loop","step":3}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30332b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657304a47475726e04a46e6f746504b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657304a47475726e04a46e6f74650483a86d65737361676573c451048301415698baaf219e3d743382bc455d7b06b0317f61d0d0b384831ff41e78fc3efc66286b3523988754115c942a50e5ef04ee04ee04ee041094e74d003f31f94ef8b7a90714201a466abc462cd36d01a47475726ec40400016d03a46e6f7465c41100016dad74776f206368696c643a312033c0'::bytea, '\x3854bf5c0147ebbd226dfdf8'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', 'child:1', '1f1e501f-9a39-6dfa-aadb-4910fcfd36d1', NULL, '1f1e501f-9a39-6dfa-aadb-319c1e84fb36', 1795699485447920, NULL, '{"source":"loop","step":4}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30342b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657305a47475726e05a46e6f746505b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657305a47475726e05a46e6f74650583a86d65737361676573c45f058301415698baaf219e3d743382bc455d7b06b0317f61d0d0b384831ff41e78fc3efc66286b3523988754115c942a50e52a3c33c464926f86546a3674ef04ee04ee04ee04ee041095e74d004f67706da32598c85ff741c09c0fc32de76d01a47475726ec40400016d04a46e6f7465c41100016dad74776f206368696c643a312034c0'::bytea, '\xe68dc7c70b155f86794f5b60'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', 'child:1', '1f1e501f-9a39-6dfa-aadb-5164f16d68f3', NULL, '1f1e501f-9a39-6dfa-aadb-4910fcfd36d1', 1795699485448740, NULL, '{"source":"loop","step":5}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30352b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657306a47475726e06a46e6f746506b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657306a47475726e06a46e6f74650683a86d65737361676573c46d068301415698baaf219e3d743382bc455d7b06b0317f61d0d0b384831ff41e78fc3efc66286b3523988754115c942a50e52a3c33c464926f86546a3674626b880144c727eb07873621ef04ee04ee04ee04ee04ee041096e74d005f4bd981dd3ca78d38971b833a3588f9386d01a47475726ec40400016d05a46e6f7465c41100016dad74776f206368696c643a312035c0'::bytea, '\x68c7aed09266a6ecce6b1175'::bytea);
-INSERT INTO "stored"."threadmark_head" ("thread_id", "ns", "rank", "needs", "checkpoints", "updated_at", "minute", "owner") VALUES ('only a write', '', '', '{}', 0, 1795699485470993, 29928324, NULL);
-INSERT INTO "stored"."threadmark_head" ("thread_id", "ns", "rank", "needs", "checkpoints", "updated_at", "minute", "owner") VALUES ('one', '', '1f1e501f-9a39-6dfa-aadb-50e53606defc',  E'{"\\\\x47cd6f1bd6c96c9a80d41ff5","\\\\xf885aa654d0f38192bbc2229","\\\\x64519b3b692a4585dc502317","\\\\xe8631dd77a3ccaba1097439f","\\\\x9ec7fa7ea9da5d0c2e7fdba6","\\\\x728dbaa6bb8b6a243cc683bd"}'::bytea[], 6, 1795699485427990, 29928324, 'ada');
-INSERT INTO "stored"."threadmark_head" ("thread_id", "ns", "rank", "needs", "checkpoints", "updated_at", "minute", "owner") VALUES ('one', 'child:1', '1f1e501f-9a39-6dfa-aadb-5e71d5f860c3',  E'{"\\\\x28f1bbd062c7b4c5bdfa2b66","\\\\xba67c4e5da940ee93d603f56","\\\\x8cddf0638ddac567460184fe","\\\\xc87b30061e385f5cd0640044","\\\\xb03c1229ca65ad06e5367ebe","\\\\x8f849f98e5cf03cc8f1c9bcc"}'::bytea[], 6, 1795699485436393, 29928324, NULL);
-INSERT INTO "stored"."threadmark_head" ("thread_id", "ns", "rank", "needs", "checkpoints", "updated_at", "minute", "owner") VALUES ('two', '', '1f1e501f-9a39-6dfa-aadb-5caeaebcb0aa',  E'{"\\\\x4be706fe64d9cd00b963e136","\\\\x9e234f64901dc8886836ae74","\\\\x3b21ee73f94ed0f1f730b7bc","\\\\x53aeab78e8e19f0abde43b26","\\\\x83ea8dc24bee416d4f6dcdd5","\\\\x3e86f096a22453398eaa852b"}'::bytea[], 6, 1795699485442645, 29928324, NULL);
-INSERT INTO "stored"."threadmark_head" ("thread_id", "ns", "rank", "needs", "checkpoints", "updated_at", "minute", "owner") VALUES ('two', 'child:1', '1f1e501f-9a39-6dfa-aadb-5164f16d68f3',  E'{"\\\\x8301415698baaf219e3d7433","\\\\x82bc455d7b06b0317f61d0d0","\\\\xb384831ff41e78fc3efc6628","\\\\x6b3523988754115c942a50e5","\\\\x2a3c33c464926f86546a3674","\\\\x626b880144c727eb07873621"}'::bytea[], 6, 1795699485448740, 29928324, NULL);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', '', '1f1e501f-9a39-6dfa-aadb-0a0dc6f87718', NULL, NULL, 1795865844096939, NULL, '{"source":"loop","step":0}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30302b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657301a47475726e01a46e6f746501b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657301a47475726e01a46e6f74650183a86d65737361676573c4220147cd6f1bd6c96c9a80d41ff5ef041f3ad7884793cafcfd39936e5e92fc89c46d01a47475726ec40400016d00a46e6f7465c40a00016da66f6e65202030c0'::bytea, '\x6d5026027b546d38961df78d'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', '', '1f1e501f-9a39-6dfa-aadb-1b1aab2cd31e', NULL, '1f1e501f-9a39-6dfa-aadb-0a0dc6f87718', 1795865844113936, NULL, '{"source":"loop","step":1}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30312b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657302a47475726e02a46e6f746502b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657302a47475726e02a46e6f74650283a86d65737361676573c4350247cd6f1bd6c96c9a80d41ff5f885aa654d0f38192bbc2229ef04ee041092e74d001fdc147d6cd528fa389718f96799ff4f0b6d01a47475726ec40400016d01a46e6f7465c40a00016da66f6e65202031c0'::bytea, '\x8296749811d41aebdf841207'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', '', '1f1e501f-9a39-6dfa-aadb-2c8e8f2c6ec8', NULL, '1f1e501f-9a39-6dfa-aadb-1b1aab2cd31e', 1795865844120171, NULL, '{"source":"loop","step":2}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30322b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657303a47475726e03a46e6f746503b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657303a47475726e03a46e6f74650383a86d65737361676573c4430347cd6f1bd6c96c9a80d41ff5f885aa654d0f38192bbc222964519b3b692a4585dc502317ef04ee04ee041093e74d002f3fe36e1ab13776779c10a9a4d8752a5f6d01a47475726ec40400016d02a46e6f7465c40a00016da66f6e65202032c0'::bytea, '\x619f5a84bcdddad139389a7f'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', '', '1f1e501f-9a39-6dfa-aadb-398987322e25', NULL, '1f1e501f-9a39-6dfa-aadb-2c8e8f2c6ec8', 1795865844124936, NULL, '{"source":"loop","step":3}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30332b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657304a47475726e04a46e6f746504b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657304a47475726e04a46e6f74650483a86d65737361676573c4510447cd6f1bd6c96c9a80d41ff5f885aa654d0f38192bbc222964519b3b692a4585dc502317e8631dd77a3ccaba1097439fef04ee04ee04ee041094e74d003f2dfe75b90703fc0afbbf0c4ca87630a46d01a47475726ec40400016d03a46e6f7465c40a00016da66f6e65202033c0'::bytea, '\xb18059b82a3e62a350f84475'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', '', '1f1e501f-9a39-6dfa-aadb-4f57007d1034', NULL, '1f1e501f-9a39-6dfa-aadb-398987322e25', 1795865844128884, NULL, '{"source":"loop","step":4}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30342b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657305a47475726e05a46e6f746505b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657305a47475726e05a46e6f74650583a86d65737361676573c45f0547cd6f1bd6c96c9a80d41ff5f885aa654d0f38192bbc222964519b3b692a4585dc502317e8631dd77a3ccaba1097439f9ec7fa7ea9da5d0c2e7fdba6ef04ee04ee04ee04ee041095e74d004fdcd14daa60d2567d6cf879b4768c03986d01a47475726ec40400016d04a46e6f7465c40a00016da66f6e65202034c0'::bytea, '\x290859750e9d7d140a03effa'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', '', '1f1e501f-9a39-6dfa-aadb-50e53606defc', NULL, '1f1e501f-9a39-6dfa-aadb-4f57007d1034', 1795865844132351, NULL, '{"source":"loop","step":5}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30352b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657306a47475726e06a46e6f746506b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657306a47475726e06a46e6f74650683a86d65737361676573c46d0647cd6f1bd6c96c9a80d41ff5f885aa654d0f38192bbc222964519b3b692a4585dc502317e8631dd77a3ccaba1097439f9ec7fa7ea9da5d0c2e7fdba6728dbaa6bb8b6a243cc683bdef04ee04ee04ee04ee04ee041096e74d005f204d3c5ad4c1ac2c2b353be8aa732a826d01a47475726ec40400016d05a46e6f7465c40a00016da66f6e65202035c0'::bytea, '\x136ec211a79c205ff23596d6'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', 'child:1', '1f1e501f-9a39-6dfa-aadb-0e2f1038f0b5', NULL, NULL, 1795865844136480, NULL, '{"source":"loop","step":0}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30302b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657301a47475726e01a46e6f746501b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657301a47475726e01a46e6f74650183a86d65737361676573c4220128f1bbd062c7b4c5bdfa2b66ef041fec55d81bc50748a6598ddb419cd62d3f6d01a47475726ec40400016d00a46e6f7465c41100016dad6f6e65206368696c643a312030c0'::bytea, '\x7220a5b2431c6a09197f65e9'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', 'child:1', '1f1e501f-9a39-6dfa-aadb-1cec83feb17b', NULL, '1f1e501f-9a39-6dfa-aadb-0e2f1038f0b5', 1795865844147435, NULL, '{"source":"loop","step":1}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30312b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657302a47475726e02a46e6f746502b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657302a47475726e02a46e6f74650283a86d65737361676573c4350228f1bbd062c7b4c5bdfa2b66ba67c4e5da940ee93d603f56ef04ee041092e74d001f87e4d08341b0e9a13b66c35455e9cca36d01a47475726ec40400016d01a46e6f7465c41100016dad6f6e65206368696c643a312031c0'::bytea, '\x8efba1cccad9c6d5b8eadfc5'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', 'child:1', '1f1e501f-9a39-6dfa-aadb-222138efbaeb', NULL, '1f1e501f-9a39-6dfa-aadb-1cec83feb17b', 1795865844151069, NULL, '{"source":"loop","step":2}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30322b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657303a47475726e03a46e6f746503b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657303a47475726e03a46e6f74650383a86d65737361676573c4430328f1bbd062c7b4c5bdfa2b66ba67c4e5da940ee93d603f568cddf0638ddac567460184feef04ee04ee041093e74d002f5f7a8a02a2bd88dc7caaf8713a2af1ba6d01a47475726ec40400016d02a46e6f7465c41100016dad6f6e65206368696c643a312032c0'::bytea, '\x8016034bcfb105f941d32c0c'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', 'child:1', '1f1e501f-9a39-6dfa-aadb-365b57bb7d97', NULL, '1f1e501f-9a39-6dfa-aadb-222138efbaeb', 1795865844154716, NULL, '{"source":"loop","step":3}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30332b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657304a47475726e04a46e6f746504b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657304a47475726e04a46e6f74650483a86d65737361676573c4510428f1bbd062c7b4c5bdfa2b66ba67c4e5da940ee93d603f568cddf0638ddac567460184fec87b30061e385f5cd0640044ef04ee04ee04ee041094e74d003f260a3864272f5b1438631bf825a933b56d01a47475726ec40400016d03a46e6f7465c41100016dad6f6e65206368696c643a312033c0'::bytea, '\x092a62f4bc6641b318df8670'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', 'child:1', '1f1e501f-9a39-6dfa-aadb-4cc824d4589c', NULL, '1f1e501f-9a39-6dfa-aadb-365b57bb7d97', 1795865844156736, NULL, '{"source":"loop","step":4}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30342b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657305a47475726e05a46e6f746505b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657305a47475726e05a46e6f74650583a86d65737361676573c45f0528f1bbd062c7b4c5bdfa2b66ba67c4e5da940ee93d603f568cddf0638ddac567460184fec87b30061e385f5cd0640044b03c1229ca65ad06e5367ebeef04ee04ee04ee04ee041095e74d004fc5549fe7707377fc664a12e260459ef66d01a47475726ec40400016d04a46e6f7465c41100016dad6f6e65206368696c643a312034c0'::bytea, '\xc87613f4da13f4d428d19b10'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', 'child:1', '1f1e501f-9a39-6dfa-aadb-5e71d5f860c3', NULL, '1f1e501f-9a39-6dfa-aadb-4cc824d4589c', 1795865844159339, NULL, '{"source":"loop","step":5}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30352b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657306a47475726e06a46e6f746506b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657306a47475726e06a46e6f74650683a86d65737361676573c46d0628f1bbd062c7b4c5bdfa2b66ba67c4e5da940ee93d603f568cddf0638ddac567460184fec87b30061e385f5cd0640044b03c1229ca65ad06e5367ebe8f849f98e5cf03cc8f1c9bccef04ee04ee04ee04ee04ee041096e74d005f8b9eb7405ad372fcd6532c01753161da6d01a47475726ec40400016d05a46e6f7465c41100016dad6f6e65206368696c643a312035c0'::bytea, '\x3d53f2ae1f529483740474af'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', '', '1f1e501f-9a39-6dfa-aadb-094e7d575d17', NULL, NULL, 1795865844161264, NULL, '{"source":"loop","step":0}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30302b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657301a47475726e01a46e6f746501b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657301a47475726e01a46e6f74650183a86d65737361676573c422014be706fe64d9cd00b963e136ef041fcf87a6e70494f574d2612f34bff5e6186d01a47475726ec40400016d00a46e6f7465c40a00016da674776f202030c0'::bytea, '\x74ac1cb1afdbdbb08169717a'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', '', '1f1e501f-9a39-6dfa-aadb-1a9ad7196189', NULL, '1f1e501f-9a39-6dfa-aadb-094e7d575d17', 1795865844167122, NULL, '{"source":"loop","step":1}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30312b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657302a47475726e02a46e6f746502b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657302a47475726e02a46e6f74650283a86d65737361676573c435024be706fe64d9cd00b963e1369e234f64901dc8886836ae74ef04ee041092e74d001f2a0a167aa10fda008d69515c246b6c6f6d01a47475726ec40400016d01a46e6f7465c40a00016da674776f202031c0'::bytea, '\x3c9c621983a6c0089f6e8db4'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', '', '1f1e501f-9a39-6dfa-aadb-2928de962a6d', NULL, '1f1e501f-9a39-6dfa-aadb-1a9ad7196189', 1795865844169593, NULL, '{"source":"loop","step":2}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30322b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657303a47475726e03a46e6f746503b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657303a47475726e03a46e6f74650383a86d65737361676573c443034be706fe64d9cd00b963e1369e234f64901dc8886836ae743b21ee73f94ed0f1f730b7bcef04ee04ee041093e74d002f5018295ba112352bd393f85ce0097c9a6d01a47475726ec40400016d02a46e6f7465c40a00016da674776f202032c0'::bytea, '\xc3cb3ccf34acff14d44c9640'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', '', '1f1e501f-9a39-6dfa-aadb-3ff00fe321ec', NULL, '1f1e501f-9a39-6dfa-aadb-2928de962a6d', 1795865844171709, NULL, '{"source":"loop","step":3}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30332b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657304a47475726e04a46e6f746504b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657304a47475726e04a46e6f74650483a86d65737361676573c451044be706fe64d9cd00b963e1369e234f64901dc8886836ae743b21ee73f94ed0f1f730b7bc53aeab78e8e19f0abde43b26ef04ee04ee04ee041094e74d003ff94635e279322b669b8263944b1bf7d16d01a47475726ec40400016d03a46e6f7465c40a00016da674776f202033c0'::bytea, '\x2ea920838eb1390e6110406c'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', '', '1f1e501f-9a39-6dfa-aadb-4771202ab6fa', NULL, '1f1e501f-9a39-6dfa-aadb-3ff00fe321ec', 1795865844173556, NULL, '{"source":"loop","step":4}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30342b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657305a47475726e05a46e6f746505b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657305a47475726e05a46e6f74650583a86d65737361676573c45f054be706fe64d9cd00b963e1369e234f64901dc8886836ae743b21ee73f94ed0f1f730b7bc53aeab78e8e19f0abde43b2683ea8dc24bee416d4f6dcdd5ef04ee04ee04ee04ee041095e74d004f3218468d3496700676207660107f15a46d01a47475726ec40400016d04a46e6f7465c40a00016da674776f202034c0'::bytea, '\x65ebd778a6162ae9cf2436db'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', '', '1f1e501f-9a39-6dfa-aadb-5caeaebcb0aa', NULL, '1f1e501f-9a39-6dfa-aadb-4771202ab6fa', 1795865844175577, NULL, '{"source":"loop","step":5}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30352b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657306a47475726e06a46e6f746506b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657306a47475726e06a46e6f74650683a86d65737361676573c46d064be706fe64d9cd00b963e1369e234f64901dc8886836ae743b21ee73f94ed0f1f730b7bc53aeab78e8e19f0abde43b2683ea8dc24bee416d4f6dcdd53e86f096a22453398eaa852bef04ee04ee04ee04ee04ee041096e74d005f62c74ccef63c6c8ee3e9e111142b2c296d01a47475726ec40400016d05a46e6f7465c40a00016da674776f202035c0'::bytea, '\xbcb2c43c85c32fe703ccf1db'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', 'child:1', '1f1e501f-9a39-6dfa-aadb-0c1db9b253e3', NULL, NULL, 1795865844180572, NULL, '{"source":"loop","step":0}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30302b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657301a47475726e01a46e6f746501b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657301a47475726e01a46e6f74650183a86d65737361676573c422018301415698baaf219e3d7433ef041f45ee966e6aa2fe016d53d8ff1998abd86d01a47475726ec40400016d00a46e6f7465c41100016dad74776f206368696c643a312030c0'::bytea, '\x2bcaadb3b86e68b2aa89dfe3'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', 'child:1', '1f1e501f-9a39-6dfa-aadb-1984468fb596', NULL, '1f1e501f-9a39-6dfa-aadb-0c1db9b253e3', 1795865844186551, NULL, '{"source":"loop","step":1}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30312b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657302a47475726e02a46e6f746502b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657302a47475726e02a46e6f74650283a86d65737361676573c435028301415698baaf219e3d743382bc455d7b06b0317f61d0d0ef04ee041092e74d001f977676d06682a06cbb99d7b8528cade46d01a47475726ec40400016d01a46e6f7465c41100016dad74776f206368696c643a312031c0'::bytea, '\x12bfddc570bbac36638670a9'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', 'child:1', '1f1e501f-9a39-6dfa-aadb-23153555d6ae', NULL, '1f1e501f-9a39-6dfa-aadb-1984468fb596', 1795865844189281, NULL, '{"source":"loop","step":2}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30322b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657303a47475726e03a46e6f746503b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657303a47475726e03a46e6f74650383a86d65737361676573c443038301415698baaf219e3d743382bc455d7b06b0317f61d0d0b384831ff41e78fc3efc6628ef04ee04ee041093e74d002fb67a107d0cea6169fbacba08b67aa1596d01a47475726ec40400016d02a46e6f7465c41100016dad74776f206368696c643a312032c0'::bytea, '\xae6252b233ef69ad8bf672dd'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', 'child:1', '1f1e501f-9a39-6dfa-aadb-319c1e84fb36', NULL, '1f1e501f-9a39-6dfa-aadb-23153555d6ae', 1795865844191381, NULL, '{"source":"loop","step":3}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30332b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657304a47475726e04a46e6f746504b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657304a47475726e04a46e6f74650483a86d65737361676573c451048301415698baaf219e3d743382bc455d7b06b0317f61d0d0b384831ff41e78fc3efc66286b3523988754115c942a50e5ef04ee04ee04ee041094e74d003f31f94ef8b7a90714201a466abc462cd36d01a47475726ec40400016d03a46e6f7465c41100016dad74776f206368696c643a312033c0'::bytea, '\xb3dbb9ac281fd4f721973512'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', 'child:1', '1f1e501f-9a39-6dfa-aadb-4910fcfd36d1', NULL, '1f1e501f-9a39-6dfa-aadb-319c1e84fb36', 1795865844193368, NULL, '{"source":"loop","step":4}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30342b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657305a47475726e05a46e6f746505b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657305a47475726e05a46e6f74650583a86d65737361676573c45f058301415698baaf219e3d743382bc455d7b06b0317f61d0d0b384831ff41e78fc3efc66286b3523988754115c942a50e52a3c33c464926f86546a3674ef04ee04ee04ee04ee041095e74d004f67706da32598c85ff741c09c0fc32de76d01a47475726ec40400016d04a46e6f7465c41100016dad74776f206368696c643a312034c0'::bytea, '\x596358238498de0bcf7827d1'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', 'child:1', '1f1e501f-9a39-6dfa-aadb-5164f16d68f3', NULL, '1f1e501f-9a39-6dfa-aadb-4910fcfd36d1', 1795865844195261, NULL, '{"source":"loop","step":5}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30352b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657306a47475726e06a46e6f746506b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657306a47475726e06a46e6f74650683a86d65737361676573c46d068301415698baaf219e3d743382bc455d7b06b0317f61d0d0b384831ff41e78fc3efc66286b3523988754115c942a50e52a3c33c464926f86546a3674626b880144c727eb07873621ef04ee04ee04ee04ee04ee041096e74d005f4bd981dd3ca78d38971b833a3588f9386d01a47475726ec40400016d05a46e6f7465c41100016dad74776f206368696c643a312035c0'::bytea, '\xd547fae96a04f8489a5ec18d'::bytea);
+INSERT INTO "stored"."threadmark_head" ("thread_id", "ns", "rank", "needs", "checkpoints", "updated_at", "minute", "owner") VALUES ('only a write', '', '', '{}', 0, 1795865844266316, 29931097, NULL);
+INSERT INTO "stored"."threadmark_head" ("thread_id", "ns", "rank", "needs", "checkpoints", "updated_at", "minute", "owner") VALUES ('one', '', '1f1e501f-9a39-6dfa-aadb-50e53606defc',  E'{"\\\\x47cd6f1bd6c96c9a80d41ff5","\\\\xf885aa654d0f38192bbc2229","\\\\x64519b3b692a4585dc502317","\\\\xe8631dd77a3ccaba1097439f","\\\\x9ec7fa7ea9da5d0c2e7fdba6","\\\\x728dbaa6bb8b6a243cc683bd"}'::bytea[], 6, 1795865844132351, 29931097, 'ada');
+INSERT INTO "stored"."threadmark_head" ("thread_id", "ns", "rank", "needs", "checkpoints", "updated_at", "minute", "owner") VALUES ('one', 'child:1', '1f1e501f-9a39-6dfa-aadb-5e71d5f860c3',  E'{"\\\\x28f1bbd062c7b4c5bdfa2b66","\\\\xba67c4e5da940ee93d603f56","\\\\x8cddf0638ddac567460184fe","\\\\xc87b30061e385f5cd0640044","\\\\xb03c1229ca65ad06e5367ebe","\\\\x8f849f98e5cf03cc8f1c9bcc"}'::bytea[], 6, 1795865844159339, 29931097, NULL);
+INSERT INTO "stored"."threadmark_head" ("thread_id", "ns", "rank", "needs", "checkpoints", "updated_at", "minute", "owner") VALUES ('two', '', '1f1e501f-9a39-6dfa-aadb-5caeaebcb0aa',  E'{"\\\\x4be706fe64d9cd00b963e136","\\\\x9e234f64901dc8886836ae74","\\\\x3b21ee73f94ed0f1f730b7bc","\\\\x53aeab78e8e19f0abde43b26","\\\\x83ea8dc24bee416d4f6dcdd5","\\\\x3e86f096a22453398eaa852b"}'::bytea[], 6, 1795865844175577, 29931097, NULL);
+INSERT INTO "stored"."threadmark_head" ("thread_id", "ns", "rank", "needs", "checkpoints", "updated_at", "minute", "owner") VALUES ('two', 'child:1', '1f1e501f-9a39-6dfa-aadb-5164f16d68f3',  E'{"\\\\x8301415698baaf219e3d7433","\\\\x82bc455d7b06b0317f61d0d0","\\\\xb384831ff41e78fc3efc6628","\\\\x6b3523988754115c942a50e5","\\\\x2a3c33c464926f86546a3674","\\\\x626b880144c727eb07873621"}'::bytea[], 6, 1795865844195261, 29931097, NULL);
 INSERT INTO "stored"."threadmark_write" ("thread_id", "ns", "checkpoint_id", "task_id", "idx", "task_path", "channel", "value", "checksum") VALUES ('one', '', '1f1e501f-9a39-6dfa-aadb-0a0dc6f87718', '\x017461736b2d30'::bytea, 536870912, 'path', '', '\x0147cd6f1bd6c96c9a80d41ff59600a86d65737361676573c4220147cd6f1bd6c96c9a80d41ff5ef041f3ad7884793cafcfd39936e5e92fc89c46d0101a47475726ec40400016d00'::bytea, '\x1594f9757e50e844f15873a2'::bytea);
 INSERT INTO "stored"."threadmark_write" ("thread_id", "ns", "checkpoint_id", "task_id", "idx", "task_path", "channel", "value", "checksum") VALUES ('one', '', '1f1e501f-9a39-6dfa-aadb-0a0dc6f87718', '\x017461736b2d30'::bytea, 1374657985, '', '', '\x000091ce20000000'::bytea, '\xe62489c5d56bd55fa671e60c'::bytea);
 INSERT INTO "stored"."threadmark_write" ("thread_id", "ns", "checkpoint_id", "task_id", "idx", "task_path", "channel", "value", "checksum") VALUES ('one', '', '1f1e501f-9a39-6dfa-aadb-1b1aab2cd31e', '\x017461736b2d31'::bytea, 536870912, 'path', '', '\x0125e1801e36c3e5908217e8339600a86d65737361676573c4220125e1801e36c3e5908217e833ef041ff27c13ba51239785c32218d90f70b5f06d0101a47475726ec40400016d01'::bytea, '\x5c5ffdb26cedbfb3e162301f'::bytea);
@@ -266,6 +602,6 @@ INSERT INTO "stored"."threadmark_write" ("thread_id", "ns", "checkpoint_id", "ta
 INSERT INTO "stored"."threadmark_write" ("thread_id", "ns", "checkpoint_id", "task_id", "idx", "task_path", "channel", "value", "checksum") VALUES ('only a write', '', '1', '\x017461736b'::bytea, 536870912, '', '', '\x009300a86d65737361676573c40b00016da77772697474656e'::bytea, '\x2b8fcc796d0d452a8d768ed2'::bytea);
 INSERT INTO "stored"."threadmark_write" ("thread_id", "ns", "checkpoint_id", "task_id", "idx", "task_path", "channel", "value", "checksum") VALUES ('only a write', '', '1', '\x017461736b'::bytea, 1374657985, '', '', '\x000091ce20000000'::bytea, '\xd8189a6df9df83148c41232c'::bytea);
 INSERT INTO "stored"."threadmark_replica" ("one", "term", "body") VALUES (true, 1, '{}');
-INSERT INTO "stored"."threadmark_outbox" ("thread_id", "position", "body") VALUES ('deleted', 1795699485482040, '\x656e747279'::bytea);
-INSERT INTO "stored"."threadmark_position" ("thread_id", "position", "previous") VALUES ('deleted', 1795699485482040, 0);
+INSERT INTO "stored"."threadmark_outbox" ("thread_id", "position", "body") VALUES ('deleted', 1795865844306111, '\x656e747279'::bytea);
+INSERT INTO "stored"."threadmark_position" ("thread_id", "position", "previous") VALUES ('deleted', 1795865844306111, 0);
 INSERT INTO "stored"."threadmark_copied" ("thread_id", "position", "epoch") VALUES ('deleted', 5, 6);
