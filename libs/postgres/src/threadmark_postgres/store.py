@@ -56,20 +56,20 @@ class PostgresStore(FollowingStore, PostgresReplicaStore, ReplicaStore):
         writes: list[WriteRow] = []
         segments: dict[bytes, bytes] = {}
         for kind, *columns in rows:
+            _, name, rank, _, number, _, body, check, *_, task_id, _, of_whom, _ = columns
             if kind == _SEGMENT:
-                segments[columns[7]] = columns[6]
+                segments[check] = body
             elif kind == _CHECKPOINT:
                 found = columns
             elif kind == _HEAD:
-                newest, owner = from_column(columns[2]), from_optional(columns[9])
+                newest, owner = from_column(rank), from_optional(of_whom)
             else:
-                idx, _, task_path, channel, _, _, value, check, task_id, _, _ = columns
-                task = (from_id_column(task_id), idx, from_column(task_path), from_column(channel))
-                writes.append(WriteRow(ns, "", *task, value, check))
+                task = (from_id_column(task_id), number, from_column(rank), from_column(name))
+                writes.append(WriteRow(ns, "", *task, body, check))
         if found is None:
             return None if newest is None else Found(0, None, (), {}, newest, owner)
-        epoch, created_at, rank, own_id, parent, metadata, header, check, _, owner, expires_at = found
-        row = checkpoint_row(thread_id, (namespace, own_id, rank, parent, created_at, metadata, header, check))
+        *of_row, _, epoch, owner, expires_at = found
+        row = checkpoint_row(thread_id, of_row)
         writes = [write._replace(checkpoint_id=row.outline.id) for write in writes]
         return Found(epoch, row, writes, segments, newest, from_optional(owner), expires_at)
 
@@ -85,15 +85,15 @@ class PostgresStore(FollowingStore, PostgresReplicaStore, ReplicaStore):
         found: dict[str, Found] = {}
         heads: dict[str, tuple[str, str | None]] = {}
         segments: dict[str, dict[bytes, bytes]] = {}
-        for kind, name, epoch, created_at, rank, own_id, parent, metadata, body, check, key, owner, expires_at in rows:
+        for kind, name, *of_row, key, epoch, owner, expires_at in rows:
             thread_id = from_column(name)
+            _, _, rank, _, _, _, body, *_ = of_row
             if kind == _SEGMENT:
                 segments.setdefault(thread_id, {})[key] = body
             elif kind == _HEAD:
                 heads[thread_id] = from_column(rank), from_optional(owner)
             else:
-                columns = (namespace, own_id, rank, parent, created_at, metadata, body, check)
-                row = checkpoint_row(thread_id, columns)
+                row = checkpoint_row(thread_id, of_row)
                 found[thread_id] = Found(epoch, row, (), {}, None, from_optional(owner), expires_at)
         lost = {thread_id: Found(0, None, (), {}, None, owner) for thread_id, (_, owner) in heads.items()}
         return {

@@ -1,9 +1,9 @@
 -- Finds one checkpoint with its pending writes and the segments of all its values: the newest of a namespace, or the
 -- one with p_id. It is STABLE, so that all of it is of one snapshot. A row says by its kind what it is:
 --
--- 0  the checkpoint
--- 1  a pending write: epoch is its idx, rank its task_path, id its channel, body its value
--- 2  a segment: body is its data, checksum its key
+-- 0  the checkpoint: its columns in the order of `sql.expressions.ROW`, then what its thread's row has
+-- 1  a pending write: id is its channel, rank its task_path, created_at its idx, header its value
+-- 2  a segment: header is its data, checksum its key
 -- 3  the head, where the newest is looked for: where the thread or its checkpoints are not found, it tells that they
 --    should be
 --
@@ -11,8 +11,8 @@
 -- p_alone none at all, for callers who ask for each that they need.
 CREATE OR REPLACE FUNCTION tm.find_1(p_thread text, p_ns text, p_id text, p_held text, p_alone boolean)
 RETURNS TABLE (
-    kind integer, epoch bigint, created_at bigint, rank text, id text, parent text, metadata text, body bytea,
-    checksum bytea, task_id bytea, owner text, expires_at bigint
+    kind integer, ns text, id text, rank text, parent text, created_at bigint, metadata text, header bytea,
+    checksum bytea, task_id bytea, epoch bigint, owner text, expires_at bigint
 ) LANGUAGE plpgsql STABLE AS $body$
 DECLARE
     t record;
@@ -61,14 +61,15 @@ BEGIN
         RETURN;
     END IF;
     kind := 0;
-    epoch := t.epoch;
-    created_at := c.created_at;
-    rank := c.rank;
+    ns := p_ns;
     id := coalesce(c.id, c.rank);
+    rank := c.rank;
     parent := c.parent;
+    created_at := c.created_at;
     metadata := c.metadata;
-    body := c.header;
+    header := c.header;
     checksum := c.checksum;
+    epoch := t.epoch;
     owner := t.owner;
     expires_at := t.expires_at;
     RETURN NEXT;
@@ -85,9 +86,10 @@ BEGIN
         END IF;
     END IF;
     kind := 1;
-    created_at := NULL;
+    ns := NULL;
     parent := NULL;
     metadata := NULL;
+    epoch := NULL;
     owner := NULL;
     expires_at := NULL;
     FOR w IN
@@ -95,10 +97,10 @@ BEGIN
         FROM tm.write AS x
         WHERE x.thread_id = p_thread AND x.ns = p_ns AND x.checkpoint_id = coalesce(c.id, c.rank)
     LOOP
-        epoch := w.idx;
-        rank := w.task_path;
         id := w.channel;
-        body := w.value;
+        rank := w.task_path;
+        created_at := w.idx;
+        header := w.value;
         checksum := w.checksum;
         task_id := w.task_id;
         RETURN NEXT;
@@ -110,7 +112,8 @@ BEGIN
     END LOOP;
     IF v_needs <> '{}' AND NOT p_alone THEN
         RETURN QUERY
-        SELECT 2, NULL::bigint, NULL::bigint, NULL, NULL, NULL, NULL, s.data, s.key, NULL::bytea, NULL, NULL::bigint
+        SELECT 2, NULL, NULL, NULL, NULL, NULL::bigint, NULL, s.data, s.key, NULL::bytea,
+            NULL::bigint, NULL, NULL::bigint
         FROM tm.segment AS s
         WHERE s.thread_id = p_thread AND s.key = ANY (v_needs);
     END IF;

@@ -19,9 +19,8 @@ IS_LET_IN = f"pg_try_advisory_xact_lock_shared({_GATE})"
 GATE_SHARED = f"pg_advisory_xact_lock_shared({_GATE})"
 
 # The columns of a checkpoint and of a pending write with their types, without their thread. What reads or adds whole
-# rows derives from these two, and `columns` packs and unpacks in their order; only `finding` lists them again, among
-# columns of other rows. `id` is NULL where it equals `rank`, which it does unless a clock was set back; `run` is never
-# read.
+# rows derives from these two, and `columns` packs and unpacks in their order; only `functions/find_1.sql` lists them
+# again. `id` is NULL where it equals `rank`, which it does unless a clock was set back; `run` is never read.
 CHECKPOINT = {
     "ns": "text",
     "id": "text",
@@ -60,6 +59,12 @@ _WITH_ID = ["coalesce(c.id, c.rank)" if column == "id" else f"c.{column}" for co
 ALL = listed(_READ, "c")
 ROW = listed(_WITH_ID)
 OUTLINE = listed(_WITH_ID[: _READ.index("header")])
+
+
+def in_place_of_row(**columns: str) -> str:
+    """Return what stands for `ROW` where rows of another kind are listed beside checkpoints: NULL but for some."""
+    return ", ".join(columns.get(column, "NULL") for column in _READ)
+
 
 NEWEST = f"""
 SELECT {ALL}

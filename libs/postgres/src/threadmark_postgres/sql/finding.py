@@ -1,6 +1,6 @@
 """Finding checkpoints with their writes and segments, in one statement, because each is a round trip."""
 
-from threadmark_postgres.sql.expressions import ALL, NO_CHECKPOINT
+from threadmark_postgres.sql.expressions import ALL, NO_CHECKPOINT, ROW, in_place_of_row
 
 FIND = "SELECT * FROM tm.find_1($1::text, $2::text, $3::text, $4::text, $5::boolean)"
 
@@ -31,12 +31,10 @@ WITH chosen AS (
         LIMIT 1
     ) AS c
 )
-SELECT
-    0 AS kind, thread_id, epoch, created_at, rank, coalesce(id, rank), parent, metadata, header, checksum,
-    NULL::bytea, owner, expires_at
-FROM chosen
+SELECT 0 AS kind, c.thread_id, {ROW}, NULL::bytea AS key, c.epoch, c.owner, c.expires_at
+FROM chosen AS c
 UNION ALL
-SELECT 2, c.thread_id, NULL, NULL, NULL, NULL, NULL, NULL, s.data, NULL, s.key, NULL, NULL
+SELECT 2, c.thread_id, {in_place_of_row(header="s.data")}, s.key, NULL, NULL, NULL
 FROM chosen AS c
 CROSS JOIN LATERAL (
     SELECT s.key, s.data
@@ -47,7 +45,7 @@ CROSS JOIN LATERAL (
     OFFSET 0
 ) AS s
 UNION ALL
-SELECT 3, asked.thread_id, NULL, NULL, h.rank, NULL, NULL, NULL, NULL, NULL, NULL, h.owner, NULL
+SELECT 3, asked.thread_id, {in_place_of_row(rank="h.rank")}, NULL, NULL, h.owner, NULL
 FROM unnest($1::text[]) AS asked (thread_id)
 CROSS JOIN LATERAL (
     SELECT
