@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from functools import partial
+from itertools import count
 
 import psycopg
 import pytest
@@ -21,9 +22,13 @@ ROUNDS = times(30, at_length=600)
 _NO_DAMAGE = Damage("none", Field("", "", (), "", 0), 0)
 
 
+_numbers = count()
+"""A process may come to this module twice, with tests of another one in between."""
+
+
 @pytest.fixture(scope="module")
 def database(cluster: PostgresServer) -> Iterator[Database]:
-    url = cluster.database("damaged")
+    url = cluster.database(f"damaged_{next(_numbers)}")
     with psycopg.connect(url, autocommit=True) as connection, PostgresSaver(url, cache_bytes=0) as saver:
         yield Database(connection, saver)
 
