@@ -56,15 +56,15 @@ class PostgresStore(FollowingStore, PostgresReplicaStore, ReplicaStore):
         writes: list[WriteRow] = []
         segments: dict[bytes, bytes] = {}
         for kind, *columns in rows:
-            _, name, rank, _, number, _, body, check, *_, task_id, _, of_whom, _ = columns
+            _, channel, rank, _, idx, _, body, check, *_, task_id, _, head_owner, _ = columns
             if kind == _SEGMENT:
                 segments[check] = body
             elif kind == _CHECKPOINT:
                 found = columns
             elif kind == _HEAD:
-                newest, owner = from_column(rank), from_optional(of_whom)
+                newest, owner = from_column(rank), from_optional(head_owner)
             else:
-                task = (from_id_column(task_id), number, from_column(rank), from_column(name))
+                task = (from_id_column(task_id), idx, from_column(rank), from_column(channel))
                 writes.append(WriteRow(ns, "", *task, body, check))
         if found is None:
             return None if newest is None else Found(0, None, (), {}, newest, owner)

@@ -147,6 +147,12 @@ _EVENTS = {
     "57P02": "the server ended the session",
     "57P03": "the server starts, stops or recovers",
 }
+_RIGHTS = (
+    "USAGE on the schema, SELECT, INSERT, UPDATE and DELETE on its tables, and EXECUTE on its functions, which every "
+    "role has unless it is revoked"
+)
+"""A saver's role needs these."""
+
 _ADVICE = {
     "53300": "give a smaller pool_size, or the server a larger max_connections",
     "26000": "behind a pooler in transaction mode, give prepare=False",
@@ -169,10 +175,7 @@ def to_threadmark_error(error: psycopg.Error, settings: Settings) -> ThreadmarkE
             "and no other client_encoding"
         )
     if isinstance(error, errors.InsufficientPrivilege):
-        return StoreError(
-            f"{settings}: {_words(error)}. Grant the role USAGE on the schema, SELECT, INSERT, UPDATE and "
-            "DELETE on its tables, and EXECUTE on its functions, which every role has unless it is revoked"
-        )
+        return StoreError(f"{settings}: {_words(error)}. Grant the role {_RIGHTS}")
     if isinstance(error, errors.QueryCanceled):
         return TransientStoreError(f"{settings}: {_words(error)}; the statement_timeout may be too short")
     return StoreError(f"{settings}: {_words(error)}")
@@ -201,8 +204,7 @@ def advising_on_privileges(settings: Settings, found: int) -> Iterator[None]:
         arguments += [f"since={found}"] if found else []
         raise StoreError(
             f"{settings}: {_words(error)}. Let a role that may make tables run the script that "
-            f"threadmark_postgres.ddl({', '.join(arguments)}) returns, and grant this one USAGE on the schema and "
-            "SELECT, INSERT, UPDATE and DELETE on its tables"
+            f"threadmark_postgres.ddl({', '.join(arguments)}) returns, and grant this one {_RIGHTS}"
         ) from error
 
 

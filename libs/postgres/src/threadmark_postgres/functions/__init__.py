@@ -1,4 +1,4 @@
-"""The functions of the server: a change to a thread is one call of one of them. Each is a file of SQL in this folder.
+"""The functions of the server, each of which reads or changes a thread in one call. Each is a file of SQL here.
 
 Their names end with the number of the format that they are of, because the columns that a function returns cannot be
 replaced. They run with the rights of their caller.

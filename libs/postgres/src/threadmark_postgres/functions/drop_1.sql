@@ -1,9 +1,9 @@
 -- Deletes a thread: everything of it goes, and its row becomes the mark of a deleted one, with the greatest id that the
 -- thread may have had. Returns the epoch that the live thread had, NULL where there was none.
 --
--- p_greatest is the greatest id that is made at this time: what a run that goes on may have made is not greater. Ids
--- that tell no time are only compared with those that the thread had. The ids of messages are whatever their users
--- choose, and no run continues one.
+-- p_greatest is the greatest id that is made at this time: a run that still goes on cannot have made a greater one. Ids
+-- that tell no time are only compared with those that the thread had. Users choose the ids of messages, and no run
+-- continues one.
 --
 -- The marks of threads that were deleted before p_forgotten go as well.
 CREATE OR REPLACE FUNCTION tm.drop_1(p_thread text, p_now bigint, p_greatest text, p_forgotten bigint)
@@ -59,7 +59,7 @@ BEGIN
         deleted_up_to = v_greatest,
         removed_up_to = NULL
     WHERE t.thread_id = p_thread;
-    -- Mostly there are none, and then nothing more is planned.
+    -- Mostly there are none: then the server does not plan the statements of forget_1.
     PERFORM FROM tm.thread AS t WHERE NOT t.live AND t.epoch < p_forgotten LIMIT 1;
     IF FOUND THEN
         PERFORM tm.forget_1(p_forgotten);

@@ -1,5 +1,5 @@
 -- Finds one checkpoint with its pending writes and the segments of all its values: the newest of a namespace, or the
--- one with p_id. It is STABLE, so that all of it is of one snapshot. A row says by its kind what it is:
+-- one with p_id. It is STABLE, so that all rows come from one snapshot. Their kind tells them apart:
 --
 -- 0  the checkpoint: its columns in the order of `sql.expressions.ROW`, then what its thread's row has
 -- 1  a pending write: id is its channel, rank its task_path, created_at its idx, header its value
@@ -19,11 +19,9 @@ DECLARE
     c record;
     h record;
     w record;
-    v_found boolean;
     v_needs bytea[] := '{}';
 BEGIN
     SELECT x.epoch, x.owner, x.expires_at INTO t FROM tm.thread AS x WHERE x.thread_id = p_thread AND x.live;
-    v_found := FOUND;
     SELECT x.rank, x.needs, x.checkpoints INTO h FROM tm.head AS x WHERE x.thread_id = p_thread AND x.ns = p_ns;
     IF p_id IS NULL AND NOT (h.rank = '' AND h.checkpoints = 0) THEN
         kind := 3;
@@ -31,7 +29,7 @@ BEGIN
         owner := t.owner;
         RETURN NEXT;
     END IF;
-    IF NOT v_found THEN
+    IF t.epoch IS NULL THEN
         RETURN;
     END IF;
     IF p_id IS NULL THEN

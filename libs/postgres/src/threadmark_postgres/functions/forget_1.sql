@@ -1,6 +1,6 @@
--- Removes the marks of threads that were deleted before p_before, a thousand at most, with what was kept of them for
--- replication. One of which somebody holds a lease stays until that has ended, and one of which another database is to
--- learn that it was deleted until it has. One that another transaction holds is left to the next call.
+-- Removes the marks of threads that were deleted before p_before, a thousand at most, with their rows for replication.
+-- A mark stays while a lease of its thread lives, and until another database has learned of the deletion. A mark that
+-- another transaction has locked is left to the next call.
 CREATE OR REPLACE FUNCTION tm.forget_1(p_before bigint) RETURNS void LANGUAGE plpgsql AS $body$
 DECLARE
     v_clock bigint := extract(epoch FROM clock_timestamp()) * 1000000;

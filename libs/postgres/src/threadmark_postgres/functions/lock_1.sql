@@ -1,5 +1,5 @@
--- Locks a thread, also one that is deleted, until the transaction ends. Returns what its row has of its life and of its
--- lease, NULLs where it has no row.
+-- Locks a thread, also one that is deleted, until the transaction ends. Returns its epoch, whether it is live,
+-- and its lease; NULLs where it has no row.
 CREATE OR REPLACE FUNCTION tm.lock_1(
     p_thread text,
     OUT epoch bigint, OUT live boolean, OUT token bigint, OUT lease_ends bigint, OUT holder text, OUT began text

@@ -10,7 +10,7 @@
 * `connections`, `reports`: transactions and the setup of tables; what is asked of a database as a whole
 * `expressions`: what statements of several modules have in common
 
-What a function of the server does stands in the folder `functions`. `tm.` stands before the name of every table and
+The bodies of the server's functions are in the folder `functions`. `tm.` stands before the name of every table and
 function of ours; `schema.in_schema` puts the schema's name there. Names of users (threads, channels, metadata keys) are
 always bound, never part of a statement. Every statement names one thread_id, so that it stays inside one partition or
 shard, except those that search all threads or that callers share.
