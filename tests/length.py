@@ -23,7 +23,7 @@ NOT_AGAIN = {
     "langgraph_parity/": "an adapter",
     "page/": "a page",
     "postgres/": "a server",
-    "races/": "leases",
+    "races/": "processes that meet",
     "redis_backend/": "a server",
     "replication/": "pairs of databases",
     "signals/": "drivers",

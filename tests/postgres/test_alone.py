@@ -1,16 +1,13 @@
-"""The statement for one change to a thread that is there does what the one for several changes does, or nothing."""
+"""The functions for one checkpoint and for one task do what the one for any change does, or nothing."""
 
-import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import psycopg
 import pytest
 
-from postgres.steps import APIS, step, thread
 from postgres.test_leases import MINUTE, commit, lease, play
 from postgres.test_order import change_of, checkpoint
-from threadmark import Saver
 from threadmark.format.packs import FIRST_RECORD, PACK
 from threadmark.program import Program
 from threadmark.store.contract import ANYONE, Added, Change, CheckpointRow, WriteRow, was_added
@@ -20,11 +17,12 @@ from threadmark_postgres.arrays import register_dumpers
 from threadmark_postgres.store import PostgresStore
 
 THREAD, OTHER = "5", "6"
+_FUNCTIONS = ("add_checkpoint_1", "add_task_1", "add_1")
 TABLES = ("thread", "segment", "checkpoint", "head", "write")
 
 
 class ByArrays(PostgresStore):
-    """Always takes the statement for several changes."""
+    """Always calls the function for any change."""
 
     def _alone(self, _: Change) -> None:
         return None
@@ -105,14 +103,14 @@ TAKEN: Mapping[str, tuple[Act, Change]] = {
     "the owner's": (_nothing, _change(SECOND, only_owner=True, beginning=ADA)),
     "one after a deletion": (_revived, _change(_row(91), continues=_row(9).outline.id)),
 }
-"""What comes before, and a change that the shorter statement takes."""
+"""What comes before, and a change that its own function takes."""
 
 RANKED: Mapping[str, tuple[Act, Change]] = {
     "one that is older than the newest": (_adds(_change(_row(7))), _change(SECOND)),
     "one that is there": (_adds(_change(SECOND)), _change(SECOND)),
     "one that is there under another rank": (_adds(_change(_row(2, rank="zz"))), _change(SECOND)),
 }
-"""What comes before, and a checkpoint that is not the newest then: it is taken only where it is recorded as well."""
+"""What comes before, and a checkpoint that is not the newest then: it is left to the function for any change."""
 
 LEFT: Mapping[str, tuple[Act, Change]] = {
     "another epoch": (_nothing, _change(SECOND, epoch=1)),
@@ -123,7 +121,7 @@ LEFT: Mapping[str, tuple[Act, Change]] = {
     "what went with a deleted thread": (_revived, _writes()),
     "no thread": (_dropped, _change(SECOND)._replace(thread_id=OTHER)),
 }
-"""What comes before, and a change that it leaves to the other one."""
+"""What comes before, and a change that is refused, or left to the function for any change."""
 
 OTHERS: Mapping[str, Sequence[WriteRow]] = {
     "that have rows of their own": [_write(0), RECORD],
@@ -132,7 +130,7 @@ OTHERS: Mapping[str, Sequence[WriteRow]] = {
     "without a record": [_write(PACK), _write(0)],
     "that are a pack alone": [_write(PACK)],
 }
-"""Writes for which there is only the other one."""
+"""Writes that only the function for any change adds."""
 
 
 @pytest.fixture
@@ -145,7 +143,7 @@ def session(url: str) -> Iterator[psycopg.Connection]:
 
 
 def _outcome(session: psycopg.Connection, store: PostgresStore, before: Act, change: Change) -> tuple[Any, ...]:
-    """Do it in empty tables. Returns what came of the change, the rows then, and how many statements added."""
+    """Do it in empty tables. Returns what came of the change, the rows then, and which functions were called."""
     asked: list[str] = []
     session.execute("TRUNCATE threadmark_thread, threadmark_segment, threadmark_checkpoint, threadmark_head")
     session.execute("TRUNCATE threadmark_write, threadmark_outbox, threadmark_position")
@@ -156,7 +154,7 @@ def _outcome(session: psycopg.Connection, store: PostgresStore, before: Act, cha
     rows = [
         session.execute(f"SELECT * FROM threadmark_{table} ORDER BY 1, 2, 3".encode()).fetchall() for table in TABLES
     ]
-    return added, rows, sum("INSERT" in statement for statement in asked)
+    return added, rows, [name for statement in asked for name in _FUNCTIONS if f"threadmark_{name}(" in statement]
 
 
 def _relative(added: Added, rows: list[list[tuple[Any, ...]]]) -> tuple[Any, ...]:
@@ -166,69 +164,31 @@ def _relative(added: Added, rows: list[list[tuple[Any, ...]]]) -> tuple[Any, ...
     return added._replace(epoch=clocks.index(added.epoch) if added.epoch in clocks else 0), table, rows[1:]
 
 
+@pytest.mark.parametrize("recorded", [False, True])
 @pytest.mark.parametrize("name", [*TAKEN, *RANKED, *LEFT])
-def test_both_statements_do_the_same(session: psycopg.Connection, name: str) -> None:
+def test_both_functions_do_the_same(session: psycopg.Connection, name: str, *, recorded: bool) -> None:
     before, change = {**TAKEN, **RANKED, **LEFT}[name]
-    added, rows, statements = _outcome(session, PostgresStore(None), before, change)
-    expected, expected_rows, _ = _outcome(session, ByArrays(None), before, change)
-    assert _relative(added, rows) == _relative(expected, expected_rows)
-    assert (statements == 1) == (name in TAKEN)
-
-
-@pytest.mark.parametrize("name", [*TAKEN, *RANKED, *LEFT])
-def test_both_statements_record_the_same(session: psycopg.Connection, name: str) -> None:
-    before, change = {**TAKEN, **RANKED, **LEFT}[name]
-    change = change._replace(entry=b"entry", term=1)
+    if recorded:
+        change = change._replace(entry=b"entry", term=1)
     outcomes = []
     for store in (PostgresStore(None), ByArrays(None)):
-        added, rows, statements = _outcome(session, store, before, change)
-        recorded = session.execute("SELECT thread_id, position, body FROM threadmark_outbox").fetchall()
-        assert recorded == ([(change.thread_id, added.position, b"entry")] if was_added(change, added) else [])
+        added, rows, called = _outcome(session, store, before, change)
+        entries = session.execute("SELECT thread_id, position, body FROM threadmark_outbox").fetchall()
+        is_entered = recorded and was_added(change, added)
+        assert entries == ([(change.thread_id, added.position, b"entry")] if is_entered else [])
         assert added.previous == 0
         outcomes.append(_relative(added._replace(position=0), rows))
-        assert type(store) is ByArrays or (statements == 1) == (name not in LEFT)
+        if type(store) is ByArrays:
+            assert {*called} == {"add_1"}
+        else:
+            assert ("add_1" in called) == (name not in TAKEN)
     assert outcomes[0] == outcomes[1]
 
 
-def test_changes_of_one_kind_are_combined_though_their_statements_differ() -> None:
-    for change, others in ((_change(SECOND), {"segments": {}}), (_writes(), {"segments": {b"w" * 12: b"segment"}})):
-        queries = [PostgresStore(None)._alone(each) for each in (change, change._replace(**others))]
-        recorded = PostgresStore(None)._alone(change._replace(entry=b"entry", term=1))
-        assert queries[0]
-        assert queries[1]
-        assert recorded
-        assert queries[0].sql != queries[1].sql
-        assert queries[0].kind == queries[1].kind != recorded.kind
-
-
 @pytest.mark.parametrize("name", OTHERS)
-def test_other_writes_go_by_the_other_statement(session: psycopg.Connection, name: str) -> None:
+def test_other_writes_go_by_the_other_function(session: psycopg.Connection, name: str) -> None:
     change = _writes(OTHERS[name])
-    assert PostgresStore(None)._alone(change) is None
-    _, rows, statements = _outcome(session, PostgresStore(None), _nothing, change)
-    assert statements == 1
+    _, rows, called = _outcome(session, PostgresStore(None), _nothing, change)
+    assert called == ["add_1"]
     stored = {(row[4], row[5]) for row in rows[TABLES.index("write")]}
     assert stored == {(write.idx, write.task_path) for write in OTHERS[name]}
-
-
-@pytest.mark.parametrize("api", APIS)
-@pytest.mark.parametrize("options", [{}, {"combine": False}, {"prepare": False}])
-def test_a_checkpoint_that_its_damaged_head_does_not_know_is_replaced(
-    url: str, tables: psycopg.Connection, api: Callable[[Saver], Any], options: dict[str, Any]
-) -> None:
-    """Its statement fails then, and has not counted it twice."""
-    heads = "SELECT rank, checkpoints FROM threadmark_head"
-    second = step(1)
-
-    async def body() -> None:
-        with PostgresSaver(url, **options) as saver:
-            calls = api(saver)
-            first = await calls.aput(thread("one"), *step(0))
-            await calls.aput(first, *second)
-            before = tables.execute(heads).fetchall()
-            tables.execute("UPDATE threadmark_head SET rank = '1'")
-            await calls.aput(first, *second)
-            assert tables.execute(heads).fetchall() == before
-            assert [found.metadata["step"] for found in saver.list(thread("one"))] == [1, 0]
-
-    asyncio.run(body())

@@ -1,11 +1,11 @@
-"""Callers that add at the same time share a statement, and nobody is the worse for it."""
+"""The statements of callers that add at the same time travel together, and nobody is the worse for it."""
 
 import asyncio
 import contextlib
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
 from typing import Any
@@ -21,11 +21,10 @@ from postgres.test_concurrency import deadlocks
 from threadmark import ClosedError, ConfigError, Saver, StoreError, ThreadDeletedError
 from threadmark.program import Program, Transaction
 from threadmark_postgres import PostgresSaver
-from threadmark_postgres.arrays import BatchParams, Blobs, ChangeNumbers, Numbers, Texts, register_dumpers
+from threadmark_postgres.arrays import Blobs, Texts, register_dumpers
 from threadmark_postgres.driver import aio
-from threadmark_postgres.driver.batching import MOST, BatchMember, together
+from threadmark_postgres.driver.batching import MOST, Batch, BatchMember
 from threadmark_postgres.driver.blocking import _LEADERS, StatementBatcher, _Member
-from threadmark_postgres.sql.judging import OF_ONE
 from threadmark_postgres.steps import Query, Rows
 
 _BLOCKED = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'threadmark_write'::regclass"
@@ -42,9 +41,6 @@ _END_SESSIONS = """
     WHERE datname = current_database() AND application_name = 'threadmark'
 """
 
-ADD = f"ADD WHERE thread_id {OF_ONE}"
-"""Stands for a statement that adds."""
-
 NAMES = [f"thread {number}" for number in range(MOST)]
 
 
@@ -59,7 +55,7 @@ async def warmed(saver: PostgresSaver) -> list[dict[str, Any]]:
     return await asyncio.gather(*(aplay(saver, name, 3) for name in NAMES))
 
 
-def test_two_checkpoints_of_one_thread_share_a_statement(url: str) -> None:
+def test_two_checkpoints_of_one_thread_travel_together(url: str) -> None:
     with PostgresSaver(url) as saver:
         before = play(saver, "thread", 2)
         made = [step(number) for number in (2, 3)]
@@ -76,12 +72,13 @@ def test_two_checkpoints_of_one_thread_share_a_statement(url: str) -> None:
             saver.put(before, *each)
         with psycopg.connect(url) as connection:
             register_dumpers(connection)
-            connection.execute(
-                "DELETE FROM threadmark_checkpoint WHERE rank > %s", [before["configurable"]["checkpoint_id"]]
-            )
+            newest_before = before["configurable"]["checkpoint_id"]
+            connection.execute("DELETE FROM threadmark_checkpoint WHERE rank > %s", [newest_before])
+            connection.execute("UPDATE threadmark_head SET rank = %s", [newest_before])
             cursor = psycopg.RawCursor(connection)
-            shared = together(parts)
-            assert len(cursor.execute(shared.sql, shared.params, binary=True).fetchall()) == 2
+            for query in Batch(parts).queries:
+                ((_, outcome, *_),) = cursor.execute(query.sql, query.params, binary=True).fetchall()
+                assert outcome is None
         newest = saver.get(thread("thread"))
         assert newest
         assert newest["id"] == made[-1][0]["id"]
@@ -160,7 +157,7 @@ def test_a_removal_of_one_thread_holds_up_no_other(
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_changes_to_one_thread_meet_in_one_statement(url: str, api: Callable[[Saver], Any]) -> None:
+def test_changes_to_one_thread_travel_together(url: str, api: Callable[[Saver], Any]) -> None:
     async def body() -> None:
         async with PostgresSaver(url) as saver:
             calls = api(saver)
@@ -198,13 +195,11 @@ def test_a_cancelled_task_takes_no_other_with_it(url: str, tables: psycopg.Conne
     asyncio.run(body())
 
 
-def params_of_change(number: int) -> Query:
-    return Query(ADD, BatchParams((Texts([str(number)]), ChangeNumbers([1]), Numbers([number]))), likely_last=True)
+def change(number: int) -> Query:
+    return Query("ADD", (number,), likely_last=True)
 
 
-def test_nothing_acknowledged_is_lost_while_sessions_end_under_shared_statements(
-    url: str, tables: psycopg.Connection
-) -> None:
+def test_nothing_acknowledged_is_lost_while_sessions_end_under_batches(url: str, tables: psycopg.Connection) -> None:
     stored: list[str] = []
 
     async def run(saver: PostgresSaver, name: str) -> None:
@@ -232,7 +227,7 @@ def test_nothing_acknowledged_is_lost_while_sessions_end_under_shared_statements
 
 def first_of(*params: Any) -> Transaction[Any]:
     def program() -> Program[None]:
-        yield Query(ADD, BatchParams(params), likely_last=True)
+        yield Query("ADD", params, likely_last=True, turn=("thread",))
 
     return Transaction(program, writes=True)
 
@@ -240,7 +235,7 @@ def first_of(*params: Any) -> Transaction[Any]:
 def test_a_large_change_goes_alone() -> None:
     for size, shared in ((60_000, True), (70_000, False)):
         for large in (Blobs([bytes(size), b"more", None]), Texts(["x" * size, None])):
-            with closing(BatchMember(first_of(Texts(["thread"]), ChangeNumbers([1, 1]), large))) as part:
+            with closing(BatchMember(first_of("thread", 1, large))) as part:
                 assert bool(part.query) == shared
 
 
@@ -248,26 +243,25 @@ class Server:
     """Answers each change with its own number, when it is let."""
 
     def __init__(self) -> None:
-        self.asked: list[list[int | None]] = []
+        self.asked: list[list[int]] = []
         self.begun = threading.Semaphore(0)
         self.go_on = threading.Semaphore(0)
 
-    def ask(self, query: Query) -> Rows:
-        _, locations, numbers = query.params
-        self.asked.append(list(numbers))
+    def ask(self, queries: Sequence[Query]) -> list[Rows]:
+        self.asked.append([query.params[0] for query in queries])
         self.begun.release()
         assert self.go_on.acquire(timeout=60)
-        return [(location, number) for location, number in zip(locations, numbers, strict=True) if number != 13]
+        return [[tuple(query.params)] if query.params != (13,) else [] for query in queries]
 
 
 def started(batcher: StatementBatcher, number: int, answers: dict[int, Rows]) -> threading.Thread:
-    worker = threading.Thread(target=lambda: answers.update({number: batcher.rows(params_of_change(number))}))
+    worker = threading.Thread(target=lambda: answers.update({number: batcher.rows(change(number))}))
     worker.start()
     return worker
 
 
 def waiting(batcher: StatementBatcher) -> int:
-    return len(batcher._waiting.get(ADD, ()))
+    return len(batcher._waiting)
 
 
 def test_threads_that_come_while_others_ask_go_together() -> None:
@@ -284,7 +278,7 @@ def test_threads_that_come_while_others_ask_go_together() -> None:
         worker.join()
     assert max(map(len, server.asked)) == MOST
     assert len(server.asked) <= 2 + 4
-    assert answers == {number: [] if number == 13 else [(1, number)] for number in range(MOST + 5)}
+    assert answers == {number: [] if number == 13 else [(number,)] for number in range(MOST + 5)}
 
 
 def test_the_main_thread_which_interrupts_strike_leads_nobody(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -315,8 +309,8 @@ class Told(list[_Member]):
 
 @pytest.mark.parametrize("others", [0, 2 * MOST])
 def test_a_leader_at_the_end_of_its_stack_answers_all_and_hands_on(others: int) -> None:
-    def ask(query: Query) -> Rows:
-        return [(location, 0) for location in query.params[1]]
+    def ask(queries: Sequence[Query]) -> list[Rows]:
+        return [[tuple(query.params)] for query in queries]
 
     def lead_below(frames: int, batcher: StatementBatcher) -> None:
         if frames:
@@ -329,18 +323,18 @@ def test_a_leader_at_the_end_of_its_stack_answers_all_and_hands_on(others: int) 
         for frames in range(limit - 40, limit):
             batcher = StatementBatcher(ask)
             batcher.rows(query)
-            members = [_Member(params_of_change(number)) for number in range(others)]
+            members = [_Member(change(number)) for number in range(others)]
             if others:
-                batcher._leading[ADD] = _LEADERS
-                batcher._waiting[ADD] = Told(members)
+                batcher._leading = _LEADERS
+                batcher._waiting = Told(members)
             with contextlib.suppress(RecursionError):
                 lead_below(frames, batcher)
             going_on = [member.turn.acquire(blocking=False) for member in members].count(True)
             leaders = [member.leads for member in members].count(True)
-            taken = len(members) - len(batcher._waiting.get(ADD, ()))
-            seen.append((taken, going_on, leaders, batcher._leading[ADD]))
+            taken = len(members) - len(batcher._waiting)
+            seen.append((taken, going_on, leaders, batcher._leading))
 
-    query = params_of_change(0)
+    query = change(0)
     seen: list[tuple[int, int, int, int]] = []
     leader = threading.Thread(target=lead_near_the_limit)
     leader.start()
@@ -352,15 +346,15 @@ def test_a_leader_at_the_end_of_its_stack_answers_all_and_hands_on(others: int) 
 def test_tasks_hear_of_a_refusal_of_the_pool_and_go_alone_where_the_statement_failed() -> None:
     failures: list[Exception] = [StoreError("all connections are in use"), psycopg.DataError("somebody's row")]
 
-    async def ask(_: Query) -> Rows:
+    async def ask(_: Sequence[Query]) -> list[Rows]:
         raise failures[0]
 
     async def body() -> None:
         batcher = aio.StatementBatcher(ask)
-        work = [batcher.rows(params_of_change(number)) for number in range(MOST + 1)]
+        work = [batcher.rows(change(number)) for number in range(MOST + 1)]
         assert {type(outcome) for outcome in await asyncio.gather(*work, return_exceptions=True)} == {StoreError}
         failures.reverse()
-        work = [batcher.rows(params_of_change(number)) for number in range(MOST + 1)]
+        work = [batcher.rows(change(number)) for number in range(MOST + 1)]
         assert await asyncio.gather(*work) == [[]] * (MOST + 1)
 
     asyncio.run(body())
@@ -370,15 +364,15 @@ def test_when_the_pool_refuses_all_who_waited_get_the_error_and_the_next_call_ma
     begun, go_on = threading.Semaphore(0), threading.Semaphore(0)
     asked, refused = list[int](), list[int]()
 
-    def ask(query: Query) -> Rows:
-        asked.append(len(query.params[0]))
+    def ask(queries: Sequence[Query]) -> list[Rows]:
+        asked.append(len(queries))
         begun.release()
         assert go_on.acquire(timeout=60)
         raise StoreError("all connections are in use")
 
     def work(number: int) -> None:
         with pytest.raises(StoreError, match="in use"):
-            batcher.rows(params_of_change(number))
+            batcher.rows(change(number))
         refused.append(number)
 
     batcher = StatementBatcher(ask)
@@ -392,7 +386,7 @@ def test_when_the_pool_refuses_all_who_waited_get_the_error_and_the_next_call_ma
     assert sorted(refused) == list(range(MOST + 2))
     assert sum(asked) == MOST + 2
     assert len(asked) <= 4
-    assert batcher._leading[ADD] == 0
+    assert batcher._leading == 0
 
 
 def read_committed(url: str) -> str:
@@ -420,7 +414,7 @@ def test_a_checkpoint_put_twice_at_once_is_stored_under_one_rank(url: str, table
     asyncio.run(body())
 
 
-def test_a_checkpoint_that_two_savers_stored_under_two_ranks_is_read_and_put_again(
+def test_a_checkpoint_that_two_savers_put_at_once_after_two_parents_has_one_rank(
     url: str, tables: psycopg.Connection
 ) -> None:
     with PostgresSaver(read_committed(url), combine=False) as saver, psycopg.connect(url) as holder:
@@ -435,7 +429,7 @@ def test_a_checkpoint_that_two_savers_stored_under_two_ranks_is_read_and_put_aga
             holder.commit()
             for each in work:
                 each.result()
-        assert rows_of(tables, made["id"]) == 2
+        assert rows_of(tables, made["id"]) == 1
         found = saver.get(thread("one", made["id"]))
         assert found
         assert found["channel_values"]["count"] == 2

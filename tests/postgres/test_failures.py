@@ -14,8 +14,10 @@ from postgres.cluster import Cluster, PostgresServer
 from postgres.proxy import Proxy
 from postgres.steps import APIS, aplay, count, play, step, thread
 from threadmark import Saver, StoreError, TransientStoreError
+from threadmark.program import Program, Transaction
 from threadmark_postgres import PostgresSaver
 from threadmark_postgres.driver.failures import passes
+from threadmark_postgres.steps import Query, Rows
 
 _END_SESSIONS = """
     SELECT pg_terminate_backend(pid) FROM pg_stat_activity
@@ -172,6 +174,34 @@ async def _in_time(call: Callable[[], Awaitable[Any]], out_of_time: str) -> Any:
         except StoreError as error:
             if out_of_time not in str(error):
                 raise
+
+
+def test_a_plan_that_fits_no_more_is_made_again_and_what_the_server_cannot_do_is_an_error_at_once(
+    url: str, tables: psycopg.Connection
+) -> None:
+    tried: list[str] = []
+
+    def run(statement: str) -> Rows:
+        def program() -> Program[Rows]:
+            tried.append(statement)
+            rows: Rows = yield Query(statement)
+            return rows
+
+        return saver._driver.run(Transaction(program, writes=True))
+
+    tables.execute("CREATE TABLE changing (one int)")
+    tables.commit()
+    with PostgresSaver(url, timeout=60) as saver:
+        for _ in range(3):
+            assert run("SELECT * FROM changing") == []
+        tables.execute("ALTER TABLE changing ADD two int")
+        tables.execute("INSERT INTO changing VALUES (1, 2)")
+        tables.commit()
+        assert run("SELECT * FROM changing") == [(1, 2)]
+        assert len(tried) == 5
+        with pytest.raises(StoreError, match="FOR UPDATE is not allowed with DISTINCT"):
+            run("SELECT DISTINCT one FROM changing FOR UPDATE")
+        assert len(tried) == 6
 
 
 def test_an_id_that_is_too_long_for_an_index_is_refused(url: str) -> None:

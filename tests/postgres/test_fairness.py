@@ -8,9 +8,11 @@ import psycopg
 from patience import wait_until
 from threadmark_conformance.engine import at, checkpoint
 from threadmark_postgres import PostgresSaver
-from threadmark_postgres.sql.expressions import IS_LET_IN
 
-ADDING = f"SELECT FROM threadmark_thread WHERE thread_id = 'thread' AND {IS_LET_IN} FOR SHARE SKIP LOCKED"
+ADDING = """
+    SELECT pg_advisory_xact_lock_shared(hashtextextended(thread_id, tableoid::bigint)) FROM threadmark_thread
+    WHERE thread_id = 'thread' FOR SHARE
+"""
 WAITING = "SELECT count(*) FROM pg_locks WHERE NOT granted AND locktype IN ('advisory', 'tuple', 'transactionid')"
 
 

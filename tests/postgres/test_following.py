@@ -1,33 +1,53 @@
-"""A change that another database told: one statement where the thread came before, and nothing older over newer."""
+"""A change that another database told: one call, and nothing older over newer."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import psycopg
 import pytest
 
-from postgres.test_alone import FIRST, SECOND, TASKS, THREAD, _row, session
 from postgres.test_leases import commit
 from postgres.test_leases import play as run
 from postgres.test_order import Scene, change_of, checkpoint, scene
+from threadmark.format.packs import FIRST_RECORD, PACK
 from threadmark.program import Program
 from threadmark.store.contract import ANYONE, NEVER, Added, Change, CheckpointRow, Follows, WriteRow
 from threadmark.store.replica import Copied, Replica
+from threadmark_postgres import PostgresSaver
+from threadmark_postgres.arrays import register_dumpers
 from threadmark_postgres.store import PostgresStore
 
-__all__ = ["scene", "session"]
+__all__ = ["scene"]
 
 STORE = PostgresStore(None)
-RANKED = _row(3)
+THREAD = "5"
 TABLES = ("segment", "checkpoint", "head", "write", "outbox", "copied")
 
 
-class BySteps(PostgresStore):
-    """Always locks the thread first."""
+def _row(number: int, **others: Any) -> CheckpointRow:
+    row = checkpoint(5, 5, number)
+    return row._replace(outline=row.outline._replace(thread_id=THREAD, ns="", **others))
 
-    def _following(self, *_: object) -> None:
-        return None
+
+FIRST, SECOND, RANKED = _row(1), _row(2), _row(3)
+
+
+def _write(idx: int, path: str = "path") -> WriteRow:
+    return WriteRow("", FIRST.outline.id, "task", idx, path, "", b"value", bytes(12))
+
+
+TASKS = [_write(PACK), _write(FIRST_RECORD, "")]
+"""What a task wrote, and the record of it."""
+
+
+@pytest.fixture
+def session(url: str) -> Iterator[psycopg.Connection]:
+    with PostgresSaver(url) as saver:
+        saver.setup()
+    with psycopg.connect(url) as session:
+        register_dumpers(session)
+        yield session
 
 
 def told(
@@ -44,44 +64,47 @@ def begin(store: PostgresStore) -> Program[Added]:
     return first
 
 
-AT_ONCE = {
+ADDED: Mapping[str, Change] = {
     "a checkpoint": told(Follows(10, 20, 7), [SECOND]),
     "writes": told(Follows(10, 20, 7), writes=TASKS),
     "under a term": told(Follows(10, 20, 7), [SECOND], term=1),
-}
-OTHERS = {
-    "one that is there": told(Follows(10, 20, 7), [FIRST]),
-    "one that is there under another rank": told(Follows(10, 20, 7), [RANKED]),
-    "under a smaller term": told(Follows(10, 20, 7), [SECOND], term=0),
-    "what came already": told(Follows(9, 10, 7), [SECOND]),
-    "after a removal there": told(Follows(10, 20, 8), [SECOND]),
-    "of what is missing": told(Follows(19, 20, 7), [SECOND]),
     "of two tasks": told(Follows(10, 20, 7), writes=[*TASKS, TASKS[0]._replace(task_id="another")]),
     "both": told(Follows(10, 20, 7), [SECOND], TASKS),
 }
-"""Changes of a thread that came up to 10, which one statement adds, and others."""
+LEFT: Mapping[str, tuple[Change, str]] = {
+    "one that is there": (told(Follows(10, 20, 7), [FIRST]), "exists"),
+    "one that is there under another rank": (told(Follows(10, 20, 7), [RANKED]), "exists"),
+    "under a smaller term": (told(Follows(10, 20, 7), [SECOND], term=0), "term"),
+    "what came already": (told(Follows(9, 10, 7), [SECOND]), "behind"),
+    "after a removal there": (told(Follows(10, 20, 8), [SECOND]), "behind"),
+    "of what is missing": (told(Follows(19, 20, 7), [SECOND]), "behind"),
+}
+"""Changes of a thread that came up to 10, and why those are left that are."""
 
 
-def _outcome(session: psycopg.Connection[Any], store: PostgresStore, change: Change) -> tuple[Any, int]:
-    names = ", ".join(f"threadmark_{table}" for table in ("thread", "position", "replica", *TABLES))
-    session.execute(f"TRUNCATE {names}".encode())
-    commit(session, store.set_replica(Replica(1, "")))
-    first = commit(session, begin(store))
+@pytest.mark.parametrize("name", [*ADDED, *LEFT])
+def test_one_call_adds_a_change_or_leaves_everything(session: psycopg.Connection[Any], name: str) -> None:
+    def rows() -> list[Any]:
+        asking = [f"SELECT * FROM threadmark_{table} ORDER BY 1, 2, 3".encode() for table in TABLES]
+        return [session.execute(query).fetchall() for query in asking]
+
+    commit(session, STORE.set_replica(Replica(1, "")))
+    commit(session, begin(STORE))
+    before = rows()
+    change, why = LEFT.get(name) or (ADDED[name], "")
     asked: list[str] = []
-    added = run(session, store.add(change), asked.append)
+    added = run(session, STORE.add(change), asked.append)
     session.commit()
-    asking = [f"SELECT * FROM threadmark_{table} ORDER BY 1, 2, 3".encode() for table in TABLES]
-    rows = [session.execute(query).fetchall() for query in asking]
-    return (added._replace(epoch=added.epoch == first.epoch), rows), len(asked)
-
-
-@pytest.mark.parametrize("name", [*AT_ONCE, *OTHERS])
-def test_one_statement_does_what_several_do(session: psycopg.Connection[Any], name: str) -> None:
-    change = {**AT_ONCE, **OTHERS}[name]
-    found, statements = _outcome(session, STORE, change)
-    expected, _ = _outcome(session, BySteps(None), change)
-    assert found == expected
-    assert (statements == 1) == (name in AT_ONCE)
+    assert len(asked) == 1
+    assert ("exists" if added.exists else added.refused or "") == why
+    if why:
+        assert rows() == before
+    else:
+        found = dict(zip(TABLES, rows(), strict=True))
+        assert found["copied"] == [(THREAD, 20, 7)]
+        assert len(found["checkpoint"]) == 2 + len(change.checkpoints)
+        assert len(found["write"]) == len(change.writes)
+        assert found["outbox"] == []
 
 
 @pytest.fixture
@@ -108,9 +131,8 @@ def test_of_two_who_tell_the_same_change_one_adds(came: Scene, tables: psycopg.C
     assert copied(tables) == (20, 7)
 
 
-@pytest.mark.parametrize("store", [STORE, BySteps(None)], ids=["one statement", "several"])
 def test_what_is_older_adds_nothing_behind_what_was_copied_meanwhile(
-    came: Scene, tables: psycopg.Connection[Any], store: PostgresStore
+    came: Scene, tables: psycopg.Connection[Any]
 ) -> None:
     def copy_all() -> Program[None]:
         yield from STORE.lock(THREAD)
@@ -119,7 +141,7 @@ def test_what_is_older_adds_nothing_behind_what_was_copied_meanwhile(
 
     with came.session() as whole, came.session() as late:
         run(whole, copy_all())
-        waiting = came.waits(partial(commit, late, store.add(told(Follows(10, 20, 7), [checkpoint(5, 5, 9)]))))
+        waiting = came.waits(partial(commit, late, STORE.add(told(Follows(10, 20, 7), [checkpoint(5, 5, 9)]))))
         whole.commit()
         assert waiting.result() == Added(0, "behind")
     assert copied(tables) == (30, 9)

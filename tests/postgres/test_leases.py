@@ -1,6 +1,6 @@
 """Leases and conditions, where one connection comes between two steps of another's."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
@@ -55,6 +55,12 @@ def play(session: psycopg.Connection[Any], program: Program[Any], after: Callabl
         return stop.value
 
 
+def refusals(session: psycopg.Connection[Any], queries: Sequence[Query]) -> list[str | None]:
+    """Run adding statements. Returns why each adds nothing, None where it does."""
+    cursor = psycopg.RawCursor(session)
+    return [cursor.execute(query.sql.encode(), query.params, binary=True).fetchall()[0][1] for query in queries]
+
+
 def commit(session: psycopg.Connection[Any], program: Program[Any]) -> Any:
     """Run a program and commit."""
     result = play(session, program)
@@ -99,22 +105,21 @@ def test_a_write_that_began_before_a_lease_was_taken_is_refused_afterwards(
         tokens = {name: commit(taker, lease(name)).token for name in names}
         for name in names:
             commit(taker, STORE.add(change(tokens[name], 1, name)))
-        query = addition(change(tokens[name], 2, name) for name in names)
+        queries = addition(change(tokens[name], 2, name) for name in names)
 
-        def add() -> dict[int, str | None]:
+        def add() -> dict[str, str | None]:
             with psycopg.connect(slow_writer) as writer:
                 writer.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
                 register_dumpers(writer)
-                cursor = psycopg.RawCursor(writer)
-                cursor.execute(query.sql.encode(), query.params, binary=True)
-                return {number: refused for number, _, _, _, refused, *_ in cursor}
+                refused = refusals(writer, queries)
+                return {query.params[0]: each for query, each in zip(queries, refused, strict=True)}
 
         with ThreadPoolExecutor(1) as workers:
             with held_up(tables):
                 adding = workers.submit(add)
                 wait_until(lambda: next(tables.execute(_WAITS_FOR_ADVICE))[0], "it does not wait")
                 assert commit(taker, lease("5")).token > tokens["5"]
-            assert adding.result() == {1: "lost"} | dict.fromkeys(range(2, len(names) + 1))
+            assert adding.result() == {"5": "lost"} | dict.fromkeys(others)
     assert ranks(tables) == sorted(["1"] * len(names) + ["2"] * len(others))
 
 
@@ -157,17 +162,11 @@ def test_a_lease_taken_before_a_deleted_thread_begins_again_refuses_what_would_b
     with scene.session() as adder, scene.session() as taker:
         commit(adder, STORE.add(change(None, 1)))
         commit(adder, STORE.drop("5", 1))
-        taken: list[LeaseRow] = []
-
-        def take(_: str) -> None:
-            if not taken:
-                taken.append(commit(taker, lease()))
-
-        added = play(adder, STORE.add(change(token, 2)), take)
-        adder.commit()
+        taken = commit(taker, lease())
+        added = commit(adder, STORE.add(change(token, 2)))
         assert added.refused == ("busy" if token is None else "lost")
         assert next(tables.execute("SELECT live FROM threadmark_thread"))[0] is False
-        assert commit(adder, STORE.add(change(taken[0].token, 3))).refused is None
+        assert commit(adder, STORE.add(change(taken.token, 3))).refused is None
     assert ranks(tables) == ["3"]
 
 
@@ -212,11 +211,11 @@ def test_of_several_that_begin_a_thread_together_the_first_decides_whose_it_is(
         wanted = change(token, rank)
         return wanted._replace(beginning=wanted.beginning._replace(owner=owner), only_owner=True)
 
-    query = addition([owned(1, "ada", 9), owned(2, "ada"), owned(3, "bob"), owned(4, "ada", ANYONE)])
+    queries = addition([owned(1, "ada", 9), owned(2, "ada"), owned(3, "bob"), owned(4, "ada", ANYONE)])
     with scene.session() as session:
-        rows = psycopg.RawCursor(session).execute(query.sql.encode(), query.params, binary=True).fetchall()
+        refused = refusals(session, queries)
         session.commit()
-        assert {row[0]: row[4] for row in rows} == {1: "lost", 2: None, 3: "owner", 4: None}
+        assert refused == ["lost", None, "owner", None]
     assert ranks(tables) == ["2", "4"]
     found = tables.execute("SELECT t.owner, h.owner, h.checkpoints FROM threadmark_thread t, threadmark_head h")
     assert found.fetchall() == [("ada", "ada", 2)]

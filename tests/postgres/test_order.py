@@ -17,27 +17,32 @@ import pytest
 from patience import wait_until
 from postgres.steps import play
 from threadmark.format.packs import FIRST_RECORD, PACK
+from threadmark.program import Step
 from threadmark.store.contract import Change, CheckpointRow, Outline, WriteRow, now
 from threadmark_postgres import PostgresSaver
 from threadmark_postgres.arrays import register_dumpers
-from threadmark_postgres.driver.batching import together
+from threadmark_postgres.driver.batching import Batch
 from threadmark_postgres.steps import Query
 from threadmark_postgres.store import PostgresStore
 
 Key = tuple[int, ...]
 """A row's key, each column as one digit; the first is the thread."""
 
-Adding = Callable[[Iterable[Key]], Query]
-"""The statement that adds the rows of these keys, in this order."""
+Adding = Callable[[Iterable[Key]], Sequence[Query]]
+"""The statements that add the rows of these keys, given in this order."""
 
-Probe = Callable[[Iterable[Key]], Query]
+Probe = Callable[[Iterable[Key]], Sequence[Query]]
 """A statement that takes the rows of these keys and no other rows."""
 
 
-def addition(changes: Iterable[Change]) -> Query:
-    """The statement that adds all changes; where a change has several kinds of rows, its checkpoints and segments."""
-    queries = [next(PostgresStore(None)._adding(change)) for change in changes]
-    return together(queries)
+def addition(changes: Iterable[Change]) -> Sequence[Query]:
+    """The statements that add all changes, as they travel together."""
+    return Batch([_query(next(PostgresStore(None).add(change))) for change in changes]).queries
+
+
+def _query(step: Step) -> Query:
+    assert isinstance(step, Query)
+    return step
 
 
 def change_of(name: object, **rows: Any) -> Change:
@@ -57,48 +62,48 @@ def write(_: int, ns: int, checkpoint_id: int, task_id: int, idx: int) -> WriteR
     return WriteRow(str(ns), str(checkpoint_id), str(task_id), idx, "", "", b"", b"")
 
 
-def add_threads(keys: Iterable[Key]) -> Query:
+def add_threads(keys: Iterable[Key]) -> Sequence[Query]:
     return addition(change_of(number) for number, _ in by_thread(keys))
 
 
-def add_segments(keys: Iterable[Key]) -> Query:
+def add_segments(keys: Iterable[Key]) -> Sequence[Query]:
     return addition(
         change_of(number, segments={bytes([key]): b"data" for _, key in group}) for number, group in by_thread(keys)
     )
 
 
-def add_heads(keys: Iterable[Key]) -> Query:
+def add_heads(keys: Iterable[Key]) -> Sequence[Query]:
     return addition(change_of(number, checkpoints=[checkpoint(number, ns)]) for number, ns in keys)
 
 
-def add_checkpoints(keys: Iterable[Key]) -> Query:
+def add_checkpoints(keys: Iterable[Key]) -> Sequence[Query]:
     return addition(
         change_of(number, checkpoints=[checkpoint(*key) for key in group]) for number, group in by_thread(keys)
     )
 
 
-def take_heads(keys: Iterable[Key]) -> Query:
+def take_heads(keys: Iterable[Key]) -> Sequence[Query]:
     (key,) = keys
     columns = [str(digit) for digit in key]
-    return Query(
+    statement = (
         "INSERT INTO threadmark_head (thread_id, ns, rank, needs, checkpoints, updated_at, minute) "
         "VALUES ($1, $2, '', '{}', 0, 0, 0) "
-        "ON CONFLICT (thread_id, ns) DO UPDATE SET rank = threadmark_head.rank RETURNING 1",
-        columns,
+        "ON CONFLICT (thread_id, ns) DO UPDATE SET rank = threadmark_head.rank RETURNING 1"
     )
+    return [Query(statement, columns)]
 
 
-def take_checkpoints(keys: Iterable[Key]) -> Query:
+def take_checkpoints(keys: Iterable[Key]) -> Sequence[Query]:
     (key,) = keys
-    return Query(
+    statement = (
         "INSERT INTO threadmark_checkpoint (thread_id, ns, rank, created_at, metadata, header, checksum) "
         "VALUES ($1, $2, $3, 0, '{}', '', '') "
-        "ON CONFLICT (thread_id, ns, rank) DO UPDATE SET created_at = 0 RETURNING 1",
-        [str(digit) for digit in key],
+        "ON CONFLICT (thread_id, ns, rank) DO UPDATE SET created_at = 0 RETURNING 1"
     )
+    return [Query(statement, [str(digit) for digit in key])]
 
 
-def add_writes(keys: Iterable[Key]) -> Query:
+def add_writes(keys: Iterable[Key]) -> Sequence[Query]:
     return addition(change_of(number, writes=[write(*key) for key in group]) for number, group in by_thread(keys))
 
 
@@ -184,11 +189,11 @@ def scene(url: str, tables: psycopg.Connection) -> Iterator[Scene]:
         yield Scene(url, tables, workers)
 
 
-def run(session: psycopg.Connection, query: Query) -> None:
+def run(session: psycopg.Connection, queries: Sequence[Query]) -> None:
     cursor = psycopg.RawCursor(session)
-    cursor.execute(query.sql.encode(), query.params, binary=True)
-    changes: Any = query.params[0]
-    assert len(cursor.fetchall()) == len(changes)
+    for query in queries:
+        cursor.execute(query.sql.encode(), query.params, binary=True)
+        assert len(cursor.fetchall()) == 1
 
 
 def make_threads(scene: Scene, numbers: Iterable[int]) -> None:
@@ -228,28 +233,14 @@ def test_rows_are_added_in_order(scene: Scene, add: Adding, take: Probe, columns
     assert taken_before(scene, add, take, middle, before + behind) == before
 
 
-def segments_alone(keys: Iterable[Key]) -> Query:
-    return alone(checkpoints=[checkpoint(5, 5, 5)], segments={bytes([key]): b"data" for _, key in keys})
-
-
-def writes_alone(keys: Iterable[Key]) -> Query:
-    return alone(writes=[write(5, 5, 5, 5, key) for _, key in sorted(keys)])
-
-
-def add_write(keys: Iterable[Key]) -> Query:
+def add_write(keys: Iterable[Key]) -> Sequence[Query]:
     return add_writes((5, 5, 5, 5, key) for _, key in keys)
 
 
-def test_segments_of_one_change_are_added_in_order(scene: Scene) -> None:
-    make_threads(scene, [5])
-    before, behind = [(5, 0), (5, 1)], [(5, 3), (5, 4)]
-    assert taken_before(scene, segments_alone, add_segments, (5, 2), [*before, *behind]) == before
-
-
-def test_writes_of_one_change_are_added_before_their_record(scene: Scene) -> None:
+def test_a_pack_is_added_before_its_record(scene: Scene) -> None:
     make_threads(scene, [5])
     pack, record = (5, PACK), (5, FIRST_RECORD)
-    assert taken_before(scene, writes_alone, add_write, record, [pack]) == [pack]
+    assert taken_before(scene, add_write, add_write, record, [pack]) == [pack]
 
 
 def test_a_head_is_that_of_the_greatest_rank(scene: Scene, tables: psycopg.Connection) -> None:
@@ -259,51 +250,22 @@ def test_a_head_is_that_of_the_greatest_rank(scene: Scene, tables: psycopg.Conne
     assert next(tables.execute("SELECT rank FROM threadmark_head WHERE checkpoints > 0"))[0] == "3"
 
 
-def put_and_segment() -> Query:
+def add_put() -> Sequence[Query]:
     return addition([change_of(5, checkpoints=[checkpoint(5, 5, 5)], segments={bytes([5]): b"data"})])
 
 
-def write_and_segment() -> Query:
+def add_task() -> Sequence[Query]:
     return addition([change_of(5, writes=[write(5, 5, 5, 5, 5)], segments={bytes([5]): b"data"})])
 
 
-def alone(**rows: Any) -> Query:
-    """The statement for one change that continues a checkpoint."""
-    query = PostgresStore(None)._alone(change_of(5, **{"continues": "5", "segments": {bytes([5]): b"data"}, **rows}))
-    assert query is not None
-    return query
+PUT = [(take_heads, (5, 5)), (take_checkpoints, (5, 5, 5)), (add_segments, (5, 5))]
+TASK = [(add_segments, (5, 5)), (add_writes, (5, 5, 5, 5, 5))]
 
 
-def put_alone() -> Query:
-    return alone(checkpoints=[checkpoint(5, 5, 5)])
-
-
-def put_recorded() -> Query:
-    return alone(checkpoints=[checkpoint(5, 5, 5)], entry=b"entry")
-
-
-def write_alone() -> Query:
-    return alone(writes=[write(5, 5, 5, 5, PACK), write(5, 5, 5, 5, FIRST_RECORD)])
-
-
-PUT = [(take_checkpoints, (5, 5, 5)), (take_heads, (5, 5)), (add_segments, (5, 5))]
-PUT_ALONE = [(take_heads, (5, 5)), (take_checkpoints, (5, 5, 5)), (add_segments, (5, 5))]
-"""Whoever adds the same checkpoint by another statement takes it first. Nobody else meets the two in another order."""
-WRITE = [(add_writes, (5, 5, 5, 5, 5)), (add_segments, (5, 5))]
-PACKED = [(add_writes, (5, 5, 5, 5, PACK)), (add_segments, (5, 5))]
-
-
-@pytest.mark.parametrize(
-    ("add_all", "rows"),
-    [
-        (put_and_segment, PUT),
-        (put_alone, PUT_ALONE),
-        (put_recorded, PUT),
-        (write_and_segment, WRITE),
-        (write_alone, PACKED),
-    ],
-)
-def test_tables_are_taken_in_order(scene: Scene, add_all: Callable[[], Query], rows: list[tuple[Probe, Key]]) -> None:
+@pytest.mark.parametrize(("add_all", "rows"), [(add_put, PUT), (add_task, TASK)])
+def test_tables_are_taken_in_order(
+    scene: Scene, add_all: Callable[[], Sequence[Query]], rows: list[tuple[Probe, Key]]
+) -> None:
     make_threads(scene, [5])
     for index, (take, key) in enumerate(rows):
         with scene.session() as adder, scene.session() as holder:

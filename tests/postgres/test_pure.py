@@ -148,7 +148,7 @@ def test_what_would_fail_again_is_not_transient(sqlstate: str) -> None:
     assert type(caught.value) is StoreError
 
 
-@pytest.mark.parametrize("sqlstate", ["42501", "57014", "53100", "42P01", "23502", "54000", "22P05"])
+@pytest.mark.parametrize("sqlstate", ["42501", "57014", "53100", "42P01", "23502", "54000", "22P05", "0A000"])
 def test_a_permanent_failure_is_an_error_at_once(sqlstate: str) -> None:
     assert not passes(error(sqlstate))
     with pytest.raises(type(to_threadmark_error(error(sqlstate), SETTINGS)), match="somebody said so"):
@@ -188,12 +188,3 @@ def test_errors_do_not_tell_passwords() -> None:
     message = str(to_threadmark_error(error("42P01"), SETTINGS))
     assert "host=somewhere" in message
     assert "password" not in message
-
-
-def test_what_the_server_cannot_do_at_all_is_not_tried_until_the_timeout() -> None:
-    retries = Retries(SETTINGS._replace(timeout=3600, pool_size=3), time.monotonic())
-    for _ in range(3):  # a plan that fits no more is prepared anew on another connection
-        retries.next_wait(error("0A000"), reached=True)
-    with pytest.raises(StoreError) as caught:
-        retries.next_wait(error("0A000"), reached=True)
-    assert not isinstance(caught.value, TransientStoreError)

@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
@@ -29,14 +29,16 @@ from postgres.test_order import (
     taken_before,
     write,
 )
+from postgres.test_order import run as order_run
 from postgres.test_round_trips import proxy, through
 from threadmark import Saver
 from threadmark.store.contract import Added, Change
 from threadmark.store.replica import Copied, Replica
 from threadmark_conformance.recording import Recording
 from threadmark_postgres import PostgresSaver
-from threadmark_postgres.driver.batching import split_rows, together
-from threadmark_postgres.sql import adding, adding_alone, judging, replication
+from threadmark_postgres.adding import _added
+from threadmark_postgres.driver.batching import Batch
+from threadmark_postgres.sql import replication
 from threadmark_postgres.steps import Query
 from threadmark_postgres.store import PostgresStore
 
@@ -75,21 +77,6 @@ def test_a_put_that_is_recorded_takes_one_round_trip(
 
     asyncio.run(body())
     assert [name for name, *_ in entries(tables)] == ["another", *["one"] * 18]
-
-
-def test_a_put_that_is_not_recorded_knows_nothing_of_it() -> None:
-    statements = (
-        adding_alone.ADD_CHECKPOINT_ALONE,
-        adding_alone.ADD_WRITES_ALONE,
-        adding.ADD_CHECKPOINTS,
-        adding.ADD_WRITES,
-    )
-    bare = Change("1", 1, 1, {}, [checkpoint(1, 1)], [], "1")
-    made = STORE._alone(bare)
-    assert made is not None
-    for text in (*statements, judging.JUDGE, made.sql):
-        assert not [word for word in ("position", "outbox", "replica", "'term'") if word in text]
-    assert len(made.params) == 14
 
 
 @pytest.mark.parametrize("names", [["one"], ["a", "b", "c", "d"]])
@@ -186,29 +173,16 @@ def test_what_is_rolled_back_takes_no_position(scene: Scene, tables: psycopg.Con
     assert [body for *_, body in entries(tables)] == [b"0", b"2"]
 
 
-def together_added(session: psycopg.Connection[Any], changes: Iterable[Change]) -> list[Added]:
-    """What becomes of changes that share one statement."""
-    changes = list(changes)
-    queries = [next(STORE._adding(change)) for change in changes]
-    query = together(queries)
+def together_added(session: psycopg.Connection[Any], changes: Sequence[Change]) -> list[Added]:
+    """What becomes of changes that travel together."""
+    batch = Batch([next(STORE.add(change)) for change in changes])  # type: ignore[misc]
     cursor = psycopg.RawCursor(session)
-    rows = cursor.execute(query.sql.encode(), query.params, binary=True).fetchall()
-    return [
-        _ended(STORE._outcome(change, part))
-        for change, part in zip(changes, split_rows(rows, len(changes)), strict=True)
-    ]
-
-
-def _ended(program: Any) -> Any:
-    try:
-        next(program)
-    except StopIteration as stop:
-        return stop.value
-    raise AssertionError("it goes on")
+    answers = [cursor.execute(query.sql.encode(), query.params, binary=True).fetchall() for query in batch.queries]
+    return [_added(change, *rows[0]) for change, rows in zip(changes, batch.rows(answers), strict=True)]
 
 
 @pytest.mark.parametrize("kind", ["writes", "checkpoints"])
-def test_changes_that_share_a_statement_are_numbered_one_behind_the_other(
+def test_changes_that_travel_together_are_numbered_one_behind_the_other(
     scene: Scene, tables: psycopg.Connection[Any], kind: str
 ) -> None:
     make_threads(scene, (5, 6))
@@ -242,20 +216,19 @@ def test_changes_that_share_a_statement_are_numbered_one_behind_the_other(
         (0, 0),
         (third, second),
     ]
-    assert third == second + 1
 
 
-def add_positions(keys: Iterable[Key]) -> Query:
+def add_positions(keys: Iterable[Key]) -> Sequence[Query]:
     return addition(change_of(number)._replace(entry=b"") for number, _ in by_thread(keys))
 
 
-def take_positions(keys: Iterable[Key]) -> Query:
+def take_positions(keys: Iterable[Key]) -> Sequence[Query]:
     ((name, *_),) = keys
-    return Query(
+    statement = (
         "INSERT INTO threadmark_position (thread_id, position, previous) VALUES ($1, 1, 0) "
-        "ON CONFLICT (thread_id) DO UPDATE SET position = threadmark_position.position + 1 RETURNING 1",
-        [str(name)],
+        "ON CONFLICT (thread_id) DO UPDATE SET position = threadmark_position.position + 1 RETURNING 1"
     )
+    return [Query(statement, [str(name)])]
 
 
 def test_positions_are_taken_in_the_order_of_threads(scene: Scene) -> None:
@@ -264,38 +237,17 @@ def test_positions_are_taken_in_the_order_of_threads(scene: Scene) -> None:
     assert taken_before(scene, add_positions, take_positions, (5,), before + behind) == before
 
 
-RECORDED: dict[str, Callable[[], Query]] = {
-    "a put": lambda: addition(
-        [change_of(5, checkpoints=[checkpoint(5, 5, 5)], segments={bytes([5]): b"data"})._replace(entry=b"")]
-    ),
-    "a put alone": lambda: recorded_alone(checkpoints=[checkpoint(5, 5, 5)]),
-}
-
-
-def recorded_alone(**rows: Any) -> Query:
-    change = change_of(5, **{"continues": "5", "segments": {bytes([5]): b"data"}, **rows})
-    query = STORE._alone(change._replace(entry=b""))
-    assert query is not None
-    return query
-
-
-@pytest.mark.parametrize("kind", RECORDED)
-def test_a_position_is_taken_behind_the_checkpoints_and_before_the_heads(scene: Scene, kind: str) -> None:
+def test_a_position_is_taken_behind_all_other_rows(scene: Scene) -> None:
     make_threads(scene, [5])
-    rows: list[tuple[Probe, Key]] = [PUT[0], (take_positions, (5,)), *PUT[1:]]
+    change = change_of(5, checkpoints=[checkpoint(5, 5, 5)], segments={bytes([5]): b"data"})
+    rows: list[tuple[Probe, Key]] = [*PUT, (take_positions, (5,))]
     for index, (take, key) in enumerate(rows):
         with scene.session() as adder, scene.session() as holder:
-            cursor = psycopg.RawCursor(holder)
-            probe = take([key])
-            cursor.execute(probe.sql.encode(), probe.params, binary=True)
-            waiting = scene.waits(partial(_send, adder, RECORDED[kind]()))
+            order_run(holder, take([key]))
+            waiting = scene.waits(partial(order_run, adder, addition([change._replace(entry=b"")])))
             assert [row for row in rows if row != (take, key) and scene.is_held(*row)] == rows[:index]
             holder.rollback()
             waiting.result()
-
-
-def _send(session: psycopg.Connection[Any], query: Query) -> None:
-    psycopg.RawCursor(session).execute(query.sql.encode(), query.params, binary=True)
 
 
 def test_a_term_is_raised_when_all_under_the_smaller_one_have_ended(

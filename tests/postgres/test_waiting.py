@@ -3,7 +3,7 @@
 import asyncio
 import os
 import tempfile
-from collections.abc import AsyncIterator, Generator
+from collections.abc import AsyncIterator, Generator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -14,12 +14,10 @@ from psycopg.waiting import Ready, Wait
 
 from threadmark.errors import TransientStoreError
 from threadmark_postgres import PostgresSaver
-from threadmark_postgres.arrays import BatchParams, ChangeNumbers, Numbers, Texts
 from threadmark_postgres.driver.aio import StatementBatcher
 from threadmark_postgres.driver.exchange import exchange
 from threadmark_postgres.driver.loop_pool import LoopPool
 from threadmark_postgres.driver.waiting import answered
-from threadmark_postgres.sql.judging import OF_ONE
 from threadmark_postgres.steps import Query, Rows
 
 _LARGE = 30_000_000
@@ -117,8 +115,7 @@ def test_who_waits_in_vain_for_a_connection_takes_none_from_the_others(url: str)
 
 
 def change(number: int) -> Query:
-    params = BatchParams((Texts([str(number)]), ChangeNumbers([1]), Numbers([number])))
-    return Query(f"ADD WHERE thread_id {OF_ONE}", params, likely_last=True)
+    return Query("ADD", (number,), likely_last=True)
 
 
 @pytest.mark.parametrize(
@@ -129,9 +126,9 @@ def change(number: int) -> Query:
 def test_who_is_cancelled_before_the_turn_ends_leads_nobody(leaving: list[int], statements: list[list[int]]) -> None:
     seen: list[list[int]] = []
 
-    async def ask(query: Query) -> Rows:
-        seen.append(list(query.params[2]))
-        return [(place, number) for place, number in enumerate(query.params[2], 1)]
+    async def ask(queries: Sequence[Query]) -> list[Rows]:
+        seen.append([query.params[0] for query in queries])
+        return [[tuple(query.params)] for query in queries]
 
     async def body() -> None:
         batcher = StatementBatcher(ask)
@@ -139,10 +136,10 @@ def test_who_is_cancelled_before_the_turn_ends_leads_nobody(leaving: list[int], 
         asyncio.get_running_loop().call_soon(lambda: [tasks[number].cancel() for number in leaving])
         outcomes = await asyncio.gather(*tasks, return_exceptions=True)
         for number, outcome in enumerate(outcomes):
-            assert isinstance(outcome, asyncio.CancelledError) if number in leaving else outcome == [(1, number)]
+            assert isinstance(outcome, asyncio.CancelledError) if number in leaving else outcome == [(number,)]
         assert seen == statements
-        assert await batcher.rows(change(7)) == [(1, 7)]
-        assert not any(batcher._waiting.values())
+        assert await batcher.rows(change(7)) == [(7,)]
+        assert not batcher._waiting
 
     asyncio.run(body())
 
@@ -153,11 +150,11 @@ def test_who_is_cancelled_when_another_has_taken_the_change_along_leaves_the_oth
     async def body() -> None:
         tasks: list[asyncio.Task[Rows]] = []
 
-        async def ask(query: Query) -> Rows:
+        async def ask(queries: Sequence[Query]) -> list[Rows]:
             nonlocal begun
             begun += 1
             await asyncio.sleep(0.01)
-            return [(place, number) for place, number in enumerate(query.params[2], 1)]
+            return [[tuple(query.params)] for query in queries]
 
         class Batcher(StatementBatcher):
             def _set_out(self, members: Any) -> None:
@@ -168,7 +165,7 @@ def test_who_is_cancelled_when_another_has_taken_the_change_along_leaves_the_oth
         tasks += [asyncio.create_task(batcher.rows(change(number))) for number in range(3)]
         outcomes = await asyncio.gather(*tasks, return_exceptions=True)
         assert isinstance(outcomes[1], asyncio.CancelledError)
-        assert [outcomes[0], outcomes[2]] == [[(1, 0)], [(1, 2)]]
+        assert [outcomes[0], outcomes[2]] == [[(0,)], [(2,)]]
         assert begun == 1
 
     asyncio.run(body())
@@ -177,9 +174,9 @@ def test_who_is_cancelled_when_another_has_taken_the_change_along_leaves_the_oth
 def test_where_an_interrupt_strikes_who_leads_the_others_go_alone() -> None:
     seen: list[list[int]] = []
 
-    async def ask(query: Query) -> Rows:
-        seen.append(list(query.params[2]))
-        return [(place, number) for place, number in enumerate(query.params[2], 1)]
+    async def ask(queries: Sequence[Query]) -> list[Rows]:
+        seen.append([query.params[0] for query in queries])
+        return [[tuple(query.params)] for query in queries]
 
     class Batcher(StatementBatcher):
         def _set_out(self, members: Any) -> None:  # noqa: ARG002 - it is struck before it looks at them
@@ -191,7 +188,7 @@ def test_where_an_interrupt_strikes_who_leads_the_others_go_alone() -> None:
         tasks = [loop.create_task(batcher.rows(change(number))) for number in range(3)]
         with pytest.raises(KeyboardInterrupt):
             loop.run_until_complete(asyncio.wait(tasks))
-        assert loop.run_until_complete(asyncio.gather(*tasks[1:])) == [[(1, 1)], [(1, 2)]]
+        assert loop.run_until_complete(asyncio.gather(*tasks[1:])) == [[(1,)], [(2,)]]
         assert seen == [[1], [2]]
         with pytest.raises(KeyboardInterrupt):
             tasks[0].result()

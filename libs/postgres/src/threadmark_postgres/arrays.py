@@ -6,9 +6,8 @@ statement says the types of its parameters, so they are sent without one.
 """
 
 from collections.abc import Callable, Sequence
-from itertools import chain
 from struct import Struct
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import psycopg
 from psycopg.adapt import Dumper
@@ -77,28 +76,6 @@ class Numbers(_Array):
         return [None if item is None else _NUMBER.pack(item) for item in self]
 
 
-class ChangeNumbers(Numbers):
-    """For each item of the other arrays, the number of the change that it belongs to, counted from 1."""
-
-    __slots__ = ()
-
-
-class BatchParams(tuple[Texts | Blobs | Numbers, ...]):
-    """The parameters of a statement that adds: those of one change, or several joined to be added together."""
-
-    __slots__ = ()
-
-    @property
-    def thread(self) -> object:
-        """The thread of the change, or of the first of several."""
-        return self[0][0]
-
-    @classmethod
-    def joined(cls, batch_params: Sequence[Self]) -> Self:
-        """The changes of all parameters, each of which holds one."""
-        return cls(_joined(arrays) for arrays in zip(*batch_params, strict=True))
-
-
 def size_of(params: Sequence[Any]) -> int:
     """About how many bytes are sent, metadata included, which may be as large as any value."""
     size = 0
@@ -117,13 +94,6 @@ def register_dumpers(connection: psycopg.Connection[Any] | psycopg.AsyncConnecti
     """Let a connection accept the arrays of this module."""
     for kind, dumper in _DUMPERS:
         connection.adapters.register_dumper(kind, dumper)
-
-
-def _joined(arrays: Sequence[Any]) -> Any:
-    kind = type(arrays[0])
-    if kind is ChangeNumbers:
-        return ChangeNumbers(number for number, array in enumerate(arrays, 1) for _ in array)
-    return kind(chain.from_iterable(arrays))
 
 
 class _ArrayDumper(Dumper):
@@ -148,7 +118,7 @@ class _NumbersDumper(_ArrayDumper):
     oid = Numbers.array
 
 
-_DUMPERS = ((Texts, _TextsDumper), (Blobs, _BlobsDumper), (Numbers, _NumbersDumper), (ChangeNumbers, _NumbersDumper))
+_DUMPERS = ((Texts, _TextsDumper), (Blobs, _BlobsDumper), (Numbers, _NumbersDumper))
 
 
 _PACK: dict[type[Any], Callable[[Any], bytes]] = {
@@ -156,7 +126,7 @@ _PACK: dict[type[Any], Callable[[Any], bytes]] = {
     **dict.fromkeys((bytes, bytearray, memoryview), bytes),
     int: _NUMBER.pack,
     bool: _FLAG.pack,
-    **dict.fromkeys((Texts, Blobs, Numbers, ChangeNumbers), _Array.packed),
+    **dict.fromkeys((Texts, Blobs, Numbers), _Array.packed),
 }
 
 

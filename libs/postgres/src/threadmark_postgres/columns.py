@@ -13,12 +13,12 @@ from threadmark.format.packs import FIRST_RECORD, PACK
 from threadmark.ids import UUID_BYTES, packed_uuid, uuid_text
 from threadmark.names import from_column, to_column
 from threadmark.store.contract import Change, CheckpointRow, Outline, WriteRow
-from threadmark_postgres.arrays import Blobs, ChangeNumbers, Numbers, Texts
+from threadmark_postgres.arrays import Blobs, Numbers, Texts
 
 Columns = tuple[Texts | Blobs | Numbers, ...]
 
-_ROWS_ALONE = 2
-"""What most batches of writes have: a pack and the record of it."""
+_PACK_AND_RECORD = 2
+"""What most batches of writes have."""
 
 _TEXT, _LONGER_TEXT = b"\x01", b"\x02\x00"
 """The prefixes of ids that are not UUIDs. The second is used where the first would make one as long as a UUID."""
@@ -73,11 +73,10 @@ def checkpoint_row(thread_id: str, columns: Sequence[Any]) -> CheckpointRow:
     return CheckpointRow(outline(thread_id, of_outline), header, check, None)
 
 
-def checkpoint_columns(rows: Sequence[CheckpointRow], needs: Sequence[bytes]) -> Columns:
-    """Return one array for each column of `sql.adding.ADD_CHECKPOINTS`. `needs` are the segments of a single row."""
+def checkpoint_columns(rows: Sequence[CheckpointRow]) -> Columns:
+    """Return one array for each column of `sql.expressions.CHECKPOINT`."""
     outlines = [row.outline for row in rows]
     return (
-        ChangeNumbers([1] * len(rows)),
         Texts(to_column(outline.ns) for outline in outlines),
         Texts(None if outline.id == outline.rank else to_column(outline.id) for outline in outlines),
         Texts(to_column(outline.rank) for outline in outlines),
@@ -87,7 +86,6 @@ def checkpoint_columns(rows: Sequence[CheckpointRow], needs: Sequence[bytes]) ->
         Blobs(row.header for row in rows),
         Blobs(row.check for row in rows),
         Numbers(None if row.run_id is None else run_number(row.run_id) for row in rows),
-        Texts([_array_of_bytes(needs)] if needs else [None] * len(rows)),
     )
 
 
@@ -107,9 +105,8 @@ def write_row(columns: Sequence[Any]) -> WriteRow:
 
 
 def write_columns(rows: Sequence[WriteRow]) -> Columns:
-    """Return one array for each column of `sql.adding.ADD_WRITES`."""
+    """Return one array for each column of `sql.expressions.WRITE`."""
     return (
-        ChangeNumbers([1] * len(rows)),
         Texts(to_column(row.ns) for row in rows),
         Texts(to_column(row.checkpoint_id) for row in rows),
         Blobs(id_column(row.task_id) for row in rows),
@@ -121,38 +118,9 @@ def write_columns(rows: Sequence[WriteRow]) -> Columns:
     )
 
 
-def change_columns(change: Change) -> Columns:
-    """Return the parameters that every statement about a change begins with: the change itself."""
-    return (
-        Texts([to_column(change.thread_id)]),
-        Numbers([change.epoch]),
-        Numbers([change.now]),
-        Texts([optional(change.continues)]),
-        Numbers([change.token]),
-        Texts([optional(change.beginning.owner)]),
-        Numbers([change.beginning.expires_at]),
-        Blobs([change.beginning.check or None]),
-        Numbers([change.only_owner]),
-    )
-
-
-def segment_columns(change: Change) -> Columns:
-    """Return what follows then: one array for each column of its segments."""
-    return (
-        ChangeNumbers([1] * len(change.segments)),
-        Blobs(change.segments.keys()),
-        Blobs(change.segments.values()),
-    )
-
-
-def entry_columns(change: Change) -> Columns:
-    """Return what stands behind all others where a change is fenced by a term or recorded in the outbox."""
-    return Numbers([change.term]), Blobs([change.entry])
-
-
 def checkpoint_alone(change: Change) -> tuple[Any, ...] | None:
-    """Return the parameters of `sql.adding_alone.ADD_CHECKPOINT_ALONE`, None where the change is not one checkpoint,
-    ranked by its id. Those of its segments are the last two, where it has some.
+    """Return the parameters of `sql.adding.ADD_CHECKPOINT`, None where the change is not one checkpoint, ranked by its
+    id.
     """
     if len(change.checkpoints) != 1 or change.writes:
         return None
@@ -170,17 +138,18 @@ def checkpoint_alone(change: Change) -> tuple[Any, ...] | None:
         check,
         None if run_id is None else run_number(run_id),
         Blobs(change.needs()),
-        *_segments_alone(change),
+        *_segments(change),
+        change.term,
+        change.entry,
     )
 
 
-def writes_alone(change: Change) -> tuple[Any, ...] | None:
-    """Return the parameters of `sql.adding_alone.ADD_WRITES_ALONE`, None where the change is not one task's pack with
-    its record.
+def task_alone(change: Change) -> tuple[Any, ...] | None:
+    """Return the parameters of `sql.adding.ADD_TASK`, None where the change is not one task's pack with its record.
 
     They must be of the checkpoint that the change continues.
     """
-    if change.checkpoints or len(change.writes) != _ROWS_ALONE:
+    if change.checkpoints or len(change.writes) != _PACK_AND_RECORD:
         return None
     pack, record = change.writes
     if pack.idx != PACK or record.idx < FIRST_RECORD or pack[:3] != record[:3]:
@@ -197,7 +166,9 @@ def writes_alone(change: Change) -> tuple[Any, ...] | None:
         record.idx,
         record.value,
         record.check,
-        *_segments_alone(change),
+        *_segments(change),
+        change.term,
+        change.entry,
     )
 
 
@@ -206,14 +177,65 @@ def _change_alone(change: Change) -> tuple[Any, ...]:
         to_column(change.thread_id),
         change.epoch,
         change.token,
-        optional(change.beginning.owner) if change.only_owner else None,
+        change.only_owner,
+        optional(change.beginning.owner),
         optional(change.continues),
     )
 
 
-def _segments_alone(change: Change) -> tuple[Any, ...]:
-    segments = change.segments
-    return (Blobs(segments.keys()), Blobs(segments.values())) if segments else ()
+def _segments(change: Change) -> tuple[Blobs | None, Blobs | None]:
+    """Their keys and data. Two who add the same segments do so in one order, or they could wait for each other."""
+    if not change.segments:
+        return None, None
+    keys = sorted(change.segments)
+    return Blobs(keys), Blobs(change.segments[key] for key in keys)
+
+
+def change_columns(change: Change) -> tuple[Any, ...]:
+    """Return the first parameters of `functions/add_1.sql`: the change itself."""
+    owner, expires_at, check = change.beginning
+    return (
+        to_column(change.thread_id),
+        change.epoch,
+        change.now,
+        optional(change.continues),
+        change.token,
+        optional(owner),
+        expires_at,
+        check or None,
+    )
+
+
+def rows_of(change: Change) -> tuple[Any, ...]:
+    """Return its last parameters: the rows of the change, where it has some, and what belongs to its replication.
+
+    Two who add the same rows do so in one order, or they could wait for each other.
+    """
+    params: list[Any] = []
+    if change.segments:
+        params += _segments(change)
+    if change.checkpoints:
+        rows = change.checkpoints
+        params += checkpoint_columns(rows if change.has_place else sorted(rows, key=_place_of_checkpoint))
+        params.append(Blobs(change.needs()) if len(change.checkpoints) == 1 else None)
+    if change.writes:
+        params += write_columns(sorted(change.writes, key=_place_of_write))
+    if is_replicated(change):
+        params += change.term, change.entry, *(change.copied or (None, None, None))
+    return tuple(params)
+
+
+def _place_of_checkpoint(row: CheckpointRow) -> tuple[str, str]:
+    return row.outline.ns, row.outline.rank
+
+
+def _place_of_write(row: WriteRow) -> tuple[str, str, str, int]:
+    return row.ns, row.checkpoint_id, row.task_id, row.idx
+
+
+def is_replicated(change: Change) -> bool:
+    """Whether a change has a term, an entry for the outbox, or a place among those of another database."""
+    return change.term is not None or change.entry is not None or change.copied is not None
 
 
 @lru_cache(maxsize=64)
@@ -224,11 +246,6 @@ def run_number(run_id: str) -> int:
     """
     digest = blake2b(run_id.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "big", signed=True)
-
-
-def _array_of_bytes(items: Sequence[bytes]) -> str:
-    """An array as text, because there is no array of arrays of different lengths."""
-    return "{" + ",".join([f'"\\\\x{item.hex()}"' for item in items]) + "}"
 
 
 def _as_text(encoded: bytes) -> str:

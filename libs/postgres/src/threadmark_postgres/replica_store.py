@@ -37,9 +37,9 @@ class PostgresReplicaStore(PostgresThreadStore):
         return (yield from self.replica())
 
     def record(self, thread_id: str, body: bytes, term: int) -> Program[int | None]:
-        """One statement."""
-        rows = yield from self._execute(replication.RECORD, to_column(thread_id), body, term)
-        return next((position for (position,) in rows), None)
+        """One call of a function of the server."""
+        ((position,),) = yield from self._execute(replication.RECORD, to_column(thread_id), body, term)
+        return None if position is None else int(position)
 
     def outbox(self, thread_id: str | None, limit: int) -> Program[list[Entry]]:
         if thread_id is None:

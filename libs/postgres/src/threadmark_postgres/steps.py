@@ -1,6 +1,6 @@
 """The step of this backend's programs: a statement with its parameters."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,10 +21,8 @@ class Query(Step):
     The driver then runs it as a transaction of its own, and starts the program anew in a whole transaction should it go
     on; so such a statement changes nothing unless the program ends with it.
     """
-    shared: "Callable[[], Query] | None" = None
-    """Gives the statement that can be combined with those of others, and whose rows the program takes as well."""
-    kind: str = ""
-    """What can be combined: queries of one kind, or where they have none, of one statement."""
+    turn: tuple[str, ...] = ()
+    """Where it stands among those that it may travel with: all of them take rows in one order. Empty if it may not."""
 
 
 def execute(sql: str, params: Sequence[Any] = (), *, likely_last: bool = False) -> Program[Rows]:

@@ -19,7 +19,7 @@ from threadmark.store.contract import (
     nothing_held,
 )
 from threadmark.store.replica import ReplicaStore
-from threadmark_postgres.adding import keys_as_arrays
+from threadmark_postgres.adding import AddingStore, keys_as_arrays
 from threadmark_postgres.arrays import Blobs, Texts
 from threadmark_postgres.columns import (
     checkpoint_columns,
@@ -31,15 +31,14 @@ from threadmark_postgres.columns import (
     run_number,
     write_row,
 )
-from threadmark_postgres.following import FollowingStore
 from threadmark_postgres.replica_store import PostgresReplicaStore
-from threadmark_postgres.sql import adding, finding, judging, listing, removing, reports
+from threadmark_postgres.sql import adding, finding, listing, removing, reports, threads
 
 _CHECKPOINT, _WRITE, _SEGMENT, _HEAD = range(4)
 """The kinds of rows that `functions/find_1.sql` gives."""
 
 
-class PostgresStore(FollowingStore, PostgresReplicaStore, ReplicaStore):
+class PostgresStore(AddingStore, PostgresReplicaStore, ReplicaStore):
     """The rows of every saver on one schema. None is the first schema of the connection's search path."""
 
     def find(
@@ -149,17 +148,17 @@ class PostgresStore(FollowingStore, PostgresReplicaStore, ReplicaStore):
 
     def epoch(self, thread_id: str) -> Program[int | None]:
         """The live thread's epoch."""
-        rows = yield from self._execute(judging.EPOCH, to_column(thread_id))
+        rows = yield from self._execute(threads.EPOCH, to_column(thread_id))
         return next((epoch for (epoch,) in rows), None)
 
     def lock(self, thread_id: str) -> Program[int | None]:
         """Lock the thread's row, also that of a deleted thread."""
-        ((epoch, live),) = yield from self._execute(judging.LOCK, to_column(thread_id))
+        ((epoch, live),) = yield from self._execute(threads.LOCK, to_column(thread_id))
         return epoch if live else None
 
     def rewrite(self, thread_id: str, rows: Sequence[CheckpointRow]) -> Program[None]:
         """One statement."""
-        _, ns, _, rank, *others, _, _ = checkpoint_columns(rows, ())
+        ns, _, rank, *others, _ = checkpoint_columns(rows)
         yield from self._execute(removing.REWRITE_CHECKPOINTS, to_column(thread_id), ns, rank, *others)
 
     def segment_sizes(self, thread_id: str) -> Program[dict[bytes, int]]:

@@ -1,6 +1,6 @@
 """The judgement of a change: whether it is made, from a few facts about its thread.
 
-The memory store, SQLite and Redis, when it has locked the thread, call `judged`. Postgres' statements and Redis' script
+The memory store, SQLite and Redis, when it has locked the thread, call `judged`. Postgres' functions and Redis' script
 judge in their own language; `threadmark_conformance.cases.judging` compares every backend with this, refusal by
 refusal.
 """

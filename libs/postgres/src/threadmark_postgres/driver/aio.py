@@ -14,7 +14,7 @@ from psycopg.rows import tuple_row
 from threadmark.errors import ClosedError, ConfigError, StoreError, ThreadmarkError
 from threadmark.program import aplay
 from threadmark_postgres.arrays import register_dumpers
-from threadmark_postgres.driver.batching import MOST, split_rows, together
+from threadmark_postgres.driver.batching import MOST, Batch
 from threadmark_postgres.driver.blocking import check_encoding, is_free, is_pipelined
 from threadmark_postgres.driver.cancellation import stopped
 from threadmark_postgres.driver.conversation import Conversation
@@ -103,33 +103,33 @@ class BorrowedConnection:
 
 
 class StatementBatcher:
-    """Lets the tasks that add in the same turn of an event loop share a statement.
+    """Lets the statements of tasks that add in the same turn of an event loop travel together.
 
     Each lets the turn end. Who then goes on first leads: it sends what has come together, its own alone if nobody else
     came.
     """
 
-    def __init__(self, ask: Callable[[Query], Awaitable[Rows]]) -> None:
+    def __init__(self, ask: Callable[[Sequence[Query]], Awaitable[list[Rows]]]) -> None:
         self._ask = ask
-        self._waiting: dict[str, list[_Member]] = {}
+        self._waiting: list[_Member] = []
         self._answering: dict[asyncio.Task[None], Sequence[asyncio.Future[Rows]]] = {}
 
     async def rows(self, query: Query) -> Rows:
         """Return this caller's rows of the shared answer, or none if its program has to run alone."""
-        kind = query.kind or query.sql
         member = _Member(query)
         try:
-            waiting = self._waiting.setdefault(kind, [])
-            waiting.append(member)
-            if len(waiting) < MOST:
+            self._waiting.append(member)
+            if len(self._waiting) < MOST:
                 await asyncio.sleep(0)
-            # Where an interrupt struck the one that led, its list is gone, and each of the others goes alone.
-            if member.answer is None and len(members := self._waiting.pop(kind, ())) > 1:
-                self._set_out(members)
+            if member.answer is None:
+                # Where an interrupt struck the one that led, its list is gone, and each of the others goes alone.
+                members, self._waiting = self._waiting, []
+                if len(members) > 1:
+                    self._set_out(members)
             if member.answer is not None:
                 return await member.answer
         except asyncio.CancelledError:
-            await self._leave(member, kind)
+            await self._leave(member)
             raise
         (rows,) = await self._answers([query])
         return rows
@@ -144,11 +144,11 @@ class StatementBatcher:
         for member, answer in zip(members, answers, strict=True):  # not before somebody will answer
             member.answer = answer
 
-    async def _leave(self, member: "_Member", kind: str) -> None:
+    async def _leave(self, member: "_Member") -> None:
         """Stop a statement when its last waiter leaves."""
         if member.answer is None:
-            if member in (waiting := self._waiting.get(kind, [])):
-                waiting.remove(member)
+            if member in self._waiting:
+                self._waiting.remove(member)
             return
         member.answer.cancel()
         for task, answers in list(self._answering.items()):
@@ -170,7 +170,8 @@ class StatementBatcher:
 
     async def _answers(self, queries: Sequence[Query]) -> list[Rows]:
         try:
-            return split_rows(await self._ask(together(queries)), len(queries))
+            batch = Batch(queries)
+            return batch.rows(await self._ask(batch.queries))
         except ThreadmarkError:
             raise  # of the pool, not of the statement
         except Exception:  # noqa: BLE001 - whose fault it is shows when each program runs by itself
@@ -205,14 +206,13 @@ async def converse(connection: Connection, conversation: Conversation, *, prepar
         raise
 
 
-async def answer(connection: Connection, query: Query, *, prepare: bool) -> Rows:
-    """Like `blocking.answer`, for asyncio."""
+async def answers(connection: Connection, queries: Sequence[Query], *, prepare: bool) -> list[Rows]:
+    """Like `blocking.answers`, for asyncio."""
     try:
-        (rows,) = await _answers(connection, (query,), prepare=prepare)
+        return await _answers(connection, queries, prepare=prepare)
     except Exception:
         await _roll_back(connection)
         raise
-    return rows
 
 
 async def _answer_of_prepared(connection: Connection, query: Query) -> Rows | None:

@@ -1,21 +1,20 @@
-"""Statements that several callers share: what they add at the same time travels together and is committed together.
+"""Statements of several callers: what they add at the same time travels together and is committed together.
 
-A round trip, the start of a statement and a commit cost more than the rows of one change, both for the server and
-for this process. So whoever adds hands over the statement that its program begins with, and is given its own rows out
-of the common answer. Where it gets none (nobody else came, the statement failed for somebody's sake, a removal holds
-the thread), its program runs by itself: one bad change fails alone. There is no I/O in here.
+A round trip and a commit cost more than the rows of one change, both for the server and for this process. So whoever
+adds hands over the statement that its program begins with, and is given its rows. Where it gets none (a statement
+failed, for whosever sake), or they say that a removal holds the thread, its program runs by itself: one bad change
+fails alone. There is no I/O in here.
 """
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 from threadmark.program import Transaction
-from threadmark_postgres.arrays import BatchParams, size_of
-from threadmark_postgres.sql.judging import for_several
+from threadmark_postgres.arrays import size_of
 from threadmark_postgres.steps import Query, Rows
 
 MOST = 16
-"""The most changes in a statement. With many more, the server and this process would wait for each other in turn."""
+"""The most statements that travel together. With many more, the server and this process would wait for each other."""
 
 _LARGE = 64 * 1024
 """A change of this many bytes or more travels alone: it gains nothing from a batch and would delay the others."""
@@ -30,12 +29,7 @@ class BatchMember:
         """The statement, if others may take part in it."""
         self.result: Any = None
         first = next(self._program, None)
-        if (
-            isinstance(first, Query)
-            and first.likely_last
-            and (first.shared is not None or isinstance(first.params, BatchParams))
-            and size_of(first.params) < _LARGE
-        ):
+        if isinstance(first, Query) and first.turn and size_of(first.params) < _LARGE:
             self.query = first
 
     def ends_with(self, rows: Rows) -> bool:
@@ -54,25 +48,16 @@ class BatchMember:
         self._program.close()
 
 
-def together(queries: Sequence[Query]) -> Query:
-    """Combine queries of one kind. `split_rows` splits the result."""
-    if len(queries) == 1:
-        return queries[0]
-    shared = [query.shared() if query.shared is not None else query for query in queries]
-    batch_params = [cast("BatchParams", query.params) for query in shared]  # `BatchMember.query` gives no others
-    statement = (
-        shared[0].sql
-        if len({params_of_change.thread for params_of_change in batch_params}) == 1
-        else for_several(shared[0].sql)
-    )
-    return Query(statement, BatchParams.joined(batch_params), likely_last=True)
+class Batch:
+    """Statements that travel together, in the order in which all of them take rows."""
 
+    def __init__(self, queries: Sequence[Query]) -> None:
+        self._places = sorted(range(len(queries)), key=lambda place: queries[place].turn)
+        self.queries = [queries[place] for place in self._places]
 
-def split_rows(rows: Rows, parts: int) -> list[Rows]:
-    """Return each caller's rows of the answer, numbered as if it had been alone."""
-    if parts == 1:
-        return [rows]
-    found: list[Rows] = [[] for _ in range(parts)]
-    for number, *judgement in rows:
-        found[number - 1].append((1, *judgement))
-    return found
+    def rows(self, answers: Sequence[Rows]) -> list[Rows]:
+        """Return the rows of each statement, in the order in which they were given."""
+        found: list[Rows] = [[] for _ in answers]
+        for place, rows in zip(self._places, answers, strict=True):
+            found[place] = rows
+        return found

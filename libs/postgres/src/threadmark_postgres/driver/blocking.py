@@ -15,7 +15,7 @@ from psycopg.rows import tuple_row
 from threadmark.errors import ClosedError, ConfigError, StoreError, ThreadmarkError, TransientStoreError
 from threadmark.program import play
 from threadmark_postgres.arrays import register_dumpers
-from threadmark_postgres.driver.batching import MOST, split_rows, together
+from threadmark_postgres.driver.batching import MOST, Batch
 from threadmark_postgres.driver.cancellation import in_use, of_thread
 from threadmark_postgres.driver.conversation import Conversation
 from threadmark_postgres.driver.exchange import exchange, is_plain, received, send_prepared
@@ -29,7 +29,7 @@ Connection = psycopg.Connection[Any]
 _IDLE, _ABORTED, _OFF = TransactionStatus.IDLE, PipelineStatus.ABORTED, PipelineStatus.OFF
 
 _LEADERS = 2
-"""How many shared statements are under way at once. With more of them, threads would rarely meet in one."""
+"""How many batches are under way at once. With more of them, threads would rarely meet in one."""
 
 
 class ConnectionSource(Protocol):
@@ -197,41 +197,40 @@ class BorrowedConnection:
 
 
 class StatementBatcher:
-    """Lets threads that add at the same time share a statement.
+    """Lets the statements of threads that add at the same time travel together.
 
     Up to `_LEADERS` of them lead: they send what has come together. The others wait until they are answered, or until
     a leader that is done makes the first of them lead what has come since.
     """
 
-    def __init__(self, ask: Callable[[Query], Rows]) -> None:
+    def __init__(self, ask: Callable[[Sequence[Query]], list[Rows]]) -> None:
         self._ask = ask
         self._changing = threading.Lock()
-        self._waiting: dict[str, list[_Member]] = {}
-        self._leading: dict[str, int] = {}
-        """How many lead, of each kind of which somebody ever did."""
+        self._waiting: list[_Member] = []
+        self._leading = 0
+        """How many lead."""
 
     # Whoever leads may be at the end of its stack, where no function of ours can be called any more. So the others
     # are answered, and the lead is handed on, without one.
 
     def rows(self, query: Query) -> Rows:
         """Return this caller's rows of the shared answer, or none if its program has to run alone."""
-        kind = query.kind or query.sql
         member: _Member | None = None
         is_alone = False
         try:
             with self._changing:
-                leading = self._leading.get(kind, 0)
-                is_alone = leading < _LEADERS  # nobody waits then
+                is_alone = self._leading < _LEADERS  # nobody waits then
                 if is_alone:
-                    self._leading[kind] = leading + 1
+                    self._leading += 1
                 else:
                     member = _Member(query)
-                    self._waiting.setdefault(kind, []).append(member)
+                    self._waiting.append(member)
             if member is None:
-                return self._ask(query)
+                (rows,) = self._ask([query])
+                return rows
             member.turn.acquire()
             if member.leads:
-                self._lead(member, kind)
+                self._lead(member)
         except ThreadmarkError:  # of the pool, not of the statement
             raise
         except Exception:  # noqa: BLE001 - whose fault it is shows when the program runs by itself
@@ -239,26 +238,26 @@ class StatementBatcher:
         finally:
             if is_alone or (member is not None and member.leads):
                 with self._changing:
-                    if waiting := self._waiting.get(kind):
-                        successor = waiting.pop(0)
+                    if self._waiting:
+                        successor = self._waiting.pop(0)
                         successor.leads = True
                         successor.turn.release()
                     else:
-                        self._leading[kind] -= 1
+                        self._leading -= 1
         if member.refusal is not None:
             raise member.refusal
         return member.rows
 
-    def _lead(self, leader: "_Member", kind: str) -> None:
+    def _lead(self, leader: "_Member") -> None:
         members = [leader]
         answers: list[Rows] = []
         refusal: ThreadmarkError | None = None
         try:
             with self._changing:
-                waiting = self._waiting.get(kind, [])
-                members += waiting[: MOST - 1]
-                del waiting[: MOST - 1]
-            answers = split_rows(self._ask(together([member.query for member in members])), len(members))
+                members += self._waiting[: MOST - 1]
+                del self._waiting[: MOST - 1]
+            batch = Batch([member.query for member in members])
+            answers = batch.rows(self._ask(batch.queries))
         except ThreadmarkError as error:  # of the pool, not of the statement
             refusal = error
         except Exception:  # noqa: BLE001, S110 - whose fault it is shows when each program runs by itself
@@ -291,16 +290,13 @@ def converse(connection: Connection, conversation: Conversation, *, prepare: boo
         raise
 
 
-def answer(connection: Connection, query: Query, *, prepare: bool) -> Rows:
-    """Send a statement that is a transaction of its own, and leave none open. Returns its rows."""
+def answers(connection: Connection, queries: Sequence[Query], *, prepare: bool) -> list[Rows]:
+    """Send statements that are one transaction by themselves, and leave none open. Returns the rows of each."""
     try:
-        rows = _answer_of_prepared(connection, query) if prepare else None
-        if rows is None:
-            (rows,) = _answers(connection, (query,), prepare=prepare)
+        return _answers(connection, queries, prepare=prepare)
     except BaseException:
         _roll_back(connection)
         raise
-    return rows
 
 
 def _answer_of_prepared(connection: Connection, query: Query) -> Rows | None:

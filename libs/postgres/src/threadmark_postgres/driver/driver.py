@@ -4,6 +4,7 @@ import asyncio
 import os
 import threading
 import time
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -207,34 +208,34 @@ class PostgresDriver:
                     await source.forget_idle(retries.left)
             await asyncio.sleep(wait)
 
-    def _run_shared(self, query: Query) -> Rows:
+    def _run_shared(self, queries: Sequence[Query]) -> list[Rows]:
         try:
             with self._source().lend() as connection:
                 self._reached = True
                 if not self._ready:
                     self._prepare(connection, creates_tables=True)
                 begun = time.monotonic()
-                rows = blocking.answer(connection, query, prepare=self._settings.prepare)
+                answers = blocking.answers(connection, queries, prepare=self._settings.prepare)
                 if (seconds := time.monotonic() - begun) >= self._settings.slow:
-                    self._note_slow(seconds, query)
-                return rows
+                    self._note_slow(seconds, queries)
+                return answers
         except psycopg.Error as error:
             if not self._reached:  # this is everybody's error: each by itself would wait for it once more
                 check_worth_waiting(error, self._settings, reached=False)
             note_failed_batch(error, self._settings)
             raise
 
-    async def _arun_shared(self, query: Query) -> Rows:
+    async def _arun_shared(self, queries: Sequence[Query]) -> list[Rows]:
         try:
             async with self._source_of_loop().lend() as connection:
                 self._reached = True
                 if not self._ready:
                     await self._aprepare(connection, creates_tables=True)
                 begun = time.monotonic()
-                rows = await aio.answer(connection, query, prepare=self._settings.prepare)
+                answers = await aio.answers(connection, queries, prepare=self._settings.prepare)
                 if (seconds := time.monotonic() - begun) >= self._settings.slow:
-                    self._note_slow(seconds, query)
-                return rows
+                    self._note_slow(seconds, queries)
+                return answers
         except psycopg.Error as error:
             if not self._reached:  # this is everybody's error: each by itself would wait for it once more
                 check_worth_waiting(error, self._settings, reached=False)
@@ -255,8 +256,9 @@ class PostgresDriver:
                 return None
             return await self._atransact(connection, transaction)
 
-    def _note_slow(self, seconds: float, query: Query) -> None:
-        log.note_slow(self._settings, seconds, Transaction(execute, (query.sql,), writes=True))
+    def _note_slow(self, seconds: float, queries: Sequence[Query]) -> None:
+        first = Transaction(execute, (queries[0].sql,), writes=True)
+        log.note_slow(self._settings, seconds, first, others=len(queries) - 1)
 
     def _transact(self, connection: blocking.Connection, transaction: Transaction[Any]) -> Any:
         begun = time.monotonic()

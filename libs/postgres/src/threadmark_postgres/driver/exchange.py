@@ -6,8 +6,8 @@ psycopg's wrapper of libpq does the sending. What is left to psycopg as well is 
 for the `wait` of a connection, which also knows how to give up, or on an event loop for `waiting`.
 """
 
-from collections.abc import Sequence
-from itertools import count
+from collections.abc import Iterable, Sequence
+from itertools import chain, count
 from secrets import token_hex
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -129,9 +129,11 @@ def exchange(connection: Connection, batch: Sequence[Query], *, prepare: bool) -
 
 
 def _sent(pgconn: PGconn, statements: Statements, batch: Sequence[Query], threshold: int | None) -> PQGen[list[Rows]]:
-    fresh = [None if threshold is None else statements.new_name(query.sql, threshold) for query in batch]
-    if len(batch) > 1 or fresh[0] is not None:
-        return (yield from _together(pgconn, statements, batch, fresh))
+    # Each name is asked for when its statement is sent: a batch may have one statement several times.
+    fresh = (None if threshold is None else statements.new_name(query.sql, threshold) for query in batch)
+    first = next(fresh)
+    if len(batch) > 1 or first is not None:
+        return (yield from _together(pgconn, statements, batch, chain([first], fresh)))
     _send(pgconn, statements, batch[0])
     results = yield from execute(pgconn)
     _check(results, statements)
@@ -139,7 +141,7 @@ def _sent(pgconn: PGconn, statements: Statements, batch: Sequence[Query], thresh
 
 
 def _together(
-    pgconn: PGconn, statements: Statements, batch: Sequence[Query], fresh: Sequence[bytes | None]
+    pgconn: PGconn, statements: Statements, batch: Sequence[Query], fresh: Iterable[bytes | None]
 ) -> PQGen[list[Rows]]:
     """Send a batch in one round trip. A statement with a fresh name is prepared just before its use."""
     pgconn.enter_pipeline_mode()

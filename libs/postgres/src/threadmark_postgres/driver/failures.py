@@ -18,29 +18,27 @@ from threadmark.program import Attempts
 from threadmark_postgres.driver.log import log
 from threadmark_postgres.driver.settings import Settings
 
-# By SQLSTATE. The server refuses for now: it starts, stops, recovers, is a standby, has no connection left,
-# or chose this transaction as the victim of a deadlock. Or a statement that the connection was thought to
-# know is not there or fits no more, where a new connection helps. Or somebody was quicker to store the same checkpoint,
-# under another rank (23505): the next attempt sees that row, and replaces it.
+# By SQLSTATE, or its class. All others are errors at once, as a full disk (53100), a refused right or a timeout that
+# the user set: the next attempt would meet them again.
 _PASSING = (
-    "08",
-    "23505",
-    "40",
-    "57P01",
-    "57P02",
-    "57P03",
-    "57P05",
-    "53300",
-    "55P03",
-    "25006",
-    "25P03",
-    "26000",
-    "42P05",
-    "0A000",
+    "08",  # no connection
+    "23505",  # another client stored the same checkpoint at that moment: the next attempt sees it
+    "25006",  # a standby, perhaps one that was just the primary
+    "25P03",  # the session was idle in a transaction for too long
+    "26000",  # a prepared statement that the server does not know: a new connection, or another one behind a pooler
+    "40",  # the victim of a deadlock, or of a conflict between transactions
+    "42P05",  # a prepared statement that the server knows already, as 26000
+    "53300",  # no connection left
+    "55P03",  # a lock was not given in time
+    "57P01",  # the server stops, or somebody ended the session
+    "57P02",  # the server crashed
+    "57P03",  # the server starts, stops or recovers
+    "57P05",  # the session was idle for too long
 )
 
-_STALE = "0A000"
-"""A plan that fits no more, or something that this server cannot do at all."""
+# 0A000 is the code of all that a server cannot do. Two of its functions mean by it what passes: a prepared plan that fits
+# no more, and a transaction that is to write on a standby. The words for them are in the server's language.
+_PASSING_IN = ("RevalidateCachedQuery", "call_bool_check_hook")
 
 # Others' connections will meet the same: all sessions end, or this server has become a standby.
 _FOR_ALL = ("57P01", "57P02", "57P03", "25006")
@@ -69,7 +67,6 @@ class Retries(Attempts):
     def __init__(self, settings: Settings, begun: float) -> None:
         super().__init__(settings.timeout - (time.monotonic() - begun))
         self._settings = settings
-        self._stale = 0
 
     def next_wait(self, error: psycopg.Error, *, reached: bool) -> float:
         """Return the seconds to wait before the next attempt, and log it. Raises what ends the attempts.
@@ -77,9 +74,6 @@ class Retries(Attempts):
         `reached` says whether the saver ever had a connection. Call it with no connection and no lock held.
         """
         check_worth_waiting(error, self._settings, reached=reached)
-        self._stale += error.sqlstate == _STALE
-        if self._stale > self._settings.pool_size:  # each connection may have been prepared before a change of tables
-            raise to_threadmark_error(error, self._settings) from error
         if self.left <= 0:
             raise TransientStoreError(
                 f"{self._settings} could not be used for {self._settings.timeout:g} s: {_words(error)}"
@@ -116,7 +110,9 @@ def _soon_passes(error: psycopg.Error) -> bool:
 def passes(error: psycopg.Error) -> bool:
     """Whether the same transaction may succeed on another connection, now or soon."""
     if error.sqlstate is not None:
-        return error.sqlstate.startswith(_PASSING)
+        return error.sqlstate.startswith(_PASSING) or (
+            error.sqlstate == "0A000" and error.diag.source_function in _PASSING_IN
+        )
     if isinstance(error, psycopg.OperationalError):
         return not any(words in str(error) for words in _HOPELESS)
     return isinstance(error, psycopg.InterfaceError) and "closed" in str(error)

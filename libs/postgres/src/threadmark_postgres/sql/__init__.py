@@ -2,11 +2,10 @@
 
 * `finding`: one checkpoint with its writes and segments, which is a get
 * `listing`: pages and rows of many checkpoints, chains of ancestors, heads
-* `judging`, `adding`, `adding_alone`: a put. The first has what each change meets, the second the statements for any
-  change, the third the shorter ones for what most changes are.
+* `adding`: a put
 * `removing`: checkpoints and threads
 * `threads`: the rows of threads, their listing and their leases
-* `replication`, `fencing`: the tables of replication, and the adding statements for a change that is fenced by a term
+* `replication`: the term, the outbox, and how far threads have come from another database
 * `connections`, `reports`: transactions and the setup of tables; what is asked of a database as a whole
 * `expressions`: what statements of several modules have in common
 

@@ -11,8 +11,3 @@ def replaced(statement: str, *replacements: tuple[str, str]) -> str:
             raise ValueError(f"this was to be replaced by {new!r}, and is not in the statement: {old!r}")
         statement = statement.replace(old, new)
     return statement
-
-
-def without(statement: str, *parts: str) -> str:
-    """Return a statement without these parts of it."""
-    return replaced(statement, *((part, "") for part in parts))

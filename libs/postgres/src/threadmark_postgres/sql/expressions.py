@@ -12,12 +12,6 @@ MINUTE = "{} / 60000000"
 # A thread has a head for the namespace "" as long as it is there: with the rank "" where it has no checkpoint.
 NO_CHECKPOINT = "{head}.rank = '' AND {head}.checkpoints = 0"
 
-# The gate in front of a thread's row. Those who share a row's lock overtake whoever waits to have it alone; who asks
-# for a lock of this kind does not. It belongs to the transaction, and to the table (decision 44).
-_GATE = "hashtextextended(thread_id, tableoid::bigint)"
-IS_LET_IN = f"pg_try_advisory_xact_lock_shared({_GATE})"
-GATE_SHARED = f"pg_advisory_xact_lock_shared({_GATE})"
-
 # The columns of a checkpoint and of a pending write with their types, without their thread. What reads or adds whole
 # rows derives from these two, and `columns` packs and unpacks in their order; only `functions/find_1.sql` lists them
 # again. `id` is NULL where it equals `rank`, which it does unless a clock was set back; `run` is never read.

@@ -1,19 +1,12 @@
 """The statements of replication: the term, the outbox, how far threads have come from another database, and marks."""
 
-from threadmark.store.contract import NEVER
 from threadmark.store.replica import LONG_MARK, MARK_BYTES
 from threadmark_postgres.sql.expressions import CLOCK
-from threadmark_postgres.sql.fencing import ALLOWED, NEXT_POSITION
 
 REPLICA = """
 SELECT term, body
 FROM tm.replica
 """
-
-# Whoever asks whether a term is still the one that counts, before several statements that count on it, asks first that
-# nobody may raise it until the transaction ends.
-HOLD_TERM = "LOCK TABLE tm.outbox IN ROW EXCLUSIVE MODE"
-IS_OUTDATED = f"SELECT NOT {ALLOWED.format(given='$1::bigint')}"
 
 # Waits for all that add under the smaller term, and keeps others away until the greater one is committed. They queue
 # behind it, so where somebody holds a transaction open it gives up soon.
@@ -35,31 +28,7 @@ SET term = excluded.term, body = excluded.body
 WHERE r.term <= excluded.term
 """
 
-# A thread of which something is to be remembered has a row, which is not live, and by which it is forgotten in time.
-_REMEMBERED = f"""
-WITH remembered AS (
-    INSERT INTO tm.thread (thread_id, epoch, live, created_at, token)
-    SELECT $1::text, clock.microseconds, false, clock.microseconds, 0
-    FROM (SELECT {CLOCK} AS microseconds) AS clock{{condition}}
-    ON CONFLICT DO NOTHING
-    RETURNING thread_id
-)"""
-
-# The thread's row comes before the position, as in the adding statements.
-RECORD = f"""
-{_REMEMBERED.format(condition=f" WHERE {ALLOWED.format(given='$3::bigint')}").strip()}, numbered AS (
-    INSERT INTO tm.position AS p (thread_id, position, previous)
-    SELECT $1::text, {CLOCK}, 0
-    FROM (SELECT count(*) FROM remembered) AS first
-    WHERE {ALLOWED.format(given="$3::bigint")}
-    {NEXT_POSITION.format(more="")}
-    RETURNING position
-)
-INSERT INTO tm.outbox (thread_id, position, body)
-SELECT $1::text, position, $2::bytea
-FROM numbered
-RETURNING position
-"""
+RECORD = "SELECT tm.record_1($1::text, $2::bytea, $3::bigint)"
 
 OUTBOX = """
 SELECT thread_id, position, body
@@ -107,26 +76,18 @@ CROSS JOIN LATERAL (
     OFFSET 0
 ) AS c
 """
+# A thread of which something is to be remembered has a row, which is not live, and by which it is forgotten in time.
 SET_COPIED = f"""
-{_REMEMBERED.format(condition="").strip()}
+WITH remembered AS (
+    INSERT INTO tm.thread (thread_id, epoch, live, created_at, token)
+    SELECT $1::text, clock.microseconds, false, clock.microseconds, 0
+    FROM (SELECT {CLOCK} AS microseconds) AS clock
+    ON CONFLICT DO NOTHING
+)
 INSERT INTO tm.copied (thread_id, position, epoch)
 VALUES ($1::text, $2::bigint, $3::bigint)
 ON CONFLICT (thread_id) DO UPDATE
 SET position = excluded.position, epoch = excluded.epoch
-"""
-
-# Whether a change of the other database does not follow what a thread, which is locked, has from there
-# (`threadmark.store.replica.is_followed`), or the thread has changes of its own for that one.
-IS_BEHIND = f"""
-SELECT NOT coalesce(
-        (
-            SELECT position = $2::bigint AND epoch IN (0, $3::bigint)
-            FROM tm.copied
-            WHERE thread_id = $1::text
-        ),
-        $2::bigint = {NEVER}
-    )
-    OR EXISTS (SELECT FROM tm.outbox WHERE thread_id = $1::text)
 """
 
 # The last bytes of a value, all of it where it is shorter.

@@ -145,6 +145,14 @@ CROSS JOIN LATERAL (
 WHERE t.thread_id = ANY ($1::text[]) AND t.live
 """
 
+# A live thread's epoch.
+EPOCH = """
+SELECT epoch
+FROM tm.thread
+WHERE thread_id = $1::text AND live
+"""
+LOCK = "SELECT epoch, live FROM tm.lock_1($1::text)"
+
 LEASE = f"""
 SELECT token, greatest(lease_ends - {CLOCK}, 0), coalesce(holder, ''), began
 FROM tm.thread
