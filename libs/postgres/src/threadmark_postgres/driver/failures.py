@@ -36,8 +36,8 @@ _PASSING = (
     "57P05",  # the session was idle for too long
 )
 
-# 0A000 is the code of all that a server cannot do. Two of its functions mean by it what passes: a prepared plan that fits
-# no more, and a transaction that is to write on a standby. The words for them are in the server's language.
+# 0A000 is the code of all that a server cannot do. Two of its functions mean by it what passes: a prepared plan that
+# fits no more, and a transaction that is to write on a standby. The words for them are in the server's language.
 _PASSING_IN = ("RevalidateCachedQuery", "call_bool_check_hook")
 
 # Others' connections will meet the same: all sessions end, or this server has become a standby.
