@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 DATABASE := demo.db
 SOURCES := libs tests benchmarks examples scripts
 
-.PHONY: help demo page test check format bench bench-full pins
+.PHONY: help demo page test test-citus check format bench bench-full pins
 
 help: ## What can be made here
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,6 +30,11 @@ test: $(VENV)/.ready ## The whole suite, on real databases (Postgres, PgBouncer,
 	    False) ;; \
 	    *) exit 1;; \
 	esac
+
+test-citus: $(VENV)/.ready ## What needs Citus, on a coordinator with two workers (it must be installed: docs/citus.md)
+	@scripts/ensure-postgres >/dev/null
+	THREADMARK_CITUS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest tests/citus tests/cli/test_reading.py \
+	    tests/cli/test_manage.py tests/page/test_api.py -k citus --numprocesses 2 --dist worksteal -rs
 
 check: $(VENV)/.ready ## Format, lint, types, and what is written from other code
 	$(BIN)/python scripts/write_twins.py --check

@@ -1,5 +1,6 @@
 """What every test module needs before it is imported."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,9 @@ from hypothesis import settings
 from length import NOT_AGAIN, ONCE_EACH
 
 FOLDER = Path(__file__).parent
+
+# No package index has Citus, so its tests have a command of their own, `make test-citus`.
+collect_ignore = [] if os.environ.get("THREADMARK_CITUS") else ["citus"]
 
 # The suite is a package, so that pytest would not explain its asserts by itself.
 pytest.register_assert_rewrite("threadmark_conformance")

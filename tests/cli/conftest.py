@@ -10,6 +10,7 @@ from types import ModuleType
 
 import pytest
 
+from citus.nodes import ALSO, shared_nodes
 from postgres.cluster import shared
 from redis_backend.processes import DURABLE, RedisProcess
 from threadmark_langgraph import PostgresSaver, RedisSaver, SqliteSaver
@@ -45,7 +46,7 @@ def demo_file(demo: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Pat
     return path
 
 
-@pytest.fixture(scope="session", params=["sqlite", "postgres", "redis"])
+@pytest.fixture(scope="session", params=["sqlite", "postgres", "redis", *ALSO])
 def database(request: pytest.FixtureRequest, demo: ModuleType) -> Iterator[str]:
     """What names the demo database on each backend."""
     with ExitStack() as stack:
@@ -55,6 +56,11 @@ def database(request: pytest.FixtureRequest, demo: ModuleType) -> Iterator[str]:
             url = shared().database(f"cli_demo_{uuid.uuid4().hex}")
             with PostgresSaver.from_conn_string(url) as saver:
                 saver.setup()
+                demo.tell(saver)
+            yield url
+        elif request.param == "citus":
+            url = shared_nodes().database(f"cli_demo_{uuid.uuid4().hex}")
+            with PostgresSaver.from_conn_string(url) as saver:
                 demo.tell(saver)
             yield url
         else:

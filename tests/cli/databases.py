@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from uuid import uuid4
 
 import threadmark
+from citus.nodes import ALSO, shared_nodes
 from postgres.cluster import shared
 from redis_backend.processes import DURABLE, RedisProcess
 from threadmark import SaverProtocol, new_id
@@ -80,7 +81,13 @@ def redis_url(folder: Path) -> Iterator[str]:  # noqa: ARG001 - it has a server
         yield server.url
 
 
-URLS = {"sqlite": sqlite_url, "postgres": postgres_url, "redis": redis_url}
+@contextmanager
+def citus_url(folder: Path) -> Iterator[str]:  # noqa: ARG001 - it has a cluster
+    """A database of the tests' cluster."""
+    yield shared_nodes().database(f"manage{uuid4().hex}")
+
+
+URLS = {"sqlite": sqlite_url, "postgres": postgres_url, "redis": redis_url} | dict.fromkeys(ALSO, citus_url)
 
 
 class Ran(NamedTuple):

@@ -240,8 +240,9 @@ def test_setup_makes_what_a_saver_needs(empty: str, capsys: pytest.CaptureFixtur
         assert ends(capsys, DONE, "setup", empty).startswith("ready: ")
     with threadmark.open(empty) as saver:
         assert saver.has_tables()
-    with_parts = ends(capsys, DONE if empty.startswith("postgres") else USAGE, "setup", empty, "--partitions", "2")
-    assert ("ready" in with_parts) == empty.startswith("postgres")
+    for layout in (("--partitions", "2"), ("--distribute", "citus")):
+        with_layout = ends(capsys, DONE if empty.startswith("postgres") else USAGE, "setup", empty, *layout)
+        assert ("ready" in with_layout) == empty.startswith("postgres")
 
 
 def test_setup_parts_tables_of_postgres(capsys: pytest.CaptureFixture[str]) -> None:
@@ -276,7 +277,9 @@ def test_ddl_prints_what_setup_runs(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "PARTITION BY" in ends(capsys, DONE, "ddl", "postgresql://", "--partitions", "2")
     assert "since must be" in ends(capsys, USAGE, "ddl", "sqlite://", "--since", "99")
     assert "no tables" in ends(capsys, REFUSED, "ddl", "redis://host")
-    assert "parted" in ends(capsys, USAGE, "ddl", "sqlite://", "--partitions", "2")
+    assert "create_distributed_table" in ends(capsys, DONE, "ddl", "postgresql://", "--distribute", "citus")
+    for layout in (("--partitions", "2"), ("--distribute", "citus")):
+        assert "whose tables can be divided" in ends(capsys, USAGE, "ddl", "sqlite://", *layout)
 
 
 def _schema(path: Path) -> Any:

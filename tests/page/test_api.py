@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
+from citus.nodes import ALSO, shared_nodes
 from cli.langgraphs import graph, say, sqlite_place
 from page.served import id_of, put, served
 from postgres.cluster import shared
@@ -59,7 +60,7 @@ def saver(tmp_path: Path) -> Iterator[Saver]:
         yield saver
 
 
-@pytest.mark.parametrize("backend", ["memory", "sqlite", "postgres", "redis"])
+@pytest.mark.parametrize("backend", ["memory", "sqlite", "postgres", "redis", *ALSO])
 def test_every_route_answers_on_every_backend(backend: str, tmp_path: Path) -> None:
     if backend == "memory":
         with MemorySaver() as saver:
@@ -73,6 +74,9 @@ def test_every_route_answers_on_every_backend(backend: str, tmp_path: Path) -> N
                 _ask_everything(saver)
         finally:
             shared().execute("DROP DATABASE page_api WITH (FORCE)")
+    elif backend == "citus":
+        with PostgresSaver(shared_nodes().database("page_api")) as saver:
+            _ask_everything(saver)
     else:
         with RedisProcess(DURABLE).start() as process, RedisSaver(process.url) as saver:
             _ask_everything(saver)

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Self
@@ -59,7 +60,9 @@ class PostgresServer:
 class Cluster(PostgresServer):
     """A server with its files; `durable` leaves fsync on."""
 
-    def __init__(self, *, durable: bool = False, primary: "Cluster | None" = None) -> None:
+    def __init__(
+        self, *, durable: bool = False, primary: "Cluster | None" = None, settings: Mapping[str, str] = {}
+    ) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="threadmark-postgres-"))
         self.data = self.folder / "data"
         super().__init__(free_port())
@@ -68,7 +71,7 @@ class Cluster(PostgresServer):
             shutil.chown(self.folder, self._user)
         if primary is None:
             self._command("initdb", "-D", self.data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "-N")
-            self._configure(_SETTINGS | ({} if durable else _FORGETFUL))
+            self._configure(_SETTINGS | ({} if durable else _FORGETFUL) | dict(settings))
         else:
             source = f"host=127.0.0.1 port={primary.port} user=postgres application_name=standby"
             self._command("pg_basebackup", "-D", self.data, "-d", source, "-R", "-X", "stream", "-c", "fast")
@@ -118,7 +121,7 @@ class Cluster(PostgresServer):
             file.writelines(f"{name} = {_quoted(value)}\n" for name, value in settings.items())
 
     def _command(self, program: str, *arguments: object, check: bool = True) -> None:
-        command = [str(_server_binaries() / program), *map(str, arguments)]
+        command = [str(server_binaries() / program), *map(str, arguments)]
         outcome = subprocess.run(
             as_user(self._user, command),
             capture_output=True,
@@ -163,7 +166,8 @@ def as_user(user: str | None, command: list[str]) -> list[str]:
 
 
 @functools.cache
-def _server_binaries() -> Path:
+def server_binaries() -> Path:
+    """Where the programs of the server are."""
     script = ROOT / "scripts" / "ensure-postgres"
     found = subprocess.run([script], capture_output=True, text=True, check=False)
     if found.returncode:

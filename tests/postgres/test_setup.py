@@ -15,7 +15,7 @@ import threadmark
 from postgres import next_format
 from postgres.cluster import PostgresServer
 from postgres.steps import APIS, aplay, count, play, step, thread
-from threadmark import ConfigError, SchemaError, StoreError
+from threadmark import ConfigError, Saver, SchemaError, StoreError
 from threadmark_postgres import PostgresSaver, ddl, migrations
 
 _PROCESSES = 8
@@ -182,6 +182,32 @@ def _check_spread(tables: psycopg.Connection) -> None:
     for table in ("thread", "segment", "checkpoint", "head", "write"):
         rows = tables.execute(f"SELECT count(DISTINCT tableoid) FROM threadmark_{table}".encode())
         assert next(rows)[0] > 1
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_a_database_without_citus_is_not_distributed(
+    url: str, tables: psycopg.Connection, api: Callable[[Saver], Any]
+) -> None:
+    async def body() -> None:
+        async with PostgresSaver(url, schema="agents") as saver:
+            with pytest.raises(ConfigError, match="CREATE EXTENSION citus"):
+                await api(saver).asetup(distribute="citus")
+
+    asyncio.run(body())
+    assert tables.execute("SELECT FROM pg_namespace WHERE nspname = 'agents'").fetchall() == []
+
+
+@pytest.mark.parametrize("distribute", ["Citus", "", 1, True])
+def test_tables_are_distributed_by_citus_alone(distribute: Any) -> None:
+    with PostgresSaver("postgresql://nowhere") as saver, pytest.raises(ConfigError, match="distribute must be"):
+        saver.setup(distribute=distribute)
+    with pytest.raises(ConfigError, match="distribute must be"):
+        ddl(distribute=distribute)
+
+
+def test_tables_are_partitioned_or_distributed() -> None:
+    with PostgresSaver("postgresql://nowhere") as saver, pytest.raises(ConfigError, match="not both"):
+        saver.setup(partitions=2, distribute="citus")
 
 
 @pytest.mark.parametrize("partitions", [0, -1, 100_000, True, "4", 4.0])

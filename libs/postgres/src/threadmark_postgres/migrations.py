@@ -10,11 +10,30 @@ from threadmark.errors import ConfigError, SchemaError
 from threadmark.program import Program
 from threadmark_postgres.functions import text_of
 from threadmark_postgres.schema import in_schema, quoted
-from threadmark_postgres.sql import connections
+from threadmark_postgres.sql import connections, distributing
 from threadmark_postgres.sql.editing import replaced
 from threadmark_postgres.steps import execute
 
 _MOST_PARTITIONS = 4096
+CITUS = "citus"
+
+
+class Layout(NamedTuple):
+    """How new tables are laid out."""
+
+    partitions: int | None = None
+    """Into how many parts they are divided by thread."""
+    distribute: str | None = None
+    """`CITUS`: over the nodes of its cluster, by thread."""
+
+
+class Format(NamedTuple):
+    """The format of a database."""
+
+    number: int
+    """0 if there are no tables."""
+    distribute: str | None = None
+    """As in `Layout`."""
 
 
 class Table(NamedTuple):
@@ -35,6 +54,8 @@ class Migration(NamedTuple):
     statements: tuple[str, ...] = ()
     functions: tuple[str, ...] = ()
     """Those that are made, by their names, which end with the number of the step."""
+    everywhere: tuple[str, ...] = ()
+    """Tables of the statements of which every node of a cluster has a copy."""
 
 
 # Ids, ranks and names are compared as code points, whatever the database's language is.
@@ -194,6 +215,12 @@ MIGRATIONS = (
             "set_lease_1",
             "renew_lease_1",
             "find_1",
+            "segments_1",
+            "thread_1",
+            "position_1",
+            "copied_1",
+            "mark_1",
+            "summary_1",
             "has_checkpoint_1",
             "is_outdated_1",
             "is_behind_1",
@@ -211,6 +238,7 @@ MIGRATIONS = (
             "forget_1",
             "drop_1",
         ),
+        ("replica",),
     ),
 )
 
@@ -220,12 +248,15 @@ _MIGRATION_TABLE = """
 CREATE TABLE tm.migration (
     number integer PRIMARY KEY,
     name text NOT NULL,
-    applied_at timestamptz NOT NULL
+    applied_at timestamptz NOT NULL,
+    distribute text
 )
 """
 
 
-def ddl(schema: str | None = None, *, partitions: int | None = None, since: int = 0) -> str:
+def ddl(
+    schema: str | None = None, *, partitions: int | None = None, distribute: str | None = None, since: int = 0
+) -> str:
     """A script that sets up a database, for whoever may create tables where the saver may not.
 
     As it is, it is for an empty database. With `since` it is for one of that format, and brings it to the current one;
@@ -234,83 +265,112 @@ def ddl(schema: str | None = None, *, partitions: int | None = None, since: int 
     """
     if since not in range(CURRENT + 1):
         raise ConfigError(f"since must be a format from 0 (no tables yet) to {CURRENT}, not {since!r}")
+    layout = checked_layout(partitions, distribute)
     statements = []
     if since == 0:
         statements += [f"CREATE SCHEMA IF NOT EXISTS {quoted(schema)}"] if schema is not None else []
-        statements.append(_MIGRATION_TABLE)
+        statements += _first(layout, schema)
     for migration in MIGRATIONS[since:]:
-        statements += _statements(migration, checked_partitions(partitions))
-        values = ("$1", str(migration.number)), ("$2", f"'{migration.name}'")
-        statements.append(replaced(connections.RECORD_MIGRATION, *values))
+        statements += _statements(migration, layout, schema)
+        values = migration.number, f"'{migration.name}'", f"'{distribute}'" if distribute else "NULL"
+        placed = [(f"${place}", str(value)) for place, value in enumerate(values, 1)]
+        statements.append(replaced(connections.RECORD_MIGRATION, *placed))
     script = ";\n\n".join(_dedented(in_schema(statement, schema)) for statement in ("BEGIN", *statements, "COMMIT"))
     return f"{script};\n"
 
 
-def format_of(schema: str | None) -> Program[int]:
-    """Return the database's format, 0 if there are no tables. Raises SchemaError if it is of a later release."""
-    last = yield from _last(schema)
-    if last > CURRENT:
+def format_of(schema: str | None) -> Program[Format]:
+    """Return the database's format. Raises SchemaError if it is of a later release."""
+    found = yield from _last(schema)
+    if found.number > CURRENT:
         raise SchemaError(
-            f"the database has format {last}, this release knows formats up to {CURRENT}: upgrade threadmark-postgres"
+            f"the database has format {found.number}, this release knows formats up to {CURRENT}: upgrade "
+            "threadmark-postgres"
         )
-    return int(last)
+    return found
 
 
-def migrate(schema: str | None, partitions: int | None) -> Program[int]:
+def migrate(schema: str | None, layout: Layout) -> Program[Format]:
     """Bring the database to the current format. Run it in a write transaction.
 
-    Returns the format that it had before, 0 if it had no tables.
+    Returns the format that it had before, with how its tables are distributed: new ones are like those that are there.
     """
     yield from execute(connections.LOCK_SETUP)
-    last = yield from format_of(schema)
-    if last == 0:
-        yield from _begin(schema)
+    found = yield from format_of(schema)
+    if found.number == 0:
+        yield from _begin(layout, schema)
+    else:
+        layout = layout._replace(distribute=found.distribute)
     for migration in MIGRATIONS:
-        if migration.number > last:
-            for statement in _statements(migration, partitions):
+        if migration.number > found.number:
+            for statement in _statements(migration, layout, schema):
                 yield from execute(in_schema(statement, schema))
             record = in_schema(connections.RECORD_MIGRATION, schema)
-            yield from execute(record, (migration.number, migration.name))
-    return last
+            yield from execute(record, (migration.number, migration.name, layout.distribute))
+    return Format(found.number, layout.distribute)
 
 
-def checked_partitions(partitions: int | None) -> int | None:
-    """A number of partitions that can be made."""
-    if partitions is None or (type(partitions) is int and 1 <= partitions <= _MOST_PARTITIONS):
-        return partitions
-    raise ConfigError(f"partitions must be None or a number from 1 to {_MOST_PARTITIONS}, not {partitions!r}")
+def checked_layout(partitions: int | None, distribute: str | None) -> Layout:
+    """A layout that can be made."""
+    if partitions is not None and not (type(partitions) is int and 1 <= partitions <= _MOST_PARTITIONS):
+        raise ConfigError(f"partitions must be None or a number from 1 to {_MOST_PARTITIONS}, not {partitions!r}")
+    if distribute not in (None, CITUS):
+        raise ConfigError(f"distribute must be None or {CITUS!r}, not {distribute!r}")
+    if partitions is not None and distribute is not None:
+        raise ConfigError("give partitions or distribute, not both: Citus divides the tables itself")
+    return Layout(partitions, distribute)
 
 
-def _begin(schema: str | None) -> Program[None]:
+def _begin(layout: Layout, schema: str | None) -> Program[None]:
+    if layout.distribute is not None and not (yield from execute(connections.HAS_CITUS)):
+        raise ConfigError("this database has no Citus: execute CREATE EXTENSION citus there and on every other node")
     if schema is not None:
         ((exists,),) = yield from execute(connections.HAS_SCHEMA, (schema,))
         if not exists:
             yield from execute(f"CREATE SCHEMA {quoted(schema)}")
-    yield from execute(in_schema(_MIGRATION_TABLE, schema))
+    for statement in _first(layout, schema):
+        yield from execute(in_schema(statement, schema))
 
 
-def _last(schema: str | None) -> Program[int]:
+def _last(schema: str | None) -> Program[Format]:
     ((exists,),) = yield from execute(connections.HAS_MIGRATIONS, (schema,))
     if not exists:
-        return 0
-    ((last,),) = yield from execute(in_schema(connections.LAST_MIGRATION, schema))
-    return int(last)
+        return Format(0)
+    ((number, distribute),) = yield from execute(in_schema(connections.LAST_MIGRATION, schema))
+    return Format(number, distribute)
 
 
-def _statements(migration: Migration, partitions: int | None) -> Iterator[str]:
+def _first(layout: Layout, schema: str | None) -> Iterator[str]:
+    """Make the table of the steps."""
+    if layout.distribute is not None:
+        yield distributing.ONE_AFTER_ANOTHER
+    yield _MIGRATION_TABLE
+    if layout.distribute is not None:
+        yield distributing.everywhere("migration", schema)
+
+
+def _statements(migration: Migration, layout: Layout, schema: str | None) -> Iterator[str]:
     for table in migration.tables:
         free = f"WITH (fillfactor = {table.free})"
-        if partitions is None:
+        if layout.partitions is None:
             yield f"CREATE TABLE tm.{table.name} ({table.columns}) {free}"
             continue
         yield f"CREATE TABLE tm.{table.name} ({table.columns}) PARTITION BY HASH (thread_id)"
-        for part in range(partitions):
+        for part in range(layout.partitions):
             yield (
                 f"CREATE TABLE tm.{table.name}_{part} PARTITION OF tm.{table.name} "
-                f"FOR VALUES WITH (MODULUS {partitions}, REMAINDER {part}) {free}"
+                f"FOR VALUES WITH (MODULUS {layout.partitions}, REMAINDER {part}) {free}"
             )
     yield from migration.statements
     yield from map(text_of, migration.functions)
+    if layout.distribute is not None:
+        yield distributing.ONE_AFTER_ANOTHER
+        for table in migration.tables:
+            yield distributing.by_thread(table.name, schema)
+        for name in migration.everywhere:
+            yield distributing.everywhere(name, schema)
+        for name in migration.functions:
+            yield from distributing.function(name, schema)
 
 
 def _dedented(statement: str) -> str:

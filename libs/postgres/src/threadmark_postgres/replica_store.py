@@ -82,8 +82,9 @@ class PostgresReplicaStore(PostgresThreadStore):
         return RowMarks(checkpoints, writes, segments)
 
     def summaries(self, after: str, limit: int) -> Program[list[Summary]]:
-        """One statement, which brings one row for each thread."""
-        rows = yield from self._execute(replication.SUMMARIES, to_column(after), limit, likely_last=True)
+        """Two statements, of which the second brings one row for each thread."""
+        names = yield from self._execute(replication.NAMES_OF_LIVE, to_column(after), limit)
+        rows = yield from self._execute(replication.SUMMARIES, Texts(name for (name,) in names))
         return [
             Summary(from_column(name), epoch, position, from_column(newest), *counted)
             for name, epoch, position, newest, *counted in rows

@@ -17,7 +17,7 @@ from threadmark.saver import SaverOptions
 from threadmark.saver.arguments import check_flag, check_seconds
 from threadmark_postgres.driver import PostgresDriver, ReadOnlyDriver, Settings, aio, blocking
 from threadmark_postgres.driver.settings import PATH_PARAMETERS
-from threadmark_postgres.migrations import checked_partitions
+from threadmark_postgres.migrations import checked_layout
 from threadmark_postgres.options import PostgresOptions
 from threadmark_postgres.report import PostgresReport, report
 from threadmark_postgres.schema import quoted
@@ -56,8 +56,8 @@ class PostgresSaver(Saver):
     server that is there and does not answer is waited for, as long as the `statement_timeout` allows; a connection or
     pool that was given has the parameters that it was opened with, and a pool its own timeout.
 
-    What callers put at the same time is stored by one statement for up to sixteen of them, whatever their threads;
-    with `combine=False` each statement is one caller's and so one thread's, as tables spread over shards need it.
+    What callers put at the same time travels together, up to sixteen calls; with `combine=False`, and on Citus, each
+    travels by itself.
 
     With `read_only=True` nothing is stored, and tables are neither made nor brought to the current format.
 
@@ -101,17 +101,18 @@ class PostgresSaver(Saver):
         """Return the saver for `postgresql://user:password@host:port/database`."""
         return cls(url, **options)
 
-    def setup(self, *, partitions: int | None = None) -> None:
+    def setup(self, *, partitions: int | None = None, distribute: str | None = None) -> None:
         """Create the tables of a new database, or bring those of an earlier release to the current format.
 
-        Whatever is called first does so by itself. Call this to have it done at a time of your own choice, or to have
-        new tables partitioned by thread into `partitions` parts.
+        Whatever is called first does so by itself. Call this to have it done at a time of your own choice, to have new
+        tables partitioned by thread into `partitions` parts, or with `distribute="citus"` to have them distributed by
+        thread over the nodes of a cluster of Citus.
         """
-        self._postgres.setup(checked_partitions(partitions))
+        self._postgres.setup(checked_layout(partitions, distribute))
 
-    async def asetup(self, *, partitions: int | None = None) -> None:
+    async def asetup(self, *, partitions: int | None = None, distribute: str | None = None) -> None:
         """Like `setup`, for asyncio."""
-        await self._postgres.asetup(checked_partitions(partitions))
+        await self._postgres.asetup(checked_layout(partitions, distribute))
 
     def report(self) -> PostgresReport:
         """Return what is known of the server and the database: versions, durability, size, and what is wrong.

@@ -47,7 +47,7 @@ class PostgresStore(AddingStore, PostgresReplicaStore, ReplicaStore):
         """One call of a function of the server, with every segment of the newest checkpoint, unless that is held."""
         namespace, alone = to_column(ns), held is all_held
         known = optional(held()) if checkpoint_id is None and not alone else None
-        asked = to_column(thread_id), namespace, optional(checkpoint_id), known, alone
+        asked = to_column(thread_id), namespace, optional(checkpoint_id), known, "rows" if alone else None
         # The segments of an older checkpoint's header name others, which are asked for next.
         likely_last = alone or checkpoint_id is None
         rows = yield from self._execute(finding.FIND, *asked, likely_last=likely_last)
@@ -84,11 +84,11 @@ class PostgresStore(AddingStore, PostgresReplicaStore, ReplicaStore):
         found: dict[str, Found] = {}
         heads: dict[str, tuple[str, str | None]] = {}
         segments: dict[str, dict[bytes, bytes]] = {}
-        for kind, name, *of_row, key, epoch, owner, expires_at in rows:
+        for name, kind, *of_row, _, epoch, owner, expires_at in rows:
             thread_id = from_column(name)
-            _, _, rank, _, _, _, body, *_ = of_row
+            _, _, rank, _, _, _, body, check = of_row
             if kind == _SEGMENT:
-                segments.setdefault(thread_id, {})[key] = body
+                segments.setdefault(thread_id, {})[check] = body
             elif kind == _HEAD:
                 heads[thread_id] = from_column(rank), from_optional(owner)
             else:

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from threadmark import ConfigError, MissingDependencyError, Progress, SaverProtocol
+from threadmark import ConfigError, MissingDependencyError, Progress
 from threadmark_cli.addresses import expect_thread
 from threadmark_cli.backup import back_up
 from threadmark_cli.command import command
@@ -21,6 +21,10 @@ partitions_option = click.option(
     "--partitions", type=click.IntRange(min=1), metavar="N", help="Postgres: part new tables by thread into so many."
 )
 
+distribute_option = click.option(
+    "--distribute", type=click.Choice(["citus"]), help="Postgres: distribute new tables by thread over its nodes."
+)
+
 
 @command(
     "setup",
@@ -30,27 +34,28 @@ partitions_option = click.option(
     """,
 )
 @partitions_option
-def setup(session: Session, *, partitions: int | None) -> None:
+@distribute_option
+def setup(session: Session, *, partitions: int | None, distribute: str | None) -> None:
     """Create the tables of a new database, or bring those of an earlier release to the current format.
 
     Whatever is done first does so by itself; this is for a deployment whose role may change tables. It may be repeated.
     """
     with session.saver(write=True, create=True) as saver:
-        if partitions is None:
+        if partitions is None and distribute is None:
             saver.setup()
         else:
-            _set_up_parts(session, saver, partitions)
+            _expect_postgres(session)
+            with_layout: Any = saver
+            with_layout.setup(partitions=partitions, distribute=distribute)
     if session.out.as_json:
         session.out.record({"database": session.shown_url, "ready": True})
     else:
         session.out.line("ready: ", session.shown_url)
 
 
-def _set_up_parts(session: Session, saver: SaverProtocol, partitions: int) -> None:
+def _expect_postgres(session: Session) -> None:
     if not session.url.startswith(_POSTGRES):
-        raise ConfigError("--partitions is for Postgres, whose tables can be parted")
-    with_parts: Any = saver
-    with_parts.setup(partitions=partitions)
+        raise ConfigError("--partitions and --distribute are for Postgres, whose tables can be divided")
 
 
 @command(
@@ -62,12 +67,13 @@ def _set_up_parts(session: Session, saver: SaverProtocol, partitions: int) -> No
     """,
 )
 @partitions_option
+@distribute_option
 @click.option(
     "--since", type=click.IntRange(min=0), default=0, metavar="FORMAT", help="The format that is there; 0 for none."
 )
-def ddl(session: Session, *, partitions: int | None, since: int) -> None:
+def ddl(session: Session, *, partitions: int | None, distribute: str | None, since: int) -> None:
     """Print what setup would run, as SQL. No database is asked."""
-    script = _script(session, partitions, since)
+    script = _script(session, partitions, distribute, since)
     if session.out.as_json:
         session.out.record({"sql": script})
         return
@@ -75,7 +81,7 @@ def ddl(session: Session, *, partitions: int | None, since: int) -> None:
         session.out.line(line)
 
 
-def _script(session: Session, partitions: int | None, since: int) -> str:
+def _script(session: Session, partitions: int | None, distribute: str | None, since: int) -> str:
     url = session.url
     if url.startswith(_POSTGRES):
         try:
@@ -85,9 +91,9 @@ def _script(session: Session, partitions: int | None, since: int) -> str:
         except ImportError as missing:
             raise MissingDependencyError("Postgres needs its package: pip install 'threadmark[postgres]'") from missing
         schema = session.saver_options().get("schema")
-        return postgres_ddl(schema, partitions=partitions, since=since)
-    if partitions is not None:
-        raise ConfigError("--partitions is for Postgres, whose tables can be parted")
+        return postgres_ddl(schema, partitions=partitions, distribute=distribute, since=since)
+    if partitions is not None or distribute is not None:
+        _expect_postgres(session)
     if url.startswith("sqlite:"):
         from threadmark_sqlite import ddl as sqlite_ddl
 

@@ -31,7 +31,7 @@ from threadmark_postgres.driver.failures import (
 from threadmark_postgres.driver.log import log
 from threadmark_postgres.driver.loop_pool import LoopPool
 from threadmark_postgres.driver.settings import Settings
-from threadmark_postgres.migrations import format_of, migrate
+from threadmark_postgres.migrations import Format, Layout, format_of, migrate
 from threadmark_postgres.steps import Query, Rows, execute
 
 _inherited: list[object] = []
@@ -59,7 +59,8 @@ class PostgresDriver:
         self._tasks: WeakKeyDictionary[asyncio.AbstractEventLoop, aio.StatementBatcher] = WeakKeyDictionary()
         self._process = os.getpid()
         self._closed = False
-        self._partitions: int | None = None
+        self._layout = Layout()
+        self._combines = settings.combine
         self._reached = given is not None or given_async is not None
         """Whether there ever was a connection. What was given is its user's, who opened it."""
         self._ready = False
@@ -124,14 +125,14 @@ class PostgresDriver:
         async with self._turn_of_main_thread:
             return await self._arun_anywhere(transaction)
 
-    def setup(self, partitions: int | None) -> None:
+    def setup(self, layout: Layout) -> None:
         """Make the tables, or bring them to the current format."""
-        self._partitions = partitions
+        self._layout = layout
         self.run(self._checking())
 
-    async def asetup(self, partitions: int | None) -> None:
+    async def asetup(self, layout: Layout) -> None:
         """Like `setup`, for asyncio."""
-        self._partitions = partitions
+        self._layout = layout
         await self.arun(self._checking())
 
     def close(self) -> None:
@@ -159,7 +160,7 @@ class PostgresDriver:
         self._changing = threading.Lock()
 
     def _run_batched(self, transaction: Transaction[Any]) -> Any:
-        if transaction.writes and self._settings.combine:
+        if transaction.writes and self._combines:
             part = BatchMember(transaction)
             try:
                 if part.query is not None and part.ends_with(self._batcher().rows(part.query)):
@@ -169,7 +170,7 @@ class PostgresDriver:
         return self._run(transaction)
 
     async def _arun_batched(self, transaction: Transaction[Any]) -> Any:
-        if transaction.writes and self._settings.combine:
+        if transaction.writes and self._combines:
             part = BatchMember(transaction)
             try:
                 if part.query is not None and part.ends_with(await self._batcher_of_loop().rows(part.query)):
@@ -277,30 +278,35 @@ class PostgresDriver:
     def _prepare(self, connection: blocking.Connection, *, creates_tables: bool) -> bool:
         """Set up the database. Returns False if it has no tables and must not get any."""
         found = self._transact(connection, self._checking())
-        if not (found or creates_tables):
+        if not (found.number or creates_tables):
             return False
-        if found < migrations.CURRENT:
-            self._expect_writable(found)
+        if found.number < migrations.CURRENT:
+            self._expect_writable(found.number)
             begun = time.monotonic()
-            with advising_on_privileges(self._settings, found):
+            with advising_on_privileges(self._settings, found.number):
                 found = self._transact(connection, self._migrating())
-            log.note_migration(self._settings, found, migrations.CURRENT, begun)
-        self._ready = True
+            log.note_migration(self._settings, found.number, migrations.CURRENT, begun)
+        self._note_ready(found)
         return True
 
     async def _aprepare(self, connection: aio.Connection, *, creates_tables: bool) -> bool:
         """Like `_prepare`, for asyncio."""
         found = await self._atransact(connection, self._checking())
-        if not (found or creates_tables):
+        if not (found.number or creates_tables):
             return False
-        if found < migrations.CURRENT:
-            self._expect_writable(found)
+        if found.number < migrations.CURRENT:
+            self._expect_writable(found.number)
             begun = time.monotonic()
-            with advising_on_privileges(self._settings, found):
+            with advising_on_privileges(self._settings, found.number):
                 found = await self._atransact(connection, self._migrating())
-            log.note_migration(self._settings, found, migrations.CURRENT, begun)
-        self._ready = True
+            log.note_migration(self._settings, found.number, migrations.CURRENT, begun)
+        self._note_ready(found)
         return True
+
+    def _note_ready(self, found: Format) -> None:
+        # Citus would commit each call of a batch by itself, and one after the other.
+        self._combines = self._settings.combine and found.distribute is None
+        self._ready = True
 
     def _expect_writable(self, found: int) -> None:
         if self._settings.read_only:
@@ -309,11 +315,11 @@ class PostgresDriver:
             )
             raise SchemaError(f"{self._settings} has {state}; a read-only saver does not change that, but setup() does")
 
-    def _checking(self) -> Transaction[Any]:
+    def _checking(self) -> Transaction[Format]:
         return Transaction(format_of, (self._settings.schema,))
 
-    def _migrating(self) -> Transaction[Any]:
-        return Transaction(migrate, (self._settings.schema, self._partitions), writes=True)
+    def _migrating(self) -> Transaction[Format]:
+        return Transaction(migrate, (self._settings.schema, self._layout), writes=True)
 
     def _source(self) -> blocking.ConnectionSource:
         if self._pool is not None and self._process == os.getpid() and not self._closed:

@@ -40,6 +40,9 @@ _PASSING = (
 # fits no more, and a transaction that is to write on a standby. The words for them are in the server's language.
 _PASSING_IN = ("RevalidateCachedQuery", "call_bool_check_hook")
 
+# Citus says so, in English and as an internal error (XX000), where a node is killed while it waits for another one.
+_NODE_ENDED = "postmaster was shut down, exiting"
+
 # Others' connections will meet the same: all sessions end, or this server has become a standby.
 _FOR_ALL = ("57P01", "57P02", "57P03", "25006")
 
@@ -110,9 +113,8 @@ def _soon_passes(error: psycopg.Error) -> bool:
 def passes(error: psycopg.Error) -> bool:
     """Whether the same transaction may succeed on another connection, now or soon."""
     if error.sqlstate is not None:
-        return error.sqlstate.startswith(_PASSING) or (
-            error.sqlstate == "0A000" and error.diag.source_function in _PASSING_IN
-        )
+        is_passing = error.sqlstate == "0A000" and error.diag.source_function in _PASSING_IN
+        return error.sqlstate.startswith(_PASSING) or is_passing or error.diag.message_primary == _NODE_ENDED
     if isinstance(error, psycopg.OperationalError):
         return not any(words in str(error) for words in _HOPELESS)
     return isinstance(error, psycopg.InterfaceError) and "closed" in str(error)

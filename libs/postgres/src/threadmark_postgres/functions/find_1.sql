@@ -7,9 +7,10 @@
 -- 3  the head, where the newest is looked for: where the thread or its checkpoints are not found, it tells that they
 --    should be
 --
--- Of the checkpoint with the rank p_held, which the caller holds, no segments come along but those of its writes; with
--- p_alone none at all, for callers who ask for each that they need.
-CREATE OR REPLACE FUNCTION tm.find_1(p_thread text, p_ns text, p_id text, p_held text, p_alone boolean)
+-- Of the checkpoint with the rank p_held, which the caller holds, no segments come along but those of its writes. With
+-- p_part 'rows' there are none at all, for callers who ask for each that they need; with 'header' there are those of the
+-- checkpoint's header alone, and no writes.
+CREATE OR REPLACE FUNCTION tm.find_1(p_thread text, p_ns text, p_id text, p_held text, p_part text)
 RETURNS TABLE (
     kind integer, ns text, id text, rank text, parent text, created_at bigint, metadata text, header bytea,
     checksum bytea, task_id bytea, epoch bigint, owner text, expires_at bigint
@@ -73,7 +74,7 @@ BEGIN
     RETURN NEXT;
     -- The head knows all segments of the newest checkpoint; of another one the header's come along, which names them.
     IF p_held IS DISTINCT FROM c.rank THEN
-        IF h.rank = c.rank THEN
+        IF h.rank = c.rank AND p_part IS NULL THEN
             v_needs := h.needs;
         END IF;
         -- A stored value begins with the number of its segments, and 12 bytes for each.
@@ -94,6 +95,7 @@ BEGIN
         SELECT x.task_id, x.idx, x.task_path, x.channel, x.value, x.checksum
         FROM tm.write AS x
         WHERE x.thread_id = p_thread AND x.ns = p_ns AND x.checkpoint_id = coalesce(c.id, c.rank)
+            AND p_part IS DISTINCT FROM 'header'
     LOOP
         id := w.channel;
         rank := w.task_path;
@@ -108,7 +110,7 @@ BEGIN
             END LOOP;
         END IF;
     END LOOP;
-    IF v_needs <> '{}' AND NOT p_alone THEN
+    IF v_needs <> '{}' AND p_part IS DISTINCT FROM 'rows' THEN
         RETURN QUERY
         SELECT 2, NULL, NULL, NULL, NULL, NULL::bigint, NULL, s.data, s.key, NULL::bytea,
             NULL::bigint, NULL, NULL::bigint

@@ -9,11 +9,17 @@ BEGIN
     FOR v_thread IN
         SELECT t.thread_id
         FROM tm.thread AS t
-        WHERE NOT t.live AND t.epoch < p_before AND coalesce(t.lease_ends <= v_clock, true)
-            AND NOT EXISTS (SELECT FROM tm.outbox AS o WHERE o.thread_id = t.thread_id OFFSET 0)
+        LEFT JOIN tm.outbox AS o ON o.thread_id = t.thread_id
+        WHERE NOT t.live AND t.epoch < p_before AND coalesce(t.lease_ends <= v_clock, true) AND o.thread_id IS NULL
         LIMIT 1000
-        FOR UPDATE SKIP LOCKED
     LOOP
+        PERFORM FROM tm.thread AS t
+        WHERE t.thread_id = v_thread AND NOT t.live AND t.epoch < p_before
+            AND coalesce(t.lease_ends <= v_clock, true)
+        FOR UPDATE SKIP LOCKED;
+        CONTINUE WHEN NOT FOUND;
+        PERFORM FROM tm.outbox AS o WHERE o.thread_id = v_thread LIMIT 1;
+        CONTINUE WHEN FOUND;
         DELETE FROM tm.thread AS t WHERE t.thread_id = v_thread;
         DELETE FROM tm.position AS p WHERE p.thread_id = v_thread;
         DELETE FROM tm.copied AS c WHERE c.thread_id = v_thread;

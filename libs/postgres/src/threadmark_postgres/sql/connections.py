@@ -24,12 +24,14 @@ SELECT EXISTS (
 
 HAS_SCHEMA = "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1::text)"
 
+HAS_CITUS = "SELECT FROM pg_extension WHERE extname = 'citus'"
+
 LAST_MIGRATION = """
-SELECT coalesce(max(number), 0)
+SELECT coalesce(max(number), 0), max(distribute)
 FROM tm.migration
 """
 
 RECORD_MIGRATION = """
-INSERT INTO tm.migration (number, name, applied_at)
-VALUES ($1::bigint, $2::text, now())
+INSERT INTO tm.migration (number, name, distribute, applied_at)
+VALUES ($1::bigint, $2::text, $3::text, now())
 """

@@ -55,11 +55,6 @@ ROW = listed(_WITH_ID)
 OUTLINE = listed(_WITH_ID[: _READ.index("header")])
 
 
-def in_place_of_row(**columns: str) -> str:
-    """Return what stands for `ROW` where rows of another kind are listed beside checkpoints: NULL but for some."""
-    return ", ".join(columns.get(column, "NULL") for column in _READ)
-
-
 NEWEST = f"""
 SELECT {ALL}
 FROM tm.checkpoint AS c

@@ -1,6 +1,6 @@
 """The statements of replication: the term, the outbox, how far threads have come from another database, and marks."""
 
-from threadmark.store.replica import LONG_MARK, MARK_BYTES
+from threadmark.store.replica import LONG_MARK
 from threadmark_postgres.sql.expressions import CLOCK
 
 REPLICA = """
@@ -55,26 +55,17 @@ DELETE FROM tm.outbox
 WHERE thread_id = $1::text AND position <= $2::bigint
 """
 
-# OFFSET 0 makes it one look-up in the index for each, as in `listing.ROWS`.
 POSITIONS = """
-SELECT p.*
+SELECT asked.thread_id, p.position
 FROM unnest($1::text[]) AS asked (thread_id)
-CROSS JOIN LATERAL (
-    SELECT p.thread_id, p.position
-    FROM tm.position AS p
-    WHERE p.thread_id = asked.thread_id
-    OFFSET 0
-) AS p
+CROSS JOIN LATERAL tm.position_1(asked.thread_id) AS p (position)
+WHERE p.position IS NOT NULL
 """
 COPIED = """
-SELECT c.*
+SELECT asked.thread_id, c.copied_to, c.epoch
 FROM unnest($1::text[]) AS asked (thread_id)
-CROSS JOIN LATERAL (
-    SELECT c.thread_id, c.position, c.epoch
-    FROM tm.copied AS c
-    WHERE c.thread_id = asked.thread_id
-    OFFSET 0
-) AS c
+CROSS JOIN LATERAL tm.copied_1(asked.thread_id) AS c
+WHERE c.epoch IS NOT NULL
 """
 # A thread of which something is to be remembered has a row, which is not live, and by which it is forgotten in time.
 SET_COPIED = f"""
@@ -90,48 +81,25 @@ ON CONFLICT (thread_id) DO UPDATE
 SET position = excluded.position, epoch = excluded.epoch
 """
 
-# The last bytes of a value, all of it where it is shorter.
-_END = "substring({{of}} FROM greatest(octet_length({{of}}) - {bytes} + 1, 1))"
+NAMES_OF_LIVE = """
+SELECT thread_id
+FROM tm.thread
+WHERE live AND thread_id > $1::text
+ORDER BY thread_id
+LIMIT $2::bigint
+"""
+SUMMARIES = """
+SELECT asked.thread_id, s.*
+FROM unnest($1::text[]) WITH ORDINALITY AS asked (thread_id, place)
+CROSS JOIN LATERAL tm.summary_1(asked.thread_id) AS s
+ORDER BY asked.place
+"""
 
-# The number of a row's mark (`threadmark.store.replica.mark_of`), the last seven bytes. Of a damaged one that has fewer
-# it is what they make.
 _CHECK_OF_CHECKPOINT = "CASE WHEN c.checksum = '' THEN c.header ELSE c.checksum END"
 _CHECK_OF_WRITE = "CASE WHEN w.checksum = '' THEN w.value ELSE w.checksum END"
-_HEX = f"lpad(encode({_END.format(bytes=MARK_BYTES)}, 'hex'), {2 * MARK_BYTES}, '0')"
-_MARK = f"('x' || {_HEX})::bit({8 * MARK_BYTES})::bigint"
 
-_LONG_MARK = _END.format(bytes=LONG_MARK)
-
-# A page of threads first, and then of each what is counted and added up, along the keys of their rows.
-SUMMARIES = f"""
-WITH page AS MATERIALIZED (
-    SELECT thread_id, epoch, checksum
-    FROM tm.thread
-    WHERE live AND thread_id > $1::text
-    ORDER BY thread_id
-    LIMIT $2::bigint
-)
-SELECT
-    page.thread_id,
-    page.epoch,
-    coalesce((SELECT p.position FROM tm.position AS p WHERE p.thread_id = page.thread_id), 0),
-    coalesce((SELECT max(c.rank) FROM tm.checkpoint AS c WHERE c.thread_id = page.thread_id AND c.ns = ''), ''),
-    checkpoints.rows,
-    writes.rows,
-    mod(checkpoints.total + writes.total + coalesce({_MARK.format(of="page.checksum")}, 0), {2**63})::bigint
-FROM page
-CROSS JOIN LATERAL (
-    SELECT count(*) AS rows, coalesce(sum({_MARK.format(of=_CHECK_OF_CHECKPOINT)}), 0) AS total
-    FROM tm.checkpoint AS c
-    WHERE c.thread_id = page.thread_id
-) AS checkpoints
-CROSS JOIN LATERAL (
-    SELECT count(*) AS rows, coalesce(sum({_MARK.format(of=_CHECK_OF_WRITE)}), 0) AS total
-    FROM tm.write AS w
-    WHERE w.thread_id = page.thread_id
-) AS writes
-ORDER BY page.thread_id
-"""
+# The last bytes of a value, all of it where it is shorter.
+_LONG_MARK = f"substring({{of}} FROM greatest(octet_length({{of}}) - {LONG_MARK} + 1, 1))"
 
 # A row says by `kind` what it is: a checkpoint, a write or a segment.
 MARKS = f"""

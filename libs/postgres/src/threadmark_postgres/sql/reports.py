@@ -29,11 +29,12 @@ SELECT
 """
 
 # Whether the tables of LangGraph's own saver, where the search path leads, take any space, and ours have no checkpoint.
+# Citus needs a column in the sub-select.
 HAS_ONLY_LANGGRAPH_DATA = """
 SELECT pg_catalog.to_regclass('checkpoint_blobs') IS NOT NULL
     AND pg_catalog.to_regclass('checkpoint_writes') IS NOT NULL
     AND coalesce(pg_catalog.pg_relation_size(pg_catalog.to_regclass('checkpoints')), 0) > 0
-    AND NOT EXISTS (SELECT FROM tm.head WHERE checkpoints > 0)
+    AND NOT EXISTS (SELECT 1 FROM tm.head WHERE checkpoints > 0)
 """
 
 # Some checkpoint.

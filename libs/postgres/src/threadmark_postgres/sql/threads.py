@@ -12,20 +12,10 @@ FROM tm.thread AS t
 LEFT JOIN tm.head AS h ON h.thread_id = t.thread_id AND h.thread_id = $1::text AND h.ns = ''
 WHERE t.thread_id = $1::text AND t.live
 """
-THREADS_OF_IDS = f"""
+THREADS_OF_IDS = """
 SELECT t.*
 FROM unnest($1::text[]) AS asked (thread_id)
-CROSS JOIN LATERAL (
-    SELECT
-        {_THREAD},
-        coalesce(
-            (SELECT h.updated_at FROM tm.head AS h WHERE h.thread_id = asked.thread_id AND h.ns = ''),
-            t.created_at
-        )
-    FROM tm.thread AS t
-    WHERE t.thread_id = asked.thread_id AND t.live
-    OFFSET 0
-) AS t
+CROSS JOIN LATERAL tm.thread_1(asked.thread_id) AS t
 """
 
 SET_THREAD = """
