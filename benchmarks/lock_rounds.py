@@ -4,9 +4,9 @@
 
 Each process has four threads. They put, in two namespaces, also under ids of a clock that was set back and over what is
 there; they store pending writes, take leases, prune, delete checkpoints and the thread, copy and rename it, and read.
-What a change may meet here, as a conflict or a deleted thread, is an outcome. Printed are how often each operation was
-done and how long it took at most. The script fails if the server had a deadlock, if an operation ended with any other
-error, or if `verify` finds anything afterwards. Without a URL it starts a server of its own, with fsync.
+A conflict, a deleted thread and the like are expected here. The script prints how often it did each operation, and its
+median and longest time. It fails if the server had a deadlock, if an operation raised any other error, or if `verify`
+finds a problem afterwards. Without a URL it starts a server, with fsync.
 """
 
 import argparse
@@ -17,13 +17,12 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, NamedTuple
 
 import psycopg
 
+import servers
 from threadmark import (
     Checkpoint,
     ConflictError,
@@ -34,11 +33,12 @@ from threadmark import (
     ThreadNotFoundError,
     new_id,
 )
+from threadmark.ids import uuid6_text
 from threadmark_postgres import PostgresSaver
 
 THREAD, COPY = "thread", "copy"
 OUTCOMES = (ConflictError, LeaseLostError, ThreadBusyError, ThreadDeletedError, ThreadNotFoundError)
-"""What an operation may end with where others do the same: told, and not an error here."""
+"""Errors that an operation may raise because another client was quicker."""
 
 _THREADS = 4
 _DEADLOCKS = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
@@ -54,7 +54,7 @@ class Outcome(NamedTuple):
 
 
 class Worker:
-    """One of those who do everything."""
+    """A client that does everything."""
 
     def __init__(self, saver: Saver, chance: random.Random) -> None:
         self._saver = saver
@@ -91,15 +91,14 @@ class Worker:
         self._put(_place("child"))
 
     def put_expecting_the_newest(self) -> None:
-        """Put where nobody was quicker."""
+        """Put unless another client was quicker."""
         newest = self._saver.get_tuple(_place(""))
         self._config = self._put(newest.config if newest else _place(""), expect_newest=True)
 
     def put_earlier(self) -> None:
         """Put under an id of an hour ago."""
         ticks = int(time.time() - 3600) * 10_000_000 + 0x01B21DD213814000
-        high, middle, low = ticks >> 28 & 0xFFFFFFFF, ticks >> 12 & 0xFFFF, ticks & 0xFFF
-        self._put(self._config, f"{high:08x}-{middle:04x}-6{low:03x}-8000-{self._chance.randbytes(6).hex()}")
+        self._put(self._config, uuid6_text(ticks, self._chance.getrandbits(48)))
 
     def put_again(self) -> None:
         """Put a checkpoint again, with other values."""
@@ -232,18 +231,6 @@ def deadlocks(url: str) -> int:
     return int(number)
 
 
-@contextmanager
-def _server(url: str | None) -> Iterator[str]:
-    if url:
-        yield url
-        return
-    sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-    from postgres.cluster import Cluster
-
-    with Cluster(durable=True) as cluster:
-        yield cluster.url
-
-
 def main() -> int:
     """Print what was done, and return whether anything went wrong."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -251,7 +238,7 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=4)
     parser.add_argument("--url", help="of an empty Postgres database; by default a server of its own")
     asked = parser.parse_args()
-    with _server(asked.url) as url:
+    with servers.postgres(asked.url) as url:
         outcomes = lock_rounds(url, asked.seconds, asked.processes)
         number = deadlocks(url)
         with PostgresSaver(url) as saver:

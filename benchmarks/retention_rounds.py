@@ -10,7 +10,6 @@ round of its own because counting is slow.
 """
 
 import argparse
-import sys
 import tempfile
 import threading
 import time
@@ -21,6 +20,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import servers
 from threadmark import Checkpoint, RetentionReport, Saver, new_id
 from threadmark.program import Transaction
 from threadmark_postgres import PostgresSaver
@@ -39,20 +39,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "threads.db"
         _measure("SQLite", lambda: SqliteSaver(path), asked.threads)
-    with _postgres(asked.url) as url:
+    with servers.postgres(asked.url) as url:
         _measure("Postgres", lambda: PostgresSaver(url), asked.threads)
-
-
-@contextmanager
-def _postgres(url: str | None) -> Iterator[str]:
-    if url:
-        yield url
-        return
-    sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-    from postgres.cluster import Cluster
-
-    with Cluster(durable=True) as cluster:
-        yield cluster.url
 
 
 def _measure(name: str, open_saver: Callable[[], Saver], threads: int) -> None:

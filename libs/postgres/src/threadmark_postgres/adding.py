@@ -22,10 +22,10 @@ from threadmark_postgres.steps import Query, Rows
 from threadmark_postgres.thread_store import PostgresThreadStore
 
 _ATTEMPTS = 16
-"""How often a change is tried again because somebody deleted the thread, or stored its checkpoint, at that moment."""
+"""How often a change is tried again because another client deleted the thread, or stored its checkpoint, meanwhile."""
 
 _BEGIN = "begin"
-"""The outcome for a thread that is not there, is deleted, or is held by somebody for whom the call does not wait."""
+"""The outcome for a thread that is not there, is deleted, or is locked while the call does not wait."""
 
 
 class AddingStore(PostgresThreadStore, Store):

@@ -22,7 +22,9 @@ partitions_option = click.option(
 )
 
 distribute_option = click.option(
-    "--distribute", type=click.Choice(["citus"]), help="Postgres: distribute new tables by thread over its nodes."
+    "--distribute",
+    type=click.Choice(["citus"]),
+    help="Postgres: distribute new tables by thread over the nodes of a cluster.",
 )
 
 

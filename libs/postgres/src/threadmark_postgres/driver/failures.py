@@ -30,7 +30,7 @@ _PASSING = (
     "42P05",  # a prepared statement that the server knows already, as 26000
     "53300",  # no connection left
     "55P03",  # a lock was not given in time
-    "57P01",  # the server stops, or somebody ended the session
+    "57P01",  # the server stops, or an administrator ended the session
     "57P02",  # the server crashed
     "57P03",  # the server starts, stops or recovers
     "57P05",  # the session was idle for too long

@@ -1,7 +1,7 @@
 -- Adds the rows of one change to a thread, all or nothing: checkpoints, pending writes and segments, an array for each
 -- column. The outcome is NULL then, and otherwise says why nothing was added:
 --
--- begin     the thread is not there or deleted: call again with p_begins. Without p_waits: or somebody holds it
+-- begin     the thread is not there or deleted: call again with p_begins. Without p_waits: or it is locked
 -- exists    one of its checkpoints is there already
 -- others    are `Refusal`, "epoch" and "too_late" of `threadmark.store.contract`, where the parameters stand, too
 --
@@ -118,7 +118,7 @@ BEGIN
         END IF;
     END IF;
 
-    -- Rows are added in one order, heads first, so that of two who add nobody waits for the other in a circle.
+    -- Rows are added in one order, heads first, so that two callers that add never wait for each other.
     IF p_touches THEN
         UPDATE tm.head AS h
         SET updated_at = greatest(h.updated_at, p_now), minute = greatest(h.minute, p_now / 60000000)

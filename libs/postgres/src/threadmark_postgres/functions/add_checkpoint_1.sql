@@ -34,7 +34,7 @@ BEGIN
         RETURN;
     END IF;
     -- A rank is never smaller than its id. So where the head's is smaller, no checkpoint has this id. The head comes
-    -- first in all that add, so that of two nobody waits for the other in a circle.
+    -- first in all that add, so that two callers never wait for each other.
     INSERT INTO tm.head AS h (thread_id, ns, rank, needs, checkpoints, updated_at, minute, owner)
     VALUES (
         p_thread, p_ns, p_rank, p_needs, 1, p_created_at, p_created_at / 60000000, CASE WHEN p_ns = '' THEN v_owner END

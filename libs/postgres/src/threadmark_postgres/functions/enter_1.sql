@@ -4,7 +4,8 @@ LANGUAGE plpgsql AS $body$
 DECLARE
     v_clock bigint := extract(epoch FROM clock_timestamp()) * 1000000;
 BEGIN
-    -- Positions of one thread follow each other in the order of commits: whoever takes one holds this row until then.
+    -- Positions of one thread follow each other in the order of commits: a transaction that takes one holds this row
+    -- until then.
     INSERT INTO tm.position AS p (thread_id, position, previous)
     VALUES (p_thread, v_clock, 0)
     ON CONFLICT (thread_id) DO UPDATE

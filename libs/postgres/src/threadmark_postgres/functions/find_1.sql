@@ -8,8 +8,8 @@
 --    should be
 --
 -- Of the checkpoint with the rank p_held, which the caller holds, no segments come along but those of its writes. With
--- p_part 'rows' there are none at all, for callers who ask for each that they need; with 'header' there are those of the
--- checkpoint's header alone, and no writes.
+-- p_part 'rows' there are none at all, for callers who ask for each that they need; with 'header' there are those of
+-- the checkpoint's header alone, and no writes.
 CREATE OR REPLACE FUNCTION tm.find_1(p_thread text, p_ns text, p_id text, p_held text, p_part text)
 RETURNS TABLE (
     kind integer, ns text, id text, rank text, parent text, created_at bigint, metadata text, header bytea,

@@ -1,4 +1,4 @@
--- Whether the database has a greater term than p_term. If not, nobody raises it until the transaction ends.
+-- Whether the database has a greater term than p_term. If not, the term stays until the transaction ends.
 CREATE OR REPLACE FUNCTION tm.is_outdated_1(p_term bigint) RETURNS boolean LANGUAGE plpgsql AS $body$
 BEGIN
     LOCK TABLE tm.outbox IN ROW EXCLUSIVE MODE;

@@ -1,8 +1,8 @@
 -- Judges a change to a thread, whose row it shares from then on: who adds to a thread shares its row, what removes or
 -- takes a lease has it alone. The caller's statements see afterwards what was committed before the lock was given.
 --
--- The outcome is NULL where the change may be made, "begin" where the thread is not there, is deleted, or is held by
--- somebody for whom this does not wait (without p_waits), and otherwise says why it is refused.
+-- The outcome is NULL where the change may be made, "begin" where the thread is not there, is deleted, or is locked
+-- by a transaction for which this does not wait (without p_waits), and otherwise says why it is refused.
 CREATE OR REPLACE FUNCTION tm.judge_1(
     p_thread text, p_epoch bigint, p_token bigint, p_only_owner boolean, p_owner text, p_continues text,
     p_waits boolean,
