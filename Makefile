@@ -24,9 +24,9 @@ test: $(VENV)/.ready ## The whole suite, on real databases (Postgres, PgBouncer,
 	@scripts/ensure-chromium >/dev/null
 	@# Without compiled files every worker and every child process would compile the packages again.
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses 2 --dist worksteal
-	@# Again without the compiled parts, if there are any: tests/length.py.
+	@# Again without the compiled parts, if there are any, and on the newest Postgres: tests/length.py.
 	case "$$($(BIN)/python -c 'from threadmark.runtime.compiled import IN_USE; print(IN_USE)')" in \
-	    True) THREADMARK_PURE_PYTHON=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses 2 --dist worksteal;; \
+	    True) POSTGRES_BIN="$$($(BIN)/python scripts/newest_postgres.py)" THREADMARK_PURE_PYTHON=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses 2 --dist worksteal;; \
 	    False) ;; \
 	    *) exit 1;; \
 	esac

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from length import NOT_AGAIN, ONCE_EACH
+from length import AGAIN, NOT_AGAIN, ONCE_EACH
 
 FOLDER = Path(__file__).parent
 
@@ -25,7 +25,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leave out, when the suite runs a second time in Python only, what has nothing to do with values."""
     if not ONCE_EACH:
         return
-    left_out = {item for item in items if _name(item).startswith(tuple(NOT_AGAIN))}
+    left_out = {
+        item for item in items if _name(item).startswith(tuple(NOT_AGAIN)) and not _name(item).startswith(AGAIN)
+    }
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in left_out]
 

@@ -2,7 +2,8 @@
 
 `make test` runs it twice: with the compiled parts, and in Python only. The second time each behaviour is checked once
 in memory, sealed and on SQLite, and what `NOT_AGAIN` names is left out, servers among it: bytes are the same wherever
-they are stored. The long form leaves out nothing either time. How the first run divides the suite: shares.py.
+they are stored. The second time Postgres is the newest release instead of the machine's own, for a sample of the suite
+and for what `AGAIN` names. The long form leaves out nothing either time. How the first run divides the suite: shares.py.
 """
 
 import os
@@ -51,6 +52,15 @@ NOT_AGAIN = {
 
 A name is how the path of the test begins, below this folder, perhaps with `::` and the test's name behind it.
 """
+
+AGAIN = (
+    "postgres/test_functions.py",
+    "postgres/test_plans.py",
+    "postgres/test_setup.py",
+    "postgres/test_thread_plans.py",
+    "postgres/test_versions.py",
+)
+"""Tests that depend on the release of the server: named as in `NOT_AGAIN`, and run all the same."""
 
 
 def times(usual: int, *, at_length: int) -> int:

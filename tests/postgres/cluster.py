@@ -172,7 +172,16 @@ def server_binaries() -> Path:
     found = subprocess.run([script], capture_output=True, text=True, check=False)
     if found.returncode:
         raise AssertionError(found.stderr)
-    return Path(found.stdout.strip())
+    programs = Path(found.stdout.strip())
+    user = server_user()
+    if subprocess.run(as_user(user, ["test", "-x", str(programs / "postgres")]), check=False, cwd="/").returncode == 0:
+        return programs
+    # They are in a folder of root's. The programs find their libraries and files beside themselves.
+    folder = Path(tempfile.mkdtemp(prefix="threadmark-postgres-programs-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    folder.chmod(0o755)
+    shutil.copytree(programs.parent, folder / "installed", symlinks=True)
+    return folder / "installed" / "bin"
 
 
 def _quoted(value: str) -> str:

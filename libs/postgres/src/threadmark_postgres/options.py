@@ -1,8 +1,10 @@
 """The options of a `PostgresSaver`, as types."""
 
-from typing import TypedDict
+from typing import Literal, TypedDict
 
 from threadmark.saver import SaverOptions
+
+ReadFrom = Literal["primary", "replica"]
 
 
 class ConnectionOptions(TypedDict, total=False):
@@ -16,6 +18,8 @@ class ConnectionOptions(TypedDict, total=False):
     slow: float | None
     combine: bool
     read_only: bool
+    read_from: ReadFrom
+    max_staleness: float | None
 
 
 class PostgresOptions(ConnectionOptions, SaverOptions, total=False):

