@@ -20,11 +20,14 @@ from typing import Any
 
 import threadmark
 from threadmark.metadata import to_json
+from threadmark.saver.proving import checkpoint_row, write_row
+from threadmark.store.contract import Outline
 from threadmark.store.threads import ThreadPlace, ThreadRow, thread_row
 from threadmark_postgres import PostgresSaver
+from threadmark_postgres.columns import from_id_column
 from threadmark_sqlite import SqliteSaver
 
-_CHECKPOINTS = 10
+CHECKPOINTS = 10
 _OWNERS = 1000
 _TIMES = 7
 _START = 1_700_000_000_000_000
@@ -45,23 +48,24 @@ def main() -> None:
 
         with Cluster(durable=True) as cluster:
             with PostgresSaver(cluster.url) as saver:
-                _store_first(saver)
-                _copy_in_postgres(cluster.url, asked.threads)
+                store_first(saver)
+                copy_in_postgres(cluster.url, asked.threads)
             with PostgresSaver(cluster.url) as saver:
                 _report(saver, asked.threads, _explained_by_postgres(cluster.url) if asked.plans else None)
         return
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "threads.db"
         with SqliteSaver(path, durability="normal") as saver:
-            _store_first(saver)
+            store_first(saver)
         _copy_in_sqlite(path, asked.threads)
         with SqliteSaver(path) as saver:
             _report(saver, asked.threads, _explained_by_sqlite(path) if asked.plans else None)
 
 
-def _store_first(saver: threadmark.Saver) -> None:
+def store_first(saver: threadmark.Saver) -> None:
+    """Store the thread that the others are copies of."""
     config: dict[str, Any] = {"configurable": {"thread_id": "000000000"}}
-    for number in range(_CHECKPOINTS):
+    for number in range(CHECKPOINTS):
         checkpoint: Any = {
             "v": 4,
             "id": threadmark.new_id(),
@@ -103,7 +107,7 @@ def _copy_in_sqlite(path: Path, count: int) -> None:
         )
         connection.executemany(
             "INSERT INTO threadmark_head (thread_id, ns, newest, checkpoints, updated_at)"
-            f" SELECT ?, ns, newest, {_CHECKPOINTS}, ? FROM threadmark_head WHERE thread_id = '000000000'",
+            f" SELECT ?, ns, newest, {CHECKPOINTS}, ? FROM threadmark_head WHERE thread_id = '000000000'",
             ((row.thread_id, updated_at) for row, updated_at in _threads(count)),
         )
         for table, columns in (
@@ -120,7 +124,8 @@ def _copy_in_sqlite(path: Path, count: int) -> None:
             )
 
 
-def _copy_in_postgres(url: str, count: int) -> None:
+def copy_in_postgres(url: str, count: int) -> None:
+    """Copy the first thread until there are so many."""
     import psycopg
 
     with psycopg.connect(url, autocommit=True) as connection, connection.cursor() as cursor:
@@ -140,24 +145,39 @@ def _copy_in_postgres(url: str, count: int) -> None:
             " SELECT u.thread_id, h.ns, h.rank, h.needs, h.checkpoints, u.updated_at, u.updated_at / 60000000, u.owner"
             " FROM updated AS u CROSS JOIN threadmark_head AS h WHERE h.thread_id = '000000000'"
         )
-        for table, columns in (
-            ("checkpoint", "ns, rank, id, parent, created_at, run, metadata, header, checksum"),
-            ("segment", "key, data"),
-            ("write", "ns, checkpoint_id, task_id, idx, task_path, channel, value, checksum"),
-        ):
-            of_copy = ", ".join(f"c.{column.strip()}" for column in columns.split(","))
-            cursor.execute(
-                f"INSERT INTO threadmark_{table} (thread_id, {columns}) SELECT u.thread_id, {of_copy}"
-                f" FROM updated AS u CROSS JOIN threadmark_{table} AS c WHERE c.thread_id = '000000000'"
-            )
+        cursor.execute(
+            "INSERT INTO threadmark_segment (thread_id, key, data) SELECT u.thread_id, c.key, c.data"
+            " FROM updated AS u CROSS JOIN threadmark_segment AS c WHERE c.thread_id = '000000000'"
+        )
+        _copy_rows(cursor, count)
         cursor.execute("VACUUM ANALYZE")
+
+
+def _copy_rows(cursor: Any, count: int) -> None:
+    """Copy checkpoints and writes. Each has a check that its thread's id goes into, so they come from here."""
+    names = "ns, id, rank, parent, created_at, metadata, header, run"
+    of_first = "FROM {} WHERE thread_id = '000000000'"
+    checkpoints = cursor.execute(f"SELECT {names} {of_first.format('threadmark_checkpoint')}").fetchall()
+    with cursor.copy(f"COPY threadmark_checkpoint (thread_id, {names}, checksum) FROM STDIN") as copy:
+        for row, _ in _threads(count):
+            for fields in checkpoints:
+                ns, own_id, rank, parent, created_at, metadata, header, _run = fields
+                outline = Outline(row.thread_id, ns, own_id or rank, rank, parent, created_at, metadata)
+                copy.write_row((row.thread_id, *fields, checkpoint_row(outline, header, None).check))
+    names = "ns, checkpoint_id, task_id, idx, task_path, channel, value"
+    writes = cursor.execute(f"SELECT {names} {of_first.format('threadmark_write')}").fetchall()
+    with cursor.copy(f"COPY threadmark_write (thread_id, {names}, checksum) FROM STDIN") as copy:
+        for row, _ in _threads(count):
+            for ns, checkpoint_id, task_id, *fields in writes:
+                own = write_row(row.thread_id, ns, checkpoint_id, from_id_column(task_id), *fields)
+                copy.write_row((row.thread_id, ns, checkpoint_id, task_id, *fields, own.check))
 
 
 Explain = Callable[[Any, tuple[Any, ...]], Iterator[str]]
 
 
 def _report(saver: threadmark.Saver, count: int, explain: Explain | None) -> None:
-    print(f"{count:,} threads, {count * _CHECKPOINTS:,} checkpoints; a page of 20, in ms\n")
+    print(f"{count:,} threads, {count * CHECKPOINTS:,} checkpoints; a page of 20, in ms\n")
     print("| page | ms |\n|---|---:|")
     middle, last = _cursor_at(saver, count // 2), _cursor_at(saver, count - 20)
     asked: list[tuple[str, dict[str, Any]]] = [

@@ -3,7 +3,8 @@
 `make test` runs it twice: with the compiled parts, and in Python only. The second time each behaviour is checked once
 in memory, sealed and on SQLite, and what `NOT_AGAIN` names is left out, servers among it: bytes are the same wherever
 they are stored. The second time Postgres is the newest release instead of the machine's own, for a sample of the suite
-and for what `AGAIN` names. The long form leaves out nothing either time. How the first run divides the suite: shares.py.
+and for what `AGAIN` names. The long form leaves out nothing either time. How the first run divides the suite is in
+shares.py.
 """
 
 import os
