@@ -8,6 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from cli.running import in_pipe
 from patience import wait_until
 from postgres.cluster import Cluster
 from postgres.steps import play, step, thread
@@ -178,6 +179,18 @@ def test_without_a_primary_only_a_reader_without_a_bound_goes_on() -> None:
             assert patient.count_threads() == 1
             with pytest.raises(TransientStoreError, match="could not be used"):
                 wait_until(lambda: not bounded.count_threads(), "the bound does not hold")
+
+
+def test_the_command_takes_the_options(servers: Servers, both: str) -> None:
+    _, standby = servers
+    with PostgresSaver(f"{both}?target_session_attrs=read-write") as writer:
+        play(writer, "before", 1)
+        _wait_for_standby(servers)
+        standby.execute("SELECT pg_wal_replay_pause()")
+        play(writer, "after", 1)
+    listed = in_pipe("threads", "-o", "read_from=replica", "-o", "max_staleness=null", both)
+    assert "before" in listed.out
+    assert "after" not in listed.out
 
 
 @pytest.mark.parametrize(
