@@ -33,8 +33,10 @@ test: $(VENV)/.ready ## The whole suite, on real databases (Postgres, PgBouncer,
 
 test-citus: $(VENV)/.ready ## What needs Citus, on a coordinator with two workers (it must be installed: docs/citus.md)
 	@scripts/ensure-postgres >/dev/null
+	@scripts/ensure-chromium >/dev/null
 	THREADMARK_CITUS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest tests/citus tests/cli/test_reading.py \
-	    tests/cli/test_manage.py tests/page/test_api.py -k citus --numprocesses 2 --dist worksteal -rs
+	    tests/cli/test_manage.py tests/page/test_api.py tests/page/test_browser_reading.py \
+	    tests/page/test_browser_changing.py -k citus --numprocesses 2 --dist worksteal -rs
 
 check: $(VENV)/.ready ## Format, lint, types, and what is written from other code
 	$(BIN)/python scripts/write_twins.py --check

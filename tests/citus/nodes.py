@@ -10,7 +10,8 @@ from typing import Self
 import psycopg
 import pytest
 
-from postgres.cluster import Cluster, server_binaries
+from postgres.cluster import server_binaries
+from replication.servers import PostgresPlace
 from threadmark_postgres import PostgresSaver
 
 HOST = "127.0.0.1"
@@ -20,25 +21,25 @@ ALSO = ["citus"] if os.environ.get("THREADMARK_CITUS") else []
 SETTINGS = {
     "shared_preload_libraries": "citus",
     "wal_level": "logical",
-    "citus.shard_count": "4",
     "citus.node_conninfo": "sslmode=disable",
     "default_transaction_isolation": "read committed",
 }
 
 
 class Nodes:
-    """The servers of a cluster; `durable` leaves fsync on."""
+    """The servers of a cluster, two workers unless there are to be others; `durable` leaves fsync on."""
 
-    def __init__(self, *, durable: bool = False) -> None:
+    def __init__(self, *, durable: bool = False, workers: int = 2, shards: int = 4) -> None:
         self._durable = durable
+        self._shards = shards
         self.coordinator = self._new()
-        self.workers: list[Cluster] = []
+        self.workers: list[PostgresPlace] = []
         self.url = self.coordinator.url
         self._coordinate(self.url)
-        for _ in range(2):
+        for _ in range(workers):
             self.add_worker()
 
-    def add_worker(self) -> Cluster:
+    def add_worker(self) -> PostgresPlace:
         """Start another worker."""
         worker = self._new()
         self.workers.append(worker)
@@ -77,8 +78,8 @@ class Nodes:
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute(f"SELECT citus_set_coordinator_host('{HOST}', {self.coordinator.port})".encode())
 
-    def _new(self) -> Cluster:
-        node = Cluster(durable=self._durable, settings=SETTINGS)
+    def _new(self) -> PostgresPlace:
+        node = PostgresPlace(durable=self._durable, settings={**SETTINGS, "citus.shard_count": str(self._shards)})
         node.execute("CREATE EXTENSION citus")
         return node
 

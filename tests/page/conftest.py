@@ -4,12 +4,15 @@ import sys
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
 import threadmark
+from citus.nodes import ALSO, shared_nodes
 from page.browser import Browser, browser, served
 from page.large import large_saver
+from threadmark_langgraph import PostgresSaver
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -31,17 +34,24 @@ def page(window: Browser) -> Iterator[Browser]:
     assert window.complaints() == []
 
 
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[threadmark.SaverProtocol]:
+@pytest.fixture(scope="module", params=["sqlite", *ALSO])
+def demo(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[threadmark.SaverProtocol]:
     """Return a saver of the demo database."""
     sys.path.insert(0, str(EXAMPLES))
     try:
-        path = tmp_path_factory.mktemp("demo") / "demo.db"
-        import_module("demo_database").make(path)
+        example = import_module("demo_database")
+        if request.param == "citus":
+            url = shared_nodes().database(f"page_{uuid4().hex}")
+            with PostgresSaver.from_conn_string(url) as saver:
+                example.tell(saver)
+        else:
+            path = tmp_path_factory.mktemp("demo") / "demo.db"
+            example.make(path)
+            url = f"sqlite:///{path}"
     finally:
         sys.path.remove(str(EXAMPLES))
-    with threadmark.open(f"sqlite:///{path}") as saver:
-        yield saver
+    with threadmark.open(url) as opened:
+        yield opened
 
 
 @pytest.fixture(scope="module")

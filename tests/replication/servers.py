@@ -3,7 +3,7 @@
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -54,8 +54,8 @@ class Server(Protocol):
 class PostgresPlace(Cluster):
     """A Postgres server that can be stopped with all its processes."""
 
-    def __init__(self) -> None:
-        super().__init__(durable=True)
+    def __init__(self, *, durable: bool = True, settings: Mapping[str, str] = {}) -> None:
+        super().__init__(durable=durable, settings=settings)
         self._stopped: list[int] = []
 
     def new(self, _: Path) -> Callable[[int], str]:

@@ -5,43 +5,34 @@
 -- that tell no time are only compared with those that the thread had. Users choose the ids of messages, and no run
 -- continues one.
 --
--- The marks of threads that were deleted before p_forgotten go as well.
+-- The marks of threads that were deleted before p_forgotten go as well; with NULL none is looked for.
 CREATE OR REPLACE FUNCTION tm.drop_1(p_thread text, p_now bigint, p_greatest text, p_forgotten bigint)
 RETURNS bigint LANGUAGE plpgsql AS $body$
 DECLARE
     v_clock bigint;
     v_epoch bigint;
     v_live boolean;
-    v_greatest text COLLATE "C";
 BEGIN
     SELECT l.epoch, l.live INTO v_epoch, v_live FROM tm.lock_1(p_thread) AS l;
     IF v_epoch IS NULL THEN
         RETURN NULL;
     END IF;
-    SELECT greatest(
-        t.deleted_up_to,
-        t.removed_up_to,
-        (
-            SELECT max(coalesce(c.id, c.rank))
-            FROM tm.checkpoint AS c
-            WHERE c.thread_id = p_thread AND c.ns <> '__messages__'
-        ),
-        (SELECT max(w.checkpoint_id) FROM tm.write AS w WHERE w.thread_id = p_thread)
-    )
-    INTO v_greatest
-    FROM tm.thread AS t
-    WHERE t.thread_id = p_thread;
-    IF coalesce(v_greatest, '') = ''
-        OR v_greatest ~ '^[0-9a-f]{8}-[0-9a-f]{4}-6[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$'
-    THEN
-        v_greatest := greatest(v_greatest, p_greatest COLLATE "C");
-    END IF;
-    DELETE FROM tm.checkpoint AS c WHERE c.thread_id = p_thread;
-    DELETE FROM tm.write AS w WHERE w.thread_id = p_thread;
-    DELETE FROM tm.segment AS s WHERE s.thread_id = p_thread;
-    DELETE FROM tm.head AS h WHERE h.thread_id = p_thread;
     -- Where there ever was a lease it gets the next token: no earlier one is accepted in a thread of the same name.
     v_clock := extract(epoch FROM clock_timestamp()) * 1000000;
+    WITH
+    gone AS (
+        DELETE FROM tm.checkpoint AS c WHERE c.thread_id = p_thread
+        RETURNING CASE WHEN c.ns <> '__messages__' THEN coalesce(c.id, c.rank) END AS id
+    ),
+    written AS (
+        DELETE FROM tm.write AS w WHERE w.thread_id = p_thread RETURNING w.checkpoint_id
+    ),
+    segments AS (
+        DELETE FROM tm.segment AS s WHERE s.thread_id = p_thread
+    ),
+    heads AS (
+        DELETE FROM tm.head AS h WHERE h.thread_id = p_thread
+    )
     UPDATE tm.thread AS t
     SET live = false,
         owner = NULL,
@@ -56,12 +47,25 @@ BEGIN
         holder = NULL,
         began = NULL,
         epoch = greatest(t.epoch + 1, p_now),
-        deleted_up_to = v_greatest,
+        deleted_up_to = CASE
+            WHEN coalesce(had.greatest, '') = ''
+                OR had.greatest ~ '^[0-9a-f]{8}-[0-9a-f]{4}-6[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$'
+            THEN greatest(had.greatest, p_greatest COLLATE "C")
+            ELSE had.greatest
+        END,
         removed_up_to = NULL
+    FROM (
+        SELECT greatest(
+            b.deleted_up_to,
+            b.removed_up_to,
+            (SELECT max(g.id) FROM gone AS g),
+            (SELECT max(w.checkpoint_id) FROM written AS w)
+        ) AS greatest
+        FROM tm.thread AS b
+        WHERE b.thread_id = p_thread
+    ) AS had
     WHERE t.thread_id = p_thread;
-    -- Mostly there are none: then the server does not plan the statements of forget_1.
-    PERFORM FROM tm.thread AS t WHERE NOT t.live AND t.epoch < p_forgotten LIMIT 1;
-    IF FOUND THEN
+    IF p_forgotten IS NOT NULL THEN
         PERFORM tm.forget_1(p_forgotten);
     END IF;
     RETURN CASE WHEN v_live THEN v_epoch END;

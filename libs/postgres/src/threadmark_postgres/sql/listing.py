@@ -108,15 +108,24 @@ WHERE ($1::text IS NULL OR c.thread_id = $1::text) AND ($2::text IS NULL OR c.ns
 GROUP BY c.thread_id, c.ns
 """
 
-# A thread that has a head but no row of its own was damaged, and is to be looked at as well.
+# A thread that has a head but no row of its own was damaged, and is to be looked at as well. Each side ends by itself:
+# a union of all of them would be sorted whole.
 THREADS = """
-SELECT thread_id
-FROM tm.thread
-WHERE live AND thread_id > $1::text
+(
+    SELECT t.thread_id
+    FROM tm.thread AS t
+    WHERE t.live AND t.thread_id > $1::text
+    ORDER BY t.thread_id
+    LIMIT $2::bigint
+)
 UNION
-SELECT thread_id
-FROM tm.head
-WHERE thread_id > $1::text
+(
+    SELECT DISTINCT h.thread_id
+    FROM tm.head AS h
+    WHERE h.thread_id > $1::text
+    ORDER BY h.thread_id
+    LIMIT $2::bigint
+)
 ORDER BY thread_id
 LIMIT $2::bigint
 """
