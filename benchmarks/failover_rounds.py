@@ -28,10 +28,9 @@ def main() -> None:
     print("| replication | primary | acknowledged | lost | damaged | raised | longest wait, s |")
     print("|---|---|---:|---|---:|---:|---|")
     for mode in ("synchronous", "asynchronous"):
-        synchronous = mode == "synchronous"
-        with Topology(synchronous=synchronous) as topology:
+        with Topology(synchronous=mode == "synchronous") as topology:
             for fault in list(FAULTS) * rounds:
-                found = fail_over(topology, fault, synchronous=synchronous)
+                found = fail_over(topology, fault)
                 lost = ", ".join(f"{way} {number:,}" for way, number in found.lost.items() if number) or "0"
                 waited = ", ".join(f"{way} {seconds:.0f}" for way, seconds in found.waited.items())
                 counts = f"{found.acknowledged:,} | {lost} | {found.damaged} | {len(found.errors)}"

@@ -265,6 +265,7 @@ class _Walk:
 
     def _drop(self, thread_id: str) -> None:
         forgets = self._chance.random() < 0.2
+        self._now = -(-self._now // 1000) * 1000  # at such a moment every backend forgets what it may
         if forgets:
             self._now += TOMBSTONE_MICROSECONDS + HOUR
 

@@ -35,7 +35,9 @@ def page(window: Browser) -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module", params=["sqlite", *ALSO])
-def demo(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[threadmark.SaverProtocol]:
+def demo(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[threadmark.SaverProtocol]:
     """Return a saver of the demo database."""
     sys.path.insert(0, str(EXAMPLES))
     try:

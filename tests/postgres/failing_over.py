@@ -75,7 +75,7 @@ class _Client:
                 self.times.append(time.monotonic())
 
 
-def fail_over(topology: Topology, fault: str, *, synchronous: bool) -> Outcome:
+def fail_over(topology: Topology, fault: str) -> Outcome:
     """Let it happen to the primary. Returns when both nodes are there again, and the clients have ended."""
     happens, is_over = FAULTS[fault]
     with PostgresSaver(topology.urls["HAProxy"], timeout=90) as saver:
@@ -91,7 +91,7 @@ def fail_over(topology: Topology, fault: str, *, synchronous: bool) -> Outcome:
             _wait_for([client for client in clients if (fault, client.way) not in _NOTICED_LATER])
         finally:
             is_over(primary)
-        topology.wait_until_whole(synchronous=synchronous)
+        topology.wait_until_whole()
         _wait_for(clients)
     finally:
         for client in clients:

@@ -166,28 +166,29 @@ class Topology:
     """Two nodes, of which one is the primary, behind HAProxy and PgBouncer."""
 
     def __init__(self, *, synchronous: bool) -> None:
+        self.synchronous = synchronous
         self._stack = ExitStack()
         try:
-            self._start(synchronous=synchronous)
+            self._start()
         except BaseException:
             self._stack.close()
             raise
 
-    def _start(self, *, synchronous: bool) -> None:
+    def _start(self) -> None:
         folder = Path(tempfile.mkdtemp(prefix="threadmark-patroni-"))
         self._stack.callback(shutil.rmtree, folder, ignore_errors=True)
         user = server_user()
         if user:
             shutil.chown(folder, user)
         etcd = self._start_etcd(folder)
-        self.nodes = [Node(name, folder, etcd, synchronous=synchronous) for name in ("one", "two")]
+        self.nodes = [Node(name, folder, etcd, synchronous=self.synchronous) for name in ("one", "two")]
         for node in self.nodes:
             self._stack.callback(node.end)
             node.start()
             wait_until(lambda node=node: node.role(), f"{node.name} does not start")  # type: ignore[misc]  # bound at once
         self._start_haproxy(folder)
         self._bouncer = self._stack.enter_context(Bouncer(PostgresServer(self.haproxy), _program("pgbouncer")))
-        self.wait_until_whole(synchronous=synchronous)
+        self.wait_until_whole()
 
     @property
     def urls(self) -> dict[str, str]:
@@ -209,14 +210,14 @@ class Topology:
         found = [node for node in self.nodes if node.role() in ("master", "primary")]
         return found[0] if len(found) == 1 else None
 
-    def wait_until_whole(self, *, synchronous: bool) -> None:
+    def wait_until_whole(self) -> None:
         """Wait until one node is the primary and the other one its standby, in step if it is to be."""
-        wait_until(lambda: self._is_whole(synchronous=synchronous), "the standby does not come back", within=120)
+        wait_until(self._is_whole, "the standby does not come back", within=120)
 
-    def _is_whole(self, *, synchronous: bool) -> bool:
+    def _is_whole(self) -> bool:
         with suppress(psycopg.Error), psycopg.connect(self.urls["HAProxy"]) as connection:
             rows = connection.execute("SELECT sync_state FROM pg_stat_replication WHERE state = 'streaming'").fetchall()
-            return rows == [("sync" if synchronous else "async",)]
+            return rows == [("sync" if self.synchronous else "async",)]
         return False
 
     def __enter__(self) -> Self:

@@ -1,6 +1,7 @@
 """High availability as it is run: Patroni, etcd, HAProxy and PgBouncer. The primary is lost while clients store.
 
-A failover takes as long as Patroni's lease, 20 seconds, so one is usual; `THREADMARK_TESTS=all` tries every fault.
+A failover takes as long as Patroni's lease, 20 seconds, so one is usual: of the primary of a synchronous pair, which is
+killed. `THREADMARK_TESTS=all` tries every fault with both kinds of replication.
 """
 
 from collections.abc import Iterator
@@ -15,26 +16,18 @@ from postgres.steps import play, thread
 from threadmark_postgres import PostgresSaver
 
 
-@pytest.fixture(scope="module")
-def synchronous() -> Iterator[Topology]:
-    """Two nodes: what is acknowledged, both have."""
+@pytest.fixture(scope="module", params=["synchronous", *(["asynchronous"] if ALL else [])])
+def topology(request: pytest.FixtureRequest) -> Iterator[Topology]:
+    """Two nodes. What is acknowledged, both have, or with asynchronous replication the primary."""
     expect_programs()
-    with Topology(synchronous=True) as topology:
-        yield topology
+    with Topology(synchronous=request.param == "synchronous") as made:
+        yield made
 
 
-@pytest.fixture(scope="module")
-def asynchronous() -> Iterator[Topology]:
-    """Two nodes: what is acknowledged, the primary has."""
-    expect_programs()
-    with Topology(synchronous=False) as topology:
-        yield topology
-
-
-def test_a_replica_is_read_through_haproxy(synchronous: Topology) -> None:
+def test_a_replica_is_read_through_haproxy(topology: Topology) -> None:
     with (
-        PostgresSaver(synchronous.urls["HAProxy"], timeout=90) as writer,
-        PostgresSaver(synchronous.for_reading, read_from="replica", max_staleness=60, timeout=90) as reader,
+        PostgresSaver(topology.urls["HAProxy"], timeout=90) as writer,
+        PostgresSaver(topology.for_reading, read_from="replica", max_staleness=60, timeout=90) as reader,
     ):
         play(writer, "read", 3)
         wait_until(lambda: len(list(reader.list(thread("read")))) == 3, "the standby does not get it")
@@ -42,22 +35,15 @@ def test_a_replica_is_read_through_haproxy(synchronous: Topology) -> None:
 
 
 @pytest.mark.parametrize("fault", FAULTS if ALL else ["killed"])
-def test_synchronous_replication_loses_nothing_that_was_acknowledged(synchronous: Topology, fault: str) -> None:
-    outcome = fail_over(synchronous, fault, synchronous=True)
+def test_a_failover_loses_nothing_that_both_had_acknowledged(topology: Topology, fault: str) -> None:
+    outcome = fail_over(topology, fault)
     assert not outcome.errors
+    assert not outcome.damaged
     assert outcome.acknowledged
-    assert outcome.lost == dict.fromkeys(synchronous.urls, 0)
-    assert not outcome.damaged
-
-
-@pytest.mark.skipif(not ALL, reason="each takes a minute: THREADMARK_TESTS=all runs them")
-@pytest.mark.parametrize("fault", FAULTS)
-def test_asynchronous_replication_loses_only_the_last_steps_before_a_failover(
-    asynchronous: Topology, fault: str
-) -> None:
-    outcome = fail_over(asynchronous, fault, synchronous=False)
-    assert not outcome.errors
-    assert not outcome.damaged
+    if topology.synchronous:
+        assert outcome.lost == dict.fromkeys(topology.urls, 0)
+        return
+    # The last steps before a failover may be lost, and none after it: docs/postgres.md.
     assert outcome.lost_later["HAProxy"] == outcome.lost_later["PgBouncer"] == 0
-    if fault != "paused":  # a primary that goes on takes writes until Patroni stops it: docs/postgres.md
+    if fault != "paused":  # a primary that goes on takes writes until Patroni stops it
         assert outcome.lost_later["libpq"] == 0

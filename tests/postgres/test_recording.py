@@ -35,7 +35,7 @@ from threadmark import Saver
 from threadmark.store.contract import Added, Change
 from threadmark.store.replica import Copied, Replica
 from threadmark_conformance.recording import Recording
-from threadmark_postgres import PostgresSaver
+from threadmark_postgres import PostgresSaver, store
 from threadmark_postgres.adding import _added
 from threadmark_postgres.driver.batching import Batch
 from threadmark_postgres.sql import replication
@@ -293,8 +293,10 @@ def test_the_same_term_is_written_while_others_add(scene: Scene) -> None:
 
 
 def test_a_thread_buried_long_ago_is_remembered_while_it_has_entries(
-    url: str, scene: Scene, tables: psycopg.Connection[Any]
+    url: str, scene: Scene, monkeypatch: pytest.MonkeyPatch, tables: psycopg.Connection[Any]
 ) -> None:
+    monkeypatch.setattr(store, "_DELETIONS", 1)  # each looks
+
     def kept(table: str) -> set[str]:
         return {name for (name,) in tables.execute(f"SELECT thread_id FROM threadmark_{table}".encode())}
 

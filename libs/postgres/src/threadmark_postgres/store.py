@@ -37,6 +37,9 @@ from threadmark_postgres.sql import adding, finding, listing, removing, reports,
 _CHECKPOINT, _WRITE, _SEGMENT, _HEAD = range(4)
 """The kinds of rows that `functions/find_1.sql` gives."""
 
+_DELETIONS = 25
+"""One in so many deletions looks for marks of threads that were deleted a day ago. On Citus that asks every node."""
+
 
 class PostgresStore(AddingStore, PostgresReplicaStore, ReplicaStore):
     """The rows of every saver on one schema. None is the first schema of the connection's search path."""
@@ -196,8 +199,9 @@ class PostgresStore(AddingStore, PostgresReplicaStore, ReplicaStore):
         return found
 
     def drop(self, thread_id: str, now: int) -> Program[int | None]:
-        """One call of a function of the server."""
-        params = to_column(thread_id), now, greatest_id(now), now - TOMBSTONE_MICROSECONDS
+        """One call of a function of the server, which forgets old deletions as well, now and then."""
+        forgotten = None if now % _DELETIONS else now - TOMBSTONE_MICROSECONDS
+        params = to_column(thread_id), now, greatest_id(now), forgotten
         ((epoch,),) = yield from self._execute(removing.DROP, *params)
         return None if epoch is None else int(epoch)
 

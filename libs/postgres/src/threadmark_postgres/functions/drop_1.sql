@@ -12,27 +12,42 @@ DECLARE
     v_clock bigint;
     v_epoch bigint;
     v_live boolean;
+    v_greatest text COLLATE "C";
+    c_time CONSTANT text := '^[0-9a-f]{8}-[0-9a-f]{4}-6[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$';
 BEGIN
     SELECT l.epoch, l.live INTO v_epoch, v_live FROM tm.lock_1(p_thread) AS l;
     IF v_epoch IS NULL THEN
         RETURN NULL;
     END IF;
+    -- No id is greater than the rank of its namespace's head. So where that tells the time, the other ids need not be
+    -- read: p_greatest is greater.
+    SELECT max(h.rank) INTO v_greatest FROM tm.head AS h WHERE h.thread_id = p_thread AND h.ns <> '__messages__';
+    IF v_greatest ~ c_time THEN
+        v_greatest := greatest(v_greatest, p_greatest COLLATE "C");
+    ELSE
+        SELECT greatest(
+            t.deleted_up_to,
+            t.removed_up_to,
+            (
+                SELECT max(coalesce(c.id, c.rank))
+                FROM tm.checkpoint AS c
+                WHERE c.thread_id = p_thread AND c.ns <> '__messages__'
+            ),
+            (SELECT max(w.checkpoint_id) FROM tm.write AS w WHERE w.thread_id = p_thread)
+        )
+        INTO v_greatest
+        FROM tm.thread AS t
+        WHERE t.thread_id = p_thread;
+        IF coalesce(v_greatest, '') = '' OR v_greatest ~ c_time THEN
+            v_greatest := greatest(v_greatest, p_greatest COLLATE "C");
+        END IF;
+    END IF;
+    DELETE FROM tm.checkpoint AS c WHERE c.thread_id = p_thread;
+    DELETE FROM tm.write AS w WHERE w.thread_id = p_thread;
+    DELETE FROM tm.segment AS s WHERE s.thread_id = p_thread;
+    DELETE FROM tm.head AS h WHERE h.thread_id = p_thread;
     -- Where there ever was a lease it gets the next token: no earlier one is accepted in a thread of the same name.
     v_clock := extract(epoch FROM clock_timestamp()) * 1000000;
-    WITH
-    gone AS (
-        DELETE FROM tm.checkpoint AS c WHERE c.thread_id = p_thread
-        RETURNING CASE WHEN c.ns <> '__messages__' THEN coalesce(c.id, c.rank) END AS id
-    ),
-    written AS (
-        DELETE FROM tm.write AS w WHERE w.thread_id = p_thread RETURNING w.checkpoint_id
-    ),
-    segments AS (
-        DELETE FROM tm.segment AS s WHERE s.thread_id = p_thread
-    ),
-    heads AS (
-        DELETE FROM tm.head AS h WHERE h.thread_id = p_thread
-    )
     UPDATE tm.thread AS t
     SET live = false,
         owner = NULL,
@@ -47,23 +62,8 @@ BEGIN
         holder = NULL,
         began = NULL,
         epoch = greatest(t.epoch + 1, p_now),
-        deleted_up_to = CASE
-            WHEN coalesce(had.greatest, '') = ''
-                OR had.greatest ~ '^[0-9a-f]{8}-[0-9a-f]{4}-6[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$'
-            THEN greatest(had.greatest, p_greatest COLLATE "C")
-            ELSE had.greatest
-        END,
+        deleted_up_to = greatest(t.deleted_up_to, t.removed_up_to, v_greatest),
         removed_up_to = NULL
-    FROM (
-        SELECT greatest(
-            b.deleted_up_to,
-            b.removed_up_to,
-            (SELECT max(g.id) FROM gone AS g),
-            (SELECT max(w.checkpoint_id) FROM written AS w)
-        ) AS greatest
-        FROM tm.thread AS b
-        WHERE b.thread_id = p_thread
-    ) AS had
     WHERE t.thread_id = p_thread;
     IF p_forgotten IS NOT NULL THEN
         PERFORM tm.forget_1(p_forgotten);

@@ -11,58 +11,31 @@ def _call(function: str, params: Mapping[str, str]) -> str:
     return f"SELECT * FROM tm.{function}({', '.join(named)})"
 
 
+def _params(declared: str) -> dict[str, str]:
+    """The names and types of parameters, which are declared as in a function, without `p_`."""
+    return dict(each.split() for each in declared.split(","))
+
+
 # What most changes are has functions of its own: one checkpoint, ranked by its id, and what one task wrote.
-_ALONE = {
-    "thread": "text",
-    "epoch": "bigint",
-    "token": "bigint",
-    "only_owner": "boolean",
-    "owner": "text",
-    "continues": "text",
-}
-_ALONE_TOO = {"keys": "bytea[]", "data": "bytea[]", "term": "bigint", "entry": "bytea"}
+_ALONE = _params("thread text, epoch bigint, token bigint, only_owner boolean, owner text, continues text")
+_ALONE_TOO = _params("keys bytea[], data bytea[], term bigint, entry bytea")
 _UNDER_RANK = {column: kind for column, kind in CHECKPOINT.items() if column != "id"}
-_TASK = {
-    "ns": "text",
-    "task_id": "bytea",
-    "task_path": "text",
-    "value": "bytea",
-    "checksum": "bytea",
-    "record_idx": "bigint",
-    "record": "bytea",
-    "record_checksum": "bytea",
-}
+_TASK = _params(
+    "ns text, task_id bytea, task_path text, value bytea, checksum bytea,"
+    "record_idx bigint, record bytea, record_checksum bytea"
+)
 ADD_CHECKPOINT = _call("add_checkpoint_1", _ALONE | _UNDER_RANK | {"needs": "bytea[]"} | _ALONE_TOO)
 ADD_TASK = _call("add_task_1", _ALONE | _TASK | _ALONE_TOO)
 
-_CHANGE = {
-    "thread": "text",
-    "epoch": "bigint",
-    "now": "bigint",
-    "continues": "text",
-    "token": "bigint",
-    "owner": "text",
-    "expires_at": "bigint",
-    "check": "bytea",
-    "begins": "boolean",
-    "only_owner": "boolean",
-    "expects": "text",
-    "sorts_last": "boolean",
-    "touches": "boolean",
-    "looks": "boolean",
-    "replaces": "boolean",
-    "waits": "boolean",
-}
-_SEGMENTS = {"keys": "bytea[]", "data": "bytea[]"}
+_CHANGE = _params(
+    "thread text, epoch bigint, now bigint, continues text, token bigint, owner text, expires_at bigint, check bytea,"
+    "begins boolean, only_owner boolean, expects text, sorts_last boolean, touches boolean,"
+    "looks boolean, replaces boolean, waits boolean"
+)
+_SEGMENTS = _params("keys bytea[], data bytea[]")
 _CHECKPOINTS = {column: f"{kind}[]" for column, kind in CHECKPOINT.items()} | {"needs": "bytea[]"}
 _WRITES = {f"w_{column}": f"{kind}[]" for column, kind in WRITE.items()}
-_REPLICATION = {
-    "term": "bigint",
-    "entry": "bytea",
-    "previous": "bigint",
-    "position": "bigint",
-    "copied_epoch": "bigint",
-}
+_REPLICATION = _params("term bigint, entry bytea, previous bigint, position bigint, copied_epoch bigint")
 
 
 @cache
