@@ -13,6 +13,7 @@ import argparse
 import os
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -47,7 +48,10 @@ def main() -> None:
     columns = ("rows of the busiest", "of the idlest", "blocks of the busiest", "of the idlest", "of the coordinator")
     print("| workers |", *(f"{column} |" for column in columns), "ms of a put on the coordinator | on the workers |")
     print("|---:|" + "---:|" * (len(columns) + 2))
-    for number in parser.parse_args().workers:
+    asked = parser.parse_args()
+    with Cluster() as alone:
+        print(f"| none: one server | | | | | | {_cpu_of_a_put(alone, ())[0]:.2f} | |", flush=True)
+    for number in asked.workers:
         with Nodes(workers=number, shards=_SHARDS) as nodes:
             with PostgresSaver(nodes.url) as saver:
                 saver.setup(distribute="citus")
@@ -55,7 +59,7 @@ def main() -> None:
             before = [_work(url) for url in servers]
             _use(nodes.url)
             coordinator, *workers = (_work(url).since(was) for url, was in zip(servers, before, strict=True))
-            on_coordinator, on_workers = _cpu_of_a_put(nodes)
+            on_coordinator, on_workers = _cpu_of_a_put(nodes.coordinator, nodes.workers)
         rows, blocks = sorted(each.rows for each in workers), sorted(each.blocks for each in workers)
         counts = " | ".join(f"{each:,}" for each in (rows[-1], rows[0], blocks[-1], blocks[0], coordinator.blocks))
         print(f"| {number} | {counts} | {on_coordinator:.2f} | {on_workers:.2f} |", flush=True)
@@ -73,15 +77,15 @@ def _use(url: str) -> None:
             saver.prune([name], keep_last=3)
 
 
-def _cpu_of_a_put(nodes: Nodes) -> tuple[float, float]:
+def _cpu_of_a_put(coordinator: Cluster, workers: Sequence[Cluster]) -> tuple[float, float]:
     """The milliseconds of the processor that a put takes on the coordinator, and on the workers."""
-    with PostgresSaver(nodes.url) as saver:
+    with PostgresSaver(coordinator.url) as saver:
         places = {name: play(saver, name, 1) for name in (f"hot {number}" for number in range(24))}
-        before = _cpu(nodes.coordinator), sum(map(_cpu, nodes.workers))
+        before = _cpu(coordinator), sum(map(_cpu, workers))
         for number in range(_PUTS):
             name = f"hot {number % len(places)}"
             places[name] = saver.put(places[name], *step(1, size=2))
-        after = _cpu(nodes.coordinator), sum(map(_cpu, nodes.workers))
+        after = _cpu(coordinator), sum(map(_cpu, workers))
     return 1000 * (after[0] - before[0]) / _PUTS, 1000 * (after[1] - before[1]) / _PUTS
 
 
@@ -103,6 +107,7 @@ def _work(url: str) -> _Work:
         (SELECT sum(heap_blks_hit + heap_blks_read + coalesce(idx_blks_hit + idx_blks_read, 0))
             FROM pg_statio_user_tables)"""
     with psycopg.connect(url) as connection:
+        connection.execute("SET citus.override_table_visibility = off")  # or shards are not shown
         ((rows, blocks),) = connection.execute(query).fetchall()
     return _Work(int(rows or 0), int(blocks or 0))
 
