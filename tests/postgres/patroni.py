@@ -67,7 +67,7 @@ class Node:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
-                as_user(server_user(), ["/usr/bin/patroni", str(self._settings)]),
+                as_user(server_user(), [_program("patroni"), str(self._settings)]),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

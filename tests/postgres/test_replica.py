@@ -12,7 +12,7 @@ from cli.running import in_pipe
 from patience import wait_until
 from postgres.cluster import Cluster
 from postgres.steps import play, step, thread
-from threadmark import ConfigError, StoreError, TransientStoreError
+from threadmark import ConfigError, SchemaError, StoreError, TransientStoreError
 from threadmark_postgres import PostgresSaver
 
 Servers = tuple[Cluster, Cluster]
@@ -124,6 +124,16 @@ def test_what_writes_is_refused(both: str) -> None:
         reader.setup()  # there is nothing to be done
         assert reader.count_threads() == 0
         assert "from a replica" in repr(reader)
+
+
+def test_a_database_without_tables_is_told_apart(servers: Servers) -> None:
+    primary, _ = servers
+    primary.execute("CREATE DATABASE bare")
+    _wait_for_standby(servers)
+    with PostgresSaver(_both(servers, "bare"), read_from="replica") as reader:
+        assert not reader.has_tables()
+        with pytest.raises(SchemaError, match="has no tables"):
+            reader.count_threads()
 
 
 @pytest.mark.parametrize("count", [_count, _acount])

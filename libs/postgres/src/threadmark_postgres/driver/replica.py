@@ -99,11 +99,11 @@ class _Mark(NamedTuple):
 
 
 class _Marks:
-    """The marks that are not older than a standby may be. It must have reached the oldest of them."""
+    """The last marks. A standby must have reached one that is not older than it may be behind."""
 
     def __init__(self, max_staleness: float) -> None:
         self._longest = max_staleness
-        self._marks: deque[_Mark] = deque()
+        self._marks: deque[_Mark] = deque(maxlen=2 * _MARKS)
         self._due = -1.0
 
     def is_due(self) -> bool:
@@ -114,11 +114,9 @@ class _Marks:
         self._due = now + self._longest / _MARKS
         return True
 
-    def add(self, asked: float, position: int) -> None:
-        """Note where the primary was."""
-        self._marks.append(_Mark(asked, position))
-        while self._marks[0].asked < asked - self._longest:
-            self._marks.popleft()
+    def add(self, asked: float, position: int | None) -> None:
+        """Note where the primary was. With no tables of ours it has no position (None), and no standby lacks any."""
+        self._marks.append(_Mark(asked, position or 0))
 
     def reached(self, position: int | None) -> bool:
         """Whether a standby at this position shows all that was committed before the longest time allowed."""
@@ -182,4 +180,4 @@ def _position() -> Program[int]:
     return found
 
 
-_POSITION = Transaction(_position)
+_POSITION = Transaction(_position, creates_tables=False)

@@ -19,8 +19,8 @@ BEGIN
     IF v_epoch IS NULL THEN
         RETURN NULL;
     END IF;
-    -- No id is greater than the rank of its namespace's head. So where that tells the time, the other ids need not be
-    -- read: p_greatest is greater.
+    -- No checkpoint's id is greater than the rank of its namespace's head, and none that was made by now is greater than
+    -- p_greatest. So where those ranks tell the time, the ids need not be read.
     SELECT max(h.rank) INTO v_greatest FROM tm.head AS h WHERE h.thread_id = p_thread AND h.ns <> '__messages__';
     IF v_greatest ~ c_time THEN
         v_greatest := greatest(v_greatest, p_greatest COLLATE "C");
