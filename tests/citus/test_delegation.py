@@ -9,7 +9,7 @@ import pytest
 from citus.nodes import Nodes, shared_nodes, skip_without_citus
 from postgres.steps import play, step, thread
 from threadmark.program import Program, Transaction
-from threadmark_postgres import PostgresSaver, ddl
+from threadmark_postgres import PostgresSaver, ddl, store
 from threadmark_postgres.arrays import register_dumpers
 from threadmark_postgres.steps import Query
 
