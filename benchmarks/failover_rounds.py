@@ -4,7 +4,8 @@
 
 Two nodes of Patroni with etcd, behind HAProxy and PgBouncer, on this machine (`scripts/ensure-patroni`). Of each fault,
 with synchronous and with asynchronous replication: how many steps were acknowledged, how many of them are not there
-afterwards, and the longest time between two acknowledged steps, for each way to the primary. A round takes six minutes.
+afterwards, and the longest time between two acknowledged steps, for each route to the primary. A round takes six
+minutes.
 """
 
 import argparse
@@ -31,8 +32,8 @@ def main() -> None:
         with Topology(synchronous=mode == "synchronous") as topology:
             for fault in list(FAULTS) * rounds:
                 found = fail_over(topology, fault)
-                lost = ", ".join(f"{way} {number:,}" for way, number in found.lost.items() if number) or "0"
-                waited = ", ".join(f"{way} {seconds:.0f}" for way, seconds in found.waited.items())
+                lost = ", ".join(f"{route} {number:,}" for route, number in found.lost.items() if number) or "0"
+                waited = ", ".join(f"{route} {seconds:.0f}" for route, seconds in found.waited.items())
                 counts = f"{found.acknowledged:,} | {lost} | {found.damaged} | {len(found.errors)}"
                 print(f"| {mode} | {fault} | {counts} | {waited} |", flush=True)
 

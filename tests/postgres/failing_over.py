@@ -1,4 +1,4 @@
-"""A failover under load: the primary is killed, paused or cut off while several clients store, each on its own way.
+"""A failover under load: the primary is killed, paused or cut off while several clients store, each by another route.
 
 Each client stores one thread, step after step, and notes which steps were acknowledged, and when.
 """
@@ -34,7 +34,7 @@ class Outcome:
 
     acknowledged: int = 0
     lost: dict[str, int] = field(default_factory=dict)
-    """Steps that were acknowledged and are not there, for each way to the primary."""
+    """Steps that were acknowledged and are not there, for each route to the primary."""
     lost_later: dict[str, int] = field(default_factory=dict)
     """Those of them that were acknowledged after the longest wait, so after the failover."""
     damaged: int = 0
@@ -42,14 +42,14 @@ class Outcome:
     errors: list[str] = field(default_factory=list)
     """What was raised to clients."""
     waited: dict[str, float] = field(default_factory=dict)
-    """The longest time between two acknowledged steps, in seconds, for each way to the primary."""
+    """The longest time between two acknowledged steps, in seconds, for each route to the primary."""
 
 
 class _Client:
     """Stores a thread, on a thread of its own."""
 
-    def __init__(self, way: str, url: str) -> None:
-        self.way = way
+    def __init__(self, route: str, url: str) -> None:
+        self.route = route
         self.ids: list[str] = []
         self.times: list[float] = []
         self.errors: list[str] = []
@@ -63,13 +63,13 @@ class _Client:
         self._runs.join()
 
     def _store(self) -> None:
-        config = thread(self.way)
-        with PostgresSaver(self._url, timeout=90, prepare=self.way != "PgBouncer") as saver:
+        config = thread(self.route)
+        with PostgresSaver(self._url, timeout=90, prepare=self.route != "PgBouncer") as saver:
             while not self._ends.is_set():
                 try:
                     config = saver.put(config, *step(len(self.ids) % 7))
                 except Exception as error:  # noqa: BLE001 - whatever it is, the test shows it
-                    self.errors.append(f"{self.way}: {error!r}")
+                    self.errors.append(f"{self.route}: {error!r}")
                     return
                 self.ids.append(config["configurable"]["checkpoint_id"])
                 self.times.append(time.monotonic())
@@ -79,16 +79,16 @@ def fail_over(topology: Topology, fault: str) -> Outcome:
     """Let it happen to the primary. Returns when both nodes are there again, and the clients have ended."""
     happens, is_over = FAULTS[fault]
     with PostgresSaver(topology.urls["HAProxy"], timeout=90) as saver:
-        for way in topology.urls:
-            saver.delete_thread(way)
-    clients = [_Client(way, url) for way, url in topology.urls.items()]
+        for route in topology.urls:
+            saver.delete_thread(route)
+    clients = [_Client(route, url) for route, url in topology.urls.items()]
     try:
         _wait_for(clients)
         primary = topology.primary()
         assert primary is not None
         happens(primary)
         try:
-            _wait_for([client for client in clients if (fault, client.way) not in _NOTICED_LATER])
+            _wait_for([client for client in clients if (fault, client.route) not in _NOTICED_LATER])
         finally:
             is_over(primary)
         topology.wait_until_whole()
@@ -113,13 +113,13 @@ def _outcome(topology: Topology, clients: list[_Client]) -> Outcome:
     outcome = Outcome()
     with PostgresSaver(topology.urls["HAProxy"], timeout=90) as saver:
         for client in clients:
-            there = {item.config["configurable"]["checkpoint_id"] for item in saver.list(thread(client.way))}
+            there = {item.config["configurable"]["checkpoint_id"] for item in saver.list(thread(client.route))}
             lost = [number for number, each in enumerate(client.ids) if each not in there]
             waits = [after - before for before, after in pairwise(client.times)]
             outcome.acknowledged += len(client.ids)
             outcome.errors += client.errors
-            outcome.waited[client.way] = max(waits)
-            outcome.lost[client.way] = len(lost)
-            outcome.lost_later[client.way] = sum(number > waits.index(max(waits)) for number in lost)
+            outcome.waited[client.route] = max(waits)
+            outcome.lost[client.route] = len(lost)
+            outcome.lost_later[client.route] = sum(number > waits.index(max(waits)) for number in lost)
         outcome.damaged = len(saver.verify().problems)
     return outcome

@@ -1,6 +1,6 @@
 """Postgres as it is run for high availability: Patroni with etcd, and in front of it HAProxy and PgBouncer.
 
-Every node is reached through ports of this process alone, by its clients, by the other node and on its own way to etcd,
+Every node is reached through ports of this process alone, by its clients, by the other node and on its route to etcd,
 so that it can be cut off like a machine whose network is gone.
 """
 
@@ -98,21 +98,21 @@ class Node:
 
     def cut_off(self) -> None:
         """Let nothing through: to clients, to the other node and to etcd."""
-        for way in (self.clients, self.asked, self._etcd):
-            way.fall_silent()
+        for route in (self.clients, self.asked, self._etcd):
+            route.fall_silent()
 
     def reconnect(self) -> None:
         """Let everything through again."""
-        for way in (self.clients, self.asked, self._etcd):
-            way.speak_again()
+        for route in (self.clients, self.asked, self._etcd):
+            route.speak_again()
 
     def end(self) -> None:
         """End what is left."""
         with suppress(FileNotFoundError, ProcessLookupError):
             self.resume()
             self.kill()
-        for way in (self.clients, self.asked, self._etcd):
-            way.__exit__()
+        for route in (self.clients, self.asked, self._etcd):
+            route.__exit__()
 
     def _signal(self, number: signal.Signals) -> None:
         for process in self._processes():
@@ -192,7 +192,7 @@ class Topology:
 
     @property
     def urls(self) -> dict[str, str]:
-        """The ways to the primary."""
+        """The routes to the primary, by name."""
         ports = ",".join(f"127.0.0.1:{node.clients.port}" for node in self.nodes)
         return {
             "libpq": f"postgresql://postgres@{ports}/postgres?target_session_attrs=read-write&connect_timeout=2",
