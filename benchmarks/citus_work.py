@@ -22,7 +22,7 @@ import psycopg
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from citus.nodes import Nodes
-from postgres.cluster import Cluster
+from postgres.cluster import Cluster, processes
 from postgres.steps import play, step, thread
 from threadmark_postgres import PostgresSaver
 
@@ -91,12 +91,10 @@ def _cpu_of_a_put(coordinator: Cluster, workers: Sequence[Cluster]) -> tuple[flo
 
 def _cpu(cluster: Cluster) -> float:
     """The seconds that a server's processes have taken so far."""
-    first = int((cluster.data / "postmaster.pid").read_text().split()[0])
-    children = Path(f"/proc/{first}/task/{first}/children").read_text().split()
     ticks = 0
-    for process, ended in [(first, True), *((int(child), False) for child in children)]:
+    for number, process in enumerate(processes(cluster.data)):
         fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-        ticks += sum(map(int, fields[11 : 15 if ended else 13]))
+        ticks += sum(map(int, fields[11 : 13 if number else 15]))  # the first one's with those of its ended children
     return ticks / os.sysconf("SC_CLK_TCK")
 
 

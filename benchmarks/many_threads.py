@@ -66,16 +66,22 @@ def store_first(saver: threadmark.Saver) -> None:
     """Store the thread that the others are copies of."""
     config: dict[str, Any] = {"configurable": {"thread_id": "000000000"}}
     for number in range(CHECKPOINTS):
-        checkpoint: Any = {
-            "v": 4,
-            "id": threadmark.new_id(),
-            "ts": "2026-01-01T00:00:00+00:00",
-            "channel_values": {"count": number, "text": f"what step {number} has written"},
-            "channel_versions": {"count": number + 1, "text": number + 1},
-            "versions_seen": {},
-        }
-        config = saver.put(config, checkpoint, {"step": number, "source": "loop"}, checkpoint["channel_versions"])
+        config = saver.put(config, *small_step(number))
     saver.put_writes(config, [("count", 1)], "task")
+
+
+def small_step(number: int) -> tuple[threadmark.Checkpoint, dict[str, Any], dict[str, int]]:
+    """A checkpoint of two small channels, its metadata and its new versions."""
+    versions = {"count": number + 1, "text": number + 1}
+    checkpoint: threadmark.Checkpoint = {
+        "v": 4,
+        "id": threadmark.new_id(),
+        "ts": "2026-01-01T00:00:00+00:00",
+        "channel_values": {"count": number, "text": f"what step {number} has written"},
+        "channel_versions": {**versions},
+        "versions_seen": {},
+    }
+    return checkpoint, {"step": number, "source": "loop"}, versions
 
 
 def _threads(count: int) -> Iterator[tuple[ThreadRow, int]]:

@@ -24,8 +24,7 @@ import psycopg
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-import threadmark
-from many_threads import CHECKPOINTS, copy_in_postgres, store_first
+from many_threads import CHECKPOINTS, copy_in_postgres, small_step, store_first
 from servers import postgres
 from threadmark_postgres import PostgresSaver
 
@@ -75,18 +74,6 @@ def _thread(number: int) -> dict[str, Any]:
     return {"configurable": {"thread_id": f"{number:09}", "checkpoint_ns": ""}}
 
 
-def _checkpoint(number: int) -> tuple[threadmark.Checkpoint, dict[str, Any], dict[str, int]]:
-    checkpoint: threadmark.Checkpoint = {
-        "v": 4,
-        "id": threadmark.new_id(),
-        "ts": "2026-01-01T00:00:00+00:00",
-        "channel_values": {"count": number, "text": f"what step {number} has written"},
-        "channel_versions": {"count": number + 1, "text": number + 1},
-        "versions_seen": {},
-    }
-    return checkpoint, {"step": number, "source": "loop"}, {"count": number + 1, "text": number + 1}
-
-
 def _measured(url: str, count: int, *, again: bool = False) -> dict[str, tuple[float, float]]:
     """The median milliseconds and the blocks of each kind of call."""
     chosen = random.Random(count + again).sample(range(count // 2, count), min(_TIMES, count // 4))
@@ -94,10 +81,10 @@ def _measured(url: str, count: int, *, again: bool = False) -> dict[str, tuple[f
     places: dict[int, dict[str, Any]] = {}
 
     def put(saver: PostgresSaver, number: int) -> None:
-        places[number] = saver.put(places[number], *_checkpoint(CHECKPOINTS))
+        places[number] = saver.put(places[number], *small_step(CHECKPOINTS))
 
     def hot(saver: PostgresSaver, _: int) -> None:
-        places[-1] = saver.put(places[-1], *_checkpoint(CHECKPOINTS))
+        places[-1] = saver.put(places[-1], *small_step(CHECKPOINTS))
 
     with PostgresSaver(url) as saver:
         places.update((number, _newest(saver, number)) for number in chosen)
@@ -107,7 +94,7 @@ def _measured(url: str, count: int, *, again: bool = False) -> dict[str, tuple[f
         "put to a thread not seen before": put,
         "put to the same thread again": hot,
         "put_writes": lambda saver, number: saver.put_writes(places[number], [("count", 1)], "task"),
-        "first put of a thread": lambda saver, number: saver.put(_thread(count + number), *_checkpoint(0)),
+        "first put of a thread": lambda saver, number: saver.put(_thread(count + number), *small_step(0)),
         "list of 10 checkpoints": lambda saver, number: list(saver.list(_thread(number), limit=10)),
         "first page of 20 threads": lambda saver, _: saver.threads(limit=20),
         "page of one owner": lambda saver, number: saver.threads(limit=20, owner=f"owner {number % 1000}"),
@@ -182,7 +169,7 @@ def _update(url: str, count: int, updates: int) -> None:
             for step in range(updates // _CLIENTS):
                 number = numbers[step % len(numbers)]
                 place = places.get(number) or _newest(saver, number)
-                places[number] = saver.put(place, *_checkpoint(step))
+                places[number] = saver.put(place, *small_step(step))
 
     begun = time.monotonic()
     clients = [threading.Thread(target=client, args=(own,)) for own in range(_CLIENTS)]

@@ -1,4 +1,4 @@
-"""A Postgres server for a benchmark: the one of a URL, or one of its own."""
+"""A Postgres server for a benchmark: that of a URL, or one that is started here."""
 
 import sys
 from collections.abc import Iterator

@@ -16,7 +16,7 @@ _CLIENTS = 4
 
 
 class Load:
-    """What some clients have put, each to threads of its own."""
+    """What some clients have put, each to its own threads."""
 
     def __init__(self, saver: PostgresSaver) -> None:
         self._saver = saver

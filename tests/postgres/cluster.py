@@ -93,9 +93,7 @@ class Cluster(PostgresServer):
 
     def kill(self) -> None:
         """End the server and every session at once, as a power cut would."""
-        first = int((self.data / "postmaster.pid").read_text().split()[0])
-        children = Path(f"/proc/{first}/task/{first}/children").read_text().split()
-        for process in [first, *map(int, children)]:
+        for process in processes(self.data):
             with suppress(ProcessLookupError):  # it was about to end anyway, as that of a closed connection is
                 os.kill(process, signal.SIGKILL)
 
@@ -133,6 +131,13 @@ class Cluster(PostgresServer):
         )
         if check and outcome.returncode:
             raise AssertionError(f"{program} failed: {outcome.stdout}{outcome.stderr}")
+
+
+def processes(data: Path) -> list[int]:
+    """The processes of the server on this folder: the first one, then its sessions and what else it started."""
+    first = int((data / "postmaster.pid").read_text().split()[0])
+    children = Path(f"/proc/{first}/task/{first}/children").read_text().split()
+    return [first, *map(int, children)]
 
 
 @functools.cache

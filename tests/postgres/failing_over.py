@@ -46,7 +46,7 @@ class Outcome:
 
 
 class _Client:
-    """Stores a thread, on a thread of its own."""
+    """Stores one conversation in the background."""
 
     def __init__(self, route: str, url: str) -> None:
         self.route = route

@@ -21,7 +21,7 @@ import pytest
 from patience import wait_until
 from ports import free_port
 from postgres.bouncer import Bouncer
-from postgres.cluster import ROOT, PostgresServer, as_user, server_binaries, server_user
+from postgres.cluster import ROOT, PostgresServer, as_user, processes, server_binaries, server_user
 from postgres.proxy import Proxy
 
 _TTL = 20
@@ -123,9 +123,7 @@ class Node:
         """Patroni first, so that it does not start the server again."""
         found = [self._process.pid] if self._process is not None and self._process.poll() is None else []
         with suppress(FileNotFoundError, ValueError, IndexError):
-            postmaster = int((self.folder / "data" / "postmaster.pid").read_text().split()[0])
-            children = Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split()
-            found += [postmaster, *map(int, children)]
+            found += processes(self.folder / "data")
         return found
 
     def _configuration(self, *, synchronous: bool) -> dict[str, Any]:
@@ -273,10 +271,10 @@ def _program(name: str) -> str:
 
 def expect_programs() -> None:
     """Skip the test where the programs are missing and cannot be installed; in CI that is a failure."""
-    script = ROOT / "scripts" / "ensure-patroni"
-    found = subprocess.run([script], capture_output=True, text=True, check=False)
-    if found.returncode == 0:
-        return
-    if "CI" in os.environ:
-        raise AssertionError(found.stderr)
-    pytest.skip("Patroni, etcd or HAProxy is not installed; scripts/ensure-patroni says how")
+    for script in ("ensure-patroni", "ensure-pgbouncer"):
+        found = subprocess.run([ROOT / "scripts" / script], capture_output=True, text=True, check=False)
+        if found.returncode == 0:
+            continue
+        if "CI" in os.environ:
+            raise AssertionError(found.stderr)
+        pytest.skip(f"a program is not installed; scripts/{script} says how")

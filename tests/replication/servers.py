@@ -9,7 +9,7 @@ from itertools import count
 from pathlib import Path
 from typing import Protocol, Self
 
-from postgres.cluster import Cluster
+from postgres.cluster import Cluster, processes
 from redis_backend.processes import DURABLE, RedisProcess
 from threadmark import Saver
 from threadmark_postgres import PostgresSaver
@@ -79,10 +79,9 @@ class PostgresPlace(Cluster):
 
     def suspend(self) -> None:
         """Let it hang."""
-        first = int((self.data / "postmaster.pid").read_text().split()[0])
-        os.kill(first, signal.SIGSTOP)  # it starts no other process from now on
-        children = Path(f"/proc/{first}/task/{first}/children").read_text().split()
-        self._stopped = [*map(int, children), first]
+        os.kill(processes(self.data)[0], signal.SIGSTOP)  # it starts no other process from now on
+        first, *children = processes(self.data)
+        self._stopped = [*children, first]
         self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:

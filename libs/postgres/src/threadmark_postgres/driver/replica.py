@@ -24,7 +24,7 @@ _MARKS = 4
 """How often the primary is asked for its position within the time that a standby may be behind."""
 
 _LOOK_AGAIN = 30.0
-"""After how many seconds connections to a primary, made while no standby was there, are opened anew."""
+"""After how many seconds a connection that led to the primary, as no standby was there, is closed and opened again."""
 
 
 class ReplicaDriver:
@@ -155,7 +155,7 @@ class _StandbyDriver(PostgresDriver):
     def _note_ready(self, found: Format) -> None:
         if found.distribute is not None:
             raise ConfigError(
-                f"{self} is distributed over nodes, of which each has a log of its own: read_from='replica' is for one "
+                f"{self} is distributed over nodes, and each node has its own log: read_from='replica' is for one "
                 "server and its standbys"
             )
         super()._note_ready(found)
