@@ -31,7 +31,7 @@ test: $(VENV)/.ready ## The whole suite, on real databases (Postgres, PgBouncer,
 	    *) exit 1;; \
 	esac
 
-test-citus: $(VENV)/.ready ## What needs Citus, on a coordinator with two workers (it must be installed: docs/citus.md)
+test-citus: $(VENV)/.ready ## What needs Citus, on a coordinator with two workers (it must be installed: docs/how-to/citus.md)
 	@scripts/ensure-postgres >/dev/null
 	@scripts/ensure-chromium >/dev/null
 	THREADMARK_CITUS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest tests/citus tests/cli/test_reading.py \

@@ -3,7 +3,7 @@
     THREADMARK_CITUS=1 python benchmarks/citus_cost.py [--rounds 3]
 
 It starts a server, and a coordinator with two workers, all with fsync, on this machine; Citus must be installed beside
-Postgres (docs/citus.md). The columns are one server, the coordinator, and a worker. Run it on an idle machine.
+Postgres (docs/how-to/citus.md). The columns are one server, the coordinator, and a worker. Run it on an idle machine.
 """
 
 import argparse

@@ -5,8 +5,8 @@
 For each number of workers a new cluster, on which 240 threads are begun and stepped, read, leased and pruned, from the
 coordinator. Of the worker with the most and the one with the least: rows stored or changed, and blocks touched. And of
 the coordinator: its own blocks, which say whether it keeps anything that grows. Then the processor's time that a put
-takes on the coordinator and on the workers, from which docs/scale.md reckons larger clusters. Citus must be installed
-beside Postgres (docs/citus.md).
+takes on the coordinator and on the workers, from which docs/explanation/scale.md reckons larger clusters. Citus must be
+installed beside Postgres (docs/how-to/citus.md).
 """
 
 import argparse

@@ -13,7 +13,7 @@ import pytest
 from redis_backend.processes import DURABLE, RedisProcess
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 READMES = sorted(ROOT.glob("libs/*/README.md"))
 """Their examples are run by tests/test_packages.py, each where nothing but its package is installed."""
 
@@ -51,7 +51,7 @@ def _log_levels() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def _redis() -> Iterator[str]:
-    """The URL of a server with the settings that docs/redis.md asks for."""
+    """The URL of a server with the settings that docs/how-to/redis.md asks for."""
     with RedisProcess(DURABLE) as server:
         yield server.start().url
 

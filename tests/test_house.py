@@ -274,7 +274,7 @@ def test_the_suite_adapts_every_async_method_to_the_blocking_api() -> None:
 
 
 def test_every_error_is_documented() -> None:
-    text = (ROOT / "docs" / "errors.md").read_text()
+    text = (ROOT / "docs" / "reference" / "errors.md").read_text()
     headings = re.findall(r"^## `(\w+)`$", text, re.MULTILINE)
     exported = [name for name in threadmark.__all__ if _is_error(getattr(threadmark, name))]
     assert sorted(headings) == sorted(exported)

@@ -1,4 +1,4 @@
-"""docs/options.md has every option of every backend, with its type and default, and no other."""
+"""docs/reference/options.md has every option of every backend, with its type and default, and no other."""
 
 import ast
 import inspect
@@ -17,7 +17,7 @@ from threadmark_redis import RedisCache, RedisSaver
 from threadmark_redis.driver.connecting import DEFAULTS
 from threadmark_sqlite import SqliteSaver
 
-PAGE = (Path(__file__).parent.parent / "docs" / "options.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parent.parent / "docs" / "reference" / "options.md").read_text(encoding="utf-8")
 
 
 def _section(title: str) -> str:

@@ -96,11 +96,11 @@ def test_a_backend_is_an_extra_and_has_its_options_told(lib: Path) -> None:
     core = tomllib.loads((ROOT / "libs/core/pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert lib.name in core["optional-dependencies"]
     assert _name(lib) in PACKAGES, "`threadmark doctor` does not look for it"
-    options = (ROOT / "docs/options.md").read_text(encoding="utf-8")
+    options = (ROOT / "docs/reference/options.md").read_text(encoding="utf-8")
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     for module, _, name in (target.split(".from_url")[0].partition(":") for target in savers.values()):
         assert module == f"threadmark_{lib.name}"
-        assert name in options, f"docs/options.md has nothing of {name}"
+        assert name in options, f"docs/reference/options.md has nothing of {name}"
         assert name in readme, f"the README does not name {name}"
 
 

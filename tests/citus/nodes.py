@@ -97,4 +97,4 @@ def skip_without_citus() -> None:
     found = subprocess.run([server_binaries() / "pg_config", "--sharedir"], capture_output=True, text=True, check=True)
     control = Path(found.stdout.strip()) / "extension" / "citus.control"
     if not control.exists():
-        pytest.skip(f"Citus is not installed: there is no {control}. See docs/citus.md", allow_module_level=True)
+        pytest.skip(f"Citus is not installed: there is no {control}. See docs/how-to/citus.md", allow_module_level=True)

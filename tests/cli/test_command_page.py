@@ -1,4 +1,4 @@
-"""What README.md and docs/command.md show of the command is what it says of the demo database."""
+"""What README.md and docs/reference/command.md show of the command is what it says of the demo database."""
 
 import re
 import shlex
@@ -13,7 +13,7 @@ from threadmark_cli import exits
 from threadmark_cli.main import COMMANDS
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "docs" / "command.md"]
+PAGES = [ROOT / "README.md", ROOT / "docs" / "reference" / "command.md"]
 
 
 class Example(NamedTuple):

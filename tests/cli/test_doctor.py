@@ -30,7 +30,7 @@ def test_settings_that_lose_threads_are_warned_of() -> None:
         ran = in_pipe("doctor", server.url, "-o", "durability=memory")
         assert ran.code == 0
         assert "warning settings" in ran.out
-        assert "docs/redis.md" in ran.out
+        assert "docs/how-to/redis.md" in ran.out
         assert in_pipe("doctor", server.url, "-o", "durability=memory", "--strict").code == 1
 
 

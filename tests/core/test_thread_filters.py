@@ -17,5 +17,5 @@ def test_a_filter_is_in_the_scope_the_command_and_the_docs(name: str) -> None:
     assert {"metadata": "fragments"}.get(name, name) in ThreadScope._fields
     options = {each.name for each in threads.params} | {"owner"}  # which every command has
     assert name in options, "`threadmark threads` has no option for it"
-    page = (Path(__file__).parents[2] / "docs/threads.md").read_text()
-    assert re.search(rf"`{name}`", page), "docs/threads.md does not name it"
+    page = (Path(__file__).parents[2] / "docs/how-to/threads.md").read_text()
+    assert re.search(rf"`{name}`", page), "docs/how-to/threads.md does not name it"

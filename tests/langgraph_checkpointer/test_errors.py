@@ -160,7 +160,7 @@ class Refusing:
 
 @pytest.mark.parametrize("error", [ValueError("mine"), LookupError("mine")], ids=repr)
 def test_what_a_serializer_raises_is_the_cause_of_ours(error: Exception) -> None:
-    """LangGraph's savers let it through; docs/switching.md describes the difference."""
+    """LangGraph's savers let it through; docs/how-to/switching.md describes the difference."""
 
     def use(saver: BaseCheckpointSaver[Any]) -> list[BaseException]:
         raised = []
@@ -184,7 +184,7 @@ def test_what_a_serializer_raises_is_the_cause_of_ours(error: Exception) -> None
 
 
 def test_two_reads_of_a_tasks_error_are_two_exceptions() -> None:
-    """Which are never equal; LangGraph's savers keep the text. docs/switching.md names the way out."""
+    """Which are never equal; LangGraph's savers keep the text. docs/how-to/switching.md names the way out."""
 
     def fail(state: MessagesState) -> None:  # noqa: ARG001 - the engine's name for it
         raise ValueError("no order", 1)

@@ -91,7 +91,7 @@ def test_the_other_methods_of_the_saver_in_memory_ask_the_blocking_ones_too() ->
 
 
 def test_on_a_database_each_api_answers_for_itself(tmp_path: Path) -> None:
-    """docs/switching.md says so, and to override both."""
+    """docs/how-to/switching.md says so, and to override both."""
     with _noting(SqliteSaver)(tmp_path / "checkpoints.db") as saver:
         assert asyncio.run(_asked(saver)) == []
         saver.put(THREAD, empty_checkpoint(), {}, {})

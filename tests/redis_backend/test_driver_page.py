@@ -1,4 +1,4 @@
-"""What docs/redis.md says of servers' settings, of their users and of the report is true of a server."""
+"""What docs/how-to/redis.md says of servers' settings, of their users and of the report is true of a server."""
 
 import asyncio
 import re
@@ -15,7 +15,7 @@ from redis_backend.processes import FORGETFUL, HOST, RedisProcess
 from threadmark import new_id
 from threadmark_redis import RedisSaver
 
-PAGE = (Path(__file__).parents[2] / "docs" / "redis.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "redis.md").read_text(encoding="utf-8")
 SETTINGS, USER = re.findall(r"^```conf\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 
 THREAD: Any = {"configurable": {"thread_id": "one", "checkpoint_ns": ""}}

@@ -1,4 +1,4 @@
-"""Families that an installed package adds, through the entry point that docs/kinds.md describes."""
+"""Families that an installed package adds, through the entry point that docs/how-to/kinds.md describes."""
 
 import os
 import re
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-PAGE = Path(__file__).parent.parent.parent / "docs" / "kinds.md"
+PAGE = Path(__file__).parent.parent.parent / "docs" / "how-to" / "kinds.md"
 PALETTE = """
 class Color:
     __slots__ = ("_red", "_green", "_blue")

@@ -1,4 +1,4 @@
-"""Writes docs/types.md from the catalogue: `PYTHONPATH=libs/core/src:tests python
+"""Writes docs/reference/types.md from the catalogue: `PYTHONPATH=libs/core/src:tests python
 tests/serde/types_table.py`.
 
 A row says what the serializer just did with the kind, not what it is meant to do.
@@ -11,7 +11,7 @@ from serde.sameness import same
 from threadmark.errors import SerializationError
 from threadmark.serde import Serde
 
-TABLE = Path(__file__).parents[2] / "docs" / "types.md"
+TABLE = Path(__file__).parents[2] / "docs" / "reference" / "types.md"
 
 HEAD = """\
 # What can be stored

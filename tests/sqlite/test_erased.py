@@ -103,7 +103,7 @@ def test_a_reader_in_the_way_leaves_it_in_the_log_until_the_next_write(tmp_path:
 
 
 def test_vacuum_leaves_nothing_of_whatever_was_deleted(tmp_path: Path) -> None:
-    """SQLite moves rows between pages, and may leave a copy in the unused part of one: docs/conversations.md."""
+    """SQLite moves rows between pages, and may leave a copy in the unused part of one: docs/how-to/conversations.md."""
     chance = random.Random(7)
     path = tmp_path / "talk.db"
     with SqliteSaver(path, durability="normal") as saver:

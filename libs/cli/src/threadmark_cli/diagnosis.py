@@ -82,8 +82,8 @@ def of_report(report: Any) -> Iterator[Finding]:
 
 _MOST_TABLES = 8
 
-_WAY_OUT = "docs/operating.md and docs/options.md say what each setting does"
-_WAY_OUT_OF_REDIS = "docs/redis.md says which settings keep threads"
+_WAY_OUT = "docs/how-to/operating.md and docs/reference/options.md say what each setting does"
+_WAY_OUT_OF_REDIS = "docs/how-to/redis.md says which settings keep threads"
 _WAYS_OUT = {
     "fsync": "set fsync = on in postgresql.conf",
     "full_page_writes": "set full_page_writes = on in postgresql.conf",

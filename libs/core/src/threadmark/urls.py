@@ -60,7 +60,7 @@ def open(url: str, **options: Any) -> SaverProtocol:  # noqa: A001 - read as `th
         url: Its scheme names the backend, whose package has to be installed.
         **options: Those of every saver are `serde`, `cache_bytes`, `max_expansion_bytes`, `pause_gc`, `keyring` and
             `seal_metadata`. Others are the backend's own, such as `timeout` and `slow`: `help(type(saver))` says what
-            they do, and so does docs/options.md for our own backends. An unknown one is a ConfigError that
+            they do, and so does docs/reference/options.md for our own backends. An unknown one is a ConfigError that
             lists all.
     """
     scheme = _scheme_of(url)

@@ -21,7 +21,7 @@ _DIGEST_SIZE = 15
 
 
 class ThreadKeys(NamedTuple):
-    """The keys of one thread, in the order in which every script has them. What each holds is in docs/format.md."""
+    """The keys of one thread, in the order in which every script has them; docs/reference/format.md describes each."""
 
     head: bytes
     checkpoints: bytes

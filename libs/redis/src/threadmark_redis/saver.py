@@ -39,7 +39,8 @@ class RedisSaver(Saver):
 
     `prefix` begins every key. `durability` says what a change must have reached when it is acknowledged: the server's
     disk ("full"; a server that does not wait for its disk is refused), as many replicas ("replicas:1"), or only the
-    server's memory ("memory"), from where its own settings take it to the disk. docs/redis.md says what is lost when.
+    server's memory ("memory"), from where its own settings take it to the disk. docs/how-to/redis.md says what
+    is lost when.
 
     While a server that was reached before cannot be reached, or refuses for now (it starts, fails over, moves slots),
     an operation is tried again for `timeout` seconds, then it raises TransientStoreError. A saver that never had a

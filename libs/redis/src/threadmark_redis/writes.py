@@ -1,4 +1,4 @@
-"""Pending writes as fields of a hash: those of a checkpoint in one, as long as they are short (docs/format.md)."""
+"""Pending writes as fields of a hash: short ones of a checkpoint share a field (docs/reference/format.md)."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""What a saver tells of threads and checkpoints, as the JSON that docs/page.md describes."""
+"""What a saver tells of threads and checkpoints, as the JSON that docs/how-to/page.md describes."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime

@@ -111,7 +111,7 @@ def cached(
     `with threadmark.cached("postgresql://db/agents", "redis://cache:6379/0") as saver: ...`
 
     Which checkpoint is the newest always comes from the database, and no byte of the cache is used without proof.
-    While the cache is away, everything works without it (docs/caching.md).
+    While the cache is away, everything works without it (docs/how-to/caching.md).
 
     Args:
         saver: The database: a URL, or a saver, which is closed together with this one.

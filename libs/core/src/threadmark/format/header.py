@@ -35,7 +35,7 @@ class Header(NamedTuple):
     rest: Encoded | None
 
     def to_bytes(self) -> bytes:
-        """Return the header's encoding (docs/format.md)."""
+        """Return the header's encoding (docs/reference/format.md)."""
         try:
             return pack_plain(
                 [

@@ -97,7 +97,7 @@ class _Fields(NamedTuple):
     digest: bytes
     """The digest of the value. Empty for a literal, which is covered by the check of its row."""
     body: bytes
-    """All of that in the form that a row holds (docs/format.md)."""
+    """All of that in the form that a row holds (docs/reference/format.md)."""
 
 
 class Stored(_Fields):

@@ -91,7 +91,7 @@ class Conversations(Interface):
     def delete_message(self, config: ConversationConfig, message_id: str) -> bool:
         """Remove a message, so that no stored row has anything of it. Returns whether there was one.
 
-        It costs the same whatever the length of the conversation. docs/conversations.md says what databases keep
+        It costs the same whatever the length of the conversation. docs/how-to/conversations.md says what databases keep
         outside of their rows. What a graph or `put_state` stored is another matter: `clear_state` removes that.
         """
         return self._play(stored_messages.delete_message(self._named(config), given_message_id(message_id)))

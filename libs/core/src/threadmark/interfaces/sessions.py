@@ -25,7 +25,7 @@ class Sessions(Interface):
         Args:
             checkpoint: The session's state and the step that made it. Its `checkpoint_id` and `timestamp` are made
                 where they are missing.
-            lease_token: The token of a lease of the session, where somebody may hold one (docs/leases.md).
+            lease_token: The token of a lease of the session, where somebody may hold one (docs/how-to/leases.md).
         """
         return self._run(sessions.save(self._context, checkpoint, lease_token))
 

@@ -42,7 +42,7 @@ class States(Interface):
             thread_id: The thread. It begins with its first state.
             state: Whatever the saver's serializer stores; it comes back with the same types.
             metadata: JSON about this state, for listings.
-            lease_token: The token of a lease of the thread, where somebody may hold one (docs/leases.md).
+            lease_token: The token of a lease of the thread, where somebody may hold one (docs/how-to/leases.md).
         """
         return self._run(states.save(self._context, thread_id, state, metadata, lease_token, self._max_history))
 

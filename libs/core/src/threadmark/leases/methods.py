@@ -31,7 +31,7 @@ class LeaseMethods:
         Start the run of the block with `lease.config`. Whatever is stored with its token is compared with the last one
         of the thread, in the database and in the same statement: once somebody else has taken a lease, it raises
         LeaseLostError, however late it comes. Whoever has no token is refused with a ThreadBusyError meanwhile. The
-        lease is renewed in the background and by what is stored. docs/leases.md has examples, and what this cannot do.
+        lease is renewed in the background and by what is stored. docs/how-to/leases.md has examples, and the limits.
 
         With "rollback" the block begins where the run of the other holder began: `lease.config` names that checkpoint,
         and a run that is started with it goes on from there. (Further runs of the block leave the `checkpoint_id` out.)

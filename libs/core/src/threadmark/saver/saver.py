@@ -136,8 +136,8 @@ class Saver(ThreadMethods, PartMethods, LeaseMethods, TravelMethods, OperatingMe
     ) -> dict[str, Any]:
         """Store `checkpoint` as a child of the one in `config`. Returns the config of the new checkpoint.
 
-        Names, those of channels included, are text and come back as plain `str`. See docs/errors.md for what every
-        argument may be. With `expect_newest` it raises ConflictError where the one in `config` is no longer the newest
+        Names, those of channels included, are text and come back as plain `str`; docs/reference/errors.md lists what
+        is refused. With `expect_newest` it raises ConflictError where the one in `config` is no longer the newest
         of its namespace; False declares a fork. None is as `configurable["expect_newest"]` says, or else the option.
         """
         put = writing.put(self._context, config, checkpoint, metadata, new_versions, expect_newest=expect_newest)

@@ -1,8 +1,8 @@
 """From bytes to values: msgpack's unpacker calls back for every mark, and for every array once it is complete.
 
 A class's mark stands in full where it first occurs in a value, and as a reference of two bytes from then on
-(docs/format-values.md). A part that is decoded by itself may refer to marks anywhere before it, so they are looked for
-from the front, and no further than they must be: nearly always the first items of a list have them all.
+(docs/reference/format-values.md). A part that is decoded by itself may refer to marks anywhere before it, so they are
+looked for from the front, and no further than they must be: nearly always the first items of a list have them all.
 
 `decode_together` decodes many short values in one call of the unpacker: for a state of a hundred channels, most of a
 get is calls.

@@ -1,6 +1,6 @@
 """The families of classes whose values can be stored: the serializer's own, and those that installed packages add.
 
-A package adds families through the entry-point group `threadmark.kinds` (docs/kinds.md). The entry's name is the
+A package adds families through the entry-point group `threadmark.kinds` (docs/how-to/kinds.md). The entry's name is the
 library whose classes they store. An entry is loaded only once the program itself has imported that library, so that
 neither importing Threadmark nor reading a stored value imports anything. The families for numpy and pandas, which come
 with Threadmark, are found in the same way.

@@ -215,7 +215,7 @@ _FAMILIES: Final[Mapping[str, Callable[[list[Any]], _Named]]] = {
     "V": _of_items,
     REGISTERED: _registered,
 }
-"""What names the items of each of the serializer's own families (docs/format-values.md)."""
+"""What names the items of each of the serializer's own families (docs/reference/format-values.md)."""
 
 
 def _shown_kinds(kinds: Mapping[str, Kind]) -> dict[bytes, Reader]:

@@ -65,7 +65,7 @@ class TravelMethods:
         The new checkpoint has the state of the one that `config` names, with `values` in place of what these channels
         hold, and shares its bytes. Nothing else changes. The branch is the newest of the namespace then, so that a run
         which names no checkpoint goes on there. Pending writes stay with the old checkpoint: the nodes that come next
-        run again, and an open question is asked again. docs/time-travel.md says why.
+        run again, and an open question is asked again. docs/how-to/time-travel.md says why.
 
         Raises CheckpointNotFoundError where there is no such checkpoint, and ConflictError if `as_thread` is taken.
 

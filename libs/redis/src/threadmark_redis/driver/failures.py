@@ -177,7 +177,7 @@ _FORBIDDEN = ("unknown command", "not allowed", "disabled", "not supported", "un
 
 _COMMANDS = (
     "A saver needs EVALSHA and EVAL with the commands on hashes, sorted sets, keys and the time, and SCAN: where a "
-    "provider forbids scripts, use another one (docs/redis.md has a table)"
+    "provider forbids scripts, use another one (docs/how-to/redis.md has a table)"
 )
 
 _ADVICE = {

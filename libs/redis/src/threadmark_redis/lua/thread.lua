@@ -1,6 +1,6 @@
 -- What every script on a thread shares. KEYS: head, checkpoints, ranks, writes, segments.
 --
--- The head's fields have one letter (docs/format.md). Text is compared byte by byte: Lua's own comparison would follow
+-- The head's fields have one letter (docs/reference/format.md). Text is compared byte by byte: Lua's own comparison would follow
 -- the server's locale.
 
 local DAY = 86400000
