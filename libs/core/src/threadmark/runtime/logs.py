@@ -1,7 +1,7 @@
 """Loggers that cannot harm an operation.
 
 Each package has one, of its own name; docs/reference/watching.md lists what they are told. A handler may raise, wait,
-or need a lock that one of our callers holds. So what it raises is printed, as `logging` does it, and not passed on. And where a
+or need a lock that one of our callers holds. So its errors are printed, as `logging` does it, and not passed on. If a
 lock or a connection is held, or other callers wait, a line is only noted: whoever has called writes it in the end.
 """
 
