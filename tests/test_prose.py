@@ -88,6 +88,7 @@ if __name__ == "__main__":
     for path in [Path(each) for each in sys.argv[1:]] or PAGES:
         one = prose([path])
         words = ", ".join(word for word in AVOIDED if one.count(rf"\b{word}\b"))
-        print(f"{path}: you {one.you}, what {one.headless}, fronted {one.fronted}; {one.words} words; {words}")
+        figures = f"you {one.you}, what {one.headless}, fronted {one.fronted}; {one.words} words; {words}"
+        sys.stdout.write(f"{path}: {figures}\n")
     everything = prose(PAGES)
-    print(f"all: you {everything.you}, what {everything.headless}, fronted {everything.fronted}")
+    sys.stdout.write(f"all: you {everything.you}, what {everything.headless}, fronted {everything.fronted}\n")
