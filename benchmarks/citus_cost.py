@@ -47,7 +47,7 @@ def measure(saver: Saver, tag: str) -> dict[str, float]:
     timed("put_writes", lambda number: saver.put_writes(place, [("a", number)], f"task {number}"), 200)
     timed("first put of a thread", lambda number: saver.put(thread(f"{tag} {number}"), *step(1)), 100)
     timed("list of 20 checkpoints", lambda _: list(saver.list(thread(f"{tag} long"), limit=20)), 30)
-    timed("page of 20 threads", lambda _: saver.threads(limit=20), 30)
+    timed("page of 20 threads", lambda _: saver.list_threads(limit=20), 30)
     timed("lease, taken and given back", lease, 50)
     for number in range(20):
         play(saver, f"{tag} pruned {number}", 10)

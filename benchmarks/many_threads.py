@@ -4,7 +4,7 @@
 
 Each thread has ten checkpoints, an owner (one of a thousand), a title and metadata. One is stored by a saver, the rows
 of the others are copies that SQL makes, with rows of threads as a saver writes them. A time is the median of a few
-calls of `saver.threads`, everything included, in milliseconds; what the first call of a statement costs more is left
+calls of `saver.list_threads`, everything included, in milliseconds; the extra cost of a statement's first call is left
 out. Without --postgres it is a SQLite file; with it, a server that the script starts.
 """
 
@@ -203,18 +203,18 @@ def _report(saver: threadmark.Saver, count: int, explain: Explain | None) -> Non
         ("the middle, by offset", {"offset": count // 2}),
     ]
     for name, options in asked:
-        took = _median(lambda options=options: saver.threads(**options))  # type: ignore[misc]  # bound at once
+        took = _median(lambda options=options: saver.list_threads(**options))  # type: ignore[misc]  # bound at once
         print(f"| {name} | {took:.1f} |", flush=True)
     print(f"| how many there are | {_median(saver.count_threads):.1f} |")
     print(f"| how many one owner has | {_median(lambda: saver.count_threads(owner='owner 7')):.1f} |")
-    print(f"| one thread by its id | {_median(lambda: saver.thread('000000500')):.1f} |", flush=True)
+    print(f"| one thread by its id | {_median(lambda: saver.get_thread('000000500')):.1f} |", flush=True)
     if explain is not None:
         for name, options in asked:
             _print_plans(saver, name, options, explain)
 
 
 def _cursor_at(saver: threadmark.Saver, offset: int) -> str | None:
-    return saver.threads(limit=1, offset=max(0, offset - 1)).cursor
+    return saver.list_threads(limit=1, offset=max(0, offset - 1)).cursor
 
 
 def _median(call: Callable[[], object]) -> float:

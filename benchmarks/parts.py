@@ -74,16 +74,16 @@ def _comparisons(threads: int) -> Iterator[tuple[str, Callable[[Saver], Any], Ca
         name = f"chat {count}"
         yield (
             f"a page of 20 of {count:,} messages",
-            lambda saver, name=name: saver.messages(name).messages,  # type: ignore[misc]  # its default has a type
+            lambda saver, name=name: saver.extract_items(name).messages,  # type: ignore[misc]  # its default has a type
             lambda saver, name=name: _messages(saver, name)[-20:],  # type: ignore[misc]  # see above
         )
     yield (
         f"{threads:,} threads with their last messages",
         lambda saver: [
             each.extracted["last"]
-            for each in saver.threads(text="small", limit=threads, extract={"last": path}).threads
+            for each in saver.list_threads(text="small", limit=threads, extract={"last": path}).threads
         ],
-        lambda saver: [_last(saver, each.id) for each in saver.threads(text="small", limit=threads).threads],
+        lambda saver: [_last(saver, each.id) for each in saver.list_threads(text="small", limit=threads).threads],
     )
 
 

@@ -15,7 +15,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import cast
 
-from threadmark.replication.model import Reconciled
+from threadmark.replication.model import ReconcileReport
 from threadmark.replication.playing import play_flow
 from threadmark.replication.reconciling import reconcile
 from threadmark.replication.steps import Side
@@ -57,7 +57,7 @@ def _run(saver: Saver, thread_id: str, steps: int, first: int = 0) -> None:
         saver.put_writes(at(thread_id, "", made["id"]), [("a", number)], "task")
 
 
-def _reconciled(one: Saver, other: Saver) -> Reconciled:
+def _reconciled(one: Saver, other: Saver) -> ReconcileReport:
     return play_flow(reconcile(_side(one), _side(other), 1))
 
 
@@ -66,7 +66,7 @@ def _side(saver: Saver) -> Side:
     return Side("primary", store, saver._driver)  # noqa: SLF001 - as above
 
 
-def _print(name: str, found: Reconciled) -> None:
+def _print(name: str, found: ReconcileReport) -> None:
     print(
         f"{name:16} {found.threads:7,} threads, {found.different:6,} differ, {found.rows_read:8,} rows read, "
         f"{found.checkpoints:7,} checkpoints copied, {found.seconds:8.2f} s"

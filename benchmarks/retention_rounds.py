@@ -56,7 +56,7 @@ def _measure(name: str, open_saver: Callable[[], Saver], threads: int) -> None:
             _round("nothing to do, beside a writer", saver, threads, keep_last=2)
         print(f"longest put of the writer: {1000 * max(longest):.0f} ms of {len(longest):,} puts")
         tracemalloc.start()
-        saver.retention(keep_last=2)
+        saver.apply_retention(keep_last=2)
         print(f"peak memory: {tracemalloc.get_traced_memory()[1] / 1e6:.1f} MB")
         tracemalloc.stop()
         total = sum(each.bytes for each in _threads(saver))
@@ -78,7 +78,7 @@ def _round(name: str, saver: Saver, threads: int, **rules: Any) -> None:
 
     driver.run = timed
     try:
-        report: RetentionReport = saver.retention(**rules)
+        report: RetentionReport = saver.apply_retention(**rules)
     finally:
         del driver.run
     print(f"| {name} | {report.seconds:.1f} | {threads / report.seconds:,.0f} | {1000 * longest:.0f} ms |")
@@ -142,7 +142,7 @@ def _checkpoint(name: str, step: int) -> Checkpoint:
 def _threads(saver: Saver) -> Iterator[Any]:
     cursor = None
     while True:
-        page = saver.threads(limit=500, cursor=cursor)
+        page = saver.list_threads(limit=500, cursor=cursor)
         yield from page.threads
         cursor = page.cursor
         if cursor is None:

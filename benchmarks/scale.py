@@ -96,9 +96,9 @@ def _measured(url: str, count: int, *, again: bool = False) -> dict[str, tuple[f
         "put_writes": lambda saver, number: saver.put_writes(places[number], [("count", 1)], "task"),
         "first put of a thread": lambda saver, number: saver.put(_thread(count + number), *small_step(0)),
         "list of 10 checkpoints": lambda saver, number: list(saver.list(_thread(number), limit=10)),
-        "first page of 20 threads": lambda saver, _: saver.threads(limit=20),
-        "page of one owner": lambda saver, number: saver.threads(limit=20, owner=f"owner {number % 1000}"),
-        "one thread by its id": lambda saver, number: saver.thread(f"{number:09}"),
+        "first page of 20 threads": lambda saver, _: saver.list_threads(limit=20),
+        "page of one owner": lambda saver, number: saver.list_threads(limit=20, owner=f"owner {number % 1000}"),
+        "one thread by its id": lambda saver, number: saver.get_thread(f"{number:09}"),
         "verify of one thread": lambda saver, number: saver.verify(f"{number:09}"),
         "prune of one thread": lambda saver, number: saver.prune([f"{number:09}"], keep_last=2),
         "delete": lambda saver, number: saver.delete_thread(f"{count + number:09}"),
@@ -112,7 +112,7 @@ def _measured(url: str, count: int, *, again: bool = False) -> dict[str, tuple[f
         for name, idle in (("retention, for each thread removed", 100), ("retention that removes nothing", 0)):
             rule = {"idle_for": _idle_for(connection, first + idle)} if idle else {"idle_for": timedelta(days=20_000)}
             with _counted(connection, max(idle, 1)) as taken:
-                taken.times = _timed(url, lambda saver, _, rule=rule: saver.retention(**rule), [0])  # type: ignore[misc]  # bound at once
+                taken.times = _timed(url, lambda saver, _, rule=rule: saver.apply_retention(**rule), [0])  # type: ignore[misc]  # bound at once
             found[name] = (taken.times[0] * 1000 / max(idle, 1), taken.blocks)
     return found
 

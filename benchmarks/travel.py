@@ -92,7 +92,7 @@ def main() -> None:
 
 def _report(saver: Saver, asked: argparse.Namespace) -> None:
     checkpoints, rounds = asked.checkpoints, asked.rounds
-    if saver.thread("thread") is None:
+    if saver.get_thread("thread") is None:
         _fill(saver, checkpoints)
     print("| what is read | so: questions, segments, bytes, ms | by a listing of states | time |")
     print("|---|---:|---:|---:|")

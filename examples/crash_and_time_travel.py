@@ -2,7 +2,7 @@
 
     python examples/crash_and_time_travel.py
 
-Shown on a SQLite file, with nothing but the saver: put, pending writes, get, history, and time travel. Every claim
+ObjectView on a SQLite file, with nothing but the saver: put, pending writes, get, history, and time travel. Every claim
 that is printed was checked; where one does not hold, the program says so and its exit status is 1.
 """
 

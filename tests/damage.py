@@ -82,7 +82,7 @@ def describe(saver: Saver) -> None:
 
 def check_threads(saver: Saver, damage: Damage) -> bool:
     """What a listing says of threads is what was set, or it is refused and `verify` names the damage."""
-    threads = {thread.id: thread for thread in saver.threads().threads}
+    threads = {thread.id: thread for thread in saver.list_threads().threads}
     assert damage.field.column == "thread_id" or "one" in threads or damage.field.thread_id == "one", damage
     if any(thread.problems for thread in threads.values()):
         assert is_named(saver), damage

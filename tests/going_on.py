@@ -31,7 +31,7 @@ def with_one_thread(saver: Saver, thread_id: str) -> Iterator[tuple[str, Callabl
     where = {"configurable": {"thread_id": thread_id, "checkpoint_ns": ""}}
     yield "get", lambda: saver.get_tuple(where)
     yield "history", lambda: list(saver.list(where))
-    yield "thread", lambda: saver.thread(thread_id)
+    yield "thread", lambda: saver.get_thread(thread_id)
     yield "tree", lambda: saver.tree(thread_id)
     yield "copy", lambda: saver.copy_thread(thread_id, "a copy")
     yield "prune", lambda: saver.prune([thread_id])
@@ -52,7 +52,7 @@ def refused(operation: Callable[[], object], *, may_be_gone: bool) -> CorruptDat
 
 
 def _threads(saver: Saver) -> tuple[object, list[Problem]]:
-    page = saver.threads(limit=100)
+    page = saver.list_threads(limit=100)
     sound = {
         info.id: (info.owner, info.title, info.metadata, info.expires) for info in page.threads if not info.problems
     }
@@ -64,7 +64,7 @@ def _ids(saver: Saver, sort: Any) -> list[str]:
     found: list[str] = []
     cursor = None
     while len(found) < 100:
-        page = saver.threads(sort=sort, limit=1, cursor=cursor)
+        page = saver.list_threads(sort=sort, limit=1, cursor=cursor)
         found += [info.id for info in page.threads]
         cursor = page.cursor
         if cursor is None:
@@ -88,7 +88,7 @@ def _pruned(saver: Saver, *, dry_run: bool) -> tuple[object, list[Problem]]:
 
 
 def _retained(saver: Saver, *, dry_run: bool) -> tuple[object, list[Problem]]:
-    report = saver.retention(idle_for=IDLE, keep_last=2, max_bytes=10**9, dry_run=dry_run)
+    report = saver.apply_retention(idle_for=IDLE, keep_last=2, max_bytes=10**9, dry_run=dry_run)
     return report.threads, report.problems
 
 

@@ -193,7 +193,7 @@ def test_a_thread_that_was_made_to_look_deleted_is_not_read_by_whom_its_id_begin
     last = put(saver.for_owner("ada"), SECRET)
     Conversations(saver.for_owner("ada")).put_messages({"thread_id": "thread"}, [{"role": "user", "content": SECRET}])
     hide(saver)
-    assert saver.thread("thread") is None
+    assert saver.get_thread("thread") is None
     other.for_owner("eve").put(at("thread"), checkpoint({"text": "hers"}), {}, {"text": 1})
     for reader in (saver, other, open_saver()):
         assert SECRET[:20] not in seen_by(reader.for_owner("eve"), last)

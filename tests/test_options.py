@@ -165,7 +165,7 @@ def test_an_option_of_a_wrong_type_is_refused_when_the_saver_is_made(
 def test_a_ttl_may_be_longer_than_a_database_can_count() -> None:
     with SqliteBackend(":memory:", ttl=timedelta.max) as saver:
         saver.put_writes({"configurable": {"thread_id": "1", "checkpoint_id": "1"}}, [("a", 1)], "task")
-        found = saver.thread("1")
+        found = saver.get_thread("1")
         assert found is not None
         assert found.expires is not None
         assert found.expires.year == 9999

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from psycopg_pool import ConnectionPool
 
-from threadmark import ConfigError, Keyring, MemorySaver, Problem, Serde, Verified
+from threadmark import ConfigError, Keyring, MemorySaver, Problem, Serde, VerifyReport
 from threadmark.serde import Registry
 from threadmark_langgraph import PostgresSaver as LangGraphPostgres
 from threadmark_langgraph import RedisSaver as LangGraphRedis
@@ -130,6 +130,6 @@ def test_a_keyring_shows_names_of_keys_only() -> None:
 
 def test_a_long_list_of_problems_is_cut() -> None:
     found = [Problem("damaged", f"thread '{number}'", "cut short") for number in range(120)]
-    shown = repr(Verified(120, 120, 0, found, []))
-    assert shown.startswith("Verified(threads=120, checkpoints=120, writes=0, problems=[Problem(kind='damaged', ")
+    shown = repr(VerifyReport(120, 120, 0, found, []))
+    assert shown.startswith("VerifyReport(threads=120, checkpoints=120, writes=0, problems=[Problem(kind='damaged', ")
     assert shown.endswith(", ... and 115 more], unreadable=[])")

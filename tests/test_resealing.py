@@ -81,13 +81,13 @@ def everything(saver: Saver) -> Any:
     talk = {"thread_id": "talk", "user_id": "ada"}
     return (
         [list(saver.list({"configurable": {"thread_id": name}})) for name in names],
-        [info(saver.thread(name)) for name in names],
+        [info(saver.get_thread(name)) for name in names],
         Conversations(saver).get_messages(talk),
         Conversations(saver).get_state(talk),
         States(saver).load("state"),
         Sessions(saver).load("session"),
         [len(saver.search(name, "needle").matches) for name in names],
-        [info(thread) for thread in saver.threads(sort="id").threads],
+        [info(thread) for thread in saver.list_threads(sort="id").threads],
     )
 
 
@@ -96,7 +96,7 @@ def test_a_database_with_one_of_everything_is_sealed_whole(open_saver: Opener) -
     before = everything(open_saver())
     sealed = open_saver(keyring=KEYRING)
     with pytest.raises(CorruptDataError, match=r"reencrypt\(plain='seal'\)"):
-        sealed.thread("graph")
+        sealed.get_thread("graph")
     assert sealed.reencrypt(plain="seal") > 0
     assert sealed.reencrypt() == 0
     for reader in (sealed, open_saver(keyring=KEYRING)):

@@ -31,7 +31,7 @@ with tempfile.TemporaryDirectory() as folder:
                 saver.put_writes(config, [("count", number)], "task")
             assert saver.get(config)["channel_values"] == {"count": 2}
             assert [found.metadata["step"] for found in saver.list({"configurable": {"thread_id": "1"}})] == [2, 1, 0]
-            assert [found.id for found in saver.threads().threads] == ["1"]
+            assert [found.id for found in saver.list_threads().threads] == ["1"]
             assert hasattr(saver, "verify") == (sys.argv[1] != "operating")  # the room that has it
             if hasattr(saver, "verify"):
                 assert saver.verify().problems == []

@@ -41,7 +41,7 @@ def _list(saver: Saver) -> Any:
 
 
 def _extract(saver: Saver) -> Any:
-    return saver.threads(extract={"last": "messages[-1]"}).threads
+    return saver.list_threads(extract={"last": "messages[-1]"}).threads
 
 
 def _delete(base: Saver, cache: Cache) -> None:

@@ -108,7 +108,7 @@ def test_any_node_serves(nodes: Nodes, saver: PostgresSaver) -> None:
         with PostgresSaver(worker.url, schema=SCHEMA) as other:
             play(other, f"thread of {worker.port}", 3)
             assert len(list(other.list(thread("thread")))) == 3
-            assert len(other.threads().threads) >= 2
+            assert len(other.list_threads().threads) >= 2
     assert saver.verify().problems == []
 
 

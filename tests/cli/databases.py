@@ -59,7 +59,7 @@ def values(url: str, thread_id: str, checkpoint_id: str | None = None) -> Any:
 def sizes(url: str) -> dict[str, int]:
     """The threads of a database, with how many checkpoints they have."""
     with threadmark.open(url) as saver:
-        return {each.id: each.checkpoints for each in saver.threads(limit=1000).threads}
+        return {each.id: each.checkpoints for each in saver.list_threads(limit=1000).threads}
 
 
 @contextmanager

@@ -28,7 +28,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.types import Send
 
 from cli.langgraphs import PLACES, Place, config, extension, graph, say, sqlite_place
-from threadmark import Shown
+from threadmark import ObjectView
 from threadmark_cli.exits import DONE, FAILED, REFUSED, USAGE, WRONG
 from threadmark_cli.foreign.decoding import Decoder
 from threadmark_cli.foreign.opening import in_file, in_postgres
@@ -107,24 +107,24 @@ def _ns(found: Any) -> str:
 
 def test_a_listing_is_sorted_paged_and_filtered(filled: Place) -> None:
     with opened(filled) as saver:
-        first = saver.threads(sort="id", limit=2)
+        first = saver.list_threads(sort="id", limit=2)
         assert [each.id for each in first.threads] == ["asks", "done"]
-        rest = saver.threads(sort="id", limit=2, cursor=first.cursor)
+        rest = saver.list_threads(sort="id", limit=2, cursor=first.cursor)
         assert ([each.id for each in rest.threads], rest.cursor) == (["failed"], None)
-        assert [each.id for each in saver.threads().threads] == ["done", "failed", "asks"]
-        assert [each.id for each in saver.threads(sort="created", offset=1).threads] == ["failed", "done"]
-        assert [each.id for each in saver.threads(status="error").threads] == ["failed"]
-        assert [each.id for each in saver.threads(text="on").threads] == ["done"]
-        done = saver.thread("done")
-        assert [each.id for each in saver.threads(since=done.updated).threads] == ["done"]
-        assert [each.id for each in saver.threads(until=done.updated, sort="id").threads] == ["asks", "failed"]
-        assert saver.threads(owner="somebody").threads == saver.threads(metadata={"team": 1}).threads == []
+        assert [each.id for each in saver.list_threads().threads] == ["done", "failed", "asks"]
+        assert [each.id for each in saver.list_threads(sort="created", offset=1).threads] == ["failed", "done"]
+        assert [each.id for each in saver.list_threads(status="error").threads] == ["failed"]
+        assert [each.id for each in saver.list_threads(text="on").threads] == ["done"]
+        done = saver.get_thread("done")
+        assert [each.id for each in saver.list_threads(since=done.updated).threads] == ["done"]
+        assert [each.id for each in saver.list_threads(until=done.updated, sort="id").threads] == ["asks", "failed"]
+        assert saver.list_threads(owner="somebody").threads == saver.list_threads(metadata={"team": 1}).threads == []
         assert saver.count_threads() == saver.stats().threads == 3
         whole, parts = saver.stats(), [saver.stats(each) for each in ("asks", "failed", "done")]
         assert whole.writes == sum(each.writes for each in parts) > 0
         assert whole.bytes_stored == sum(each.bytes_stored for each in parts)
         assert {"messages", "count", "log"} <= parts[0].channels.keys()
-        assert saver.thread("nobody") is None
+        assert saver.get_thread("nobody") is None
 
 
 def test_every_checkpoint_reads_as_langgraph_reads_it(filled: Place) -> None:
@@ -145,7 +145,7 @@ def test_every_checkpoint_reads_as_langgraph_reads_it(filled: Place) -> None:
 
 def _comparable(value: Any) -> Any:
     """A value with what both sides tell of an object: its class, and its content or value."""
-    if isinstance(value, Shown):
+    if isinstance(value, ObjectView):
         return value.name, _comparable(value.fields.get("content", value.fields.get("value")))
     if isinstance(value, dict):
         return {key: _comparable(each) for key, each in value.items()}
@@ -173,7 +173,11 @@ def test_history_tree_diff_blame_and_search_work_on_it(filled: Place) -> None:
         changed = {each.path: each.kind for each in saver.diff(older, config("asks")).changes}
         assert changed["log[2]"] == "added"
         stats = saver.stats("asks")
-        assert (stats.threads, stats.checkpoints, stats.bytes_stored) == (1, len(history), saver.thread("asks").bytes)
+        assert (stats.threads, stats.checkpoints, stats.bytes_stored) == (
+            1,
+            len(history),
+            saver.get_thread("asks").bytes,
+        )
         assert saver.history("nobody").entries == []
         assert saver.get_tuple(config("nobody")) is None
     assert filled.content() == before
@@ -200,14 +204,14 @@ def test_methods_that_write_and_owners_are_refused(filled: Place, capsys: pytest
 
 
 async def _read_twice(saver: Any) -> tuple[Any, Any]:
-    return await saver.ahistory("asks", ns=None), (await saver.athreads()).threads
+    return await saver.ahistory("asks", ns=None), (await saver.alist_threads()).threads
 
 
 def test_asyncio_reads_the_same(filled: Place) -> None:
     with opened(filled) as saver:
         history, threads = asyncio.run(_read_twice(saver))
         assert history == saver.history("asks", ns=None)
-        assert threads == saver.threads().threads
+        assert threads == saver.list_threads().threads
 
 
 async def _asked_by_the_page(saver: Any, newest: str) -> list[tuple[str, Any]]:
@@ -228,7 +232,7 @@ async def _asked_by_the_page(saver: Any, newest: str) -> list[tuple[str, Any]]:
 def test_the_page_reads_it(filled: Place) -> None:
     before = filled.content()
     with opened(filled) as saver:
-        assert asyncio.run(_asked_by_the_page(saver, saver.thread("asks").newest)) == []
+        assert asyncio.run(_asked_by_the_page(saver, saver.get_thread("asks").newest)) == []
     assert filled.content() == before
 
 
@@ -244,7 +248,7 @@ def test_a_thread_that_goes_on_is_followed(place: Place) -> None:
         assert saver.get_tuple(config("done")).checkpoint["channel_values"]["count"] == 10
         theirs.delete_thread("done")
         assert saver.history("done", ns=None).entries == []
-        assert saver.thread("done") is None
+        assert saver.get_thread("done") is None
         say(app, "done", "anew")
         assert len(saver.history("done", ns=None, limit=100).entries) == len(list(theirs.list(config("done"))))
 
@@ -255,11 +259,11 @@ def test_nothing_is_made_beside_a_file_whose_log_is_empty_or_in_use(tmp_path: Pa
         say(graph(theirs), "one", "hello")
         in_use = place.content()
         assert in_use[1] == ["old.db", "old.db-shm", "old.db-wal"]
-        assert [each.id for each in opened(place).threads().threads] == ["one"]
+        assert [each.id for each in opened(place).list_threads().threads] == ["one"]
         assert place.content() == in_use
     closed = place.content()
     assert closed[1] == ["old.db"]
-    assert [each.id for each in opened(place).threads().threads] == ["one"]
+    assert [each.id for each in opened(place).list_threads().threads] == ["one"]
     assert place.content() == closed
 
 
@@ -348,9 +352,9 @@ def test_the_attacks_are_real(tmp_path: Path) -> None:
 def test_a_row_that_cannot_be_read_hides_no_other(place: Place) -> None:
     place.replace("failed", "msgpack", b"\xc1")
     with opened(place) as saver:
-        assert len(saver.history("failed", ns=None, limit=100).entries) == saver.thread("failed").checkpoints
+        assert len(saver.history("failed", ns=None, limit=100).entries) == saver.get_thread("failed").checkpoints
         found = saver.get_tuple(config("failed"))
-        unread = [each for each in _values(found) if isinstance(each, Shown) and each.name == "unread:msgpack"]
+        unread = [each for each in _values(found) if isinstance(each, ObjectView) and each.name == "unread:msgpack"]
         assert unread
         assert unread[0].fields["data"] == b"\xc1"
         assert saver.get_tuple(config("done")).checkpoint["channel_values"]["count"] == 1
@@ -390,7 +394,7 @@ def _values(found: Any) -> list[Any]:
 
 def test_what_a_cipher_wrote_is_shown_as_that() -> None:
     shown = Decoder().value("msgpack+aes", b"secret")
-    assert shown == Shown("unread:msgpack+aes", {"reason": shown.fields["reason"], "data": b"secret"})
+    assert shown == ObjectView("unread:msgpack+aes", {"reason": shown.fields["reason"], "data": b"secret"})
     assert Decoder().value(None, None) is Decoder().value("null", b"") is None
 
 
@@ -425,7 +429,7 @@ def test_builtin_kinds_come_back_as_they_are() -> None:
         found = Decoder().value(*serializer.dumps_typed(value))
         assert (type(found), found) == (type(value), value)
     send = Decoder().value(*serializer.dumps_typed(Send("node", {"a": 1})))
-    assert send == Shown("langgraph.types:Send", {"node": "node", "arg": {"a": 1}})
+    assert send == ObjectView("langgraph.types:Send", {"node": "node", "arg": {"a": 1}})
 
 
 def test_objects_that_are_nested_too_deep_are_not_followed() -> None:

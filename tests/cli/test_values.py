@@ -13,13 +13,13 @@ from rich.cells import cell_len
 
 import threadmark
 from cli.running import in_pipe, in_process, in_terminal
-from threadmark import Shown
+from threadmark import ObjectView
 from threadmark_cli.output.json_values import json_line
 from threadmark_cli.output.styles import plain
 from threadmark_cli.output.values import DEFAULT, EVERYTHING, Limits, brief, value_lines
 
-PLAN = Shown("app.state:Plan", {"goal": "to rest", "steps": [], "done": None, "tries": 0})
-SECRET = Shown("pydantic.types:SecretStr", {"_secret_value": "hunter2"})
+PLAN = ObjectView("app.state:Plan", {"goal": "to rest", "steps": [], "done": None, "tries": 0})
+SECRET = ObjectView("pydantic.types:SecretStr", {"_secret_value": "hunter2"})
 
 
 def _shown(value: Any, limits: Limits = DEFAULT) -> list[str]:
@@ -47,7 +47,7 @@ def _brief_id(value: Any) -> str:
         (datetime(2026, 11, 20, tzinfo=UTC), ["it: 2026-11-20T00:00:00+00:00"]),
         (Decimal("1.50"), ["it: Decimal(1.50)"]),
         (PLAN, ["it: Plan (app.state)", '  goal: "to rest"', "  tries: 0"]),
-        (Shown("app:Nothing", {}), ["it: Nothing (app)"]),
+        (ObjectView("app:Nothing", {}), ["it: Nothing (app)"]),
         (SECRET, ["it: SecretStr (pydantic.types)", '  _secret_value: "**********"']),
         ("one\r\ntwo\n", ["it: text of 9 characters", "  │ one", "  │ two", "  │ "]),
         ([PLAN, 1], ["it: list of 2", "  [0] Plan (app.state)", '    goal: "to rest"', "    tries: 0", "  [1] 1"]),

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from threadmark import Change, Shown
+from threadmark import Change, ObjectView
 from threadmark.serde import Serde
 from threadmark.serde.exact import exactly_equal
 from threadmark.travel.aligning import aligned, text_edits
@@ -86,7 +86,7 @@ def entered(holder: dict[str, Any], path: str) -> tuple[Any, Any]:
     *steps, last = ["c", *steps_of(path)]
     here: Any = holder
     for step in [*steps, None]:
-        if isinstance(here, Shown):
+        if isinstance(here, ObjectView):
             here = here.fields
         if step is not None:
             here = here[step]
@@ -97,8 +97,8 @@ def normal(value: Any) -> Any:
     """The value with its dictionaries in one order, which counts as little as anywhere in Python."""
     if isinstance(value, dict):
         return dict(sorted(((key, normal(item)) for key, item in value.items()), key=repr))
-    if isinstance(value, Shown):
-        return Shown(value.name, normal(value.fields))
+    if isinstance(value, ObjectView):
+        return ObjectView(value.name, normal(value.fields))
     return [normal(item) for item in value] if isinstance(value, list) else value
 
 

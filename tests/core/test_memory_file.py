@@ -105,10 +105,10 @@ def test_a_saver_goes_on_where_the_last_one_was_closed(path: Path, *, sealed: bo
         expected = fill(saver)
         describe(saver)
         saver.delete_thread("one")
-        threads = saver.threads().threads
+        threads = saver.list_threads().threads
         listed = list(saver.list(None))
     with MemorySaver(file=path, **options) as again:
-        assert again.threads().threads == threads
+        assert again.list_threads().threads == threads
         assert list(again.list(None)) == listed
         assert len(listed) == len(expected) / 2
         assert again.verify(decode=True).problems == []
@@ -128,7 +128,7 @@ def test_what_was_put_since_the_last_sync_is_not_in_the_file(path: Path) -> None
         copied = path.with_name("copy.mem")
         copied.write_bytes(path.read_bytes())
         with MemorySaver(file=copied) as other:
-            assert [thread.id for thread in other.threads().threads] == ["stored"]
+            assert [thread.id for thread in other.list_threads().threads] == ["stored"]
     with MemorySaver(file=path) as saver:
         assert saver.count_threads() == 2
 
@@ -219,7 +219,7 @@ with MemorySaver(file=sys.argv[1]) as saver:
 """
     finished(child(program, path))
     with MemorySaver(file=path) as again:
-        assert [thread.id for thread in again.threads().threads] == ["thread"]
+        assert [thread.id for thread in again.list_threads().threads] == ["thread"]
 
 
 def test_clones_and_views_of_a_saver_store_everything(path: Path) -> None:
@@ -232,7 +232,7 @@ def test_clones_and_views_of_a_saver_store_everything(path: Path) -> None:
     with pytest.raises(ClosedError):
         saver.get(at("thread"))
     with MemorySaver(file=path) as again:
-        assert [thread.owner for thread in again.threads().threads] == ["ada"]
+        assert [thread.owner for thread in again.list_threads().threads] == ["ada"]
 
 
 def test_one_that_was_not_closed_is_stored_when_it_is_dropped_and_when_the_program_ends(path: Path) -> None:
@@ -244,7 +244,7 @@ def test_one_that_was_not_closed_is_stored_when_it_is_dropped_and_when_the_progr
     )
     assert finished(child(program, path)) == ""
     with MemorySaver(file=path) as saver:
-        assert {thread.id for thread in saver.threads().threads} == {"dropped", "at exit"}
+        assert {thread.id for thread in saver.list_threads().threads} == {"dropped", "at exit"}
 
 
 def test_a_saver_without_a_file_has_nothing_to_sync_to() -> None:

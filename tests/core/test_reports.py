@@ -1,9 +1,9 @@
 """What a retention says of itself."""
 
-from threadmark import Problem, Pruned, RetentionReport
+from threadmark import Problem, PruneReport, RetentionReport
 
 REPORT = RetentionReport(
-    12, 1, 2, 3, 0, 4096, Pruned(5, 60, 7, 8, 9000), [Problem("damaged", "thread 'a'", "gone")], 0.5, dry_run=False
+    12, 1, 2, 3, 0, 4096, PruneReport(5, 60, 7, 8, 9000), [Problem("damaged", "thread 'a'", "gone")], 0.5, dry_run=False
 )
 
 

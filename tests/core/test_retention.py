@@ -32,13 +32,13 @@ class Watched(MemorySaver):
         self.often = threading.Event()
         self.often_in_loop: Callable[[], object] = lambda: None
 
-    def retention(self, **rules: Any) -> RetentionReport:
+    def apply_retention(self, **rules: Any) -> RetentionReport:
         self._called()
-        return super().retention(**rules)
+        return super().apply_retention(**rules)
 
-    async def aretention(self, **rules: Any) -> RetentionReport:
+    async def aapply_retention(self, **rules: Any) -> RetentionReport:
         self._called()
-        return await super().aretention(**rules)
+        return await super().aapply_retention(**rules)
 
     def _called(self) -> None:
         self.calls += 1
@@ -62,7 +62,7 @@ def test_it_removes_again_and_again_until_it_is_stopped() -> None:
         calls = saver.calls
         assert service.last_error is None
         assert service.last_report is not None
-        assert saver.thread("0000") is None
+        assert saver.get_thread("0000") is None
         assert "threadmark-retention" not in [thread.name for thread in threading.enumerate()]
         assert saver.calls == calls
         saver.often.clear()
@@ -83,7 +83,7 @@ def test_the_same_as_a_task() -> None:
                 with pytest.raises(ConfigError, match="started already"):
                     service.start()
             assert service.last_report is not None
-            assert await saver.athread("0000") is None
+            assert await saver.aget_thread("0000") is None
             assert len(asyncio.all_tasks()) == 1
             await service.astop()
 
@@ -106,9 +106,9 @@ def test_stopping_ends_a_sleep_at_once() -> None:
     begun = threading.Event()
 
     class Once(MemorySaver):
-        def retention(self, **rules: Any) -> RetentionReport:
+        def apply_retention(self, **rules: Any) -> RetentionReport:
             begun.set()
-            return super().retention(**rules)
+            return super().apply_retention(**rules)
 
     service = Retention(Once(), jitter=0)
     service.start()
@@ -126,7 +126,7 @@ def test_stopping_waits_for_a_transaction_and_not_for_all_threads(
         _expired(saver, 200)
         service = Retention(saver, jitter=0)
         counted = threading.Event()
-        retention = saver.retention
+        retention = saver.apply_retention
 
         def slow(*, progress: Any, **rules: Any) -> RetentionReport:
             def told(done: Any) -> None:
@@ -137,7 +137,7 @@ def test_stopping_waits_for_a_transaction_and_not_for_all_threads(
 
             return retention(progress=told, **rules)
 
-        monkeypatch.setattr(saver, "retention", slow)  # to stop at a certain transaction
+        monkeypatch.setattr(saver, "apply_retention", slow)  # to stop at a certain transaction
         service.start()
         assert counted.wait(PATIENCE)
         service.stop()
@@ -158,7 +158,7 @@ def test_errors_are_logged_and_tried_again(caplog: pytest.LogCaptureFixture) -> 
 def test_each_pause_after_an_error_is_longer_up_to_every() -> None:
     service = Retention(MemorySaver(), every=timedelta(seconds=10), jitter=0)
     assert [service._failed(StoreError("away")) for _ in range(6)] == [1, 2, 4, 8, 10, 10]
-    service._succeeded(MemorySaver().retention())
+    service._succeeded(MemorySaver().apply_retention())
     assert service._failed(StoreError("away")) == 1
 
 
@@ -177,7 +177,7 @@ def test_a_closed_saver_ends_it(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_damage_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    report = MemorySaver().retention()
+    report = MemorySaver().apply_retention()
     Retention(MemorySaver())._succeeded(report)
     assert caplog.records == []
     Retention(MemorySaver())._succeeded(report._replace(problems=[("damaged", "thread 'a'", "x")]))  # type: ignore[list-item]  # only counted
@@ -186,7 +186,7 @@ def test_damage_is_logged(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_pauses_are_longer_by_a_random_part() -> None:
     service = Retention(MemorySaver(), every=timedelta(seconds=10), jitter=0.5)
-    pauses = {service._succeeded(MemorySaver().retention()) for _ in range(50)}
+    pauses = {service._succeeded(MemorySaver().apply_retention()) for _ in range(50)}
     assert len(pauses) > 1
     assert all(10 <= pause <= 15 for pause in pauses)
 
@@ -220,7 +220,7 @@ Retention(saver, every=timedelta(milliseconds=1), jitter=0).start()
 """
 
 
-@pytest.mark.parametrize("end", ["", "while saver.thread('gone'): pass", "import os; os.fork()"])
+@pytest.mark.parametrize("end", ["", "while saver.get_thread('gone'): pass", "import os; os.fork()"])
 def test_a_program_may_end_without_stopping_it(end: str, tmp_path: Path) -> None:
     code = PROGRAM.format(end=end)
     command = [sys.executable, "-W", "error", "-c", code]
@@ -232,7 +232,7 @@ def test_a_program_may_end_without_stopping_it(end: str, tmp_path: Path) -> None
 def test_the_child_of_a_fork_has_none_running() -> None:
     service = Retention(MemorySaver())
     service.start()
-    service.begin_anew()  # what a fork calls in the child
+    service._reset_after_fork()  # what a fork calls in the child
     service.start()
     service.stop()
 

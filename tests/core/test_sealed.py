@@ -272,7 +272,7 @@ def test_whoever_has_no_key_gives_nobody_a_thread(tmp_path: Path) -> None:
         attempts: list[Callable[[], object]] = [
             lambda: eve.get(THREAD),
             lambda: list(eve.list(THREAD)),
-            lambda: eve.thread("thread"),
+            lambda: eve.get_thread("thread"),
             lambda: eve.copy_thread("thread", "stolen"),
             lambda: fill(eve),
             lambda: eve.delete_thread("thread"),

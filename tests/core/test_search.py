@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import threadmark
-from threadmark import ConfigError, Keyring, Saver, Shown
+from threadmark import ConfigError, Keyring, ObjectView, Saver
 from threadmark.format.rope import deduplicate
 from threadmark.format.rope.reuse import Source
 from threadmark.format.stored import Stored
@@ -47,7 +47,7 @@ def test_strings_are_found_wherever_they_are() -> None:
         "a b": [0, ("x needle",)],
         1: "needle",
         "needle": None,
-        "o": Shown("app:Needle", {"needle": 1, "text": "needle", "0": ["a needle"], "__cause__": "needle"}),
+        "o": ObjectView("app:Needle", {"needle": 1, "text": "needle", "0": ["a needle"], "__cause__": "needle"}),
         "s": frozenset({"needle", "other"}),
         "bytes": b"needle",
     }

@@ -48,14 +48,14 @@ def test_moved_history_keeps_its_times(target: Saver) -> None:
     assert migrate(theirs(*(time.isoformat() for time in times)), target).problems == []
     assert [entry.created for entry in target.history("thread").entries] == times[::-1]
     assert [node.created for node in target.tree("thread").nodes] == times[::-1]
-    thread = target.thread("thread")
+    thread = target.get_thread("thread")
     assert thread is not None
     assert thread.updated == times[-1]
-    assert [each.id for each in target.threads(until=times[-1] + timedelta(seconds=1)).threads] == ["thread"]
+    assert [each.id for each in target.list_threads(until=times[-1] + timedelta(seconds=1)).threads] == ["thread"]
     assert target.verify().problems == []
     assert target.prune(None, keep_last=1, older_than=timedelta(days=30)).checkpoints == DAYS - 1
-    assert target.retention(idle_for=timedelta(days=30)).idle == 1
-    assert target.thread("thread") is None
+    assert target.apply_retention(idle_for=timedelta(days=30)).idle == 1
+    assert target.get_thread("thread") is None
 
 
 def test_a_run_goes_on_from_it_today(target: Saver) -> None:
@@ -66,7 +66,7 @@ def test_a_run_goes_on_from_it_today(target: Saver) -> None:
     assert found is not None
     made: Any = {**empty_checkpoint(), "channel_values": {"n": 2}, "channel_versions": {"n": 2}}
     target.put(found.config, made, {}, {"n": 2})
-    thread = target.thread("thread")
+    thread = target.get_thread("thread")
     assert thread is not None
     assert thread.updated >= begun
 

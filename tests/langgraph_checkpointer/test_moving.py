@@ -132,10 +132,10 @@ def test_what_is_set_of_a_thread_moves_with_it(keyring: bool) -> None:  # noqa: 
         source.update_thread("kept", owner="ada", title="of the source")
         target.create_thread("kept", title="of the target")
         assert not migrate(source, target, dry_run=True).problems
-        assert target.thread("set") is None
+        assert target.get_thread("set") is None
         for _ in range(2):
             assert not migrate(source, target).problems
-            found = {thread.id: thread for thread in target.threads().threads}
+            found = {thread.id: thread for thread in target.list_threads().threads}
             assert found["set"][1:4] == ("ada", "a title", {"k": 1})
             assert found["set"].expires == expires
             assert found["kept"][1:4] == (None, "of the target", {})
@@ -148,7 +148,7 @@ def test_a_thread_belongs_to_the_user_whose_runs_made_it(theirs: Callable[[Path]
     with theirs(tmp_path) as source, MemorySaver() as target:
         subgraphs.nested(source, memory=None).invoke({"steps": []}, user)
         assert not migrate(source, target).problems
-        assert [thread.owner for thread in target.threads().threads] == ["ada"]
+        assert [thread.owner for thread in target.list_threads().threads] == ["ada"]
         assert wrap(target).for_owner("ada").get_tuple(user) is not None
 
 
@@ -166,7 +166,7 @@ def test_messages_move_between_two_threadmark_savers() -> None:
         store(wrap(source), location("both"), checkpoint({"a": 1}))
         talk.put_messages({"thread_id": "only"}, said[:3])
         assert migrate(source, target, dry_run=True).messages == 254
-        assert target.threads().threads == []
+        assert target.list_threads().threads == []
         report = migrate(source, target)
         assert (report.messages, report.checkpoints, report.threads, report.problems) == (254, 1, 2, [])
         for each in (talk, moved):

@@ -28,9 +28,9 @@ def test_a_chat_is_read_message_by_message() -> None:
     assert saver.extract("chat", "messages") == chat
     assert saver.extract("chat", "messages[-1].content") == chat[-1].content == "answer 15"
     assert saver.extract("chat", "messages[-2]") == chat[-2]
-    page = saver.messages("chat", limit=5, before="q4")
+    page = saver.extract_items("chat", limit=5, before="q4")
     assert (page.messages, page.before, page.total) == (chat[3:8], 3, 16)
-    (info,) = saver.threads(extract={"last": "messages[-1].content", "type": "messages[-1].type"}).threads
+    (info,) = saver.list_threads(extract={"last": "messages[-1].content", "type": "messages[-1].type"}).threads
     assert info.extracted == {"last": "answer 15", "type": "ai"}
 
 
@@ -61,9 +61,9 @@ def test_a_delta_channel_is_never_read_as_something_else() -> None:
             with pytest.raises(ConfigError, match=r"delta channel.*get_state"):
                 saver.extract(state.config, "items[-1]")
             with pytest.raises(ConfigError, match=r"delta channel.*get_state"):
-                saver.messages(state.config, channel="items")
+                saver.extract_items(state.config, channel="items")
             refused += 1
     assert refused > 5
-    (info,) = saver.threads(extract={"items": "items[-1]", "plain": "plain[0]"}).threads
+    (info,) = saver.list_threads(extract={"items": "items[-1]", "plain": "plain[0]"}).threads
     assert info.extracted == {"plain": "x"}
     assert "get_state" in info.problems[0].problem

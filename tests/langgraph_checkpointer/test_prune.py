@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from langgraph.checkpoint.base import empty_checkpoint
 
-from threadmark import Pruned
+from threadmark import PruneReport
 from threadmark_langgraph import Checkpointer, InMemorySaver, SqliteSaver
 
 THREAD: Any = {"configurable": {"thread_id": "1", "checkpoint_ns": ""}}
@@ -25,7 +25,7 @@ def _with_five(kind: type[Checkpointer]) -> Checkpointer:
 def test_prune_keeps_the_newest_few(kind: type[Checkpointer]) -> None:
     with _with_five(kind) as saver:
         would = saver.prune(["1"], keep_last=2, dry_run=True)
-        assert isinstance(would, Pruned)
+        assert isinstance(would, PruneReport)
         assert would.checkpoints == 3
         assert len(list(saver.list(THREAD))) == 5
         assert saver.prune(["1"], keep_last=2) == would
@@ -41,7 +41,7 @@ def test_aprune_keeps_what_is_young(kind: type[Checkpointer]) -> None:
 
 def test_a_subclass_that_prunes_with_langgraphs_arguments_is_asked_by_both_apis() -> None:
     class Noting(InMemorySaver):
-        def prune(self, thread_ids: Any, *, strategy: str = "keep_latest") -> Pruned:  # type: ignore[override]  # LangGraph's
+        def prune(self, thread_ids: Any, *, strategy: str = "keep_latest") -> PruneReport:  # type: ignore[override]  # LangGraph's
             return super().prune(thread_ids, strategy=strategy)._replace(bytes=7)
 
     assert asyncio.run(Noting().aprune(["1"])).bytes == 7

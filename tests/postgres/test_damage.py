@@ -111,7 +111,7 @@ def test_what_an_earlier_release_left_of_a_deleted_thread_is_gone_when_it_begins
         "checksum = '\\x00' WHERE thread_id = 'deleted'"
     )
     database.saver.create_thread("deleted")
-    found = database.saver.thread("deleted")
+    found = database.saver.get_thread("deleted")
     assert found is not None
     assert (found.owner, found.title, found.metadata) == (None, None, {})
     database.saver.delete_thread("deleted")

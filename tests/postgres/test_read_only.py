@@ -15,8 +15,8 @@ def test_a_read_only_saver_reads_and_stores_nothing(url: str) -> None:
     with PostgresSaver(url) as saver:
         saver.create_thread("one")
     with PostgresSaver(url, read_only=True) as reader:
-        assert [thread.id for thread in reader.threads().threads] == ["one"]
-        assert [thread.id for thread in asyncio.run(reader.athreads()).threads] == ["one"]
+        assert [thread.id for thread in reader.list_threads().threads] == ["one"]
+        assert [thread.id for thread in asyncio.run(reader.alist_threads()).threads] == ["one"]
         assert reader.report().format == CURRENT
         with pytest.raises(StoreError, match="read-only"):
             reader.create_thread("two")
@@ -31,7 +31,7 @@ def test_a_read_only_saver_makes_no_tables(url: str, tables: psycopg.Connection)
     with PostgresSaver(url, read_only=True) as reader:
         assert not reader.has_tables()
         assert reader.report().format is None
-        for read in (reader.threads, reader.setup, lambda: asyncio.run(reader.athreads())):
+        for read in (reader.list_threads, reader.setup, lambda: asyncio.run(reader.alist_threads())):
             with pytest.raises(SchemaError, match="has no tables of Threadmark"):
                 read()
     assert tables.execute("SELECT to_regclass('threadmark_migration')").fetchall() == [(None,)]
@@ -47,7 +47,7 @@ def test_a_read_only_saver_leaves_an_older_format_as_it_is(
         PostgresSaver(url, read_only=True) as reader,
         pytest.raises(SchemaError, match=f"format {CURRENT}, and this release reads {next_format.NUMBER}"),
     ):
-        reader.threads()
+        reader.list_threads()
     assert tables.execute("SELECT max(number) FROM threadmark_migration").fetchall() == [(CURRENT,)]
 
 

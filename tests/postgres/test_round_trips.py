@@ -258,7 +258,7 @@ def test_a_part_takes_three_round_trips_and_no_bytes_of_other_channels(
                 assert await calls.aextract(name, "messages[-1]") == "message 239 of this thread"
                 assert proxy.round_trips - trips <= most
                 assert proxy.bytes_answered - answered < 20_000
-                page = await calls.amessages(name, limit=2)
+                page = await calls.aextract_items(name, limit=2)
                 assert (len(page.messages), page.before, page.total) == (2, 238, 240)
                 assert proxy.bytes_answered - answered < 40_000
 
@@ -278,7 +278,7 @@ def test_a_page_of_threads_with_their_last_messages_takes_five_round_trips_howev
             await calls.aget_tuple(thread("unknown"))
             for limit in (1, 12):
                 before, answered = proxy.round_trips, proxy.bytes_answered
-                page = await calls.athreads(sort="-id", limit=limit, extract={"last": "messages[-1]"})
+                page = await calls.alist_threads(sort="-id", limit=limit, extract={"last": "messages[-1]"})
                 assert proxy.round_trips - before <= 5
                 assert proxy.bytes_answered - answered < limit * 6_000 + 4_000
                 expected = [f"message {20 * number - 1} of this thread" for number in range(12, 12 - limit, -1)]

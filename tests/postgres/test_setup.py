@@ -233,7 +233,7 @@ def test_asking_whether_a_database_is_there_makes_nothing(
         async with PostgresSaver(url, schema=schema) as saver:
             calls = api(saver)
             assert not await calls.ahas_tables()
-            assert (await calls.alist_checkpoint_refs(), await calls.aorphan_writes()) == ([], [])
+            assert (await calls.alist_checkpoint_refs(), await calls.alist_orphan_writes()) == ([], [])
             assert made() == (0, 0)
             end = await aplay(calls, "one", 1)
             assert await calls.ahas_tables()

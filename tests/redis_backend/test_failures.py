@@ -216,7 +216,7 @@ def test_a_change_of_several_steps_whose_reply_was_lost_is_made_once_and_listed(
                 proxy.lose_reply("EVALSHA", after=lost - 1)
             results.append(change(saver))
             proxy.lose_reply("")
-            assert changed in [info.id for info in saver.threads().threads]
+            assert changed in [info.id for info in saver.list_threads().threads]
     assert results == [results[0]] * len(results)
 
 
@@ -232,4 +232,4 @@ def test_a_thread_whose_first_reply_a_cluster_lost_is_listed(prefix: str) -> Non
             saver.put(thread(name), *step(0))
         for each in cluster.proxies:
             each.lose_reply("")
-        assert sorted(info.id for info in saver.threads().threads) == sorted(names)
+        assert sorted(info.id for info in saver.list_threads().threads) == sorted(names)

@@ -26,7 +26,7 @@ def _ids(saver: RedisSaver, sort: str, limit: int = 100) -> list[str]:
     """The ids of all threads, a page at a time."""
     found, cursor = [], None
     while True:
-        page = saver.threads(sort=sort, limit=limit, cursor=cursor)  # type: ignore[arg-type]  # one of the sorts
+        page = saver.list_threads(sort=sort, limit=limit, cursor=cursor)  # type: ignore[arg-type]  # one of the sorts
         found += [each.id for each in page.threads]
         if (cursor := page.cursor) is None:
             return found
@@ -74,7 +74,7 @@ def test_a_thread_that_the_index_lacks_is_named_and_listed_again(
     assert (verified.threads, verified.problems) == (2, [])
     for sort in ("updated", "-created", "id"):
         assert sorted(_ids(saver, sort)) == ["one", "two"]
-    assert {each.id for each in saver.threads(owner="ada").threads} == {"one", "two"}
+    assert {each.id for each in saver.list_threads(owner="ada").threads} == {"one", "two"}
     assert saver.count_threads(owner="ada") == 2
     assert all(server.client.exists(index_keys(prefix.encode(), shard_of(name))[number]) for name in ("one", "two"))
 
@@ -87,7 +87,7 @@ def test_an_entry_that_was_left_behind_shows_nothing_and_is_taken_out(
         saver.update_thread(name, owner="ada")
     server.client.delete(*thread_keys(prefix.encode(), "gone"))
     assert _ids(saver, "-updated") == ["one"]
-    assert [each.id for each in saver.threads(owner="ada").threads] == ["one"]
+    assert [each.id for each in saver.list_threads(owner="ada").threads] == ["one"]
     assert [found.config["configurable"]["thread_id"] for found in saver.list(None)] == ["one"]
     assert saver.verify().problems == []
     saver.verify(repair=True)
@@ -114,7 +114,7 @@ def test_a_thread_that_was_deleted_leaves_the_index_and_a_tombstone_that_expires
 ) -> None:
     play(saver, "one", 2)
     saver.delete_thread("one")
-    assert saver.threads().threads == []
+    assert saver.list_threads().threads == []
     assert saver.count_threads() == 0
     keys = thread_keys(prefix.encode(), "one")
     assert [server.client.exists(key) for key in keys] == [1, 0, 0, 0, 0]

@@ -57,10 +57,10 @@ def test_a_thread_too_large_for_one_script_counts_the_same(saver: RedisSaver, mo
     config = play(saver, "one", 5, 50)
     saver.put_writes(config, [("__interrupt__", "x" * 2000), ("messages", "x" * 2000)], "task")
     saver.put_writes(config, [("__error__", "x" * 2000)], "another task")
-    in_script = saver.threads().threads
+    in_script = saver.list_threads().threads
     assert in_script[0].status == "error"
     monkeypatch.setattr(listing, "_MOST_FIELDS", 3)
-    assert saver.threads().threads == in_script
+    assert saver.list_threads().threads == in_script
 
 
 def test_a_state_too_large_for_one_reply_is_read_in_several(

@@ -140,7 +140,7 @@ def test_many_writers_of_one_thread_lose_nothing(server: RedisProcess, prefix: s
         assert found is not None
         written = {value for task, channel, value in found.pending_writes or [] if channel == "__error__"}
         assert written == set(range(48))
-        about = savers[2].thread("one")
+        about = savers[2].get_thread("one")
         assert about is not None
         assert about.metadata == {f"key {number}": number for number in range(0, 48, 8)}
         assert savers[3].verify("one", decode=True).problems == []

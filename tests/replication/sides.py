@@ -177,6 +177,6 @@ def assert_equal(one: Saver, other: Saver) -> None:
 def assert_same_answers(one: Saver, other: Saver) -> None:
     """Fail unless listings show the same."""
     assert list(one.list(None)) == list(other.list(None))
-    shown, also = (saver.threads(sort="id", limit=1000).threads for saver in (one, other))
+    shown, also = (saver.list_threads(sort="id", limit=1000).threads for saver in (one, other))
     for mine, theirs in zip(shown, also, strict=True):
         assert mine == theirs._replace(created=mine.created)

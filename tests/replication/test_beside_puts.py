@@ -83,7 +83,7 @@ def changes(number: int) -> list[tuple[str, Callable[[Saver], object]]]:
 
 def about(saver: Saver) -> Any:
     """What only the process that is looked at changes of the thread."""
-    found = saver.thread("thread")
+    found = saver.get_thread("thread")
     assert found is not None
     texts = [each.checkpoint["channel_values"].get("text", "") for each in saver.list(at("thread"))]
     own = [text for text in texts if text.startswith(("main", "branch"))]

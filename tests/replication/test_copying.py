@@ -272,7 +272,7 @@ def _do(deed: str, saver: Saver, number: int, here: Any, there: Any) -> None:
         "delete": lambda: saver.delete_checkpoint(at("thread", "", name)),
         "prune": lambda: saver.prune(["thread"]),
         "drop": lambda: saver.delete_thread("thread"),
-        "title": lambda: saver.thread("thread") and saver.update_thread("thread", title=name),
+        "title": lambda: saver.get_thread("thread") and saver.update_thread("thread", title=name),
         "copy": lambda: play_flow(copy_all(here, there, TERM)),
         "die": lambda: list(islice(_steps(copy_all(here, there, TERM)), number)),
     }

@@ -417,7 +417,7 @@ def test_many_writers_lose_nothing_while_the_writes_are_moved(databases: tuple[D
     for thread in threads:
         thread.join()
     for each in databases:
-        assert set(acknowledged) <= {info.id for info in each.saver().threads(limit=1000).threads}
+        assert set(acknowledged) <= {info.id for info in each.saver().list_threads(limit=1000).threads}
     assert pair.saver.status().branched == other.saver.status().branched == ()
     pair.saver.close()
     other.saver.close()

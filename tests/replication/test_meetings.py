@@ -121,7 +121,7 @@ def test_both_sides_have_the_same(first: str, second: str, opened: Callable[[], 
             pass
         report = play_flow(reconcile(*sides, term=99, dry_run=True))
         assert (report.different, list(report.only_there)) == (0, []), f"before step {before}"
-        assert bare[0].thread("thread") == bare[1].thread("thread"), f"before step {before}"
+        assert bare[0].get_thread("thread") == bare[1].get_thread("thread"), f"before step {before}"
         if not meeting.met:
             break
     assert before > 2

@@ -190,7 +190,7 @@ def test_everything_that_changes_a_thread_arrives(databases: tuple[Database, Dat
             config() | {"configurable": {"thread_id": "thread", "checkpoint_id": f"{1:032x}"}}
         ),
         lambda: saver.prune(["thread"], keep_last=2),
-        lambda: saver.retention(keep_last=1),
+        lambda: saver.apply_retention(keep_last=1),
         lambda: saver.delete_for_runs(["no such run"]),
         lambda: saver.delete_thread("renamed"),
         many,

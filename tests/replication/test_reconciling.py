@@ -21,7 +21,7 @@ from threadmark.memory import MemorySaver
 from threadmark.model import Progress
 from threadmark.replication import ReplicatedSaver, reconciling, replicated
 from threadmark.replication.copying import copy_thread
-from threadmark.replication.model import Reconciled
+from threadmark.replication.model import ReconcileReport
 from threadmark.replication.playing import play_flow
 from threadmark.replication.reconciling import reconcile
 from threadmark.replication.steps import Side
@@ -29,7 +29,7 @@ from threadmark.saver import Saver
 from threadmark_conformance.engine import at
 
 
-def _reconcile(one: Saver, other: Saver, **options: Any) -> Reconciled:
+def _reconcile(one: Saver, other: Saver, **options: Any) -> ReconcileReport:
     return play_flow(reconcile(side(one), side(other, "secondary"), TERM, **options))
 
 

@@ -224,7 +224,7 @@ saver.close()
 """
     subprocess.run([sys.executable, "-W", "ignore", "-c", code, tmp_path], check=True, timeout=120)
     with replicated(f"sqlite:///{tmp_path}/a.db", f"sqlite:///{tmp_path}/b.db") as saver:
-        assert len(saver.threads().threads) == 3
+        assert len(saver.list_threads().threads) == 3
         assert saver.reconcile(dry_run=True).different == 0
 
 

@@ -57,7 +57,7 @@ def test_many_who_are_first_agree(databases: tuple[Database, Database]) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert {len(each.saver().threads().threads) for each in databases} == {6}
+    assert {len(each.saver().list_threads().threads) for each in databases} == {6}
     primary, secondary = (Agreement.from_json(_replica(each).body) for each in databases)
     assert primary.pair == secondary.pair
     for pair in pairs:

@@ -19,7 +19,7 @@ from serde import specimens as s
 from serde.test_exact import KINDS, PLACES
 from serde.test_hooks import GOOD
 from serde.test_safe import crafted
-from threadmark import Shown
+from threadmark import ObjectView
 from threadmark.errors import CorruptDataError, SerializationError
 from threadmark.serde import Registry, Serde
 from threadmark.serde.families import installed_entries
@@ -33,10 +33,10 @@ CHILD = """
 import hashlib, json, sys
 from base64 import b64decode
 from threadmark.serde import Serde
-from threadmark import Shown
+from threadmark import ObjectView
 
 def described(value):
-    if type(value) is Shown:
+    if type(value) is ObjectView:
         return f"{value.name}{described(value.fields)}"
     if isinstance(value, dict):
         return f"{type(value).__name__}{[(described(key), described(item)) for key, item in value.items()]}"
@@ -99,15 +99,15 @@ def test_an_object_is_shown_by_the_name_of_its_class_and_its_fields() -> None:
     assert message.fields["content"] == "Hi"
     assert repr(message).startswith("AIMessage(content='Hi', ")
     module = s.__name__
-    assert shown(s.Point(1, [2])) == Shown(f"{module}:Point", {"x": 1, "y": [2]})
+    assert shown(s.Point(1, [2])) == ObjectView(f"{module}:Point", {"x": 1, "y": [2]})
     assert repr(shown(s.Pair(1, "x"))) == "Pair(left=1, right='x')"
-    assert shown(s.Colour.RED) == Shown(f"{module}:Colour", {"name": "RED"})
-    assert shown(s.Rights(3)) == Shown(f"{module}:Rights", {"value": 3})
-    assert shown(s.attach(s.Many([1]), note="x")) == Shown(f"{module}:Many", {"0": [1], "note": "x"})
-    assert shown(s.Defaults(int, {"a": 1})) == Shown(
+    assert shown(s.Colour.RED) == ObjectView(f"{module}:Colour", {"name": "RED"})
+    assert shown(s.Rights(3)) == ObjectView(f"{module}:Rights", {"value": 3})
+    assert shown(s.attach(s.Many([1]), note="x")) == ObjectView(f"{module}:Many", {"0": [1], "note": "x"})
+    assert shown(s.Defaults(int, {"a": 1})) == ObjectView(
         f"{module}:Defaults", {"0": {"a": 1}, "default_factory": "builtins:int"}
     )
-    assert shown(KeyError("a", 1)) == Shown("builtins:KeyError", {"args": ("a", 1)})
+    assert shown(KeyError("a", 1)) == ObjectView("builtins:KeyError", {"args": ("a", 1)})
     assert shown(OSError(2, "no", "f")).fields == {"args": (2, "no"), "errno": 2, "strerror": "no", "filename": "f"}
     model = s.Extra(x=1, more=[1])  # type: ignore[call-arg]  # extra values are allowed
     assert shown(model).fields == {"x": 1, "more": [1]}
@@ -138,7 +138,9 @@ def test_langgraphs_values_are_shown() -> None:
 def test_what_is_registered_or_of_a_kind_that_no_package_here_has_is_numbered() -> None:
     registry = Registry()
     registry.register(s.Point, "point", lambda point: [point.x, point.y], lambda state: s.Point(*state))
-    assert SHOWING.loads_typed(Serde(registry=registry).dumps_typed(s.Point(1, 2))) == Shown("point", {"0": [1, 2]})
+    assert SHOWING.loads_typed(Serde(registry=registry).dumps_typed(s.Point(1, 2))) == ObjectView(
+        "point", {"0": [1, 2]}
+    )
 
 
 def test_sets_and_dictionaries_of_objects_are_such() -> None:
@@ -201,7 +203,7 @@ def test_a_part_is_what_the_whole_has_there(kind: str) -> None:
 def test_a_shown_object_is_refused_with_its_place_and_the_way_out() -> None:
     for serde in (Serde(), SHOWING):
         with pytest.raises(SerializationError, match=r"\['plan'\]\[1\].*without_classes") as refused:
-            serde.dumps_typed({"plan": [1, Shown("app:Plan", {})]})
+            serde.dumps_typed({"plan": [1, ObjectView("app:Plan", {})]})
         assert refused.value.location == "['plan'][1]"
     assert SHOWING.dumps_typed(s.Point(1)) == Serde().dumps_typed(s.Point(1))
 

@@ -257,12 +257,12 @@ def test_durability_is_full_or_normal(tmp_path: Path) -> None:
 
 def _nothing_is_there(saver: SqliteSaver) -> None:
     assert not saver.has_tables()
-    assert (list(saver.list_checkpoint_refs()), list(saver.orphan_writes())) == ([], [])
+    assert (list(saver.list_checkpoint_refs()), list(saver.list_orphan_writes())) == ([], [])
 
 
 async def _nothing_is_there_async(saver: SqliteSaver) -> None:
     assert not await saver.ahas_tables()
-    assert (list(await saver.alist_checkpoint_refs()), list(await saver.aorphan_writes())) == ([], [])
+    assert (list(await saver.alist_checkpoint_refs()), list(await saver.alist_orphan_writes())) == ([], [])
 
 
 @pytest.mark.parametrize("before", [None, "", "CREATE TABLE theirs (x)"], ids=["no file", "empty", "theirs"])

@@ -83,7 +83,7 @@ def test_what_else_belongs_to_no_table_of_ours_is_refused(ours: Path, change: st
     with closing(sqlite3.connect(ours)) as connection, connection:
         connection.execute(change)
     with pytest.raises(SchemaError, match="Threadmark"), SqliteSaver(ours) as saver:
-        saver.threads()
+        saver.list_threads()
 
 
 def test_other_tables_and_an_index_of_the_user_are_no_matter(ours: Path) -> None:

@@ -161,7 +161,7 @@ def test_a_part_of_a_thread_whose_checkpoints_are_all_missing_is_a_problem(
     States(saver).save("said", {"a": 1})
     saver.create_thread("empty")
     database.execute(damage)
-    infos = {info.id: info for info in saver.threads(extract={"part": "a"}, limit=100).threads}
+    infos = {info.id: info for info in saver.list_threads(extract={"part": "a"}, limit=100).threads}
     assert (infos["empty"].extracted, infos["empty"].problems) == ({"part": None}, [])
     assert infos["said"].extracted == {}
     (problem,) = infos["said"].problems
@@ -170,13 +170,13 @@ def test_a_part_of_a_thread_whose_checkpoints_are_all_missing_is_a_problem(
 
 def test_a_thread_whose_time_is_no_number_is_listed_at_its_minute(database: sqlite3.Connection, saver: Saver) -> None:
     States(saver).save("said", 1)
-    whole = saver.thread("said")
+    whole = saver.get_thread("said")
     database.execute("UPDATE threadmark_head SET updated_at = x'00' WHERE thread_id = 'said'")
-    said = saver.thread("said")
+    said = saver.get_thread("said")
     assert said is not None
     assert whole is not None
     assert said.updated == whole.updated.replace(second=0, microsecond=0)
-    assert said in saver.threads(limit=100).threads
+    assert said in saver.list_threads(limit=100).threads
     assert ("damaged", "1 threads are listed at a wrong time") in [
         (kind, what) for kind, _, what in saver.verify().problems
     ]
@@ -185,10 +185,10 @@ def test_a_thread_whose_time_is_no_number_is_listed_at_its_minute(database: sqli
 def test_a_thread_whose_creation_is_no_number_is_listed_as_damaged(database: sqlite3.Connection, saver: Saver) -> None:
     saver.create_thread("made")
     database.execute("UPDATE threadmark_thread SET created_at = 'x' WHERE thread_id = 'made'")
-    (made,) = [info for info in saver.threads(limit=100).threads if info.id == "made"]
+    (made,) = [info for info in saver.list_threads(limit=100).threads if info.id == "made"]
     assert made.problems == [("damaged", "thread 'made'", "a stored time is no number")]
     with pytest.raises(CorruptDataError, match="'made': a stored time is no number"):
-        saver.thread("made")
+        saver.get_thread("made")
 
 
 def test_what_an_earlier_release_left_of_a_deleted_thread_is_gone_when_it_begins_again(
@@ -201,7 +201,7 @@ def test_what_an_earlier_release_left_of_a_deleted_thread_is_gone_when_it_begins
         "checksum = x'00' WHERE thread_id = 'deleted'"
     )
     saver.create_thread("deleted")
-    found = saver.thread("deleted")
+    found = saver.get_thread("deleted")
     assert found is not None
     assert (found.owner, found.title, found.metadata) == (None, None, {})
 

@@ -142,7 +142,7 @@ def test_whatever_is_done_to_a_thread_leaves_it_in_its_minute(connection: sqlite
         assert saver.copy_thread("run", "copied")
         assert _is_right(connection)
         saver.delete_thread("run")
-        assert {thread.id for thread in saver.threads().threads} == {"copied", "talk", "child only"}
+        assert {thread.id for thread in saver.list_threads().threads} == {"copied", "talk", "child only"}
         saver.put(at("run"), checkpoint({"a": 1}), {}, {"a": 1})
         assert _is_right(connection)
         assert saver.verify().problems == []

@@ -92,5 +92,5 @@ def test_an_operation_on_the_thread_is_done_or_names_it(
         for name, operation in with_one_thread(saver, "two"):
             error = refused(operation, may_be_gone=field.column in ("live", "thread_id"))
             assert error is None or "two" in error.location, f"{name} with {value!r} in {table}.{field.column}: {error}"
-        assert [info.id for info in saver.threads(limit=10).threads if info.id == "one"] == ["one"]
-        assert saver.thread("two") is None or field.column == "thread_id"
+        assert [info.id for info in saver.list_threads(limit=10).threads if info.id == "one"] == ["one"]
+        assert saver.get_thread("two") is None or field.column == "thread_id"

@@ -68,7 +68,7 @@ def test_the_threads_of_an_old_database_are_listed(stored: Path, tmp_path: Path)
     with opened(stored, tmp_path, schema="stored") as saver:
         for thread_id, ns in (("subgraph only", "child:1"), ("new", "")):
             saver.put(at(thread_id, ns), checkpoint({"turn": 1}), {}, {"turn": 1})
-        listed = saver.threads().threads
+        listed = saver.list_threads().threads
         assert [thread.id for thread in listed] == ["new", "subgraph only", "only a write", "two", "one"]
         for thread in listed[-2:]:
             newest = saver.get_tuple(at(thread.id))
@@ -82,10 +82,10 @@ def test_the_threads_of_an_old_database_are_listed(stored: Path, tmp_path: Path)
 @pytest.mark.parametrize("stored", [*SQLITE, *POSTGRES], ids=lambda path: path.stem)
 def test_what_is_set_of_an_old_thread_comes_back(stored: Path, tmp_path: Path) -> None:
     with opened(stored, tmp_path, schema="stored") as saver:
-        found = saver.thread("one")
+        found = saver.get_thread("one")
         assert found is not None
         assert {name: getattr(found, name) for name in ABOUT} == ABOUT
-        assert [thread.id for thread in saver.threads(owner="ada", text="strasse").threads] == ["one"]
+        assert [thread.id for thread in saver.list_threads(owner="ada", text="strasse").threads] == ["one"]
 
 
 @pytest.mark.parametrize("stored", [*SQLITE, *POSTGRES], ids=lambda path: path.stem)

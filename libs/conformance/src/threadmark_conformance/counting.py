@@ -11,9 +11,9 @@ class Reads:
     """What was read so far."""
 
     def __init__(self) -> None:
-        self.begin_anew()
+        self.reset()
 
-    def begin_anew(self) -> None:
+    def reset(self) -> None:
         """Forget what was read."""
         self.questions: list[str] = []
         self.writes = 0

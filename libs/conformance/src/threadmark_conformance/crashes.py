@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from threadmark.model import CheckpointTuple, Pruned
+from threadmark.model import CheckpointTuple, PruneReport
 from threadmark.program import Driver, Program, Transaction
 from threadmark.saver import Saver
 from threadmark_conformance.backend import Backend, World, in_world
@@ -144,7 +144,7 @@ async def _delete_runs(saver: Saver, name: str) -> None:
 
 
 async def _prune(saver: Saver, name: str) -> None:
-    assert isinstance(await saver.aprune([name, name + " other"]), Pruned)
+    assert isinstance(await saver.aprune([name, name + " other"]), PruneReport)
 
 
 async def _prune_all(saver: Saver, name: str) -> None:

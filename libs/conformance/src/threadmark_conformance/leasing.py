@@ -63,5 +63,5 @@ async def microseconds_left(world: World) -> int:
 
 
 async def _is_busy(saver: Saver, thread_id: str) -> bool:
-    found = await saver.athread(thread_id)
+    found = await saver.aget_thread(thread_id)
     return found is not None and found.status == "busy"

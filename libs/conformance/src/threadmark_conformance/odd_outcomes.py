@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from threadmark import Pruned, RetentionReport, Stats, ThreadInfo, ThreadPage, Verified
+from threadmark import PruneReport, RetentionReport, Stats, ThreadInfo, ThreadPage, VerifyReport
 from threadmark.errors import ThreadmarkError, shown
 from threadmark.saver import Saver
 from threadmark.serde import Serde
@@ -95,7 +95,7 @@ class _Side:
     async def begin(self, thread: str) -> None:
         """Remove everything, and make a small history in a thread of a new name."""
         self._unseen.clear()
-        for found in (await self._reader.athreads(limit=100)).threads:
+        for found in (await self._reader.alist_threads(limit=100)).threads:
             await self._saver.adelete_thread(found.id)
         self._thread = thread
         for number in (1, 2):
@@ -147,7 +147,7 @@ class _Side:
         try:
             items = await listed(self._reader, None)
             verified = await self._reader.averify(decode=True)
-            infos = (await self._reader.athreads(sort="id", limit=100)).threads
+            infos = (await self._reader.alist_threads(sort="id", limit=100)).threads
         except Exception as error:
             raise _WrongError(f"nothing can be read any more: {type(error).__name__}: {error}") from error
         if found := verified.problems + verified.unreadable:
@@ -216,9 +216,9 @@ def _exact(value: Any) -> object:
 _SERDE = Serde()
 
 _AGREED: Mapping[type, Callable[[Any], object]] = {
-    Pruned: lambda pruned: (pruned.checkpoints, pruned.writes),
+    PruneReport: lambda pruned: (pruned.checkpoints, pruned.writes),
     Stats: lambda stats: (stats.checkpoints, stats.writes),
-    Verified: lambda verified: verified[:3],
+    VerifyReport: lambda verified: verified[:3],
     RetentionReport: lambda report: (report[:5], report.pruned.checkpoints),
     ThreadInfo: _without_times,
     HistoryPage: lambda page: ([_without_time(entry) for entry in page.entries], page.cursor is None),

@@ -53,20 +53,20 @@ from threadmark.model import (
     Problem,
     ProblemKind,
     Progress,
-    Pruned,
+    PruneReport,
     PruneStrategy,
     RetentionReport,
     ThreadInfo,
     ThreadPage,
 )
-from threadmark.operating.model import ChannelStats, Stats, Verified
+from threadmark.operating.model import ChannelStats, Stats, VerifyReport
 from threadmark.persistent import PersistentDict
-from threadmark.replication import Reconciled, ReplicatedSaver, ReplicationStatus, SideStatus, replicated
+from threadmark.replication import ReconcileReport, ReplicatedSaver, ReplicationStatus, SideStatus, replicated
 from threadmark.retention import Retention
 from threadmark.saver import Saver, SaverProtocol
 from threadmark.sealing import Keyring
 from threadmark.serde import Serde, Serializer
-from threadmark.serde.shown import Shown
+from threadmark.serde.object_view import ObjectView
 from threadmark.travel.model import (
     Blame,
     Branch,
@@ -117,15 +117,16 @@ __all__ = [
     "MemorySaver",
     "MessagePage",
     "MissingDependencyError",
+    "ObjectView",
     "OnBusy",
     "OnProgress",
     "PersistentDict",
     "Problem",
     "ProblemKind",
     "Progress",
+    "PruneReport",
     "PruneStrategy",
-    "Pruned",
-    "Reconciled",
+    "ReconcileReport",
     "ReplicatedSaver",
     "ReplicationError",
     "ReplicationStatus",
@@ -143,7 +144,6 @@ __all__ = [
     "SessionStats",
     "Sessions",
     "SharedCache",
-    "Shown",
     "SideStatus",
     "StateInfo",
     "StatePage",
@@ -159,7 +159,7 @@ __all__ = [
     "TransientStoreError",
     "Tree",
     "TreeNode",
-    "Verified",
+    "VerifyReport",
     "WriteInfo",
     "__version__",
     "cached",

@@ -27,7 +27,7 @@ class _Clock:
 
     def __init__(self) -> None:
         self._last = 0
-        self.begin_anew()
+        self._reset_after_fork()
         begin_anew_after_fork(self)
 
     def ticks(self) -> int:
@@ -35,7 +35,7 @@ class _Clock:
             self._last = ticks = max(time.time_ns() // 100 + _GREGORIAN_OFFSET, self._last + 1)
         return ticks
 
-    def begin_anew(self) -> None:
+    def _reset_after_fork(self) -> None:
         self._lock = threading.Lock()
 
 

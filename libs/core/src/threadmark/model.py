@@ -67,7 +67,7 @@ class DeltaChannelHistory(TypedDict):
     seed: NotRequired[Any]
 
 
-class Pruned(NamedTuple):
+class PruneReport(NamedTuple):
     """What a `prune` or `delete_for_runs` removed, or with `dry_run` would remove."""
 
     threads: int
@@ -79,9 +79,9 @@ class Pruned(NamedTuple):
     problems: Sequence["Problem"] = ()
     """The threads that are damaged. They were left as they are, and not counted."""
 
-    def plus(self, other: "Pruned") -> "Pruned":
+    def plus(self, other: "PruneReport") -> "PruneReport":
         """Both together."""
-        return Pruned(
+        return PruneReport(
             self.threads + other.threads,
             self.checkpoints + other.checkpoints,
             self.writes + other.writes,
@@ -150,7 +150,8 @@ class ThreadInfo(NamedTuple):
     expires: datetime | None
     """When `retention` may remove it."""
     extracted: Mapping[str, Any]
-    """The parts of its newest state that `threads(extract=...)` asked for, by their names; None where there is none."""
+    """The parts of its newest state that `list_threads(extract=...)` asked for, by their names; None for one that is
+    not there."""
     problems: Sequence["Problem"]
     """What could not be read: a part that was asked for, which `extracted` then lacks, or the thread's own row; owner,
     title, metadata and expiry are then left out."""
@@ -216,7 +217,7 @@ class RetentionReport(NamedTuple):
     """How many, because of `max_bytes`."""
     bytes: int
     """The stored bytes of the threads that were removed whole, counted as in `ThreadInfo.bytes`."""
-    pruned: Pruned
+    pruned: PruneReport
     """What was removed from the others."""
     problems: list[Problem]
     """The threads that are damaged. They were left as they are."""

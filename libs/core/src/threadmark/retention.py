@@ -1,4 +1,4 @@
-"""`Retention`: a service that repeats `saver.retention`, in a thread of its own or as a task of an event loop."""
+"""`Retention`: a service that repeats `saver.apply_retention`, in a thread of its own or as a task of an event loop."""
 
 import logging
 import random
@@ -24,7 +24,7 @@ _FIRST_PAUSE = 1.0
 
 
 class RetentionRules(TypedDict, total=False):
-    """What `Saver.retention` is told to remove."""
+    """What `Saver.apply_retention` is told to remove."""
 
     keep_last: int | None
     older_than: timedelta | None
@@ -35,7 +35,7 @@ class RetentionRules(TypedDict, total=False):
 
 
 class Retention:
-    """Calls `saver.retention` with the same rules, again and again, from `start` to `stop`.
+    """Calls `saver.apply_retention` with the same rules, again and again, from `start` to `stop`.
 
     `start` runs it in a daemon thread, `astart` as a task of the running event loop; as a context manager, blocking or
     asyncio, it is started and stopped. An error is logged, and after a growing pause the retention is tried again. Only
@@ -119,7 +119,7 @@ class Retention:
             await asyncio.wait([task])
             self._task = self._stop = None
 
-    def begin_anew(self) -> None:
+    def _reset_after_fork(self) -> None:
         """In the child of a fork, which has neither the thread nor the event loop."""
         self._thread = self._task = self._stop = None
 
@@ -152,7 +152,7 @@ class Retention:
         pause: float | None = self._part()
         while pause is not None and not stopping.wait(pause):
             try:
-                report = self._saver.retention(**self._rules, progress=_ends_when(stopping.is_set))
+                report = self._saver.apply_retention(**self._rules, progress=_ends_when(stopping.is_set))
             except Exception as error:  # noqa: BLE001 - whatever it is, the next one may succeed
                 pause = self._failed(error)
             else:
@@ -162,7 +162,7 @@ class Retention:
         pause: float | None = self._part()
         while pause is not None and not await _waited(stopping.wait, pause):
             try:
-                report = await self._saver.aretention(**self._rules, progress=_ends_when(stopping.is_set))
+                report = await self._saver.aapply_retention(**self._rules, progress=_ends_when(stopping.is_set))
             except Exception as error:  # noqa: BLE001 - whatever it is, the next one may succeed
                 pause = self._failed(error)
             else:

@@ -17,7 +17,7 @@ from langgraph.checkpoint.base import (
 )
 
 from threadmark import CheckpointTuple as StoredTuple
-from threadmark import Lease, OnBusy, Pruned, PruneStrategy, SaverProtocol
+from threadmark import Lease, OnBusy, PruneReport, PruneStrategy, SaverProtocol
 from threadmark.saver import expect_saver
 from threadmark_langgraph.allowlist import extended
 from threadmark_langgraph.sends import lacks_sends, with_sends
@@ -232,7 +232,7 @@ class Checkpointer(BaseCheckpointSaver[Any]):
 
     def prune(  # type: ignore[override]  # LangGraph's returns nothing
         self, thread_ids: Sequence[str] | None, *, strategy: str = "keep_latest", **rule: "Unpack[PruneRule]"
-    ) -> Pruned:
+    ) -> PruneReport:
         """Remove old checkpoints of these threads. Returns what was removed, or with `dry_run=True` what would be.
 
         `keep_last` and `older_than` keep more than the newest checkpoint of each namespace, and None stands for all
@@ -243,7 +243,7 @@ class Checkpointer(BaseCheckpointSaver[Any]):
 
     async def aprune(  # type: ignore[override]  # as `prune`
         self, thread_ids: Sequence[str] | None, *, strategy: str = "keep_latest", **rule: "Unpack[PruneRule]"
-    ) -> Pruned:
+    ) -> PruneReport:
         """Like `prune`, for asyncio."""
         return await self._saver.aprune(thread_ids, strategy=cast("PruneStrategy", strategy), **rule)
 

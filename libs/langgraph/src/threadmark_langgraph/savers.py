@@ -16,7 +16,7 @@ from langgraph.checkpoint.base import (
 )
 
 from threadmark import MemorySaver as MemoryBackend
-from threadmark import Pruned, Saver
+from threadmark import PruneReport, Saver
 from threadmark_langgraph.checkpointer import Checkpointer
 from threadmark_langgraph.unmoved import split_options
 
@@ -83,7 +83,7 @@ class InMemorySaver(Checkpointer):
 
     async def aprune(  # type: ignore[override]  # as `Checkpointer.prune`
         self, thread_ids: Sequence[str] | None, *, strategy: str = "keep_latest", **rule: "Unpack[PruneRule]"
-    ) -> Pruned:
+    ) -> PruneReport:
         """Like `prune`, for asyncio."""
         return self.prune(thread_ids, strategy=strategy, **rule)
 

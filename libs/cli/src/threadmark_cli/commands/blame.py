@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from threadmark import Blame, ConfigError, SaverProtocol, Shown
+from threadmark import Blame, ConfigError, ObjectView, SaverProtocol
 from threadmark_cli.addresses import Addresses, addresses_of, at_option, config_of, ns_option
 from threadmark_cli.command import command
 from threadmark_cli.describing import entry_record, what_ran
@@ -63,7 +63,7 @@ def _expected(saver: SaverProtocol, config: dict[str, Any], path: str) -> Blame:
 
 def _of_parts(saver: SaverProtocol, config: dict[str, Any], found: Blame) -> Iterator[Blame]:
     value = found.value
-    if isinstance(value, Shown):
+    if isinstance(value, ObjectView):
         steps = [f".{name}" if name.isidentifier() else f"[{quoted(name)}]" for name in value.fields]
     elif isinstance(value, Mapping):
         steps = [f"[{quoted(key)}]" for key in value if isinstance(key, str)]

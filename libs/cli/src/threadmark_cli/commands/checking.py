@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from threadmark import ChannelStats, Problem, Stats, Verified
+from threadmark import ChannelStats, Problem, Stats, VerifyReport
 from threadmark_cli.command import command
 from threadmark_cli.exits import DONE, WRONG, NotThereError
 from threadmark_cli.output import Column, Output, Part
@@ -112,6 +112,6 @@ def verify(session: Session, thread: str | None, *, decode: bool, repair: bool) 
     return WRONG if damaged else DONE
 
 
-def _summary(found: Verified, problems: int, *, damaged: bool) -> list[Part]:
+def _summary(found: VerifyReport, problems: int, *, damaged: bool) -> list[Part]:
     counts = f"{found.threads:,} threads, {found.checkpoints:,} checkpoints, {found.writes:,} pending writes: "
     return [counts, (f"{problems} problems" if problems else "all as written", "bad" if damaged else "good")]

@@ -80,7 +80,7 @@ def restore(session: Session, *, thread: str, at: str, ns: str | None) -> None:
 def copy(session: Session, *, thread: str, new: str) -> None:
     """Copy a thread, with its whole past, to a new id."""
     with session.saver(write=True) as saver:
-        if saver.thread(new) is not None:
+        if saver.get_thread(new) is not None:
             raise ConflictError(f"thread {new!r} is there already: choose another id, or delete it first")
         if not saver.copy_thread(expect_thread(saver, thread), new):
             raise _gone(thread)
@@ -201,7 +201,7 @@ def _expiry(text: str) -> datetime | timedelta | None:
 
 
 def _thread(saver: SaverProtocol, thread_id: str) -> ThreadInfo:
-    found = saver.thread(expect_thread(saver, thread_id))
+    found = saver.get_thread(expect_thread(saver, thread_id))
     if found is None:
         raise _gone(thread_id)
     return found

@@ -75,7 +75,7 @@ def thread_record(thread: ThreadInfo) -> dict[str, Any]:
 def _threads(session: Session, saver: SaverProtocol, limit: int, wanted: Mapping[str, Any]) -> Iterator[ThreadInfo]:
     cursor, left = None, limit
     while True:
-        page = saver.threads(**wanted, limit=min(left, _PAGE) if limit else _PAGE, cursor=cursor)
+        page = saver.list_threads(**wanted, limit=min(left, _PAGE) if limit else _PAGE, cursor=cursor)
         yield from page.threads
         for thread in page.threads:
             for problem in thread.problems:

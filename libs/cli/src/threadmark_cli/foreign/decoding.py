@@ -1,8 +1,8 @@
 """What LangGraph's serializer stored, as values, without importing or calling anything that a row names.
 
 LangGraph rebuilds objects by the module and the name that are stored with them, which runs code that the data chose.
-Here the builtin kinds that it writes come from a fixed table, and an object of any other class is a `Shown`: its name
-and its fields. What cannot be read at all, such as a pickle or what a cipher wrote, is a `Shown` of its bytes.
+Here the builtin kinds that it writes come from a fixed table, and an object of any other class is an `ObjectView`: its
+name and its fields. What cannot be read at all, such as a pickle or what a cipher wrote, is an `ObjectView` of its bytes.
 """
 
 import json
@@ -19,7 +19,7 @@ from zoneinfo import ZoneInfo
 
 import msgpack
 
-from threadmark import Shown
+from threadmark import ObjectView
 
 DEEPEST = 100
 """How deep objects may be nested in each other: each level is a call of the unpacker."""
@@ -89,8 +89,8 @@ _MOST_HELD = 64 * 1024 * 1024
 """Bytes of objects that are remembered. Decoded, they take several times as much."""
 
 
-def _unread(kind: str, data: bytes | None, reason: str) -> Shown:
-    return Shown(f"unread:{kind}"[:LONGEST_NAME], {"reason": reason, "data": data})
+def _unread(kind: str, data: bytes | None, reason: str) -> ObjectView:
+    return ObjectView(f"unread:{kind}"[:LONGEST_NAME], {"reason": reason, "data": data})
 
 
 _WHY = {"pickle": "to read a pickle can run any code, so it is left as it is"}
@@ -99,7 +99,7 @@ _WHY = {"pickle": "to read a pickle can run any code, so it is left as it is"}
 def _object(code: int, content: Any) -> Any:
     """What an extension stands for."""
     if code == _DELTA_SNAPSHOT:
-        return Shown("langgraph.checkpoint.serde.types:_DeltaSnapshot", {"value": content})
+        return ObjectView("langgraph.checkpoint.serde.types:_DeltaSnapshot", {"value": content})
     match code, content:
         case 0 | 3, [str(module), str(name), argument, *_]:
             return _made(module, name, [argument], {})
@@ -108,8 +108,8 @@ def _object(code: int, content: Any) -> Any:
         case 2 | 4 | 5, [str(module), str(name), dict(fields), *_]:
             return _made(module, name, [], fields)
         case 6, [dtype, shape, order, items]:
-            return Shown("numpy:ndarray", {"dtype": dtype, "shape": shape, "order": order, "data": items})
-    return Shown("msgpack:Ext", {"code": code, "content": content})
+            return ObjectView("numpy:ndarray", {"dtype": dtype, "shape": shape, "order": order, "data": items})
+    return ObjectView("msgpack:Ext", {"code": code, "content": content})
 
 
 _DELTA_SNAPSHOT = 7
@@ -154,7 +154,9 @@ def _made(module: str, name: str, arguments: list[Any], fields: Mapping[Any, Any
     numbered = {
         names[index] if index < len(names) else str(index): argument for index, argument in enumerate(arguments)
     }
-    return Shown(f"{module}:{name}"[:LONGEST_NAME], {**numbered, **{str(key): each for key, each in fields.items()}})
+    return ObjectView(
+        f"{module}:{name}"[:LONGEST_NAME], {**numbered, **{str(key): each for key, each in fields.items()}}
+    )
 
 
 def _moment(first: Any, *others: Any) -> datetime:

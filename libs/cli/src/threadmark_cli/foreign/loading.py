@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from threadmark import Saver, Shown, ThreadmarkError
+from threadmark import ObjectView, Saver, ThreadmarkError
 from threadmark.ids import time_of_id
 from threadmark.memory.saver import MemoryDriver
 from threadmark.memory.store import MemoryStore
@@ -137,5 +137,5 @@ def _metadata(found: Any) -> dict[str, Any]:
     return found
 
 
-def _unread(error: ThreadmarkError) -> Shown:
-    return Shown("unread:value", {"reason": str(error)})
+def _unread(error: ThreadmarkError) -> ObjectView:
+    return ObjectView("unread:value", {"reason": str(error)})

@@ -20,7 +20,7 @@ from threadmark_cli.exits import RefusedError
 from threadmark_cli.foreign.loading import LoadedThread
 from threadmark_cli.foreign.rows import Beside, Namespace, Reader, Tables
 
-_OF_A_THREAD = frozenset({"history", "tree", "diff", "blame", "search", "get", "get_tuple", "extract", "messages"})
+_OF_A_THREAD = frozenset({"history", "tree", "diff", "blame", "search", "get", "get_tuple", "extract", "extract_items"})
 """The methods whose first argument is a thread or a configuration that names one."""
 
 _MOST_LOADED = 8
@@ -71,7 +71,7 @@ class ForeignSaver:
         """Like `has_tables`, for asyncio."""
         return True
 
-    def threads(
+    def list_threads(
         self,
         *,
         sort: ThreadSort = "-updated",
@@ -100,23 +100,23 @@ class ForeignSaver:
         more = len(places) > offset + limit > 0
         return ThreadPage([info for _, info in found], cursor_of(query, found[-1][0]) if more and found else None)
 
-    async def athreads(self, **wanted: Any) -> ThreadPage:
+    async def alist_threads(self, **wanted: Any) -> ThreadPage:
         """Like `threads`, for asyncio."""
-        return await asyncio.to_thread(lambda: self.threads(**wanted))
+        return await asyncio.to_thread(lambda: self.list_threads(**wanted))
 
     def count_threads(self, **wanted: Any) -> int:
         """Return how many threads a listing with these arguments has."""
-        return len(self.threads(**wanted, limit=_ALL).threads)
+        return len(self.list_threads(**wanted, limit=_ALL).threads)
 
     async def acount_threads(self, **wanted: Any) -> int:
         """Like `count_threads`, for asyncio."""
         return await asyncio.to_thread(lambda: self.count_threads(**wanted))
 
-    def thread(self, thread_id: str) -> ThreadInfo | None:
+    def get_thread(self, thread_id: str) -> ThreadInfo | None:
         """Return one thread without its checkpoints. Returns None if there is none."""
         return next((info for _, info in self._threads(as_thread_id(thread_id))), None)
 
-    async def athread(self, thread_id: str) -> ThreadInfo | None:
+    async def aget_thread(self, thread_id: str) -> ThreadInfo | None:
         """Like `thread`, for asyncio."""
         return await asyncio.to_thread(self.thread, thread_id)
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from threadmark import Serde, Shown
+from threadmark import ObjectView, Serde
 from threadmark.serde import Deconstruct
 from threadmark.serde.classes import Classes
 from threadmark.serde.dispatch import Dispatch
@@ -14,7 +14,7 @@ _RECORD = "D"
 
 
 class ShownSerde(Serde):
-    """Writes a `Shown` as the record that it shows. A saver's `without_classes()` reads it back as it was."""
+    """Writes an `ObjectView` as the record that it shows. A saver's `without_classes()` reads it back as it was."""
 
     def __init__(self) -> None:
         registry = Registry()
@@ -29,7 +29,7 @@ class _ShownDispatch(Dispatch):
 
     def writer(self, cls: type) -> Deconstruct:
         """Return the function that takes values of exactly this class apart."""
-        return self._deconstruct if cls is Shown else super().writer(cls)
+        return self._deconstruct if cls is ObjectView else super().writer(cls)
 
     def _deconstruct(self, value: Any) -> list[Any]:
         name, fields = value
@@ -38,4 +38,4 @@ class _ShownDispatch(Dispatch):
 
 def _shape(key: tuple[str, tuple[str, ...]]) -> Shape:
     name, fields = key
-    return Definer(Shown, _RECORD + name).shape(list(fields))
+    return Definer(ObjectView, _RECORD + name).shape(list(fields))

@@ -8,15 +8,15 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from threadmark import Shown
-from threadmark.serde.shown import SECRET_FIELD
+from threadmark import ObjectView
+from threadmark.serde.object_view import SECRET_FIELD
 from threadmark_cli.output.printable import escaped
 
 _MOST_BITS = 10_000
 """Of a number in decimal: Python refuses to write much longer ones."""
 
 
-def visible_fields(shown: Shown) -> dict[str, Any]:
+def visible_fields(shown: ObjectView) -> dict[str, Any]:
     """The fields of an object, without what its class keeps secret."""
     return {name: "**********" if name == SECRET_FIELD else value for name, value in shown.fields.items()}
 
@@ -35,7 +35,7 @@ def _as_units(character: str) -> str:
 
 def json_value(value: Any) -> Any:
     """A value as JSON has it."""
-    if isinstance(value, Shown):
+    if isinstance(value, ObjectView):
         return {"__type__": value.name, **{name: json_value(each) for name, each in visible_fields(value).items()}}
     if isinstance(value, Mapping):
         return _mapping(value)

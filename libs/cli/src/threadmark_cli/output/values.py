@@ -7,7 +7,7 @@ from datetime import date, datetime
 from itertools import repeat
 from typing import Any, NamedTuple
 
-from threadmark import Shown
+from threadmark import ObjectView
 from threadmark_cli.output.json_values import visible_fields
 from threadmark_cli.output.printable import one_line
 from threadmark_cli.output.styles import Part
@@ -87,7 +87,7 @@ class _Children(NamedTuple):
 
 
 def _children(value: Any, limits: Limits) -> _Children | None:
-    if isinstance(value, Shown):
+    if isinstance(value, ObjectView):
         fields = _fields(value, limits)
         return _cut(_class_name(value.name), list(fields.items()), limits)
     if isinstance(value, Mapping):
@@ -110,7 +110,7 @@ def _cut(title: str, items: Sequence[tuple[str, Any]], limits: Limits) -> _Child
     return _Children(title, [*items[:first], *items[-last:]], len(items) - limits.items, first)
 
 
-def _fields(shown: Shown, limits: Limits) -> dict[str, Any]:
+def _fields(shown: ObjectView, limits: Limits) -> dict[str, Any]:
     fields = visible_fields(shown)
     if limits.empty:
         return fields
@@ -120,7 +120,9 @@ def _fields(shown: Shown, limits: Limits) -> dict[str, Any]:
 
 
 def _is_sized(value: Any) -> bool:
-    return isinstance(value, str | bytes | Mapping | list | tuple | set | frozenset) and not isinstance(value, Shown)
+    return isinstance(value, str | bytes | Mapping | list | tuple | set | frozenset) and not isinstance(
+        value, ObjectView
+    )
 
 
 def _class_name(name: str) -> str:
@@ -135,7 +137,7 @@ def _key(key: Any) -> str:
 
 def _is_simple(value: Any, depth: int) -> bool:
     """Whether nothing would be lost if a value stood in one line: no object's module, and nothing nested deeply."""
-    if isinstance(value, Shown):
+    if isinstance(value, ObjectView):
         return False
     if isinstance(value, Mapping):
         return depth > 0 and all(_is_simple(each, depth - 1) for each in value.values())
@@ -152,7 +154,7 @@ def _leaf(value: Any, limits: Limits) -> Part:
     if isinstance(value, bytes | bytearray):
         more = "…" if len(value) > _INLINE // 2 else ""
         return (f"{type(value).__name__} of {len(value):,}: {bytes(value[: _INLINE // 2]).hex()}{more}", "number")
-    if isinstance(value, Shown):
+    if isinstance(value, ObjectView):
         return (_class_name(value.name), "dim")
     if value is None or isinstance(value, bool | int | float):
         return (_number(value), "number")
@@ -179,7 +181,7 @@ def _text_lines(text: str, limits: Limits, depth: int) -> Iterator[Line]:
 
 def _inline(value: Any, width: int, depth: int = _INLINE_DEPTH) -> str:
     """A value in one line, which may end with an ellipsis where it is longer than the width."""
-    if isinstance(value, Shown):
+    if isinstance(value, ObjectView):
         fields = _fields(value, DEFAULT).items()
         return f"{value.name.rpartition(':')[2]}({_joined((f'{name}=' for name, _ in fields), fields, width, depth)})"
     if isinstance(value, Mapping):

@@ -84,7 +84,7 @@ class Api:
         wanted = {name: value for name, value in wanted.items() if value}
         if (metadata := given.dictionary("metadata")) is not None:
             wanted["metadata"] = metadata
-        page = await self._saver.athreads(
+        page = await self._saver.alist_threads(
             **wanted,
             sort=given.get("sort") or "-updated",  # type: ignore[arg-type]  # the saver says which there are
             limit=given.number("limit", 50, _MOST_ROWS),
@@ -98,7 +98,7 @@ class Api:
     async def thread(self, request: Request) -> Mapping[str, Any]:
         """Return one thread, and its namespaces."""
         thread = Parameters(request).text("thread")
-        info = await self._saver.athread(thread)
+        info = await self._saver.aget_thread(thread)
         if info is None:
             raise NotThere(f"there is no thread {thread!r}")
         return {**thread_shape(info), "namespaces": await self._trees.namespaces(info)}
@@ -235,7 +235,7 @@ class Api:
     async def _length(self, config: Mapping[str, Any], path: str) -> int:
         """Return how many items a channel that is a list has, without decoding them; 0 for any other."""
         try:
-            page = await self._saver.amessages(config, limit=0, channel=parse_path(path).channel)
+            page = await self._saver.aextract_items(config, limit=0, channel=parse_path(path).channel)
         except ConfigError:  # it is no list
             return 0
         return page.total

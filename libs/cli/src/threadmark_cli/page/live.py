@@ -118,7 +118,7 @@ class _Watch:
                 page = await self._saver.ahistory(self.thread, ns=None, limit=_LOOKED_AT)
                 now = tuple(map(_marks, page.entries))
                 if seen is None or now != seen or not now or self.looks % _TOTALS_EVERY == 0:
-                    info = await self._saver.athread(self.thread)
+                    info = await self._saver.aget_thread(self.thread)
                     if info is None:
                         self._tell("event: gone\ndata: {}\n\n")
                         self.end()

@@ -36,7 +36,7 @@ class Trees:
 
     async def children(self, thread: str, ns: str, checkpoint_id: str) -> Sequence[str]:
         """Return the checkpoints that follow one, newest first."""
-        info = await self._saver.athread(thread)
+        info = await self._saver.aget_thread(thread)
         return [] if info is None else (await self._of(info)).children.get((ns, checkpoint_id), ())
 
     async def _of(self, info: ThreadInfo) -> _Known:

@@ -87,11 +87,11 @@ async def the_empty_thread_id_is_one_like_any_other(world: World) -> None:
     verified, stats = await world.saver.averify(), await world.saver.astats()
     assert (verified.threads, verified.checkpoints, verified.writes) == (2, 2, 1)
     assert (stats.threads, stats.checkpoints, stats.writes) == (2, 2, 1)
-    assert [ref.thread_id for ref in await world.saver.aorphan_writes()] == [""]
+    assert [ref.thread_id for ref in await world.saver.alist_orphan_writes()] == [""]
     await world.saver.adelete_thread("")
     assert await world.saver.aget_tuple(config) is None
     assert (await world.saver.averify()).threads == 1
-    assert await world.saver.aorphan_writes() == []
+    assert await world.saver.alist_orphan_writes() == []
 
 
 async def a_checkpoint_must_be_a_dictionary_of_dictionaries(world: World) -> None:
@@ -217,7 +217,7 @@ async def writes_may_come_in_anything_that_can_be_gone_through(world: World) -> 
 async def an_empty_batch_of_writes_stores_nothing(world: World) -> None:
     await world.saver.aput_writes(at("thread", "", early_id(1)), [], "task")
     assert (await world.saver.averify()).threads == 0
-    assert await world.saver.aorphan_writes() == []
+    assert await world.saver.alist_orphan_writes() == []
 
 
 async def metadata_is_read_back_however_deep_the_caller_stands(world: World) -> None:

@@ -91,9 +91,9 @@ async def a_thread_goes_with_its_last_checkpoint(world: World) -> None:
     configs = await _history(world, 2)
     await world.saver.aupdate_thread("thread", title="a title")
     for config in configs:
-        assert await world.saver.athread("thread") is not None
+        assert await world.saver.aget_thread("thread") is not None
         assert await world.saver.adelete_checkpoint(config) is True
-    assert await world.saver.athread("thread") is None
+    assert await world.saver.aget_thread("thread") is None
     assert tuple(await world.cold.astats("thread"))[:4] == (0, 0, 0, 0)
     with pytest.raises(ThreadDeletedError, match="deleted"):
         await world.another().aput_writes(configs[1], [("a", 1)], "late")
@@ -114,7 +114,7 @@ async def a_checkpoint_stays_that_a_delta_channel_is_read_from(world: World) -> 
     assert await listed(world.cold, at("thread")) == before
     for config in reversed(configs):
         assert await world.saver.adelete_checkpoint(config) is True
-    assert await world.saver.athread("thread") is None
+    assert await world.saver.aget_thread("thread") is None
 
 
 async def a_checkpoint_stays_while_a_question_waits_there(world: World) -> None:

@@ -14,11 +14,11 @@ _LONG = "what takes a segment of its own, at a length that is worth one. " * 8
 
 
 async def _names(world: World, **options: Any) -> list[str]:
-    return [thread.id for thread in (await world.saver.athreads(**options)).threads]
+    return [thread.id for thread in (await world.saver.alist_threads(**options)).threads]
 
 
 async def _there(world: World, thread_id: str) -> ThreadInfo:
-    found = await world.another().athread(thread_id)
+    found = await world.another().aget_thread(thread_id)
     assert found is not None
     return found
 
@@ -64,7 +64,7 @@ async def what_was_set_of_a_thread_goes_with_it(world: World) -> None:
     await Run(world.saver).step({"a": "thread"})
     await world.saver.aupdate_thread("thread", title="old", metadata={"a": 1}, owner="ada", expires=timedelta(1))
     await world.saver.adelete_thread("thread")
-    assert await world.saver.athread("thread") is None
+    assert await world.saver.aget_thread("thread") is None
     assert await _names(world) == []
     await Run(world.saver).step({"a": 1})
     found = await _there(world, "thread")
@@ -99,7 +99,7 @@ async def a_renamed_thread_is_the_same_under_another_id(world: World) -> None:
         item.checkpoint for item in read
     ]
     assert (await got(world.saver, at("renamed"))).pending_writes == read[0].pending_writes
-    assert await world.saver.athread("thread") is None
+    assert await world.saver.aget_thread("thread") is None
     assert await listed(world.saver, at("thread")) == []
     assert await _names(world) == ["renamed"]
     assert await world.saver.arename_thread("thread", "other") is False

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from threadmark import Shown
+from threadmark import ObjectView
 from threadmark.errors import (
     CheckpointNotFoundError,
     ConfigError,
@@ -42,7 +42,7 @@ def _app() -> Iterator[Any]:
 
 
 async def objects_are_shown_where_their_classes_are_not_there(world: World) -> None:
-    run, shown = Run(world.saver), Shown("an_application:Plan", {"goal": "home", "steps": [1, (2, "x" * 300)]})
+    run, shown = Run(world.saver), ObjectView("an_application:Plan", {"goal": "home", "steps": [1, (2, "x" * 300)]})
     with _app() as app:
         plan = app.Plan("home", [1, (2, "x" * 300)])
         await run.step({"plan": plan, "plans": [plan, plan], "n": 1})
@@ -61,7 +61,7 @@ async def objects_are_shown_where_their_classes_are_not_there(world: World) -> N
         assert found.checkpoint["channel_values"] == {"plan": shown, "plans": [shown, shown], "n": 1}
         assert found.pending_writes == [("task", "plan", shown)]
         assert await saver.aextract("thread", "plans[-1].steps[1][1]") == "x" * 300
-        assert (await saver.amessages("thread", channel="plans", limit=1)).messages == [shown]
+        assert (await saver.aextract_items("thread", channel="plans", limit=1)).messages == [shown]
         verified = await saver.averify("thread", decode=True)
         assert (verified.problems, verified.unreadable) == ([], [])
         with pytest.raises(SerializationError, match=r"'plan'.*without_classes") as refused:

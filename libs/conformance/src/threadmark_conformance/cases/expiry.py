@@ -20,9 +20,9 @@ async def a_thread_that_begins_gets_an_expiry(world: World) -> None:
     after = datetime.now(UTC)
     for name in ("put", "written", "created"):
         assert before + _HOUR <= await _expires(world, name) <= after + 1.25 * _HOUR
-    assert (await saver.athread("never")).expires is None  # type: ignore[union-attr]  # it was just created
+    assert (await saver.aget_thread("never")).expires is None  # type: ignore[union-attr]  # it was just created
     await Run(world.saver, "no ttl").step({"a": 1})
-    assert (await world.saver.athread("no ttl")).expires is None  # type: ignore[union-attr]  # it was just put
+    assert (await world.saver.aget_thread("no ttl")).expires is None  # type: ignore[union-attr]  # it was just put
 
 
 async def it_never_expires_early(world: World) -> None:
@@ -67,11 +67,11 @@ async def a_thread_without_an_expiry_is_left_alone(world: World) -> None:
     saver = world.with_rules(ttl=_MICROSECONDS, refresh_on_read=True)
     await saver.aget_tuple(run.config)
     await saver.aput_writes(run.config, [("a", 1)], "task")
-    assert (await world.saver.athread("thread")).expires is None  # type: ignore[union-attr]  # it was just put
+    assert (await world.saver.aget_thread("thread")).expires is None  # type: ignore[union-attr]  # it was just put
     await Run(saver, "begun").step({"a": 1})
     await saver.aupdate_thread("begun", expires=None)
     await Run(saver, "begun").step({"a": 2})
-    assert (await world.saver.athread("begun")).expires is None  # type: ignore[union-attr]  # it was just put
+    assert (await world.saver.aget_thread("begun")).expires is None  # type: ignore[union-attr]  # it was just put
 
 
 async def reading_counts_only_where_it_is_asked_for(world: World) -> None:
@@ -85,7 +85,7 @@ async def reading_counts_only_where_it_is_asked_for(world: World) -> None:
     assert await reader.aget_tuple(at("nobody")) is None
     await reader.aget_tuple(at("thread"))
     assert await _expires(world, "thread") >= before + _HOUR
-    assert await world.saver.athread("nobody") is None
+    assert await world.saver.aget_thread("nobody") is None
 
 
 async def other_settings_outlast_an_extension(world: World) -> None:
@@ -93,25 +93,25 @@ async def other_settings_outlast_an_extension(world: World) -> None:
     await run.step({"a": 1})
     await world.saver.aupdate_thread("thread", title="a title", owner="ada", metadata={"a": 1}, expires=_HOUR / 2)
     await run.step({"a": 2})
-    found = await world.another().athread("thread")
+    found = await world.another().aget_thread("thread")
     assert found is not None
     assert (found.title, found.owner, found.metadata) == ("a title", "ada", {"a": 1})
-    assert [each.id for each in (await world.saver.athreads(owner="ada")).threads] == ["thread"]
+    assert [each.id for each in (await world.saver.alist_threads(owner="ada")).threads] == ["thread"]
 
 
 async def an_expired_thread_goes_and_begins_anew(world: World) -> None:
     saver = world.with_rules(ttl=_MICROSECONDS)
     await Run(saver).step({"a": 1})
-    assert (await saver.aretention()).expired == 0
+    assert (await saver.aapply_retention()).expired == 0
     await world.saver.aupdate_thread("thread", expires=-_HOUR)
-    assert (await saver.aretention()).expired == 1
+    assert (await saver.aapply_retention()).expired == 1
     before = datetime.now(UTC)
     await Run(saver).step({"a": 1})
     assert await _expires(world, "thread") >= before + _HOUR
 
 
 async def _expires(world: World, name: str) -> datetime:
-    found: Any = await world.saver.athread(name)
+    found: Any = await world.saver.aget_thread(name)
     assert found.expires is not None
     expires: datetime = found.expires
     return expires

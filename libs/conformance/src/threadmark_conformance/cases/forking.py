@@ -141,7 +141,7 @@ async def a_new_thread_has_the_checkpoint_and_its_ancestors(world: World) -> Non
                 # Nothing followed the newest: its question stays open. Behind the other, the step runs anew.
                 waits = source.checkpoint["id"] != id_of(configs[2]) or number == 1
                 assert item.pending_writes == (source.pending_writes if waits else [])
-        info = await world.cold.athread(name)
+        info = await world.cold.aget_thread(name)
         assert info is not None
         assert info[1:4] == ("ada", "a title", {"k": 1})
     removed = await world.saver.aprune(["new 0"], strategy="delete", dry_run=True)
@@ -193,7 +193,7 @@ async def what_subgraphs_stored_goes_along_where_a_run_comes_back_to_it(world: W
         assert (await world.cold.averify(name, decode=True)).problems == []
     with pytest.raises(ConfigError, match="of the graph itself, not of the namespace 'memory'"):
         await world.saver.afork(at("thread", "memory"), as_thread="other")
-    assert await world.saver.athread("other") is None
+    assert await world.saver.aget_thread("other") is None
 
 
 async def a_delta_channel_reads_the_same_from_a_fork(world: World) -> None:
@@ -279,7 +279,7 @@ async def a_fork_is_a_write_under_the_rules_of_the_thread(world: World) -> None:
     for method in (strict.afork, world.saver.afork, world.saver.arestore):
         with pytest.raises((CheckpointNotFoundError, ThreadDeletedError)):
             await method(made)
-    assert await world.saver.athread("thread") is None
+    assert await world.saver.aget_thread("thread") is None
 
 
 async def a_fork_of_what_is_damaged_is_refused(world: World) -> None:
@@ -300,7 +300,7 @@ async def a_fork_of_what_is_damaged_is_refused(world: World) -> None:
     ):
         with pytest.raises(CorruptDataError):
             await attempt
-    assert await saver.athread("new") is None
+    assert await saver.aget_thread("new") is None
     assert len((await saver.ahistory("thread")).entries) == 4
     await saver.adelete_thread("thread")
 

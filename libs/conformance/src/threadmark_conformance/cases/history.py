@@ -108,7 +108,7 @@ async def a_page_of_a_history_takes_a_few_questions(world: World) -> None:
     assert not {"find", "newest", "segments_of"} & set(reads.questions)
     sizes = await world.in_store(lambda store: store.segment_sizes("thread"))
     assert reads.bytes < sum(sizes.values()) / 10  # of headers alone
-    reads.begin_anew()
+    reads.reset()
     assert len((await saver.atree("thread")).nodes) == 24
     assert reads.questions == ["page", "counted_heads", "heads"]
 

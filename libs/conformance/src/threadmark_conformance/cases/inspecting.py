@@ -125,7 +125,7 @@ async def an_operator_needs_none_of_the_applications_classes(world: World) -> No
     counted = await world.saver.astats()
     assert await operator.astats() == counted
     assert len(await operator.alist_checkpoint_refs()) == 8
-    assert len(await operator.aorphan_writes()) == 1
+    assert len(await operator.alist_orphan_writes()) == 1
     assert (await operator.aprune(["one"], keep_last=2)).checkpoints == 2
     await operator.acopy_thread("one", "copy")
     await operator.adelete_thread("two")
@@ -192,7 +192,7 @@ async def references_are_listed_for_all_threads_and_namespaces(world: World) -> 
     await world.saver.adelete_thread("deleted")
     for saver in (world.saver, world.another()):
         assert sorted(await saver.alist_checkpoint_refs(), key=str) == sorted(expected, key=str)
-        assert await saver.aorphan_writes() == []
+        assert await saver.alist_orphan_writes() == []
         assert await saver.ahas_tables()
 
 
@@ -214,9 +214,9 @@ async def writes_without_a_checkpoint_are_listed(world: World) -> None:
         for task in ("first", "second"):
             await world.saver.aput_writes(at("other", ns, early_id(1)), [("a", 1), ("b", 2)], task)
     expected = [CheckpointRef("other", ns, early_id(1), None) for ns in ("", "child")]
-    assert await world.another().aorphan_writes() == expected
+    assert await world.another().alist_orphan_writes() == expected
     await world.saver.aput(at("other", ""), checkpoint(checkpoint_id=early_id(1)), {}, {})
-    assert await world.saver.aorphan_writes() == expected[1:]
+    assert await world.saver.alist_orphan_writes() == expected[1:]
 
 
 async def what_nothing_needs_any_more_is_named_and_swept(world: World) -> None:

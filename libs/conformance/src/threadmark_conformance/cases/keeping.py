@@ -109,9 +109,9 @@ async def late_writes_do_not_pile_up(world: World) -> None:
         await run.step({"a": number}, checkpoint_id=early_id(number + 1))
         if number:
             await saver.aput_writes(before, [("a", f"late {number} {_LONG}")], "task")
-            assert len(await saver.aorphan_writes()) == 1
+            assert len(await saver.alist_orphan_writes()) == 1
     await run.step({"a": 8})
-    assert await world.saver.aorphan_writes() == []
+    assert await world.saver.alist_orphan_writes() == []
     assert (await world.saver.astats()).writes == 0
 
 
@@ -123,7 +123,7 @@ async def writes_of_a_call_that_is_over_do_not_pile_up(world: World) -> None:
         call = at("thread", f"node:task {turn}", early_id(10 * turn + 2))
         await saver.aput_writes(call, [("a", f"late {turn}")], "task")
     await outer.step({"a": "over"})
-    assert await world.saver.aorphan_writes() == []
+    assert await world.saver.alist_orphan_writes() == []
 
 
 async def writes_that_wait_for_their_checkpoint_stay(world: World) -> None:
@@ -134,7 +134,7 @@ async def writes_that_wait_for_their_checkpoint_stay(world: World) -> None:
         await run.saver.aput_writes(at("thread", "memory", made["id"]), [("a", _LONG)], "early")
     for number in range(3):
         await run.step({"a": number})
-    assert len(await world.saver.aorphan_writes()) == 4
+    assert len(await world.saver.alist_orphan_writes()) == 4
     config = await run.saver.aput(run.config, coming[0], {}, {})
     assert await pending(world.cold, config) == [("early", "a", _LONG)]
 

@@ -17,21 +17,21 @@ from threadmark_conformance.leasing import LONG, SHORT, is_lost, microseconds_le
 async def a_thread_is_busy_while_a_lease_of_it_lives(world: World) -> None:
     await Run(world.saver).step({"a": 1})
     async with world.saver.lease("thread"):
-        assert [each.status for each in (await world.another().athreads()).threads] == ["busy"]
+        assert [each.status for each in (await world.another().alist_threads()).threads] == ["busy"]
         assert await world.another().acount_threads(status="busy") == 1
-    assert [each.status for each in (await world.saver.athreads()).threads] == ["idle"]
+    assert [each.status for each in (await world.saver.alist_threads()).threads] == ["idle"]
 
 
 async def a_lease_of_a_new_thread_begins_it_with_its_first_put(world: World) -> None:
     async with world.saver.lease("thread") as lease:
-        assert await world.saver.athread("thread") is None
-        assert (await world.saver.athreads()).threads == []
+        assert await world.saver.aget_thread("thread") is None
+        assert (await world.saver.alist_threads()).threads == []
         with pytest.raises(ThreadBusyError):
             await put(world.another(), at("thread"), a=0)
         config = under(lease)
         config["configurable"]["user_id"] = "ada"
         await put(world.saver, config, a=1)
-        found = await world.saver.athread("thread")
+        found = await world.saver.aget_thread("thread")
         assert found is not None
         assert (found.owner, found.status, found.checkpoints) == ("ada", "busy", 1)
 
@@ -276,7 +276,7 @@ async def odd_arguments_of_a_lease_are_refused(world: World) -> None:
         with pytest.raises(ConfigError):
             world.saver.lease(**{"thread_id": "thread", **options})
     assert world.saver.lease(7).thread_id == "7"  # type: ignore[arg-type]  # as everywhere
-    assert await world.saver.athread("thread") is None
+    assert await world.saver.aget_thread("thread") is None
 
 
 async def a_holder_may_have_any_name(world: World) -> None:

@@ -209,7 +209,7 @@ async def a_closed_saver_says_so(world: World) -> None:
         saver.asetup,
         saver.ahas_tables,
         saver.alist_checkpoint_refs,
-        saver.aorphan_writes,
+        saver.alist_orphan_writes,
     )
     for call in calls:
         with pytest.raises(ClosedError, match="closed"):

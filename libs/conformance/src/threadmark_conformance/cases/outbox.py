@@ -49,7 +49,7 @@ async def a_smaller_term_is_refused_before_anything_else(world: World) -> None:
     for name in ("thread", "new"):
         assert await ask(world, ReplicaStore.record, name, b"removed", 3) is None
     assert await everything(world) == before
-    assert await world.cold.athread("new") is None
+    assert await world.cold.aget_thread("new") is None
     recording.term = 4
     await run.step({"a": 2})
     recording.term = 5  # greater than the one that is there
@@ -161,8 +161,8 @@ async def a_thread_that_is_deleted_and_begins_anew_counts_on(world: World) -> No
     assert list(map(found.get, ("a", "nobody"))) == [kept[-1].position, None]
     assert found.keys() == {"a", "b", "never there"}
     assert await ask(world, ReplicaStore.copied, ["never there", "nobody"]) == {"never there": Copied(18, 0)}
-    assert await world.cold.athread("never there") is None
-    assert [thread.id for thread in (await world.cold.athreads(sort="id")).threads] == ["a", "b"]
+    assert await world.cold.aget_thread("never there") is None
+    assert [thread.id for thread in (await world.cold.alist_threads(sort="id")).threads] == ["a", "b"]
 
 
 async def the_outbox_is_read_in_order_until_it_is_settled(world: World) -> None:
@@ -234,7 +234,7 @@ async def what_is_rolled_back_or_dies_leaves_no_entry(world: World) -> None:
         try:
             await Run(saver, f"thread {steps}").step({"a": "long " * 200})
         except DeathError:
-            is_there = await world.cold.athread(f"thread {steps}") is not None
+            is_there = await world.cold.aget_thread(f"thread {steps}") is not None
             assert len(await outbox(world, f"thread {steps}")) == is_there
         else:
             break

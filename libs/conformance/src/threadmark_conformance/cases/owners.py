@@ -55,15 +55,15 @@ ATTACKS: Mapping[str, Attack] = {
     "copy_thread": lambda eve, _: eve.acopy_thread("adas", "stolen"),
     "rename_thread": lambda eve, _: eve.arename_thread("adas", "stolen"),
     "prune": lambda eve, config: eve.aprune(None if _named(config) else ["adas"]),
-    "retention": lambda eve, _: eve.aretention(idle_for=_MOMENT, keep_last=1, max_bytes=0, owner="ada"),
+    "retention": lambda eve, _: eve.aapply_retention(idle_for=_MOMENT, keep_last=1, max_bytes=0, owner="ada"),
     "get_delta_channel_history": lambda eve, config: eve.aget_delta_channel_history(config=config, channels=["a"]),
     "verify": lambda eve, _: eve.averify("adas", decode=True),
     "stats": lambda eve, _: eve.astats("adas"),
     "list_checkpoint_refs": lambda eve, _: eve.alist_checkpoint_refs(),
-    "orphan_writes": lambda eve, _: eve.aorphan_writes(),
+    "orphan_writes": lambda eve, _: eve.alist_orphan_writes(),
     "reencrypt": lambda eve, _: eve.areencrypt("adas", plain="seal"),
     "extract": lambda eve, config: eve.aextract(config, "a"),
-    "messages": lambda eve, config: eve.amessages(config, channel="a"),
+    "messages": lambda eve, config: eve.aextract_items(config, channel="a"),
     "history": lambda eve, config: eve.ahistory(config, ns=None),
     "tree": lambda eve, config: eve.atree(config),
     "diff": lambda eve, config: eve.adiff(config, at("adas", "", early_id(1))),
@@ -71,9 +71,9 @@ ATTACKS: Mapping[str, Attack] = {
     "search": lambda eve, config: eve.asearch(config, "secret"),
     "fork": lambda eve, config: eve.afork(config, {"a": "planted"}, as_thread="stolen" if _named(config) else None),
     "restore": lambda eve, config: eve.arestore(config),
-    "threads": lambda eve, _: eve.athreads(owner="ada", extract={"a": "a"}),
+    "threads": lambda eve, _: eve.alist_threads(owner="ada", extract={"a": "a"}),
     "count_threads": lambda eve, _: eve.acount_threads(owner="ada"),
-    "thread": lambda eve, _: eve.athread("adas"),
+    "thread": lambda eve, _: eve.aget_thread("adas"),
     "create_thread": lambda eve, _: eve.acreate_thread("adas", title="planted"),
     "update_thread": lambda eve, _: eve.aupdate_thread("adas", title="planted", owner="eve"),
 }
@@ -95,7 +95,7 @@ _HARMLESS = {
 async def no_method_reaches_the_thread_of_another_owner(world: World) -> None:
     run, eve = await _two_owners(world)
     before = await listed(world.cold, at("adas"))
-    about = await world.saver.athread("adas")
+    about = await world.saver.aget_thread("adas")
     outcomes: dict[str, Any] = {}
     for name, attack in ATTACKS.items():
         # The second view shares with Ada's saver what it remembers of her thread.
@@ -106,8 +106,8 @@ async def no_method_reaches_the_thread_of_another_owner(world: World) -> None:
             assert _SECRET not in str(outcomes[name]), name
             assert "adas run" not in str(outcomes[name]), name
     assert await listed(world.cold, at("adas")) == before
-    assert await world.saver.athread("adas") == about
-    assert await world.saver.athread("stolen") is None
+    assert await world.saver.aget_thread("adas") == about
+    assert await world.saver.aget_thread("stolen") is None
     assert outcomes["verify"].checkpoints == outcomes["stats"].checkpoints == 0
     assert {ref.thread_id for ref in outcomes["list_checkpoint_refs"]} == {"eves"}
     assert outcomes["orphan_writes"] == outcomes["history"].entries == outcomes["tree"].nodes == []
@@ -139,7 +139,7 @@ async def writing_to_the_thread_of_another_owner_is_refused(world: World) -> Non
     with pytest.raises(ConflictError, match="taken"):
         await eve.afork(at("eves"), as_thread="adas")
     assert await eve.afork(at("eves"), as_thread="another of hers")
-    assert {thread.id for thread in (await eve.athreads()).threads} == {"eves", "another of hers"}
+    assert {thread.id for thread in (await eve.alist_threads()).threads} == {"eves", "another of hers"}
     with pytest.raises(ConflictError, match="taken"):
         await eve.acreate_thread("adas")
     with pytest.raises(ThreadNotFoundError):
@@ -152,23 +152,23 @@ async def an_owner_sees_all_of_what_is_there_for_it(world: World) -> None:
     run, eve = await _two_owners(world)
     ada = world.another().for_owner("ada")
     assert await listed(ada, None) == await listed(world.saver, at("adas"))
-    assert [thread.id for thread in (await ada.athreads()).threads] == ["adas"]
-    assert [thread.id for thread in (await eve.athreads()).threads] == ["eves"]
+    assert [thread.id for thread in (await ada.alist_threads()).threads] == ["adas"]
+    assert [thread.id for thread in (await eve.alist_threads()).threads] == ["eves"]
     assert await ada.acount_threads() == 1
     assert (await ada.averify(decode=True)).checkpoints == 2
     assert (await ada.astats()).threads == 1
     assert len(await ada.alist_checkpoint_refs()) == 2
-    assert len(await ada.aorphan_writes()) == 1
+    assert len(await ada.alist_orphan_writes()) == 1
     await ada.aput(run.config, checkpoint({"a": 3}, {"a": 3}), {}, {"a": 3})
     assert await values(ada, at("adas")) == {"a": 3}
     assert (await got(ada, at("adas"))).parent_config is not None
     assert await ada.acopy_thread("adas", "copy") is True
-    assert (await world.saver.athread("copy")).owner == "ada"  # type: ignore[union-attr]  # it was just made
+    assert (await world.saver.aget_thread("copy")).owner == "ada"  # type: ignore[union-attr]  # it was just made
     assert await ada.arename_thread("copy", "second") is True
     assert (await ada.aprune(["adas", "eves", "second"])).threads == 2
     assert await ada.adelete_thread("second") is True
     assert await ada.adelete_thread("adas") is True
-    assert await ada.athreads() == ([], None)
+    assert await ada.alist_threads() == ([], None)
     assert await values(eve, at("eves")) == {"a": "own"}
 
 
@@ -179,7 +179,7 @@ async def a_thread_that_begins_in_a_view_belongs_to_its_owner(world: World) -> N
     await ada.aput(config, checkpoint({"a": 1}), {}, {"a": 1})
     await ada.aput_writes(at("two", "", early_id(1)), [("a", 1)], "task")
     await ada.acreate_thread("three", title="x")
-    found = {thread.id: thread.owner for thread in (await world.another().athreads()).threads}
+    found = {thread.id: thread.owner for thread in (await world.another().alist_threads()).threads}
     assert found == dict.fromkeys(("one", "two", "three"), "ada")
 
 
@@ -195,7 +195,7 @@ async def the_configuration_names_the_owner_of_a_new_thread(world: World) -> Non
     await world.saver.aput(at("moved"), checkpoint({"a": 1}), {"user_id": "ada"}, {"a": 1})
     config = {"configurable": {**at("one")["configurable"], "user_id": "eve"}}
     await world.saver.aput(config, checkpoint({"a": 2}), {}, {"a": 1})
-    found = {thread.id: thread.owner for thread in (await world.another().athreads()).threads}
+    found = {thread.id: thread.owner for thread in (await world.another().alist_threads()).threads}
     assert found == {"one": "ada", "two": "bob", "three": "7", "four": None, "moved": "ada"}
 
 
@@ -203,7 +203,7 @@ async def an_owner_that_is_too_long_begins_no_thread(world: World) -> None:
     config = {"configurable": {"thread_id": "thread", "user_id": "x" * 513}}
     with pytest.raises(ConfigError, match="at most 512"):
         await world.saver.aput(config, checkpoint({"a": 1}), {}, {"a": 1})
-    assert await world.saver.athread("thread") is None
+    assert await world.saver.aget_thread("thread") is None
 
 
 async def a_deleted_thread_may_begin_again_with_another_owner(world: World) -> None:
@@ -213,7 +213,7 @@ async def a_deleted_thread_may_begin_again_with_another_owner(world: World) -> N
     await Run(eve).step({"a": 2})
     assert await ada.aget(at("thread")) is None
     assert await values(eve, at("thread")) == {"a": 2}
-    assert [thread.id for thread in (await world.saver.athreads(owner="eve")).threads] == ["thread"]
+    assert [thread.id for thread in (await world.saver.alist_threads(owner="eve")).threads] == ["thread"]
 
 
 async def a_lease_is_lost_with_the_thread_that_gets_another_owner(world: World) -> None:
@@ -239,4 +239,4 @@ async def a_view_is_left_for_no_other(world: World) -> None:
     with pytest.raises(ConfigError, match="only the threads of 'eve'"):
         await eve.areencrypt()
     assert await values(eve.for_owner("eve").with_serde(eve.serde), at("eves")) == {"a": "own"}
-    assert await eve.with_serde(eve.serde).athread("adas") is None
+    assert await eve.with_serde(eve.serde).aget_thread("adas") is None

@@ -3,7 +3,7 @@
 import pytest
 
 from threadmark.errors import ThreadDeletedError
-from threadmark.model import Pruned
+from threadmark.model import PruneReport
 from threadmark_conformance.backend import World
 from threadmark_conformance.engine import Run, at, checkpoint, early_id, got, id_of, listed, pending, values
 
@@ -59,7 +59,7 @@ async def deleting_runs_tells_what_was_removed(world: World) -> None:
         for run_id in ("r1", "r2", "r1", "r3"):
             await run.step({"a": f"{run_id}{_LONG}"}, metadata={"run_id": run_id})
             await run.write(("a", 1))
-    assert await world.saver.adelete_for_runs(["r9"]) == Pruned(0, 0, 0, 0, 0)
+    assert await world.saver.adelete_for_runs(["r9"]) == PruneReport(0, 0, 0, 0, 0)
     removed = await world.saver.adelete_for_runs(["r1", "r2", "r9"])
     assert removed[:3] == (2, 6, 6)
 
@@ -79,7 +79,7 @@ async def deleting_leaves_no_bytes(world: World) -> None:
     assert held.segments > 0
     await world.saver.adelete_thread("thread")
     left = await world.another().aprune(["thread"], strategy="delete", dry_run=True)
-    assert left == Pruned(0, 0, 0, 0, 0)
+    assert left == PruneReport(0, 0, 0, 0, 0)
 
 
 async def a_late_write_does_not_bring_a_deleted_thread_back(world: World) -> None:
@@ -127,7 +127,7 @@ async def a_run_whose_last_checkpoint_was_removed_before_the_thread_does_not_bri
                 await saver.aput(last, checkpoint({"a": _LONG}), {}, {"a": 9})
             with pytest.raises(ThreadDeletedError, match="deleted"):
                 await saver.aput_writes(last, [("a", 1)], "late")
-        assert await world.saver.athread(thread) is None
+        assert await world.saver.aget_thread(thread) is None
 
 
 async def a_checkpoint_that_was_on_its_way_does_not_bring_a_deleted_thread_back(world: World) -> None:
@@ -144,7 +144,7 @@ async def a_checkpoint_that_was_on_its_way_does_not_bring_a_deleted_thread_back(
             await saver.aput(config, coming, {}, {"a": 2})
         with pytest.raises(ThreadDeletedError, match="deleted"):
             await saver.aput(its_config, checkpoint({"a": 3}), {}, {"a": 3})
-    assert await world.saver.athread("thread") is None
+    assert await world.saver.aget_thread("thread") is None
     fresh = checkpoint({"a": 1})
     await world.saver.aput_writes(at("thread", "", fresh["id"]), [("a", 1)], "task")
     await world.saver.aput(at("thread", ""), fresh, {}, {"a": 1})

@@ -10,7 +10,7 @@ import pytest
 
 from threadmark.errors import ConfigError, ThreadNotFoundError
 from threadmark.ids import new_id
-from threadmark.model import Progress, Pruned
+from threadmark.model import Progress, PruneReport
 from threadmark.program import Driver, Program, Transaction
 from threadmark.saver import Saver
 from threadmark.saver.proving import checkpoint_row, rebound_write
@@ -44,11 +44,11 @@ async def what_has_expired_goes_whole_and_nothing_else(world: World) -> None:
     await _expire(world, "expired")
     await world.saver.aupdate_thread("expires", expires=_DAY)
     taken = await _bytes(world, "expired")
-    report = await world.another().aretention()
+    report = await world.another().aapply_retention()
     assert (report.threads, report.expired, report.bytes, report.pruned.threads) == (1, 1, taken, 0)
     assert await _left(world) == ["expires", "never"]
     assert (await world.saver.averify()).problems == []
-    assert (await world.saver.aretention()).threads == 0
+    assert (await world.saver.aapply_retention()).threads == 0
 
 
 async def idle_threads_go_whole(world: World) -> None:
@@ -57,7 +57,7 @@ async def idle_threads_go_whole(world: World) -> None:
     await Run(world.saver, "called", "child").step({"a": 1})  # nothing new in the namespace "", but in another
     await _old_thread(world, "younger", 30 * _DAY)
     await _threads(world, "new")
-    report = await world.saver.aretention(idle_for=60 * _DAY)
+    report = await world.saver.aapply_retention(idle_for=60 * _DAY)
     assert (report.idle, report.expired, report.for_space) == (1, 0, 0)
     assert await _left(world) == ["called", "new", "younger"]
 
@@ -74,7 +74,7 @@ async def others_are_pruned_as_prune_does_it(world: World) -> None:
     )
     for rule in rules:
         expected = await world.saver.aprune(names, dry_run=True, **rule)
-        assert (await world.saver.aretention(**rule)).pruned == expected
+        assert (await world.saver.aapply_retention(**rule)).pruned == expected
         assert (await world.saver.aprune(names, **rule)).checkpoints == 0
     assert len(await listed(world.another(), at("a", ""))) == 2
     assert await values(world.another(), at("a")) == {"a": f"a 3 {_LONG}"}
@@ -84,11 +84,11 @@ async def the_least_recently_updated_make_room(world: World) -> None:
     for number, name in enumerate(("d", "b", "a", "c")):
         await _old_thread(world, name, (10 - number) * _DAY)
     sizes = {name: await _bytes(world, name) for name in "abcd"}
-    report = await world.saver.aretention(max_bytes=sizes["a"] + sizes["c"])
+    report = await world.saver.aapply_retention(max_bytes=sizes["a"] + sizes["c"])
     assert (report.for_space, report.bytes) == (2, sizes["b"] + sizes["d"])
     assert await _left(world) == ["a", "c"]
-    assert (await world.saver.aretention(max_bytes=sizes["c"])).for_space == 1
-    assert (await world.saver.aretention(max_bytes=0)).for_space == 1
+    assert (await world.saver.aapply_retention(max_bytes=sizes["c"])).for_space == 1
+    assert (await world.saver.aapply_retention(max_bytes=0)).for_space == 1
     assert await _left(world) == []
 
 
@@ -97,7 +97,7 @@ async def a_thread_that_is_updated_meanwhile_need_not_make_room(world: World) ->
         await _old_thread(world, name, (10 - number) * _DAY)
     sizes = {name: await _bytes(world, name) for name in "abcd"}
     retaining = world.behind(partial(_UpdatesFirst, store=world.saver._context.store, name="a"))  # noqa: SLF001 - a program of the store's
-    report = await retaining.aretention(max_bytes=sizes["c"] + sizes["d"])
+    report = await retaining.aapply_retention(max_bytes=sizes["c"] + sizes["d"])
     assert (report.for_space, report.bytes) == (1, sizes["b"])
     assert await _left(world) == ["a", "c", "d"]
 
@@ -110,7 +110,7 @@ async def what_pruning_frees_need_not_go_whole(world: World) -> None:
     most = 3 * await _bytes(world, "pruned") + 100
     await world.saver.adelete_thread("pruned")
     assert most < 3 * await _bytes(world, "a")
-    report = await world.saver.aretention(keep_last=1, max_bytes=most)
+    report = await world.saver.aapply_retention(keep_last=1, max_bytes=most)
     assert (report.for_space, report.pruned.threads, report.pruned.checkpoints) == (0, 3, 9)
     assert await _left(world) == ["a", "b", "c"]
 
@@ -134,9 +134,9 @@ async def a_dry_run_says_what_is_then_removed(world: World) -> None:
         await _old_thread(world, "both", 90 * _DAY)
         await _expire(world, "both")
         before = await listed(world.saver, None)
-        would = await world.saver.aretention(dry_run=True, **rule)
+        would = await world.saver.aapply_retention(dry_run=True, **rule)
         assert await listed(world.cold, None) == before
-        did = await world.saver.aretention(**rule)
+        did = await world.saver.aapply_retention(**rule)
         assert would.dry_run
         assert would._replace(dry_run=False, seconds=0) == did._replace(seconds=0), rule
         assert "would remove" in str(would)
@@ -151,11 +151,11 @@ async def busy_threads_are_left_alone(world: World) -> None:
     lease = await world.in_store(lambda store: _lease(store, "busy"))
     rules: Sequence[dict[str, Any]] = ({}, _EVERYTHING, {"max_bytes": 0}, {"idle_for": _DAY})
     for rule in rules:
-        report = await world.saver.aretention(**rule)
+        report = await world.saver.aapply_retention(**rule)
         assert (report.busy, report.threads) == (1, 1 + report.expired), rule
     assert len(await listed(world.another(), at("busy"))) == 4
     await world.in_store(lambda store: _end_lease(store, "busy", lease))
-    assert (await world.saver.aretention()).expired == 1
+    assert (await world.saver.aapply_retention()).expired == 1
     assert await _left(world) == []
 
 
@@ -173,7 +173,7 @@ async def owner_and_metadata_choose_the_threads(world: World) -> None:
         ({}, 1),
     )
     for rule, expected in chosen:
-        report = await world.saver.aretention(keep_last=3, **rule)
+        report = await world.saver.aapply_retention(keep_last=3, **rule)
         assert report.pruned.checkpoints == expected, rule
 
 
@@ -183,8 +183,8 @@ async def a_view_removes_only_what_is_its_owners(world: World) -> None:
         await world.saver.aupdate_thread(name, owner=owner, expires=-_DAY)
     ada = world.another().for_owner("ada")
     assert (await ada.aprune(None)).threads == 1
-    assert (await ada.aretention(owner="eve", max_bytes=0)).threads == 0
-    assert (await ada.aretention(max_bytes=0)).expired == 1
+    assert (await ada.aapply_retention(owner="eve", max_bytes=0)).threads == 0
+    assert (await ada.aapply_retention(max_bytes=0)).expired == 1
     assert await _left(world) == ["eves", "nobodys"]
 
 
@@ -194,8 +194,8 @@ async def damaged_threads_are_left_and_named(world: World) -> None:
         await _expire(world, name) if name != "damaged" else None
     await world.in_store(_damage_checkpoint)
     await world.in_store(_damage_row)
-    would = await world.saver.aretention(keep_last=1, dry_run=True)
-    report = await world.saver.aretention(keep_last=1)
+    would = await world.saver.aapply_retention(keep_last=1, dry_run=True)
+    report = await world.saver.aapply_retention(keep_last=1)
     assert [problem.location.partition(",")[0] for problem in report.problems] == [
         "thread 'damaged'",
         "thread 'unsound'",
@@ -217,19 +217,23 @@ async def it_goes_on_where_it_was_interrupted(world: World) -> None:
         raise KeyError("enough")
 
     with pytest.raises(KeyError):
-        await world.saver.aretention(keep_last=1, progress=interrupt)
+        await world.saver.aapply_retention(keep_last=1, progress=interrupt)
     assert [progress[:2] for progress in seen] == [(16, 70)]
     assert (await world.saver.aprune(None, dry_run=True)).checkpoints == 54
-    report = await world.another().aretention(keep_last=1)
+    report = await world.another().aapply_retention(keep_last=1)
     assert (report.threads, report.pruned.checkpoints) == (70, 54)
     assert (await world.saver.aprune(None, dry_run=True)).checkpoints == 0
 
 
 async def two_at_once_remove_everything_once(world: World) -> None:
     await _many(world, 70)
-    one, other = await asyncio.gather(world.saver.aretention(keep_last=1), world.another().aretention(keep_last=1))
+    one, other = await asyncio.gather(
+        world.saver.aapply_retention(keep_last=1), world.another().aapply_retention(keep_last=1)
+    )
     assert one.pruned.checkpoints + other.pruned.checkpoints == 70
-    halves = await asyncio.gather(world.saver.aretention(max_bytes=0), world.another().aretention(max_bytes=0))
+    halves = await asyncio.gather(
+        world.saver.aapply_retention(max_bytes=0), world.another().aapply_retention(max_bytes=0)
+    )
     assert sum(half.for_space for half in halves) == 70
     assert await _left(world) == []
 
@@ -244,10 +248,10 @@ async def a_run_that_goes_on_meanwhile_loses_nothing(world: World) -> None:
 
     async def retain(saver: Saver) -> None:
         for _ in range(4):
-            await saver.aretention(keep_last=1, idle_for=_DAY)
+            await saver.aapply_retention(keep_last=1, idle_for=_DAY)
 
     await asyncio.gather(*map(go_on, runs), retain(world.another()))
-    await world.saver.aretention(keep_last=1)
+    await world.saver.aapply_retention(keep_last=1)
     for run in runs:
         found = await got(world.cold, run.config)
         assert (found.checkpoint["channel_values"]["a"], found.pending_writes) == (f"5 {_LONG}", [("task", "a", 5)])
@@ -263,7 +267,7 @@ async def prune_takes_all_threads_for_none(world: World) -> None:
     assert await world.saver.aprune(None) == would
     with pytest.raises(ConfigError, match="every thread"):
         await world.saver.aprune(None, strategy="delete")
-    assert await world.saver.aprune(None) == Pruned(67, 0, 0, 0, 0)
+    assert await world.saver.aprune(None) == PruneReport(67, 0, 0, 0, 0)
 
 
 async def unknown_threads_are_named_before_anything_is_removed(world: World) -> None:
@@ -313,7 +317,7 @@ async def wrong_rules_are_refused(world: World) -> None:
     await _expire(world, "a")
     for each in wrong:
         with pytest.raises(ConfigError, match=next(iter(each))):
-            await world.saver.aretention(**each)
+            await world.saver.aapply_retention(**each)
     with pytest.raises(ConfigError, match="missing_ok"):
         await world.saver.aprune(["a"], missing_ok="no")  # type: ignore[arg-type]  # that is the point
     assert await _left(world) == ["a"]
@@ -366,12 +370,12 @@ async def _expire(world: World, name: str) -> None:
 
 
 async def _left(world: World) -> list[str]:
-    page = await world.saver.athreads(sort="id", limit=1000)
+    page = await world.saver.alist_threads(sort="id", limit=1000)
     return [thread.id for thread in page.threads]
 
 
 async def _bytes(world: World, name: str) -> int:
-    thread = await world.saver.athread(name)
+    thread = await world.saver.aget_thread(name)
     assert thread is not None
     return thread.bytes
 

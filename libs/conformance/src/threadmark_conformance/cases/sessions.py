@@ -160,7 +160,7 @@ async def clearing_all_leaves_other_threads_alone(world: World) -> None:
     assert await sessions.astats() == SessionStats(40, 40, 1.0, (await sessions.astats()).bytes)
     assert await world.interface(Sessions, world.another()).aclear_all() == 40
     assert await sessions.aclear_all() == 0
-    assert {thread.id for thread in (await world.saver.athreads()).threads} == {"a state", "graph"}
+    assert {thread.id for thread in (await world.saver.alist_threads()).threads} == {"a state", "graph"}
     assert await sessions.astats() == SessionStats(0, 0, 0.0, 0)
     assert len(await listed(world.cold, at("graph"))) == 2
 
@@ -171,7 +171,7 @@ async def stats_count_what_is_there(world: World) -> None:
     await _steps(sessions, 2, "two")
     found = await sessions.astats()
     assert found[:3] == (2, 6, 3.0)
-    infos = [await world.saver.athread(name) for name in ("one", "two")]
+    infos = [await world.saver.aget_thread(name) for name in ("one", "two")]
     assert found.bytes == sum(info.bytes for info in infos if info)
 
 
@@ -222,7 +222,7 @@ async def the_thread_of_a_graph_is_read_as_a_session(world: World) -> None:
     assert (newest.metadata.node_name, newest.metadata.step) == (None, None)
     assert await sessions.adelete("graph", id_of(first)) is True
     assert await sessions.adelete("graph") is True
-    assert await world.saver.athread("graph") is None
+    assert await world.saver.aget_thread("graph") is None
 
 
 async def an_owner_sees_its_own_sessions_only(world: World) -> None:
@@ -263,7 +263,7 @@ async def odd_arguments_are_refused_and_leave_nothing(world: World) -> None:
     with pytest.raises(SerializationError) as raised:
         await sessions.asave(_made({"items": [0, object()]}))
     assert raised.value.location == "state['items'] -> [1]"
-    assert (await world.saver.athreads()).threads == []
+    assert (await world.saver.alist_threads()).threads == []
 
 
 async def a_save_respects_a_lease(world: World) -> None:

@@ -20,16 +20,16 @@ async def a_listing_has_a_part_of_each_thread(world: World) -> None:
     await world.saver.acreate_thread("without checkpoints")
     await Run(world.saver, "without a root", "child").step({"title": "of the child"})
     extract = {"last": "messages[-1].id", "title": "title", "whole": "messages[0]"}
-    page = await world.cold.athreads(sort="id", limit=100, extract=extract)
+    page = await world.cold.alist_threads(sort="id", limit=100, extract=extract)
     found = {info.id: info.extracted for info in page.threads}
     for number, name in enumerate(names):
         title = name if number % 2 else None
         assert found[name] == {"last": f"m{number}", "title": title, "whole": chat(1)[0]}
     assert found["without checkpoints"] == found["without a root"] == dict.fromkeys(extract)
     assert all(list(info.problems) == [] for info in page.threads)
-    some = await world.another().athreads(sort="id", limit=2, cursor=None, extract={"last": "messages[-1].id"})
+    some = await world.another().alist_threads(sort="id", limit=2, cursor=None, extract={"last": "messages[-1].id"})
     assert [info.extracted for info in some.threads] == [{"last": "m0"}, {"last": "m1"}]
-    plain = await world.saver.athreads(sort="id", limit=100)
+    plain = await world.saver.alist_threads(sort="id", limit=100)
     assert [info.extracted for info in plain.threads] == [{}] * 14
     assert [info._replace(extracted={}) for info in page.threads] == plain.threads
 
@@ -42,8 +42,8 @@ async def a_listing_asks_as_often_for_many_threads_as_for_one(world: World) -> N
     saver, reads = world.counting()
     questions = []
     for limit in (1, 40):
-        reads.begin_anew()
-        page = await saver.athreads(limit=limit, extract={"last": "messages[-1].id"})
+        reads.reset()
+        page = await saver.alist_threads(limit=limit, extract={"last": "messages[-1].id"})
         assert [info.extracted for info in page.threads] == [{"last": "m7"}] * limit
         questions.append(reads.questions)
         assert reads.writes == 0
@@ -57,7 +57,7 @@ async def large_values_are_read_a_few_threads_at_once(world: World) -> None:
     for number in range(5):
         await Run(world.saver, f"thread {number}").step({"a": [large, number], "b": number})
     saver, reads = world.counting()
-    page = await saver.athreads(sort="id", extract={"number": "a[1]", "b": "b"})
+    page = await saver.alist_threads(sort="id", extract={"number": "a[1]", "b": "b"})
     assert [info.extracted for info in page.threads] == [{"number": n, "b": n} for n in range(5)]
     assert 3 <= reads.questions.count("newest") <= 4
 
@@ -71,13 +71,13 @@ async def a_damaged_thread_of_a_listing_is_reported_and_the_others_are_listed(wo
         yield from store.remove("lost", (), sorted(sizes))
 
     await world.in_store(lose_segments)
-    page = await world.cold.athreads(sort="id", extract={"last": "messages[0]", "title": "title"})
+    page = await world.cold.alist_threads(sort="id", extract={"last": "messages[0]", "title": "title"})
     good, lost, sound = page.threads
     assert good.extracted == {"last": "good", "title": "good"}
     assert sound.extracted == {"last": "sound", "title": "sound"}
     assert lost.extracted == {}
     assert [(problem.kind, "'lost'" in problem.location) for problem in lost.problems] == [("damaged", True)]
-    for call in (world.cold.aextract("lost", "messages[0]"), world.cold.amessages("lost")):
+    for call in (world.cold.aextract("lost", "messages[0]"), world.cold.aextract_items("lost")):
         with pytest.raises(CorruptDataError, match="'lost'"):
             await call
     await world.saver.adelete_thread("lost")
@@ -86,6 +86,6 @@ async def a_damaged_thread_of_a_listing_is_reported_and_the_others_are_listed(wo
 async def a_part_that_this_program_may_not_load_is_reported(world: World) -> None:
     await Run(world.saver).step({"said": Said("x", "m0"), "plain": 1})
     strict = world.another().with_serde(Serde(allow=[]))
-    (info,) = (await strict.athreads(extract={"said": "said", "id": "said.id", "plain": "plain"})).threads
+    (info,) = (await strict.alist_threads(extract={"said": "said", "id": "said.id", "plain": "plain"})).threads
     assert info.extracted == {"id": "m0", "plain": 1}
     assert [(problem.kind, "'said'" in problem.location) for problem in info.problems] == [("unreadable", True)]

@@ -37,7 +37,7 @@ async def the_thread_of_a_graph_is_read_and_otherwise_left_alone(world: World) -
     assert await states.asize() == 0
     assert await listed(world.cold, at("graph")) == before
     assert await states.adelete("graph") is True
-    assert await world.saver.athread("graph") is None
+    assert await world.saver.aget_thread("graph") is None
 
 
 async def a_graph_goes_on_from_a_state_that_was_saved_into_its_thread(world: World) -> None:
@@ -51,7 +51,7 @@ async def a_graph_goes_on_from_a_state_that_was_saved_into_its_thread(world: Wor
     assert found["b"] == version
     assert str(found["a"]) == str(found["c"]) > version
     assert world.saver.get_next_version(max(map(str, found.values()))) > found["a"]  # type: ignore[operator]  # texts
-    about = await world.saver.athread("thread")
+    about = await world.saver.aget_thread("thread")
     assert about is not None
     assert about.metadata == {}  # it is still the graph's
     await states.asave("thread", {"a": 3}, {"why": "by hand"})
@@ -75,7 +75,7 @@ async def a_thread_is_marked_with_its_first_state(world: World) -> None:
     await world.saver.acreate_thread("of another kind", metadata={"kind": "mine"})
     for name in ("created", "of another kind", "new"):
         await states.asave(name, 1)
-    found = {info.id: (info.title, info.metadata) for info in (await world.saver.athreads()).threads}
+    found = {info.id: (info.title, info.metadata) for info in (await world.saver.alist_threads()).threads}
     assert found == {
         "created": ("a title", {"k": 1, "kind": "state"}),
         "of another kind": (None, {"kind": "mine"}),
@@ -102,7 +102,7 @@ async def a_death_leaves_no_thread_without_its_mark(world: World) -> None:
             except DeathError:
                 died = True
             setattr(mortals[0], moment, None)
-            found = await world.saver.athread(name)
+            found = await world.saver.aget_thread(name)
             assert found is None or (found.checkpoints, found.metadata) == (1, {"kind": "state"})
             if not died:
                 break
@@ -132,7 +132,7 @@ async def a_first_save_under_a_lease_begins_the_thread(world: World) -> None:
     states = world.interface(States)
     with pytest.raises(ThreadBusyError):
         await states.asave("thread", 1)
-    assert await world.saver.athread("thread") is None
+    assert await world.saver.aget_thread("thread") is None
     await states.asave("thread", 2, lease_token=lease.token)
     assert await states.asize() == 1
 
@@ -140,7 +140,7 @@ async def a_first_save_under_a_lease_begins_the_thread(world: World) -> None:
 async def a_thread_expires_as_after_a_put(world: World) -> None:
     states = world.interface(States, world.with_rules(ttl=3600 * 1_000_000))
     await states.asave("thread", 1)
-    found = await world.saver.athread("thread")
+    found = await world.saver.aget_thread("thread")
     assert found is not None
     assert found.expires is not None
     assert found.expires - found.created >= timedelta(hours=1)
@@ -150,7 +150,7 @@ async def an_owner_sees_its_own_states_only(world: World) -> None:
     adas, eves = (world.interface(States, world.saver.for_owner(name)) for name in ("ada", "eve"))
     saved = await adas.asave("adas", {"secret": _LONG}, {"about": "ada"})
     await eves.asave("eves", 1)
-    assert (await world.saver.athread("adas")).owner == "ada"  # type: ignore[union-attr]  # it is there
+    assert (await world.saver.aget_thread("adas")).owner == "ada"  # type: ignore[union-attr]  # it is there
     assert await eves.aload("adas", default="nothing") == "nothing"
     assert await eves.aload("adas", saved) is None
     assert (await eves.aexists("adas"), await eves.adelete("adas"), await eves.adelete("adas", saved)) == (False,) * 3

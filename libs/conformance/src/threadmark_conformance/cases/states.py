@@ -146,10 +146,10 @@ async def an_equal_state_takes_nearly_no_bytes(world: World) -> None:
     state = {f"key {number}": _text(number) for number in range(50)}
     for states in (world.interface(States), world.interface(States, world.cold)):
         await states.asave("thread", state)
-        before = await world.saver.athread("thread")
+        before = await world.saver.aget_thread("thread")
         for _ in range(4):
             await states.asave("thread", dict(state))
-        after = await world.saver.athread("thread")
+        after = await world.saver.aget_thread("thread")
         assert before is not None
         assert after is not None
         assert before.bytes > 20_000
@@ -161,10 +161,10 @@ async def a_state_costs_what_changed_of_it(world: World) -> None:
     states = world.interface(States)
     state = {f"key {number}": _text(number) for number in range(50)}
     await states.asave("thread", state)
-    before = await world.saver.athread("thread")
+    before = await world.saver.aget_thread("thread")
     for number in range(10):
         await states.asave("thread", {**state, f"key {number}": f"changed {number}"})
-    after = await world.saver.athread("thread")
+    after = await world.saver.aget_thread("thread")
     assert before is not None
     assert after is not None
     assert after.bytes - before.bytes < 10 * 700
@@ -231,7 +231,7 @@ async def one_state_of_a_history_can_be_deleted(world: World) -> None:
     assert await states.aload("thread") == {"n": 2, "text": _text(2)}
     assert await states.adelete("thread") is True
     assert await states.asize() == 0
-    assert await world.saver.athread("thread") is None
+    assert await world.saver.aget_thread("thread") is None
 
 
 async def a_state_follows_the_newest_of_its_thread(world: World) -> None:
@@ -281,7 +281,7 @@ async def odd_arguments_are_refused_and_leave_nothing(world: World) -> None:
     with pytest.raises(SerializationError) as raised:
         await states.asave("thread", {"fine": _LONG, "items": [1, {"lock": open}]})
     assert raised.value.location.startswith("state['items'] -> [1]['lock']")
-    assert (await world.saver.athreads()).threads == []
+    assert (await world.saver.alist_threads()).threads == []
     for name in ("one", "two"):
         for number in range(2):
             await states.asave(name, number)

@@ -23,14 +23,14 @@ async def _begin(world: World, names: list[str] = _NAMES) -> None:
 
 
 async def _names(world: World, **options: Any) -> list[str]:
-    page = await world.saver.athreads(limit=100, **options)
+    page = await world.saver.alist_threads(limit=100, **options)
     assert page.cursor is None
     assert await world.saver.acount_threads(**{k: v for k, v in options.items() if k != "sort"}) == len(page.threads)
     return [thread.id for thread in page.threads]
 
 
 async def _there(world: World, thread_id: str) -> ThreadInfo:
-    found = await world.another().athread(thread_id)
+    found = await world.another().aget_thread(thread_id)
     assert found is not None
     return found
 
@@ -54,33 +54,33 @@ async def pages_join_to_the_whole_listing(world: World) -> None:
             found: list[str] = []
             cursor = None
             for _ in range(len(_NAMES)):
-                page = await world.another().athreads(sort=sort, limit=limit, cursor=cursor)
+                page = await world.another().alist_threads(sort=sort, limit=limit, cursor=cursor)
                 found += [thread.id for thread in page.threads]
                 cursor = page.cursor
                 if cursor is None:
                     break
             assert (found, cursor) == (expected, None)
-    page = await world.saver.athreads(sort="id", limit=2, offset=3)
+    page = await world.saver.alist_threads(sort="id", limit=2, offset=3)
     assert [thread.id for thread in page.threads] == _NAMES[3:5]
-    assert (await world.saver.athreads(limit=0)) == ([], None)
+    assert (await world.saver.alist_threads(limit=0)) == ([], None)
 
 
 async def threads_that_come_or_go_do_not_shift_the_next_page(world: World) -> None:
     await _begin(world)
-    first = await world.saver.athreads(sort="-created", limit=3)
+    first = await world.saver.alist_threads(sort="-created", limit=3)
     await Run(world.saver, "newer").step({"a": 1})
     await world.saver.adelete_thread(first.threads[-1].id)
-    second = await world.saver.athreads(sort="-created", limit=3, cursor=first.cursor)
+    second = await world.saver.alist_threads(sort="-created", limit=3, cursor=first.cursor)
     assert [thread.id for thread in second.threads] == _NAMES[::-1][3:6]
 
 
 async def threads_updated_at_one_moment_are_in_order_of_their_ids(world: World) -> None:
-    page = await world.saver.athreads()
+    page = await world.saver.alist_threads()
     assert page == ([], None)
     await world.saver.acreate_thread("b")
     await world.saver.acopy_thread("b", "c")
-    both = await world.saver.athreads(sort="updated", limit=1)
-    rest = await world.saver.athreads(sort="updated", limit=5, cursor=both.cursor)
+    both = await world.saver.alist_threads(sort="updated", limit=1)
+    rest = await world.saver.alist_threads(sort="updated", limit=5, cursor=both.cursor)
     assert {thread.id for thread in (*both.threads, *rest.threads)} == {"b", "c"}
 
 
@@ -102,8 +102,8 @@ async def a_thread_tells_what_it_holds(world: World) -> None:
     after = await _there(world, "thread")
     assert (after.checkpoints, after.bytes) == (2, after.bytes)
     assert after.bytes <= found.bytes - smaller.bytes
-    assert (await world.saver.athreads()).threads == [after]
-    assert await world.saver.athread("nobody") is None
+    assert (await world.saver.alist_threads()).threads == [after]
+    assert await world.saver.aget_thread("nobody") is None
 
 
 async def the_status_is_what_the_newest_checkpoint_waits_for(world: World) -> None:
@@ -117,7 +117,7 @@ async def the_status_is_what_the_newest_checkpoint_waits_for(world: World) -> No
     await runs["went on"].write(("__interrupt__", ["?"]))
     await runs["went on"].step({"a": 2})
     await runs["idle"].write(("a", 3))
-    listed_now = {thread.id: thread.status for thread in (await world.another().athreads()).threads}
+    listed_now = {thread.id: thread.status for thread in (await world.another().alist_threads()).threads}
     expected = {"asks": "interrupted", "failed": "error", "both": "error", "went on": "idle", "idle": "idle"}
     assert listed_now == expected
     for status in ("idle", "busy", "interrupted", "error"):
@@ -161,9 +161,9 @@ async def threads_are_found_by_owner_metadata_and_text(world: World) -> None:
     assert await _names(world, metadata={"flag": True}) == ["thread 01"]
     assert await _names(world, metadata={"number": True}) == []
     assert await _names(world, metadata={"missing": None}) == []
-    page = await world.saver.athreads(metadata={"kind": "even"}, sort="id", limit=2, offset=1)
+    page = await world.saver.alist_threads(metadata={"kind": "even"}, sort="id", limit=2, offset=1)
     assert [thread.id for thread in page.threads] == [_NAMES[2], _NAMES[4]]
-    rest = await world.saver.athreads(metadata={"kind": "even"}, sort="id", cursor=page.cursor)
+    rest = await world.saver.alist_threads(metadata={"kind": "even"}, sort="id", cursor=page.cursor)
     assert [thread.id for thread in rest.threads] == [_NAMES[6]]
     await world.saver.aupdate_thread("thread 00", owner="ada")
     assert await _names(world, owner="ada", sort="id") == [_NAMES[0], *_NAMES[1::2]]
@@ -199,22 +199,22 @@ async def every_filter_leaves_out_the_other_threads(world: World) -> None:
         assert await _names(world, **{name: value}) == [expected], name
     wrong: dict[str, Any] = {"color": "red"}
     with pytest.raises(TypeError, match=r"no argument 'color': .* owner, status"):
-        await world.saver.athreads(**wrong)
+        await world.saver.alist_threads(**wrong)
 
 
 async def what_is_more_than_anything_is_no_limit(world: World) -> None:
     await _begin(world)
-    everything = [thread.id for thread in (await world.saver.athreads()).threads]
+    everything = [thread.id for thread in (await world.saver.alist_threads()).threads]
     for most in (sys.maxsize, 1 << 63, 1 << 70):
         for text in (None, ""):
-            page = await world.saver.athreads(limit=most, text=text)
+            page = await world.saver.alist_threads(limit=most, text=text)
             assert [thread.id for thread in page.threads] == everything
-            assert await world.saver.athreads(limit=most, offset=most, text=text) == ([], None)
+            assert await world.saver.alist_threads(limit=most, offset=most, text=text) == ([], None)
     for duration in (timedelta.max, timedelta.min):
         updated = await world.saver.aupdate_thread(everything[0], expires=duration)
         assert updated == await _there(world, everything[0])
         await world.saver.aupdate_thread(everything[0], expires=None)
-    assert (await world.saver.aretention(idle_for=timedelta.max, max_bytes=1 << 70)).for_space == 0
+    assert (await world.saver.aapply_retention(idle_for=timedelta.max, max_bytes=1 << 70)).for_space == 0
     await world.with_rules(ttl=microseconds_in(timedelta.max)).aput(at("new"), checkpoint({"a": 1}), {}, {"a": 1})
     assert (await _there(world, "new")).expires == datetime.max.replace(tzinfo=UTC)
 
@@ -224,16 +224,16 @@ async def the_last_bad_argument_is_named(world: World) -> None:
     await _begin(world, ["thread"])
     other: Any = saver
     for call, named in (
-        (lambda: other.athreads(sort="size"), "sort"),
-        (lambda: other.athreads(status="asleep"), "status"),
-        (lambda: other.athreads(limit=-1), "limit"),
-        (lambda: other.athreads(offset=True), "offset"),
-        (lambda: other.athreads(cursor="nonsense"), "cursor"),
-        (lambda: other.athreads(cursor=7), "cursor"),
-        (lambda: other.athreads(owner=""), "owner"),
-        (lambda: other.athreads(owner=7), "owner"),
-        (lambda: other.athreads(metadata=[1]), "filter"),
-        (lambda: other.athreads(since=datetime(2026, 1, 1)), "since"),  # noqa: DTZ001 - the mistake
+        (lambda: other.alist_threads(sort="size"), "sort"),
+        (lambda: other.alist_threads(status="asleep"), "status"),
+        (lambda: other.alist_threads(limit=-1), "limit"),
+        (lambda: other.alist_threads(offset=True), "offset"),
+        (lambda: other.alist_threads(cursor="nonsense"), "cursor"),
+        (lambda: other.alist_threads(cursor=7), "cursor"),
+        (lambda: other.alist_threads(owner=""), "owner"),
+        (lambda: other.alist_threads(owner=7), "owner"),
+        (lambda: other.alist_threads(metadata=[1]), "filter"),
+        (lambda: other.alist_threads(since=datetime(2026, 1, 1)), "since"),  # noqa: DTZ001 - the mistake
         (lambda: other.aupdate_thread("thread", expires="tomorrow"), "expires"),
         (lambda: other.aupdate_thread("thread", title=7), "title"),
         (lambda: other.aupdate_thread("thread", owner="x" * 600), "owner"),
@@ -249,14 +249,14 @@ async def the_last_bad_argument_is_named(world: World) -> None:
         await other.aupdate_thread("thread", metadata={"a": object()})
     with pytest.raises(ThreadNotFoundError, match="'nobody'"):
         await saver.aupdate_thread("nobody", title="x")
-    page = await saver.athreads(sort="id", limit=0)
+    page = await saver.alist_threads(sort="id", limit=0)
     assert page.threads == []
-    assert await saver.athread("new") is None
+    assert await saver.aget_thread("new") is None
     found = await _there(world, "thread")
     assert (found.title, found.metadata, found.owner) == (None, {}, None)
     cursor = await _cursor(world)
     with pytest.raises(ConfigError, match="sorted by"):
-        await saver.athreads(sort="-id", cursor=cursor)
+        await saver.alist_threads(sort="-id", cursor=cursor)
 
 
 def _owned(owner: str) -> dict[str, Any]:
@@ -268,7 +268,7 @@ async def a_cursor_that_was_made_up_is_refused(world: World) -> None:
     for place in ('Infinity, "x"', 'NaN, "x"', f'{1 << 63}, "x"', '"7", "x"', 'true, "x"', '[7], "x"', "7, 7", "7"):
         cursor = urlsafe_b64encode(f'["-updated", {place}]'.encode()).decode()
         with pytest.raises(ConfigError, match="is no cursor"):
-            await world.saver.athreads(cursor=cursor)
+            await world.saver.alist_threads(cursor=cursor)
 
 
 async def _for_owner(saver: Any, owner: str) -> None:
@@ -277,4 +277,4 @@ async def _for_owner(saver: Any, owner: str) -> None:
 
 async def _cursor(world: World) -> str | None:
     await _begin(world, ["second"])
-    return (await world.saver.athreads(sort="id", limit=1)).cursor
+    return (await world.saver.alist_threads(sort="id", limit=1)).cursor

@@ -86,7 +86,7 @@ async def nothing_that_removes_old_checkpoints_takes_messages(world: World) -> N
     expected = await talk.aget_messages(TALK)
     assert (await world.saver.aprune(["talk"])).checkpoints == 1
     await world.saver.aprune(None, keep_last=1, older_than=timedelta(0))
-    report = await world.saver.aretention(keep_last=1, older_than=timedelta(0), idle_for=timedelta(days=1))
+    report = await world.saver.aapply_retention(keep_last=1, older_than=timedelta(0), idle_for=timedelta(days=1))
     assert (report.idle, report.expired) == (0, 0)
     keeping = Run(world.with_rules(keep_last=1), "talk")
     for number in range(4):
@@ -104,9 +104,9 @@ async def a_message_keeps_a_thread_from_being_idle(world: World) -> None:
         await Run(world.saver, name).step({"a": 1})
         await _age(world, name)
     a_day = timedelta(days=1)
-    assert (await world.saver.aretention(idle_for=a_day, dry_run=True)).idle == 2
+    assert (await world.saver.aapply_retention(idle_for=a_day, dry_run=True)).idle == 2
     await talk.aput_messages(TALK, [said(1)])
-    assert (await world.saver.aretention(idle_for=a_day)).idle == 1
+    assert (await world.saver.aapply_retention(idle_for=a_day)).idle == 1
     assert await talk.aget_messages(TALK) == [said(1)]
     assert await talk.aget_thread({"thread_id": "idle"}) is None
 
@@ -206,7 +206,7 @@ async def the_namespace_of_messages_is_not_for_checkpoints(world: World) -> None
         await world.saver.aput(at("talk", MESSAGES_NS), checkpoint({"message": 1}), {}, {"message": 1})
     with pytest.raises(ConfigError, match="is that of messages"):
         await world.saver.aput_writes(at("talk", MESSAGES_NS, new_id()), [("message", 1)], "task")
-    assert await world.saver.athread("talk") is None
+    assert await world.saver.aget_thread("talk") is None
 
 
 async def a_graph_and_messages_stand_side_by_side_in_one_thread(world: World) -> None:

@@ -99,7 +99,7 @@ class Access:
             while len(self._pending) > MOST_PENDING:
                 del self._pending[next(iter(self._pending))]
 
-    def begin_anew(self) -> None:
+    def _reset_after_fork(self) -> None:
         """In the child of a fork, where another thread may have held the lock. What is pending stays so in both."""
         self._lock = threading.Lock()
 

@@ -107,7 +107,7 @@ class MemoryCache:
         """Like `close`, for asyncio."""
         self.close()
 
-    def begin_anew(self) -> None:
+    def _reset_after_fork(self) -> None:
         """In the child of a fork, where the places have begun empty."""
         self._turn = threading.Lock()
 

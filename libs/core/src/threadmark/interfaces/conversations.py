@@ -13,7 +13,7 @@ from threadmark.interfaces.state_cache import CacheCall, CachedOperation, Caches
 from threadmark.model import ThreadInfo, ThreadPage
 from threadmark.program import Operation, Transaction, aplay, play
 from threadmark.saver import SaverProtocol
-from threadmark.saver.kit import given_count, given_query, thread, threads
+from threadmark.saver.kit import get_thread, given_count, given_query, list_threads
 
 T = TypeVar("T")
 
@@ -165,14 +165,14 @@ class Conversations(Interface):
 
     def _thread(self, config: ConversationConfig) -> Operation[ThreadInfo | None]:
         conversation = self._named(config)
-        return thread(conversation.context, conversation.thread_id)
+        return get_thread(conversation.context, conversation.thread_id)
 
     def _threads(
         self, config: ConversationConfig | None, search: str | None, offset: int, limit: int, cursor: str | None
     ) -> Operation[ThreadPage]:
         context = given_user(self._saver._context, config)  # noqa: SLF001 - see `Interface`
         query = given_query({"text": search})
-        return threads(context, query, given_count(limit, "limit"), cursor, given_count(offset, "offset"), {})
+        return list_threads(context, query, given_count(limit, "limit"), cursor, given_count(offset, "offset"), {})
 
     def _play(self, operation: CachedOperation[T]) -> T:
         """Drive an operation that may ask the shared cache, on the caller's thread."""

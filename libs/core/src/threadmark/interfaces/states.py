@@ -80,7 +80,7 @@ class States(Interface):
     def cleanup_old(self, max_age: timedelta) -> RetentionReport:
         """Remove the threads that were begun here and whose newest state is older than that. Returns what was removed.
 
-        It is `saver.retention(idle_for=max_age)` of these threads, so that expired ones go, too, and those that
+        It is `saver.apply_retention(idle_for=max_age)` of these threads, so that expired ones go, too, and those that
         somebody holds a lease of stay.
         """
         return self._run(states.cleanup_old(self._context, max_age))

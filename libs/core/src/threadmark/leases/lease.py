@@ -149,7 +149,7 @@ class Lease:
     ) -> None:
         await self._aexit(error)
 
-    def begin_anew(self) -> None:
+    def _reset_after_fork(self) -> None:
         """In the child of a fork: the lease is the parent's, who renews and releases it."""
         self._over, self._renewal = True, None
         self._told, self.lost = threading.Lock(), threading.Event()

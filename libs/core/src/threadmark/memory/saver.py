@@ -59,7 +59,7 @@ class MemoryDriver:
         """Like `close`, for asyncio."""
         self.close()
 
-    def begin_anew(self) -> None:
+    def _reset_after_fork(self) -> None:
         """In the child of a fork: another thread may have been in the middle of a transaction, and is not there."""
         self._lock = threading.Lock()
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from threadmark.errors import CorruptDataError, LocatedError, TransientStoreError
 from threadmark.model import CheckpointRef, OnProgress, Problem
-from threadmark.operating.model import Verified
+from threadmark.operating.model import VerifyReport
 from threadmark.program import Operation, Program, read, read_existing, read_itself, write
 from threadmark.saver.kit import (
     Allowance,
@@ -64,7 +64,7 @@ def list_checkpoint_refs(context: SaverContext) -> Operation[list[CheckpointRef]
     return found
 
 
-def orphan_writes(context: SaverContext) -> Operation[list[CheckpointRef]]:
+def list_orphan_writes(context: SaverContext) -> Operation[list[CheckpointRef]]:
     """List the checkpoints that are missing although pending writes belong to them."""
     written: set[tuple[str, str, str]] = set()
     after = ""
@@ -105,12 +105,12 @@ class _OrphanWrites(NamedTuple):
 
 def verify(
     context: SaverContext, thread_id: str | None, *, decode: bool, repair: bool, progress: OnProgress | None
-) -> Operation[Verified]:
+) -> Operation[VerifyReport]:
     """Read every row, value by value, past the memory of recent encodings."""
     check_flag(decode, "decode")
     check_flag(repair, "repair")
     context = context._replace(encoding_cache=EncodingCache(0))
-    total = Verified(0, 0, 0, [], [])
+    total = VerifyReport(0, 0, 0, [], [])
     reporter = yield from reporter_of_threads(context, thread_id, progress)
     if repair and thread_id is None:
         yield from write(context.store.mend)
@@ -121,8 +121,8 @@ def verify(
             try:
                 one = yield from _verify_thread(context, name, decode=decode)
             except CorruptDataError as error:  # in which nothing can be looked at
-                one = Verified(1, 0, 0, [damaged(error)], [])
-            total = Verified(*(mine + theirs for mine, theirs in zip(total, one, strict=True)))  # type: ignore[operator]  # numbers and lists both add up
+                one = VerifyReport(1, 0, 0, [damaged(error)], [])
+            total = VerifyReport(*(mine + theirs for mine, theirs in zip(total, one, strict=True)))  # type: ignore[operator]  # numbers and lists both add up
             reporter.done([name])
     if thread_id is None:
         lost = yield from read(context.store.damage)
@@ -185,13 +185,13 @@ class _Findings:
             self.problems.append(Problem("orphan", f"thread {self._thread_id!r}", found))
 
 
-def _verify_thread(context: SaverContext, thread_id: str, *, decode: bool) -> Operation[Verified]:
+def _verify_thread(context: SaverContext, thread_id: str, *, decode: bool) -> Operation[VerifyReport]:
     """Verify one thread, a few checkpoints in each transaction. Starts again if rows were deleted meanwhile."""
     for _ in range(_ATTEMPTS):
         try:
             contents = yield from read(contents_of, context, thread_id)
         except CorruptDataError as error:  # a part of it is gone, so that the rest cannot be told
-            return Verified(1, 0, 0, [damaged(error)], [])
+            return VerifyReport(1, 0, 0, [damaged(error)], [])
         findings = _Findings(context, thread_id, decode=decode)
         findings.problems += [Problem("damaged", *one) for one in contents.missing]
         outline = yield from read(context.store.thread, thread_id)
@@ -210,7 +210,7 @@ def _verify_thread(context: SaverContext, thread_id: str, *, decode: bool) -> Op
             findings.add_orphans(contents.sizes)
             writes = count_writes(thread_id, contents.writes)
             there = int(epoch is not None)
-            return Verified(there, len(contents.outlines), writes, findings.problems, findings.unreadable)
+            return VerifyReport(there, len(contents.outlines), writes, findings.problems, findings.unreadable)
     raise TransientStoreError(f"thread {thread_id!r}: rows were deleted {_ATTEMPTS} times during the check; try again")
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from threadmark.model import CheckpointRef, OnProgress
 from threadmark.operating import counting, inspecting
-from threadmark.operating.model import Stats, Verified
+from threadmark.operating.model import Stats, VerifyReport
 from threadmark.program import Driver, arun, run
 from threadmark.saver.kit import SaverContext
 
@@ -22,13 +22,13 @@ class OperatingMethods:
         decode: bool = False,
         repair: bool = False,
         progress: OnProgress | None = None,
-    ) -> Verified:
+    ) -> VerifyReport:
         """Read everything stored, or everything of one thread, and report what is damaged or orphaned.
 
         It compares bytes with what was written and needs none of the application's classes. With `decode=True` it also
         decodes every value, and reports in `unreadable` what this program's serializer cannot decode.
-        `Verified.threads` is 0 if there is no thread of this id. It costs a get of every checkpoint, from a cold cache:
-        each row is read twice and each value is joined and hashed, in transactions of 16 checkpoints that block nobody.
+        `VerifyReport.threads` is 0 if there is no thread of this id. It costs a get of every checkpoint, from a cold
+        cache: each row is read twice and each value is joined and hashed, in transactions of 16 checkpoints that block nobody.
         With `repair=True` and no `thread_id` the backend first makes anew what it can make from its rows: on Redis the
         index of threads, elsewhere there is nothing of the kind. No damaged row is touched.
         """
@@ -58,9 +58,9 @@ class OperatingMethods:
         """Return references to all checkpoints, newest first, unreadable ones included. Creates no tables."""
         return run(self._driver, inspecting.list_checkpoint_refs(self._context))
 
-    def orphan_writes(self) -> Sequence[CheckpointRef]:
+    def list_orphan_writes(self) -> Sequence[CheckpointRef]:
         """Return references to the missing checkpoints of pending writes. Creates no tables."""
-        return run(self._driver, inspecting.orphan_writes(self._context))
+        return run(self._driver, inspecting.list_orphan_writes(self._context))
 
     # Written by scripts/write_twins.py from the methods above: change those, and run it.
 
@@ -71,7 +71,7 @@ class OperatingMethods:
         decode: bool = False,
         repair: bool = False,
         progress: OnProgress | None = None,
-    ) -> Verified:
+    ) -> VerifyReport:
         """Like `verify`, for asyncio."""
         verified = inspecting.verify(self._context, thread_id, decode=decode, repair=repair, progress=progress)
         return await arun(self._driver, verified)
@@ -92,8 +92,8 @@ class OperatingMethods:
         """Like `list_checkpoint_refs`, for asyncio."""
         return await arun(self._driver, inspecting.list_checkpoint_refs(self._context))
 
-    async def aorphan_writes(self) -> Sequence[CheckpointRef]:
-        """Like `orphan_writes`, for asyncio."""
-        return await arun(self._driver, inspecting.orphan_writes(self._context))
+    async def alist_orphan_writes(self) -> Sequence[CheckpointRef]:
+        """Like `list_orphan_writes`, for asyncio."""
+        return await arun(self._driver, inspecting.list_orphan_writes(self._context))
 
     # The end of what scripts/write_twins.py wrote.

@@ -6,7 +6,7 @@ from threadmark.errors import shown
 from threadmark.model import Problem, beginning_of
 
 
-class Verified(NamedTuple):
+class VerifyReport(NamedTuple):
     """What `verify` looked at, and what it found."""
 
     threads: int
@@ -22,7 +22,7 @@ class Verified(NamedTuple):
         """Show the counts, and the beginning of long lists."""
         counts = f"threads={self.threads}, checkpoints={self.checkpoints}, writes={self.writes}"
         problems, unreadable = (beginning_of(list(map(repr, each))) for each in (self.problems, self.unreadable))
-        return f"Verified({counts}, problems=[{problems}], unreadable=[{unreadable}])"
+        return f"VerifyReport({counts}, problems=[{problems}], unreadable=[{unreadable}])"
 
 
 class ChannelStats(NamedTuple):

@@ -157,9 +157,9 @@ class KeptDriver(MemoryDriver):
             finally:
                 self._storage.close()
 
-    def begin_anew(self) -> None:
+    def _reset_after_fork(self) -> None:
         """In the child of a fork: it goes on with a copy, which is stored nowhere."""
-        super().begin_anew()
+        super()._reset_after_fork()
         self._closing = threading.RLock()
 
     def _snapshot(self) -> list[ThreadEntry]:

@@ -106,7 +106,7 @@ class Storage:
             if self._claim is not None:
                 self._claim.release()
 
-    def begin_anew(self) -> None:
+    def _reset_after_fork(self) -> None:
         """In the child of a fork: the file is the parent's, which goes on with it."""
         self._lock = threading.RLock()
         self._closed = self._closed or "belongs to the process that opened it, of which this one is a fork"

@@ -2,7 +2,7 @@
 
 from threadmark.replication.model import (
     OnSecondaryFailure,
-    Reconciled,
+    ReconcileReport,
     ReplicationMode,
     ReplicationStatus,
     SideName,
@@ -12,7 +12,7 @@ from threadmark.replication.saver import ReplicatedSaver, replicated
 
 __all__ = [
     "OnSecondaryFailure",
-    "Reconciled",
+    "ReconcileReport",
     "ReplicatedSaver",
     "ReplicationMode",
     "ReplicationStatus",

@@ -81,7 +81,7 @@ class Background:
             return self._left
         raise self._left
 
-    def begin_anew(self) -> None:
+    def _reset_after_fork(self) -> None:
         """In the child of a fork, which does not have the thread."""
         self._thread, self._woken = None, False
         self._wakeups = queue.SimpleQueue()

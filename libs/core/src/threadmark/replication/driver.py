@@ -13,7 +13,7 @@ from threadmark.model import OnProgress
 from threadmark.program import Transaction
 from threadmark.replication.background import Background
 from threadmark.replication.health import checked_first, watched
-from threadmark.replication.model import Reconciled, ReplicationStatus, SideName, SideStatus
+from threadmark.replication.model import ReconcileReport, ReplicationStatus, SideName, SideStatus
 from threadmark.replication.pair import Pair
 from threadmark.replication.playing import Player
 from threadmark.replication.promoting import count_waiting, drain, promote, reconcile_pair, unless_moved
@@ -118,7 +118,7 @@ class PairDriver:
 
     def reconcile(
         self, *, both_ways: bool, dry_run: bool, after: str, progress: OnProgress | None
-    ) -> PairFlow[Reconciled]:
+    ) -> PairFlow[ReconcileReport]:
         """Compare both, and copy what is missing."""
         check_flag(both_ways, "both_ways")
         check_flag(dry_run, "dry_run")
@@ -179,9 +179,9 @@ class PairDriver:
             log.write(logging.WARNING, "%s was closed %s: %s", str(self), what, then)
         return True
 
-    def begin_anew(self) -> None:
+    def _reset_after_fork(self) -> None:
         """In the child of a fork, which does not have the thread."""
-        self._background.begin_anew()
+        self._background._reset_after_fork()  # noqa: SLF001 - it is ours
 
     def _promote(self, side: Side | None, *, force: bool) -> PairFlow[ReplicationStatus]:
         yield from promote(self.pair, side, force=force)

@@ -37,7 +37,7 @@ class SideStatus(NamedTuple):
     """When it last answered."""
 
 
-class Reconciled(NamedTuple):
+class ReconcileReport(NamedTuple):
     """What `reconcile` compared and copied, or with `dry_run` would copy."""
 
     threads: int
@@ -78,5 +78,5 @@ class ReplicationStatus(NamedTuple):
     """Whether the side that is not active has ever had everything: a new one has, once `reconcile` has gone through."""
     branched: Sequence[str]
     """The threads in which both sides wrote while they could not see each other, as far as this saver merged them."""
-    last_reconcile: Reconciled | None
+    last_reconcile: ReconcileReport | None
     last_error: str | None

@@ -13,7 +13,7 @@ from time import monotonic
 from typing import NamedTuple
 
 from threadmark.errors import ConfigError, ReplicationError
-from threadmark.replication.model import Failover, OnSecondaryFailure, Reconciled, ReplicationMode, SideName
+from threadmark.replication.model import Failover, OnSecondaryFailure, ReconcileReport, ReplicationMode, SideName
 from threadmark.replication.steps import Side
 from threadmark.runtime.logs import log
 from threadmark.runtime.processes import begin_anew_after_fork
@@ -127,7 +127,7 @@ class Pair:
         self.branched: dict[str, None] = {}
         self.turns = Turns()
         """Whose turn it is to copy a thread in mode "sync"."""
-        self.last_reconcile: Reconciled | None = None
+        self.last_reconcile: ReconcileReport | None = None
         self.last_error: str | None = None
         self.failovers: set[int] = set()
         """The terms under which this process moved the writes by itself, or tried to, since the last `promote`."""
@@ -140,7 +140,7 @@ class Pair:
     def __str__(self) -> str:
         return f"{self.sides[0]} and {self.sides[1]}"
 
-    def begin_anew(self) -> None:
+    def _reset_after_fork(self) -> None:
         """In the child of a fork, where a thread that held a lock or had a turn does not exist."""
         self._changing = threading.Lock()
         self.turns = Turns()

@@ -9,7 +9,7 @@ from threadmark.errors import ReplicationError
 from threadmark.model import OnProgress
 from threadmark.replication.applying import CopiedRows
 from threadmark.replication.copying import copy_all
-from threadmark.replication.model import Reconciled
+from threadmark.replication.model import ReconcileReport
 from threadmark.replication.pair import Pair, Roles, SideAwayError
 from threadmark.replication.reconciling import reconcile
 from threadmark.replication.steps import PairFlow, Side, read_on
@@ -56,7 +56,7 @@ def promote(pair: Pair, side: Side | None, *, force: bool) -> PairFlow[None]:
 
 def reconcile_pair(
     pair: Pair, *, both_ways: bool, dry_run: bool, after: str, progress: OnProgress | None
-) -> PairFlow[Reconciled]:
+) -> PairFlow[ReconcileReport]:
     """Compare both sides thread by thread, and copy what is missing."""
     if pair.roles is None:
         yield from agree(pair)

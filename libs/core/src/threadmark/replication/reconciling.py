@@ -9,7 +9,7 @@ from threadmark.errors import ClosedError, ThreadmarkError, TransientStoreError
 from threadmark.model import OnProgress, Progress
 from threadmark.replication.applying import CopiedRows
 from threadmark.replication.copying import copy_all, copy_thread
-from threadmark.replication.model import Reconciled
+from threadmark.replication.model import ReconcileReport
 from threadmark.replication.steps import PairFlow, Side, read_on
 from threadmark.store.replica import Copied, StaleTermError, Summary
 
@@ -27,7 +27,7 @@ def reconcile(
     after: str = "",
     progress: OnProgress | None = None,
     note: Callable[[str], PairFlow[None]] | None = None,
-) -> PairFlow[Reconciled]:
+) -> PairFlow[ReconcileReport]:
     """Make the target have what the source has, and with `both_ways` the other way round as well.
 
     First both outboxes are copied. Then pages of summaries are compared, and only threads that differ are read. A
@@ -120,10 +120,10 @@ class _Run:
         if self.progress is not None:
             self.progress(Progress(self.threads, None, thread_id))
 
-    def result(self, after: str, summaries: int, seconds: float) -> Reconciled:
+    def result(self, after: str, summaries: int, seconds: float) -> ReconcileReport:
         """Return what was found and copied."""
         total = self.total
-        return Reconciled(
+        return ReconcileReport(
             self.threads,
             self.different,
             total.checkpoints,

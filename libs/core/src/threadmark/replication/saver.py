@@ -9,7 +9,7 @@ from threadmark.model import OnProgress
 from threadmark.replication.model import (
     Failover,
     OnSecondaryFailure,
-    Reconciled,
+    ReconcileReport,
     ReplicationMode,
     ReplicationStatus,
     SideName,
@@ -36,7 +36,7 @@ class ReplicatedSaver(ReadFromSaver):
 
     def reconcile(
         self, *, both_ways: bool = False, dry_run: bool = False, after: str = "", progress: OnProgress | None = None
-    ) -> Reconciled:
+    ) -> ReconcileReport:
         """Compare the databases thread by thread, and copy what the one that is not active lacks.
 
         It can be stopped at any time, by an error that `progress` raises, say, and continued with `after`.
@@ -78,7 +78,7 @@ class ReplicatedSaver(ReadFromSaver):
 
     async def areconcile(
         self, *, both_ways: bool = False, dry_run: bool = False, after: str = "", progress: OnProgress | None = None
-    ) -> Reconciled:
+    ) -> ReconcileReport:
         """Like `reconcile`, for asyncio."""
         return await self._pair.aplay(
             self._whole_pair.reconcile(both_ways=both_ways, dry_run=dry_run, after=after, progress=progress)

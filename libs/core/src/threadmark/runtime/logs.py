@@ -82,7 +82,7 @@ class Log:
         elif found < current:
             self.note(logging.INFO, "%s: migrated from format %d to %d in %.3f s", str(place), found, current, seconds)
 
-    def begin_anew(self) -> None:
+    def _reset_after_fork(self) -> None:
         """In the child of a fork: what the parent noted, the parent writes."""
         self.noted.clear()
 

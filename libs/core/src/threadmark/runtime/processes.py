@@ -19,7 +19,7 @@ from weakref import WeakSet
 class BeginsAnew(Protocol):
     """An object with locks, connections or threads."""
 
-    def begin_anew(self) -> None:
+    def _reset_after_fork(self) -> None:
         """Make new locks, and leave connections to the parent. Called in the child of a fork, which has one thread."""
 
 
@@ -27,17 +27,17 @@ _all: WeakSet[BeginsAnew] = WeakSet()
 
 
 def begin_anew_after_fork(thing: BeginsAnew) -> None:
-    """Call the object's `begin_anew` in every child of a fork, as long as the object lives."""
+    """Call the object's `_reset_after_fork` in every child of a fork, as long as the object lives."""
     _all.add(thing)
 
 
-def _begin_all_anew() -> None:
+def _reset_all_after_fork() -> None:
     for thing in list(_all):
-        thing.begin_anew()
+        thing._reset_after_fork()  # noqa: SLF001 - users are not to call it
 
 
 if hasattr(os, "register_at_fork"):  # some systems have no fork
-    os.register_at_fork(after_in_child=_begin_all_anew)
+    os.register_at_fork(after_in_child=_reset_all_after_fork)
 
 
 class Closes(Protocol):
@@ -51,10 +51,10 @@ class _Open:
     """The objects of this process that are to be closed, as long as they live."""
 
     def __init__(self) -> None:
-        self.begin_anew()
+        self._reset_after_fork()
         begin_anew_after_fork(self)
 
-    def begin_anew(self) -> None:
+    def _reset_after_fork(self) -> None:
         """In the child of a fork, where they are the parent's."""
         self._all: WeakSet[Closes] = WeakSet()
         self._first: WeakSet[Closes] = WeakSet()

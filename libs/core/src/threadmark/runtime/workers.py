@@ -26,7 +26,7 @@ class _Main:
     thread = threading.main_thread().ident
 
     @classmethod
-    def begin_anew(cls) -> None:
+    def _reset_after_fork(cls) -> None:
         """In the child of a fork, where the thread that forked is the main one."""
         cls.thread = threading.get_ident()
 
@@ -203,7 +203,7 @@ class Workers:
         for thread in list(self._pool.threads):
             thread.join()
 
-    def begin_anew(self) -> None:
+    def _reset_after_fork(self) -> None:
         """Forget the threads and their jobs in the child of a fork, which has none of them."""
         self._end.detach()
         self._begin()

@@ -184,7 +184,7 @@ class BoundedCache:
         with self._lock:
             self._clear()
 
-    def begin_anew(self) -> None:
+    def _reset_after_fork(self) -> None:
         """In the child of a fork."""
         self._lock = threading.Lock()
         self._clear()

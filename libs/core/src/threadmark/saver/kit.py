@@ -71,8 +71,8 @@ from threadmark.saver.operations.pruning import keep_at_most, keep_last
 from threadmark.saver.operations.reading import expect_plain_once, get_tuple, load
 from threadmark.saver.operations.removing import Rule, carry_out, delete_checkpoint, delete_thread, removal_of
 from threadmark.saver.operations.reporting import damaged, reporter_of_threads, some_threads
-from threadmark.saver.operations.retaining import retention, retention_rule
-from threadmark.saver.operations.threads import count_threads, filtered, thread, threads
+from threadmark.saver.operations.retaining import apply_retention, retention_rule
+from threadmark.saver.operations.threads import count_threads, filtered, get_thread, list_threads
 from threadmark.saver.operations.writing import (
     add_change,
     busy_error,
@@ -126,9 +126,9 @@ __all__ = [  # noqa: RUF022 - by what they are for
     "segment_key", "store", "with_fields",
     # removing
     "Namespace", "Rule", "carry_out", "delete_checkpoint", "delete_thread", "keep_at_most", "keep_last", "removal_of",
-    "retention", "retention_rule", "sends_lie_with_parent",
+    "apply_retention", "retention_rule", "sends_lie_with_parent",
     # threads
-    "count_threads", "filtered", "thread", "threads", "last_lease",
+    "count_threads", "filtered", "get_thread", "list_threads", "last_lease",
     # what operations share
     "SaverContext", "checked_serde", "damaged", "reporter_of_threads", "some_threads",
 ]

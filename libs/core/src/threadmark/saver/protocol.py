@@ -19,7 +19,7 @@ from threadmark.model import (
     DeltaChannelHistory,
     MessagePage,
     OnProgress,
-    Pruned,
+    PruneReport,
     PruneStrategy,
     RetentionReport,
     ThreadFilter,
@@ -28,7 +28,7 @@ from threadmark.model import (
     ThreadSort,
     Unset,
 )
-from threadmark.operating.model import Stats, Verified
+from threadmark.operating.model import Stats, VerifyReport
 from threadmark.serde import Serializer
 from threadmark.travel.model import Blame, Diff, HistoryPage, SearchPage, Tree, Values
 
@@ -90,7 +90,7 @@ class SaverProtocol(Protocol):
     def delete_checkpoint(self, config: Config) -> bool:
         """Remove the checkpoint that `config` names by its `checkpoint_id`. Returns whether there was one."""
 
-    def delete_for_runs(self, run_ids: Sequence[str]) -> Pruned:
+    def delete_for_runs(self, run_ids: Sequence[str]) -> PruneReport:
         """Remove the checkpoints that these runs made, except those that other checkpoints need to be read."""
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> bool:
@@ -106,10 +106,10 @@ class SaverProtocol(Protocol):
         dry_run: bool = False,
         missing_ok: bool = True,
         progress: OnProgress | None = None,
-    ) -> Pruned:
+    ) -> PruneReport:
         """Remove old checkpoints of these threads. Returns what was removed, or with `dry_run` what would be."""
 
-    def retention(
+    def apply_retention(
         self,
         *,
         keep_last: int | None = None,
@@ -167,7 +167,7 @@ class SaverProtocol(Protocol):
     ) -> None: ...
     async def adelete_thread(self, thread_id: str) -> bool: ...
     async def adelete_checkpoint(self, config: Config) -> bool: ...
-    async def adelete_for_runs(self, run_ids: Sequence[str]) -> Pruned: ...
+    async def adelete_for_runs(self, run_ids: Sequence[str]) -> PruneReport: ...
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> bool: ...
     async def aprune(
         self,
@@ -179,8 +179,8 @@ class SaverProtocol(Protocol):
         dry_run: bool = False,
         missing_ok: bool = True,
         progress: OnProgress | None = None,
-    ) -> Pruned: ...
-    async def aretention(
+    ) -> PruneReport: ...
+    async def aapply_retention(
         self,
         *,
         keep_last: int | None = None,
@@ -199,7 +199,7 @@ class SaverProtocol(Protocol):
     def for_owner(self, owner: str) -> Self:
         """Return a saver on the same connections in which only this owner's threads are there, for every method."""
 
-    def threads(
+    def list_threads(
         self,
         *,
         sort: ThreadSort = "-updated",
@@ -214,7 +214,7 @@ class SaverProtocol(Protocol):
     def count_threads(self, **filters: Unpack[ThreadFilter]) -> int:
         """Return how many threads a listing with these filters has."""
 
-    def thread(self, thread_id: str) -> ThreadInfo | None:
+    def get_thread(self, thread_id: str) -> ThreadInfo | None:
         """Return one thread without its checkpoints. Returns None if there is none."""
 
     def create_thread(
@@ -242,7 +242,7 @@ class SaverProtocol(Protocol):
     def rename_thread(self, thread_id: str, new_thread_id: str) -> bool:
         """Give a thread another id, with everything in it. Returns whether there is one."""
 
-    async def athreads(
+    async def alist_threads(
         self,
         *,
         sort: ThreadSort = "-updated",
@@ -253,7 +253,7 @@ class SaverProtocol(Protocol):
         **filters: Unpack[ThreadFilter],
     ) -> ThreadPage: ...
     async def acount_threads(self, **filters: Unpack[ThreadFilter]) -> int: ...
-    async def athread(self, thread_id: str) -> ThreadInfo | None: ...
+    async def aget_thread(self, thread_id: str) -> ThreadInfo | None: ...
     async def acreate_thread(
         self,
         thread_id: str,
@@ -274,18 +274,18 @@ class SaverProtocol(Protocol):
     ) -> ThreadInfo: ...
     async def arename_thread(self, thread_id: str, new_thread_id: str) -> bool: ...
     def without_classes(self) -> Self:
-        """Return a saver on the same connections that shows objects by name and fields, as `threadmark.Shown`."""
+        """Return a saver on the same connections that shows objects by name and fields, as `threadmark.ObjectView`."""
 
     def extract(self, thread: Config | str, path: str, default: Any = None) -> Any:
         """Return a part of a thread's newest state, such as `messages[-1].content`, without reading the rest."""
 
-    def messages(
+    def extract_items(
         self, thread: Config | str, *, limit: int = 20, before: str | int | None = None, channel: str = "messages"
     ) -> MessagePage:
         """Return a page of a thread's messages: the newest ones before `before`, oldest first."""
 
     async def aextract(self, thread: Config | str, path: str, default: Any = None) -> Any: ...
-    async def amessages(
+    async def aextract_items(
         self, thread: Config | str, *, limit: int = 20, before: str | int | None = None, channel: str = "messages"
     ) -> MessagePage: ...
     def lease(
@@ -357,7 +357,7 @@ class SaverProtocol(Protocol):
         decode: bool = False,
         repair: bool = False,
         progress: OnProgress | None = None,
-    ) -> Verified:
+    ) -> VerifyReport:
         """Read everything stored, or everything of one thread, and report what is damaged or orphaned."""
 
     def stats(self, thread_id: str | None = None, *, progress: OnProgress | None = None) -> Stats:
@@ -372,7 +372,7 @@ class SaverProtocol(Protocol):
     def list_checkpoint_refs(self) -> Sequence[CheckpointRef]:
         """Return references to all checkpoints, newest first, unreadable ones included. Creates no tables."""
 
-    def orphan_writes(self) -> Sequence[CheckpointRef]:
+    def list_orphan_writes(self) -> Sequence[CheckpointRef]:
         """Return references to the missing checkpoints of pending writes. Creates no tables."""
 
     async def averify(
@@ -382,12 +382,12 @@ class SaverProtocol(Protocol):
         decode: bool = False,
         repair: bool = False,
         progress: OnProgress | None = None,
-    ) -> Verified: ...
+    ) -> VerifyReport: ...
     async def astats(self, thread_id: str | None = None, *, progress: OnProgress | None = None) -> Stats: ...
     async def ahas_tables(self) -> bool: ...
     async def ahas_only_langgraph_data(self) -> bool: ...
     async def alist_checkpoint_refs(self) -> Sequence[CheckpointRef]: ...
-    async def aorphan_writes(self) -> Sequence[CheckpointRef]: ...
+    async def alist_orphan_writes(self) -> Sequence[CheckpointRef]: ...
     def reencrypt(
         self, thread_id: str | None = None, *, plain: PlainRows = "refuse", progress: OnProgress | None = None
     ) -> int:

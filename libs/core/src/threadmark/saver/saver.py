@@ -18,7 +18,7 @@ from threadmark.model import (
     Config,
     DeltaChannelHistory,
     OnProgress,
-    Pruned,
+    PruneReport,
     PruneStrategy,
     RetentionReport,
 )
@@ -167,7 +167,7 @@ class Saver(ThreadMethods, PartMethods, LeaseMethods, TravelMethods, OperatingMe
         """
         return run(self._driver, removing.delete_checkpoint(self._context, config))
 
-    def delete_for_runs(self, run_ids: Sequence[str]) -> Pruned:
+    def delete_for_runs(self, run_ids: Sequence[str]) -> PruneReport:
         """Remove the checkpoints that these runs made, except those that other checkpoints need to be read.
 
         Returns what was removed. For each run and each thread that it was in, this reads as much as a `prune` of that
@@ -195,7 +195,7 @@ class Saver(ThreadMethods, PartMethods, LeaseMethods, TravelMethods, OperatingMe
         dry_run: bool = False,
         missing_ok: bool = True,
         progress: OnProgress | None = None,
-    ) -> Pruned:
+    ) -> PruneReport:
         """Remove old checkpoints of these threads. Returns what was removed, or with `dry_run` what would be.
 
         Of every namespace the newest checkpoint is kept, and beside it what the arguments say; of the others, those
@@ -219,7 +219,7 @@ class Saver(ThreadMethods, PartMethods, LeaseMethods, TravelMethods, OperatingMe
         )
         return run(self._driver, prune)
 
-    def retention(
+    def apply_retention(
         self,
         *,
         keep_last: int | None = None,
@@ -233,9 +233,8 @@ class Saver(ThreadMethods, PartMethods, LeaseMethods, TravelMethods, OperatingMe
     ) -> RetentionReport:
         """Remove what has expired, and what the arguments say, from all threads. Returns what was removed.
 
-        A thread whose `expires` has passed goes whole. `saver.retention(idle_for=timedelta(days=90), keep_last=10)`
-        also removes whole threads in which nothing was stored for 90 days, and of the others what
-        `prune(keep_last=10)` would. A thread that somebody holds a lease of is left alone. Damaged ones are left as
+        A thread whose `expires` has passed is removed. `saver.apply_retention(idle_for=timedelta(days=90), keep_last=10)`
+        also removes threads in which nothing was stored for 90 days, and prunes the others as `prune(keep_last=10)`. A thread that somebody holds a lease of is left alone. Damaged ones are left as
         they are, and reported. Threads are done in transactions of up to 16, or 1,000 checkpoints, each of which looks
         again; several retentions may run at once, and one that was killed is simply run again.
 
@@ -258,7 +257,7 @@ class Saver(ThreadMethods, PartMethods, LeaseMethods, TravelMethods, OperatingMe
             owner=owner,
             metadata=metadata,
         )
-        return run(self._driver, retaining.retention(self._context, rule, dry_run=dry_run, progress=progress))
+        return run(self._driver, retaining.apply_retention(self._context, rule, dry_run=dry_run, progress=progress))
 
     def get_delta_channel_history(
         self, *, config: Config, channels: Sequence[str]
@@ -371,7 +370,7 @@ class Saver(ThreadMethods, PartMethods, LeaseMethods, TravelMethods, OperatingMe
         """Like `delete_checkpoint`, for asyncio."""
         return await arun(self._driver, removing.delete_checkpoint(self._context, config))
 
-    async def adelete_for_runs(self, run_ids: Sequence[str]) -> Pruned:
+    async def adelete_for_runs(self, run_ids: Sequence[str]) -> PruneReport:
         """Like `delete_for_runs`, for asyncio."""
         return await arun(self._driver, removing.delete_for_runs(self._context, run_ids))
 
@@ -389,7 +388,7 @@ class Saver(ThreadMethods, PartMethods, LeaseMethods, TravelMethods, OperatingMe
         dry_run: bool = False,
         missing_ok: bool = True,
         progress: OnProgress | None = None,
-    ) -> Pruned:
+    ) -> PruneReport:
         """Like `prune`, for asyncio."""
         rule = pruning.prune_rule(strategy, keep_last, older_than)
         prune = pruning.prune(
@@ -397,7 +396,7 @@ class Saver(ThreadMethods, PartMethods, LeaseMethods, TravelMethods, OperatingMe
         )
         return await arun(self._driver, prune)
 
-    async def aretention(
+    async def aapply_retention(
         self,
         *,
         keep_last: int | None = None,
@@ -409,7 +408,7 @@ class Saver(ThreadMethods, PartMethods, LeaseMethods, TravelMethods, OperatingMe
         dry_run: bool = False,
         progress: OnProgress | None = None,
     ) -> RetentionReport:
-        """Like `retention`, for asyncio."""
+        """Like `apply_retention`, for asyncio."""
         rule = retaining.retention_rule(
             keep_last=keep_last,
             older_than=older_than,
@@ -418,7 +417,9 @@ class Saver(ThreadMethods, PartMethods, LeaseMethods, TravelMethods, OperatingMe
             owner=owner,
             metadata=metadata,
         )
-        return await arun(self._driver, retaining.retention(self._context, rule, dry_run=dry_run, progress=progress))
+        return await arun(
+            self._driver, retaining.apply_retention(self._context, rule, dry_run=dry_run, progress=progress)
+        )
 
     async def aget_delta_channel_history(
         self, *, config: Config, channels: Sequence[str]

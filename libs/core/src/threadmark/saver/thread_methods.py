@@ -29,7 +29,7 @@ class ThreadMethods:
         other._context = self._context.of_owner(given_owner(owner))  # noqa: SLF001 - of our own copy
         return other
 
-    def threads(
+    def list_threads(
         self,
         *,
         sort: ThreadSort = "-updated",
@@ -57,7 +57,7 @@ class ThreadMethods:
         """
         return run(
             self._driver,
-            threads.threads(
+            threads.list_threads(
                 self._context,
                 given_query(filters, sort),
                 given_count(limit, "limit"),
@@ -71,9 +71,9 @@ class ThreadMethods:
         """Return how many threads a listing with these filters has."""
         return run(self._driver, threads.count_threads(self._context, given_query(filters)))
 
-    def thread(self, thread_id: str) -> ThreadInfo | None:
+    def get_thread(self, thread_id: str) -> ThreadInfo | None:
         """Return one thread without its checkpoints. Returns None if there is none."""
-        return run(self._driver, threads.thread(self._context, thread_id))
+        return run(self._driver, threads.get_thread(self._context, thread_id))
 
     def create_thread(
         self,
@@ -118,7 +118,7 @@ class ThreadMethods:
 
     # Written by scripts/write_twins.py from the methods above: change those, and run it.
 
-    async def athreads(
+    async def alist_threads(
         self,
         *,
         sort: ThreadSort = "-updated",
@@ -128,10 +128,10 @@ class ThreadMethods:
         extract: Mapping[str, str] | None = None,
         **filters: Unpack[ThreadFilter],
     ) -> ThreadPage:
-        """Like `threads`, for asyncio."""
+        """Like `list_threads`, for asyncio."""
         return await arun(
             self._driver,
-            threads.threads(
+            threads.list_threads(
                 self._context,
                 given_query(filters, sort),
                 given_count(limit, "limit"),
@@ -145,9 +145,9 @@ class ThreadMethods:
         """Like `count_threads`, for asyncio."""
         return await arun(self._driver, threads.count_threads(self._context, given_query(filters)))
 
-    async def athread(self, thread_id: str) -> ThreadInfo | None:
-        """Like `thread`, for asyncio."""
-        return await arun(self._driver, threads.thread(self._context, thread_id))
+    async def aget_thread(self, thread_id: str) -> ThreadInfo | None:
+        """Like `get_thread`, for asyncio."""
+        return await arun(self._driver, threads.get_thread(self._context, thread_id))
 
     async def acreate_thread(
         self,
@@ -189,7 +189,7 @@ class PartMethods:
     _context: SaverContext
 
     def without_classes(self) -> Self:
-        """Return a saver on the same connections that shows objects by name and fields, as `threadmark.Shown`.
+        """Return a saver on the same connections that shows objects by name and fields, as `threadmark.ObjectView`.
 
         Whatever it reads needs no class and runs no code of one, so that a state can be looked at where the
         application is not installed. What it returns cannot be put. Closing one saver closes both.
@@ -218,7 +218,7 @@ class PartMethods:
         """
         return run(self._driver, parts.extract(self._context, thread, path, default))
 
-    def messages(
+    def extract_items(
         self, thread: Config | str, *, limit: int = 20, before: str | int | None = None, channel: str = "messages"
     ) -> MessagePage:
         """Return a page of a thread's messages: the newest ones before `before`, oldest first.
@@ -233,7 +233,9 @@ class PartMethods:
                 is none with it. Default: read from the end.
             channel: The channel that has the list of messages.
         """
-        page = parts.messages(self._context, thread, given_count(limit, "limit"), parts.given_before(before), channel)
+        page = parts.extract_items(
+            self._context, thread, given_count(limit, "limit"), parts.given_before(before), channel
+        )
         return run(self._driver, page)
 
     # Written by scripts/write_twins.py from the methods above: change those, and run it.
@@ -242,11 +244,13 @@ class PartMethods:
         """Like `extract`, for asyncio."""
         return await arun(self._driver, parts.extract(self._context, thread, path, default))
 
-    async def amessages(
+    async def aextract_items(
         self, thread: Config | str, *, limit: int = 20, before: str | int | None = None, channel: str = "messages"
     ) -> MessagePage:
-        """Like `messages`, for asyncio."""
-        page = parts.messages(self._context, thread, given_count(limit, "limit"), parts.given_before(before), channel)
+        """Like `extract_items`, for asyncio."""
+        page = parts.extract_items(
+            self._context, thread, given_count(limit, "limit"), parts.given_before(before), channel
+        )
         return await arun(self._driver, page)
 
     # The end of what scripts/write_twins.py wrote.

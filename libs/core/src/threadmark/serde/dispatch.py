@@ -24,9 +24,9 @@ from threadmark.serde.kinds import (
 )
 from threadmark.serde.kinds_api import Deconstruct, Definer, Family, Kind, Reader, Reconstruct, Shape, StoredClass
 from threadmark.serde.lookup import found_under
+from threadmark.serde.object_view import ObjectView
 from threadmark.serde.refusals import refusal
 from threadmark.serde.registry import Registered, Registry
-from threadmark.serde.shown import Shown
 from threadmark.serde.wire import unpack
 
 DEEPEST_ENCODES = 64
@@ -172,10 +172,10 @@ class Dispatch:
     def _new_writer(self, cls: type, registered: Registered | None) -> Deconstruct:
         if registered and registered.encode:
             return _encoding(registered, Definer(cls, REGISTERED + registered.name).shape())
-        if cls is Shown:
+        if cls is ObjectView:
             raise SerializationError(
-                "a threadmark.Shown cannot be stored: it is what a reader without classes shows of an object, not the "
-                "object; read that with a saver that has its class, not with `without_classes()`"
+                "a threadmark.types.ObjectView cannot be stored: it stands for an object that was read without its class; "
+                "read that with a saver that has its class, not with `without_classes()`"
             )
         family = self._families.of_class(cls)
         if family is None:

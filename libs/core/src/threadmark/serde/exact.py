@@ -7,8 +7,8 @@ from threadmark.serde.classes import Classes
 from threadmark.serde.dispatch import Dispatch
 from threadmark.serde.encoder import encode
 from threadmark.serde.kinds_api import Deconstruct, Shape
+from threadmark.serde.object_view import ObjectView
 from threadmark.serde.registry import DEFAULT, Registered
-from threadmark.serde.shown import Shown
 
 _SHAPE = Shape(b"shown")
 
@@ -17,7 +17,7 @@ class _ExactDispatch(Dispatch):
     """Encodes as any serializer does, and objects that are shown as well: nothing of this is ever stored."""
 
     def _new_writer(self, cls: type, registered: Registered | None) -> Deconstruct:
-        if cls is Shown:
+        if cls is ObjectView:
             return lambda shown: [_SHAPE, *shown]
         return super()._new_writer(cls, registered)
 

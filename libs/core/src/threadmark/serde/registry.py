@@ -30,7 +30,7 @@ class Registry:
     """Registered classes, by class and by every name that stored data may have for them."""
 
     def __init__(self) -> None:
-        self.begin_anew()
+        self._reset_after_fork()
         self._by_class: MappingProxyType[type, Registered] = MappingProxyType({})
         self._by_name: MappingProxyType[str, Registered] = MappingProxyType({})
         begin_anew_after_fork(self)
@@ -76,7 +76,7 @@ class Registry:
             by_class[cls] = entry
             self._by_class, self._by_name = MappingProxyType(by_class), MappingProxyType(by_name)
 
-    def begin_anew(self) -> None:
+    def _reset_after_fork(self) -> None:
         """Make a new lock in the child of a fork: the thread that held the old one does not exist there."""
         self._lock = Lock()
 

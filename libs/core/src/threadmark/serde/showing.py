@@ -1,4 +1,4 @@
-"""Reading stored values without their classes: what a mark names becomes a `Shown`, whatever is imported.
+"""Reading stored values without their classes: what a mark names becomes an `ObjectView`, whatever is imported.
 
 Kinds that need no class are read as always. Nothing here looks at a class, so that no code of one can run.
 """
@@ -17,8 +17,8 @@ from threadmark.serde.dispatch import BY_FIELD, REGISTERED, Dispatch, Kept, part
 from threadmark.serde.families import split_code
 from threadmark.serde.kinds import times
 from threadmark.serde.kinds_api import Kind, Reader, Reconstruct, only
+from threadmark.serde.object_view import CONTENT, ObjectView
 from threadmark.serde.registry import Registry
-from threadmark.serde.shown import CONTENT, Shown
 
 _Named: TypeAlias = Callable[[list[Any]], dict[str, Any]]
 """Takes the items of a stored object, returns its fields."""
@@ -35,7 +35,7 @@ _SCALARS = {order + numpys: order.replace("|", "<") + code for order in "<>|" fo
 
 
 class ShowingDispatch(Dispatch):
-    """Writes as any serializer does, and reads objects as `Shown`."""
+    """Writes as any serializer does, and reads objects as `ObjectView`."""
 
     def __init__(self, registry: Registry, classes: Classes) -> None:
         super().__init__(registry, classes)
@@ -59,9 +59,9 @@ class ShowingDispatch(Dispatch):
         head, details = parts_of_mark(payload)
         code, name = split_code(head)
         if code == times.FAMILY.code:
-            return Kept(name, Shown, None, Reader(_offset))
+            return Kept(name, ObjectView, None, Reader(_offset))
         named, new = _fields_of(code, name, details), tuple.__new__
-        return Kept(name, Shown, None, Reader(lambda items: new(Shown, (name, named(items)))))
+        return Kept(name, ObjectView, None, Reader(lambda items: new(ObjectView, (name, named(items)))))
 
 
 def _fields_of(code: str, name: str, details: list[Any]) -> _Named:
@@ -242,18 +242,18 @@ def _moment(cls: type, reconstruct: Reconstruct) -> Reconstruct:
     zone_at = 7 if cls.__name__ == "datetime" else 4
 
     def moment(items: list[Any]) -> Any:
-        if len(items) <= zone_at or type(zone := items[zone_at]) is not Shown:
+        if len(items) <= zone_at or type(zone := items[zone_at]) is not ObjectView:
             return reconstruct(items)
         without = reconstruct([*items[:zone_at], None, *items[zone_at + 1 :]])
-        return Shown(canonical_name(cls), {CONTENT: without, "tzinfo": zone})
+        return ObjectView(canonical_name(cls), {CONTENT: without, "tzinfo": zone})
 
     return moment
 
 
 def _unless_objects(cls: type, reconstruct: Reconstruct) -> Reconstruct:
     def read(items: list[Any]) -> Any:
-        shown = any(type(item) is Shown for item in items)
-        return Shown(canonical_name(cls), _numbered(items)) if shown else reconstruct(items)
+        shown = any(type(item) is ObjectView for item in items)
+        return ObjectView(canonical_name(cls), _numbered(items)) if shown else reconstruct(items)
 
     return read
 
@@ -261,7 +261,7 @@ def _unless_objects(cls: type, reconstruct: Reconstruct) -> Reconstruct:
 def _distinct(cls: Any) -> Reconstruct:
     def read(items: list[Any]) -> Any:
         members = cls(items)
-        return members if len(members) == len(items) else Shown(canonical_name(cls), {CONTENT: items})
+        return members if len(members) == len(items) else ObjectView(canonical_name(cls), {CONTENT: items})
 
     return read
 
@@ -271,7 +271,7 @@ def _zone(reconstruct: Reconstruct) -> Reconstruct:
         try:
             return reconstruct(items)
         except ZoneInfoNotFoundError:  # this machine does not have it
-            return Shown("zoneinfo:ZoneInfo", {"key": items[0]})
+            return ObjectView("zoneinfo:ZoneInfo", {"key": items[0]})
 
     return zone
 
@@ -289,6 +289,6 @@ def _default_dict(factories: Mapping[str, type]) -> Reconstruct:
             return defaultdict(None if name is None else factories[name], content)
         if type(name) is not str:
             raise CorruptDataError("the factory of a stored defaultdict is not a name")
-        return Shown("collections:defaultdict", {CONTENT: content, _FACTORY: name})
+        return ObjectView("collections:defaultdict", {CONTENT: content, _FACTORY: name})
 
     return read

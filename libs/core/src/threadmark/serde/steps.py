@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from threadmark.serde.lookup import ancestry, attribute, namespace
-from threadmark.serde.shown import CONTENT, Shown
+from threadmark.serde.object_view import CONTENT, ObjectView
 
 
 class Name(NamedTuple):
@@ -56,7 +56,7 @@ _SEQUENCES = (list, tuple, str, bytes, bytearray)
 def taken(value: Any, steps: Sequence[Step]) -> Any:
     """Return the part of a value that the steps lead to, `NOTHING` where there is none."""
     for step in steps:
-        value = (_take_shown if type(value) is Shown else _take)(value, step)
+        value = (_take_shown if type(value) is ObjectView else _take)(value, step)
         if value is NOTHING:
             return NOTHING
     return value
@@ -64,7 +64,7 @@ def taken(value: Any, steps: Sequence[Step]) -> Any:
 
 def items_of(value: Any) -> list[Any] | None:
     """Return the items of a list, a tuple or a deque, None for any other value."""
-    if type(value) is Shown:
+    if type(value) is ObjectView:
         return items_of(value.fields.get(CONTENT))
     base = _base(type(value), (list, tuple, deque))
     return None if base is None else [*base.__iter__(value)]
@@ -90,7 +90,7 @@ def _take(value: Any, step: Step) -> Any:
     return _field(value, step.text) if found is NOTHING and isinstance(step, Name) else found
 
 
-def _take_shown(value: Shown, step: Step) -> Any:
+def _take_shown(value: ObjectView, step: Step) -> Any:
     """Take a step into what is shown of an object: first into what it holds as a builtin type does, if it is of one."""
     found = taken(value.fields[CONTENT], [step]) if CONTENT in value.fields else NOTHING
     return value.fields.get(step.text, NOTHING) if found is NOTHING and isinstance(step, Name) else found

@@ -33,7 +33,7 @@ from threadmark.saver.kit import (
     proven_writes,
     write_location,
 )
-from threadmark.serde.shown import CONTENT, Shown
+from threadmark.serde.object_view import CONTENT, ObjectView
 from threadmark.serde.steps import Key as KeyStep
 from threadmark.store.contract import Key, Outline, Scope, WriteRow
 from threadmark.travel.diffing import same_value
@@ -141,7 +141,7 @@ def _strings(path: str, value: Any) -> Iterator[tuple[str, str]]:
         inner: list[tuple[str, Any]] = []
         if isinstance(part, str):
             yield place, str(part)
-        elif type(part) is Shown:
+        elif type(part) is ObjectView:
             inner = [
                 (place + ("" if name == CONTENT else name_text(name) or ""), item) for name, item in part.fields.items()
             ]

@@ -15,10 +15,10 @@ def describe(source: BaseCheckpointSaver[Any], target: BaseCheckpointSaver[Any],
     """
     if not isinstance(source, Checkpointer) or not isinstance(target, Checkpointer):
         return
-    found = source.saver.thread(thread_id)
+    found = source.saver.get_thread(thread_id)
     if found is None or not (found.owner or found.title is not None or found.metadata or found.expires):
         return
-    if target.saver.thread(thread_id) is None:
+    if target.saver.get_thread(thread_id) is None:
         target.saver.create_thread(
             thread_id,
             title=found.title,

@@ -167,7 +167,7 @@ class _Threadmarks(_Listed):
         return [ref for ref in self._stored.list_checkpoint_refs() if ref.ns != MESSAGES_NS]
 
     def orphan_writes(self) -> list[CheckpointRef]:
-        return list(self._stored.orphan_writes())
+        return list(self._stored.list_orphan_writes())
 
 
 def _ref_to(found: CheckpointTuple) -> CheckpointRef:

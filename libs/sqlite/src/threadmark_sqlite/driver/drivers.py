@@ -26,7 +26,7 @@ class Drivers:
         self._changing = threading.RLock()  # a signal's handler may make a saver while another one is added
         begin_anew_after_fork(self)
 
-    def begin_anew(self) -> None:
+    def _reset_after_fork(self) -> None:
         """In the child of a fork, which has the drivers, but nobody who gives the lock back."""
         self._changing = threading.RLock()
 

@@ -131,7 +131,7 @@ class FileDriver:
             except StoreError:
                 return  # there is no file, or it is refused: the next call of this driver raises
 
-    def begin_anew(self) -> None:
+    def _reset_after_fork(self) -> None:
         """In the child of a fork: leave what is the parent's alone."""
         self._opening = threading.Lock()
         self._closing = threading.Lock()

@@ -30,6 +30,7 @@ from threadmark.saver.kit import (
     Source,
     Stored,
     ThreadQuery,
+    apply_retention,
     check_config,
     count_threads,
     cursor_of,
@@ -50,7 +51,6 @@ from threadmark.saver.kit import (
     prove_checkpoint,
     prove_complete,
     proven_row,
-    retention,
     retention_rule,
     sound_row,
     store,
@@ -432,7 +432,7 @@ def cleanup_old(context: SaverContext, max_age: timedelta) -> Operation[Retentio
     if max_age is None:
         raise ConfigError("max_age must be a positive datetime.timedelta, such as timedelta(days=90), not None")
     rule = retention_rule(keep_last=None, older_than=None, idle_for=max_age, max_bytes=None, owner=None, metadata=STATE)
-    return (yield from retention(context, rule, dry_run=False, progress=None))
+    return (yield from apply_retention(context, rule, dry_run=False, progress=None))
 
 
 def ping(context: SaverContext) -> Operation[bool]:

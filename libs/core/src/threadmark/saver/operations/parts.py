@@ -39,7 +39,7 @@ def extract(context: SaverContext, thread: Config | str, path: str, default: Any
     return default if part is NOTHING else part
 
 
-def messages(
+def extract_items(
     context: SaverContext, thread: Config | str, limit: int, before: str | int | None, channel: str
 ) -> Operation[MessagePage]:
     """Return a page of a channel's messages."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from threadmark.config import ParsedConfig, as_thread_id
 from threadmark.errors import ConfigError, CorruptDataError, ThreadNotFoundError, shown
-from threadmark.model import OnProgress, Pruned, PruneStrategy
+from threadmark.model import OnProgress, PruneReport, PruneStrategy
 from threadmark.program import Operation, Program, read, write_and_reclaim
 from threadmark.saver.arguments import check_flag, check_keep_last, check_progress, check_word, given_names
 from threadmark.saver.context import SaverContext
@@ -31,7 +31,7 @@ def prune(
     dry_run: bool,
     missing_ok: bool,
     progress: OnProgress | None,
-) -> Operation[Pruned]:
+) -> Operation[PruneReport]:
     """Remove what the rule lets go from these threads, or for None from all."""
     check_flag(dry_run, "dry_run")
     check_flag(missing_ok, "missing_ok")
@@ -133,7 +133,9 @@ def _outlived_removed(context: SaverContext, thread_id: str, put: Key, kept: int
     )
 
 
-def _prune_all(context: SaverContext, rule: Rule, progress: OnProgress | None, *, dry_run: bool) -> Operation[Pruned]:
+def _prune_all(
+    context: SaverContext, rule: Rule, progress: OnProgress | None, *, dry_run: bool
+) -> Operation[PruneReport]:
     reporter = yield from reporter_of(context, progress, ThreadScope())
     total, after = NOTHING, ""
     more = True
@@ -147,7 +149,7 @@ def _prune_all(context: SaverContext, rule: Rule, progress: OnProgress | None, *
 
 def _prune_some(
     context: SaverContext, names: Sequence[str], rule: Rule, reporter: Reporter, *, go_on: bool, dry_run: bool
-) -> Operation[Pruned]:
+) -> Operation[PruneReport]:
     """Prune a few threads, in transactions of a bounded size. With `go_on`, damaged ones are reported."""
     # One alone is a batch of its own, however large it is.
     counts = (yield from read(context.store.thread_counts, names)) if len(names) > 1 else []
@@ -164,7 +166,7 @@ def _prune_some(
 
 def _prune_one_by_one(
     context: SaverContext, names: Iterable[str], rule: Rule, *, go_on: bool, dry_run: bool
-) -> Operation[Pruned]:
+) -> Operation[PruneReport]:
     """Prune all but the damaged ones, which are reported; without `go_on`, the first of them is an error."""
     total = NOTHING
     for name in names:
@@ -178,12 +180,12 @@ def _prune_one_by_one(
     return total
 
 
-def _prune_batch(context: SaverContext, names: Sequence[str], rule: Rule, *, dry_run: bool) -> Operation[Pruned]:
+def _prune_batch(context: SaverContext, names: Sequence[str], rule: Rule, *, dry_run: bool) -> Operation[PruneReport]:
     run = read if dry_run else write_and_reclaim
     return run(_prune, context, names, rule, dry_run=dry_run)
 
 
-def _prune(context: SaverContext, names: Sequence[str], rule: Rule, *, dry_run: bool) -> Program[Pruned]:
+def _prune(context: SaverContext, names: Sequence[str], rule: Rule, *, dry_run: bool) -> Program[PruneReport]:
     total = NOTHING
     for name in sorted(names):
         total = total.plus((yield from remove(context, name, rule, dry_run=dry_run)))

@@ -198,7 +198,7 @@ def _left(context: SaverContext, name: str, removal: Removal, size: int, *, dry_
     return size - freed
 
 
-def retention(
+def apply_retention(
     context: SaverContext, rule: RetentionRule, *, dry_run: bool, progress: OnProgress | None
 ) -> Operation[RetentionReport]:
     """Go through all threads of the rule. Returns what was removed, or with `dry_run` what would be."""

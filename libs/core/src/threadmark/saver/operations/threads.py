@@ -31,12 +31,12 @@ _FILTERED = 256
 """How many threads to read at once where the saver itself filters them."""
 
 
-def thread(context: SaverContext, thread_id: str) -> Operation[ThreadInfo | None]:
+def get_thread(context: SaverContext, thread_id: str) -> Operation[ThreadInfo | None]:
     """Return one thread, None if there is none."""
     return (yield from read(_thread, context, as_thread_id(thread_id)))
 
 
-def threads(
+def list_threads(
     context: SaverContext,
     query: ThreadQuery,
     limit: int,

@@ -24,7 +24,7 @@ SECRET_FIELD = "_secret_value"  # noqa: S105 - the name of a field
 """The field in which pydantic keeps what must not be seen in logs."""
 
 
-class Shown(NamedTuple):
+class ObjectView(NamedTuple):
     """An object of which only the stored form was read. No code of its class was run, and none was imported.
 
     It can be compared, and be a key or the member of a set as the object could, but it cannot be put.
@@ -58,7 +58,7 @@ def _hash(value: Any, depth: int) -> int:
     kind = type(value)
     if depth > _DEEPEST_HASHED:
         return 0
-    if kind is Shown:
+    if kind is ObjectView:
         name, fields = value
         return hash((name, frozenset((field, _hash(item, depth + 1)) for field, item in fields.items())))
     if kind is list or kind is tuple:
