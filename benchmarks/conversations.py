@@ -4,8 +4,8 @@
 
 Messages of 600 characters are appended one at a time by `put_messages`, until a conversation is as long as asked, and
 then as many more as a time is the median of. `rows` and `bytes` are what one of these adds: rows of all tables, and
-what `thread.bytes` counts (keys and indexes are not in it). A page is `get_messages(limit=50)`. It is done on a SQLite
-file with synchronous=FULL, and with --postgres on a server that the script starts, too. The ratio is that of the
+what `thread.size_bytes` counts (keys and indexes are not in it). A page is `get_messages(limit=50)`. It is done on a
+SQLite file with synchronous=FULL, and with --postgres on a server that the script starts, too. The ratio is that of the
 longest conversation to the shortest.
 """
 
@@ -108,7 +108,7 @@ def _timed(method: Callable[..., object], *arguments: object) -> float:
 
 def _size(conversations: Conversations, talk: dict[str, str]) -> int:
     found = conversations.get_thread(talk)
-    return found.bytes if found else 0
+    return found.size_bytes if found else 0
 
 
 @contextmanager

@@ -118,7 +118,7 @@ def _fill(saver: Saver, threads: int) -> None:
             for step in range(_CHECKPOINTS):
                 config = saver.put(config, _checkpoint(name, step), {"step": step}, {"text": step})
             if number % 10 == 0:
-                saver.update_thread(name, expires=-timedelta(days=1))
+                saver.update_thread(name, expires_at=-timedelta(days=1))
 
     writers = [threading.Thread(target=fill, args=(first,)) for first in range(8)]
     for writer in writers:

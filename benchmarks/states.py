@@ -95,7 +95,7 @@ def cost(what: str, saves: int, folder: Path) -> Cost:
     encoded = [Serde().dumps_typed(state)[1] for state in given]
     whole = _rows(folder / f"{what} whole.db", encoded)
     compressed = _rows(folder / f"{what} compressed.db", list(map(zstandard.ZstdCompressor().compress, encoded)))
-    return Cost(what, saves, newest.size or 0, first, on_disk(path) - first, whole, compressed)
+    return Cost(what, saves, newest.size_bytes or 0, first, on_disk(path) - first, whole, compressed)
 
 
 def _rows(path: Path, rows: Sequence[bytes]) -> int:

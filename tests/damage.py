@@ -70,7 +70,7 @@ ABOUT: dict[str, Any] = {
     "title": "Straße",
     "metadata": {"k": "v"},
     "owner": "ada",
-    "expires": datetime(2096, 1, 1, tzinfo=UTC),
+    "expires_at": datetime(2096, 1, 1, tzinfo=UTC),
 }
 """What `describe` sets of a thread."""
 

@@ -35,7 +35,7 @@ def with_one_thread(saver: Saver, thread_id: str) -> Iterator[tuple[str, Callabl
     yield "tree", lambda: saver.tree(thread_id)
     yield "copy", lambda: saver.copy_thread(thread_id, "a copy")
     yield "prune", lambda: saver.prune([thread_id])
-    yield "update", lambda: saver.update_thread(thread_id, title="a title", metadata={}, owner=None, expires=None)
+    yield "update", lambda: saver.update_thread(thread_id, title="a title", metadata={}, owner=None, expires_at=None)
     yield "lease", lambda: _leased(saver, thread_id)
     yield "delete", lambda: saver.delete_thread(thread_id)
 
@@ -54,7 +54,7 @@ def refused(operation: Callable[[], object], *, may_be_gone: bool) -> CorruptDat
 def _threads(saver: Saver) -> tuple[object, list[Problem]]:
     page = saver.list_threads(limit=100)
     sound = {
-        info.id: (info.owner, info.title, info.metadata, info.expires) for info in page.threads if not info.problems
+        info.id: (info.owner, info.title, info.metadata, info.expires_at) for info in page.threads if not info.problems
     }
     return sound, [problem for info in page.threads for problem in info.problems]
 

@@ -150,7 +150,7 @@ def test_the_row_from_before_a_hand_over_shows_nothing_that_was_stored_after_it(
             reader.for_owner("eve").get_tuple(at("thread"))
     assert any("another life" in problem.problem for problem in cold.verify().problems)
     # The thread is mended by giving it to its owner again.
-    assert cold.update_thread("thread", owner="ada", title=None, metadata={}, expires=None).owner == "ada"
+    assert cold.update_thread("thread", owner="ada", title=None, metadata={}, expires_at=None).owner == "ada"
 
 
 def test_the_row_from_before_a_deletion_shows_nothing_of_the_thread_that_has_its_id_now(open_saver: Opener) -> None:
@@ -260,7 +260,7 @@ def test_a_damaged_row_of_a_thread_is_named_and_mended_by_its_owner_and_all_else
     with pytest.raises(CorruptDataError, match="thread 'thread'"):
         cold.get_tuple(at("thread"))
     assert any("thread 'thread'" in problem.location for problem in cold.verify().problems)
-    cold.update_thread("thread", owner="ada", title=None, metadata={}, expires=None)
+    cold.update_thread("thread", owner="ada", title=None, metadata={}, expires_at=None)
     for reader in (cold, open_saver()):
         found = reader.for_owner("ada").get_tuple(at("thread"))
         assert found is not None

@@ -167,5 +167,5 @@ def test_a_ttl_may_be_longer_than_a_database_can_count() -> None:
         saver.put_writes({"configurable": {"thread_id": "1", "checkpoint_id": "1"}}, [("a", 1)], "task")
         found = saver.get_thread("1")
         assert found is not None
-        assert found.expires is not None
-        assert found.expires.year == 9999
+        assert found.expires_at is not None
+        assert found.expires_at.year == 9999

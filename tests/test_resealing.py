@@ -55,7 +55,7 @@ def fill(saver: Saver) -> None:
     saver.fork(place, {"text": "another way"})
     saver.put(at("graph", "inner:1"), checkpoint({"text": LONG}), {}, {"text": 1})
     saver.update_thread("graph", owner="ada", title="a title", metadata={"of": LONG})
-    saver.update_thread("graph", expires=datetime.now(UTC) + timedelta(days=9))
+    saver.update_thread("graph", expires_at=datetime.now(UTC) + timedelta(days=9))
     saver.put(at("plain"), checkpoint({"n": 1}), {}, {"n": 1})
     with saver.lease("held", holder="worker") as lease:
         saver.put(
@@ -75,7 +75,7 @@ def everything(saver: Saver) -> Any:
 
     def info(thread: ThreadInfo | None) -> ThreadInfo:
         assert thread is not None
-        return thread._replace(bytes=0)  # sealed rows are longer
+        return thread._replace(size_bytes=0)  # sealed rows are longer
 
     names = ["graph", "held", "plain", "session", "state", "talk"]
     talk = {"thread_id": "talk", "user_id": "ada"}

@@ -93,9 +93,9 @@ def test_threads_are_listed_from_the_tables(filled: Place, capsys: pytest.Captur
         assert each["namespaces"] == len({found.config["configurable"]["checkpoint_ns"] for found in mine}) == 2
         newest = max(found.config["configurable"]["checkpoint_id"] for found in mine if not _ns(found))
         assert each["newest"] == newest
-        assert each["bytes"] > 1000
+        assert each["size_bytes"] > 1000
         assert (
-            each["updated"][:16]
+            each["updated_at"][:16]
             == next(found for found in mine if found.checkpoint["id"] == newest).checkpoint["ts"][:16]
         )
     assert filled.content() == before
@@ -116,8 +116,8 @@ def test_a_listing_is_sorted_paged_and_filtered(filled: Place) -> None:
         assert [each.id for each in saver.list_threads(status="error").threads] == ["failed"]
         assert [each.id for each in saver.list_threads(text="on").threads] == ["done"]
         done = saver.get_thread("done")
-        assert [each.id for each in saver.list_threads(since=done.updated).threads] == ["done"]
-        assert [each.id for each in saver.list_threads(until=done.updated, sort="id").threads] == ["asks", "failed"]
+        assert [each.id for each in saver.list_threads(since=done.updated_at).threads] == ["done"]
+        assert [each.id for each in saver.list_threads(until=done.updated_at, sort="id").threads] == ["asks", "failed"]
         assert saver.list_threads(owner="somebody").threads == saver.list_threads(metadata={"team": 1}).threads == []
         assert saver.count_threads() == saver.stats().threads == 3
         whole, parts = saver.stats(), [saver.stats(each) for each in ("asks", "failed", "done")]
@@ -166,8 +166,8 @@ def test_history_tree_diff_blame_and_search_work_on_it(filled: Place) -> None:
         assert newest.source == "loop"
         assert newest.nodes == ["sub"]
         assert [(each.node, each.channel) for each in newest.writes] == [("check", "__interrupt__")]
-        assert len({each.created for each in history}) == len(history)  # each as old as its id says
-        assert newest.created - history[-1].created < timedelta(minutes=5)
+        assert len({each.created_at for each in history}) == len(history)  # each as old as its id says
+        assert newest.created_at - history[-1].created_at < timedelta(minutes=5)
         assert {node.id for node in saver.tree("asks").nodes} == {each.id for each in history}
         older = {"configurable": {**config("asks")["configurable"], "checkpoint_id": newest.parent}}
         changed = {each.path: each.kind for each in saver.diff(older, config("asks")).changes}
@@ -176,7 +176,7 @@ def test_history_tree_diff_blame_and_search_work_on_it(filled: Place) -> None:
         assert (stats.threads, stats.checkpoints, stats.bytes_stored) == (
             1,
             len(history),
-            saver.get_thread("asks").bytes,
+            saver.get_thread("asks").size_bytes,
         )
         assert saver.history("nobody").entries == []
         assert saver.get_tuple(config("nobody")) is None

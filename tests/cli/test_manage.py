@@ -124,11 +124,11 @@ def test_update_sets_what_is_given_and_leaves_the_rest(place: Place) -> None:
     place.ends(DONE, "update", "one", "--title", "A title", "--metadata", '{"a": 1, "b": 2}', "--set-owner", "lee")
     found = place.record("update", "one", "--metadata", '{"a": null}', "--expires", "2d12h")
     assert (found["title"], found["metadata"], found["owner"]) == ("A title", {"b": 2}, "lee")
-    left = datetime.fromisoformat(found["expires"]) - datetime.now(UTC)
+    left = datetime.fromisoformat(found["expires_at"]) - datetime.now(UTC)
     assert timedelta(days=2) < left <= timedelta(days=2.5)
     found = place.record("update", "one", "--title", "", "--set-owner", "", "--expires", "2030-01-31T12:00+00:00")
-    assert (found["title"], found["owner"], found["expires"]) == (None, None, "2030-01-31T12:00:00+00:00")
-    assert place.record("update", "one", "--expires", "never")["expires"] is None
+    assert (found["title"], found["owner"], found["expires_at"]) == (None, None, "2030-01-31T12:00:00+00:00")
+    assert place.record("update", "one", "--expires", "never")["expires_at"] is None
     assert "JSON object" in place.ends(USAGE, "update", "one", "--metadata", "[1]")
     said = place.ends(USAGE, "update", "one", "--expires", "soon")
     assert "'--expires': 'soon' is no length of time" in said
@@ -183,7 +183,7 @@ def test_prune_leaves_the_newest(place: Place) -> None:
 @ALL
 def test_retention_removes_what_is_over(place: Place) -> None:
     with threadmark.open(place.url) as saver:
-        saver.update_thread("two", expires=datetime.now(UTC) - timedelta(seconds=1))
+        saver.update_thread("two", expires_at=datetime.now(UTC) - timedelta(seconds=1))
         saver.update_thread("one", metadata={"keep": True})
     found = place.record("retention", "--keep-last", "1", "--dry-run")
     assert (found["expired"], found["pruned"]["checkpoints"], found["dry_run"]) == (1, STEPS - 1, True)

@@ -6,7 +6,7 @@ from threadmark import Saver
 from threadmark.model import ThreadFilter
 from threadmark_conformance.odd_calls import all_odd_calls, odd_calls, usual_arguments
 
-NO_ARGUMENTS = {"setup", "has_only_langgraph_data", "has_tables", "list_checkpoint_refs", "orphan_writes", "close"}
+NO_ARGUMENTS = {"setup", "has_only_langgraph_data", "has_tables", "list_checkpoint_refs", "list_orphan_writes", "close"}
 ELSEWHERE = {
     "reencrypt": "only sealed stores have it",
     "with_serde": "it takes a serializer",
@@ -17,7 +17,7 @@ ELSEWHERE = {
 BUT = {
     ("get_next_version", "channel"): "it is ignored",
     ("extract", "default"): "it is returned",
-    **{(name, "progress"): "what it raises is passed on" for name in ("prune", "retention", "verify", "stats")},
+    **{(name, "progress"): "what it raises is passed on" for name in ("prune", "apply_retention", "verify", "stats")},
 }
 
 

@@ -51,7 +51,7 @@ class Watched(MemorySaver):
 
 def _expired(saver: MemorySaver | SqliteSaver, threads: int = 1) -> None:
     for number in range(threads):
-        saver.create_thread(f"{number:04}", expires=-timedelta(days=1))
+        saver.create_thread(f"{number:04}", expires_at=-timedelta(days=1))
 
 
 def test_it_removes_again_and_again_until_it_is_stopped() -> None:
@@ -214,7 +214,7 @@ from datetime import timedelta
 import threadmark
 from threadmark import Retention
 saver = threadmark.open("sqlite:///threads.db")
-saver.create_thread("gone", expires=-timedelta(days=1))
+saver.create_thread("gone", expires_at=-timedelta(days=1))
 Retention(saver, every=timedelta(milliseconds=1), jitter=0).start()
 {end}
 """

@@ -203,4 +203,4 @@ def test_a_time_that_is_damaged_spoils_neither_history_nor_tree() -> None:
 
     _change(saver, spoil)
     (node,), (entry,) = saver.tree("thread").nodes, saver.history("thread").entries
-    assert node.created == entry.created == datetime(1970, 1, 1, tzinfo=UTC)
+    assert node.created_at == entry.created_at == datetime(1970, 1, 1, tzinfo=UTC)

@@ -46,11 +46,11 @@ def target(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
 def test_moved_history_keeps_its_times(target: Saver) -> None:
     times = [FIRST + timedelta(days=number) for number in range(DAYS)]
     assert migrate(theirs(*(time.isoformat() for time in times)), target).problems == []
-    assert [entry.created for entry in target.history("thread").entries] == times[::-1]
-    assert [node.created for node in target.tree("thread").nodes] == times[::-1]
+    assert [entry.created_at for entry in target.history("thread").entries] == times[::-1]
+    assert [node.created_at for node in target.tree("thread").nodes] == times[::-1]
     thread = target.get_thread("thread")
     assert thread is not None
-    assert thread.updated == times[-1]
+    assert thread.updated_at == times[-1]
     assert [each.id for each in target.list_threads(until=times[-1] + timedelta(seconds=1)).threads] == ["thread"]
     assert target.verify().problems == []
     assert target.prune(None, keep_last=1, older_than=timedelta(days=30)).checkpoints == DAYS - 1
@@ -68,7 +68,7 @@ def test_a_run_goes_on_from_it_today(target: Saver) -> None:
     target.put(found.config, made, {}, {"n": 2})
     thread = target.get_thread("thread")
     assert thread is not None
-    assert thread.updated >= begun
+    assert thread.updated_at >= begun
 
 
 @pytest.mark.parametrize("ts", ["no time", "", "2999-01-01T00:00:00+00:00"])
@@ -77,10 +77,10 @@ def test_what_is_no_time_or_is_to_come_counts_from_now(ts: str) -> None:
     with MemorySaver() as target:
         migrate(theirs(ts), target)
         (entry,) = target.history("thread").entries
-        assert begun <= entry.created <= datetime.now(UTC)
+        assert begun <= entry.created_at <= datetime.now(UTC)
 
 
 def test_a_time_without_a_zone_is_one_of_utc() -> None:
     with MemorySaver() as target:
         migrate(theirs(FIRST.replace(tzinfo=None).isoformat()), target)
-        assert [entry.created for entry in target.history("thread").entries] == [FIRST]
+        assert [entry.created_at for entry in target.history("thread").entries] == [FIRST]

@@ -128,7 +128,7 @@ def test_what_is_set_of_a_thread_moves_with_it(keyring: bool) -> None:  # noqa: 
         for name in ("set", "kept", "plain"):
             store(wrap(source), location(name), checkpoint({"a": 1}))
         expires = datetime(2096, 1, 1, tzinfo=UTC)
-        source.update_thread("set", owner="ada", title="a title", metadata={"k": 1}, expires=expires)
+        source.update_thread("set", owner="ada", title="a title", metadata={"k": 1}, expires_at=expires)
         source.update_thread("kept", owner="ada", title="of the source")
         target.create_thread("kept", title="of the target")
         assert not migrate(source, target, dry_run=True).problems
@@ -137,7 +137,7 @@ def test_what_is_set_of_a_thread_moves_with_it(keyring: bool) -> None:  # noqa: 
             assert not migrate(source, target).problems
             found = {thread.id: thread for thread in target.list_threads().threads}
             assert found["set"][1:4] == ("ada", "a title", {"k": 1})
-            assert found["set"].expires == expires
+            assert found["set"].expires_at == expires
             assert found["kept"][1:4] == (None, "of the target", {})
             assert found["plain"][1:4] == (None, None, {})
 

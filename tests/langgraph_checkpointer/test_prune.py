@@ -42,6 +42,6 @@ def test_aprune_keeps_what_is_young(kind: type[Checkpointer]) -> None:
 def test_a_subclass_that_prunes_with_langgraphs_arguments_is_asked_by_both_apis() -> None:
     class Noting(InMemorySaver):
         def prune(self, thread_ids: Any, *, strategy: str = "keep_latest") -> PruneReport:  # type: ignore[override]  # LangGraph's
-            return super().prune(thread_ids, strategy=strategy)._replace(bytes=7)
+            return super().prune(thread_ids, strategy=strategy)._replace(size_bytes=7)
 
-    assert asyncio.run(Noting().aprune(["1"])).bytes == 7
+    assert asyncio.run(Noting().aprune(["1"])).size_bytes == 7

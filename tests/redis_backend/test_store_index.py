@@ -65,7 +65,7 @@ def test_a_thread_that_the_index_lacks_is_named_and_listed_again(
 ) -> None:
     for name in ("one", "two"):
         play(saver, name, 2)
-        saver.update_thread(name, owner="ada", title=name, expires=timedelta(days=1))
+        saver.update_thread(name, owner="ada", title=name, expires_at=timedelta(days=1))
     server.client.delete(*(index_keys(prefix.encode(), shard)[number] for shard in range(SHARDS)))
     (problem,) = saver.verify().problems
     assert "2 threads" in problem.problem

@@ -179,4 +179,4 @@ def assert_same_answers(one: Saver, other: Saver) -> None:
     assert list(one.list(None)) == list(other.list(None))
     shown, also = (saver.list_threads(sort="id", limit=1000).threads for saver in (one, other))
     for mine, theirs in zip(shown, also, strict=True):
-        assert mine == theirs._replace(created=mine.created)
+        assert mine == theirs._replace(created_at=mine.created_at)

@@ -73,7 +73,7 @@ def changes(number: int) -> list[tuple[str, Callable[[Saver], object]]]:
         ("title", lambda saver: saver.update_thread("thread", title=f"title {number}")),
         ("owner", lambda saver: saver.update_thread("thread", owner=f"owner {number}")),
         ("metadata", lambda saver: saver.update_thread("thread", metadata={"number": number})),
-        ("expiry", lambda saver: saver.update_thread("thread", expires=later)),
+        ("expiry", lambda saver: saver.update_thread("thread", expires_at=later)),
         ("special write", write_special),
         ("delete_checkpoint", delete_checkpoint),
         ("prune", lambda saver: saver.prune(["thread"], keep_last=3)),
@@ -87,7 +87,7 @@ def about(saver: Saver) -> Any:
     assert found is not None
     texts = [each.checkpoint["channel_values"].get("text", "") for each in saver.list(at("thread"))]
     own = [text for text in texts if text.startswith(("main", "branch"))]
-    return found.owner, found.title, found.metadata, found.expires, own
+    return found.owner, found.title, found.metadata, found.expires_at, own
 
 
 @pytest.mark.parametrize(("active", "standby"), PAIRINGS, ids=lambda name: name)

@@ -175,7 +175,7 @@ def test_a_thread_whose_time_is_no_number_is_listed_at_its_minute(database: sqli
     said = saver.get_thread("said")
     assert said is not None
     assert whole is not None
-    assert said.updated == whole.updated.replace(second=0, microsecond=0)
+    assert said.updated_at == whole.updated_at.replace(second=0, microsecond=0)
     assert said in saver.list_threads(limit=100).threads
     assert ("damaged", "1 threads are listed at a wrong time") in [
         (kind, what) for kind, _, what in saver.verify().problems

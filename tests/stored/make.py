@@ -30,7 +30,7 @@ ABOUT: dict[str, Any] = {
     "title": "Straße",
     "metadata": {"k": "v"},
     "owner": "ada",
-    "expires": datetime(2096, 1, 1, tzinfo=UTC),
+    "expires_at": datetime(2096, 1, 1, tzinfo=UTC),
 }
 """What is set of the thread "one", in formats that know it."""
 REPLICA, ENTRY, COPIED = Replica(1, "{}"), b"entry", Copied(5, 6)

@@ -74,9 +74,9 @@ def test_the_threads_of_an_old_database_are_listed(stored: Path, tmp_path: Path)
             newest = saver.get_tuple(at(thread.id))
             assert newest is not None
             assert (thread.newest, thread.checkpoints, thread.namespaces) == (newest.checkpoint["id"], 12, 2)
-            assert thread.bytes == saver.stats(thread.id).bytes_stored
-            assert thread.updated > thread.created
-        assert all(thread.updated == thread.created for thread in listed if thread.id == "only a write")
+            assert thread.size_bytes == saver.stats(thread.id).bytes_stored
+            assert thread.updated_at > thread.created_at
+        assert all(thread.updated_at == thread.created_at for thread in listed if thread.id == "only a write")
 
 
 @pytest.mark.parametrize("stored", [*SQLITE, *POSTGRES], ids=lambda path: path.stem)

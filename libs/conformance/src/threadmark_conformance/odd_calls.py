@@ -85,7 +85,7 @@ def usual_arguments(thread: str) -> dict[str, dict[str, Any]]:
         "get_tuple": {"config": config},
         "list": {"config": at(thread), "filter": {"step": 1}, "before": config, "limit": 3},
         "extract": {"thread": config, "path": "a[0]"},
-        "messages": {"thread": at(thread), "limit": 3, "before": 1, "channel": "m"},
+        "extract_items": {"thread": at(thread), "limit": 3, "before": 1, "channel": "m"},
         "history": {"thread": config, "ns": "", "limit": 3, "cursor": None},
         "tree": {"thread": thread},
         "diff": {"a": at(thread, "", early_id(1)), "b": config, "path": "a", "limit": 3},
@@ -106,7 +106,7 @@ def usual_arguments(thread: str) -> dict[str, dict[str, Any]]:
             "missing_ok": True,
             "dry_run": False,
         },
-        "retention": {
+        "apply_retention": {
             "keep_last": 1,
             "older_than": timedelta(0),
             "idle_for": timedelta(days=1),
@@ -123,7 +123,7 @@ def usual_arguments(thread: str) -> dict[str, dict[str, Any]]:
 
 
 def _usual_of_threads(thread: str) -> dict[str, dict[str, Any]]:
-    about: dict[str, Any] = {"title": "Straße", "metadata": {"k": "v"}, "owner": "ada", "expires": None}
+    about: dict[str, Any] = {"title": "Straße", "metadata": {"k": "v"}, "owner": "ada", "expires_at": None}
     scope: dict[str, Any] = {
         "owner": None,
         "status": "idle",
@@ -133,7 +133,7 @@ def _usual_of_threads(thread: str) -> dict[str, dict[str, Any]]:
         "until": None,
     }
     return {
-        "threads": {
+        "list_threads": {
             **scope,
             "sort": "-updated",
             "limit": 3,
@@ -142,7 +142,7 @@ def _usual_of_threads(thread: str) -> dict[str, dict[str, Any]]:
             "extract": {"last": "a[1:]"},
         },
         "count_threads": scope,
-        "thread": {"thread_id": thread},
+        "get_thread": {"thread_id": thread},
         "create_thread": {"thread_id": "created", **about},
         "update_thread": {"thread_id": thread, **about},
         "rename_thread": {"thread_id": thread, "new_thread_id": "renamed"},

@@ -26,7 +26,7 @@ _READS = {
     "list",
     "get_delta_channel_history",
     "extract",
-    "messages",
+    "extract_items",
     "history",
     "tree",
     "diff",
@@ -35,9 +35,9 @@ _READS = {
     "verify",
     "stats",
     "get_next_version",
-    "threads",
+    "list_threads",
     "count_threads",
-    "thread",
+    "get_thread",
 }
 
 
@@ -200,8 +200,8 @@ def _shown(method: str, returned: Any) -> object:
 
 def _without_times(info: ThreadInfo) -> object:
     """A thread without what depends on when something was done, which differs from one saver to the next."""
-    exact = info._replace(created=info.created.min, updated=info.updated.min, bytes=0, expires=None)
-    return _exact(tuple(exact)), info.expires is None
+    exact = info._replace(created_at=info.created_at.min, updated_at=info.updated_at.min, size_bytes=0, expires_at=None)
+    return _exact(tuple(exact)), info.expires_at is None
 
 
 def _without_time(entry: HistoryEntry) -> object:

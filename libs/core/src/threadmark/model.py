@@ -75,7 +75,7 @@ class PruneReport(NamedTuple):
     checkpoints: int
     writes: int
     segments: int
-    bytes: int
+    size_bytes: int
     problems: Sequence["Problem"] = ()
     """The threads that are damaged. They were left as they are, and not counted."""
 
@@ -86,7 +86,7 @@ class PruneReport(NamedTuple):
             self.checkpoints + other.checkpoints,
             self.writes + other.writes,
             self.segments + other.segments,
-            self.bytes + other.bytes,
+            self.size_bytes + other.size_bytes,
             (*self.problems, *other.problems),
         )
 
@@ -136,18 +136,18 @@ class ThreadInfo(NamedTuple):
     title: str | None
     metadata: Metadata
     """What was set with `update_thread`. The metadata of its checkpoints is another matter."""
-    created: datetime
-    updated: datetime
+    created_at: datetime
+    updated_at: datetime
     """When a checkpoint of the graph itself (the namespace ""), or a message, was last stored, by the clock of whoever
     did. A removal does not set it back."""
     status: ThreadStatus
     checkpoints: int
     namespaces: int
-    bytes: int
+    size_bytes: int
     """Its segments, headers, metadata and pending writes, as they are stored; without keys and indexes."""
     newest: str | None
     """The id of the graph's newest checkpoint."""
-    expires: datetime | None
+    expires_at: datetime | None
     """When `retention` may remove it."""
     extracted: Mapping[str, Any]
     """The parts of its newest state that `list_threads(extract=...)` asked for, by their names; None for one that is
@@ -215,8 +215,8 @@ class RetentionReport(NamedTuple):
     """How many, because nothing had been stored in them for so long."""
     for_space: int
     """How many, because of `max_bytes`."""
-    bytes: int
-    """The stored bytes of the threads that were removed whole, counted as in `ThreadInfo.bytes`."""
+    size_bytes: int
+    """The stored bytes of the threads that were removed whole, counted as in `ThreadInfo.size_bytes`."""
     pruned: PruneReport
     """What was removed from the others."""
     problems: list[Problem]
@@ -227,8 +227,10 @@ class RetentionReport(NamedTuple):
     def __str__(self) -> str:
         """Say it in one line."""
         would = "would remove" if self.dry_run else "removed"
-        whole = f"{self.expired} expired, {self.idle} idle, {self.for_space} for space, {self.bytes:,} bytes"
-        of_others = f"{self.pruned.checkpoints:,} checkpoints and {self.pruned.bytes:,} bytes of {self.pruned.threads}"
+        whole = f"{self.expired} expired, {self.idle} idle, {self.for_space} for space, {self.size_bytes:,} bytes"
+        of_others = (
+            f"{self.pruned.checkpoints:,} checkpoints and {self.pruned.size_bytes:,} bytes of {self.pruned.threads}"
+        )
         left = f"{self.busy} busy and {len(self.problems)} damaged ones left alone"
         removed = f"{would} {self.expired + self.idle + self.for_space} ({whole}), and {of_others} others"
         return f"looked at {self.threads} threads: {removed}; {left}; {self.seconds:.2f} s"

@@ -80,7 +80,7 @@ def _of_parts(saver: SaverProtocol, config: dict[str, Any], found: Blame) -> Ite
 def _columns(addresses: Addresses) -> tuple[Column[Blame], ...]:
     return (
         Column("SINCE", lambda one: (addresses.short(one.entry.id), "id")),
-        Column("CREATED", lambda one: time_text(one.entry.created)),
+        Column("CREATED", lambda one: time_text(one.entry.created_at)),
         Column("RAN", lambda one: (what_ran(one.entry), "name"), cut=True),
         Column("PATH", lambda one: one.path, cut=True),
         Column("VALUE", lambda one: brief(one.value), cut=True),
@@ -91,5 +91,5 @@ def _show(out: Output, addresses: Addresses, found: Blame) -> None:
     for parts in value_lines(found.path, found.value):
         out.line(*parts)
     entry = found.entry
-    when = f"  {time_text(entry.created)}  "
+    when = f"  {time_text(entry.created_at)}  "
     out.line(("since ", "dim"), (addresses.short(entry.id), "id"), (when, "dim"), (what_ran(entry), "name"))

@@ -157,13 +157,13 @@ def _asked_first(
 def _pruned_text(pruned: PruneReport) -> str:
     return (
         f"{count_text(pruned.checkpoints, 'checkpoint')} and {count_text(pruned.writes, 'pending write')} "
-        f"of {count_text(pruned.threads, 'thread')} ({bytes_text(pruned.bytes)})"
+        f"of {count_text(pruned.threads, 'thread')} ({bytes_text(pruned.size_bytes)})"
     )
 
 
 def _report_text(report: RetentionReport) -> str:
     whole = report.expired + report.idle + report.for_space
     return (
-        f"{count_text(whole, 'thread')} ({bytes_text(report.bytes)}), "
-        f"and of others {count_text(report.pruned.checkpoints, 'checkpoint')} ({bytes_text(report.pruned.bytes)})"
+        f"{count_text(whole, 'thread')} ({bytes_text(report.size_bytes)}), "
+        f"and of others {count_text(report.pruned.checkpoints, 'checkpoint')} ({bytes_text(report.pruned.size_bytes)})"
     )

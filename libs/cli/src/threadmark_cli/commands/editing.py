@@ -130,7 +130,7 @@ def update(
         "title": UNSET if title is None else title or None,
         "metadata": json_object(metadata, "--metadata"),
         "owner": UNSET if new_owner is None else new_owner or None,
-        "expires": UNSET if expires is None else _expiry(expires),
+        "expires_at": UNSET if expires is None else _expiry(expires),
     }
     with session.saver(write=True) as saver:
         updated = saver.update_thread(thread, **changes)
@@ -212,7 +212,7 @@ def _gone(thread_id: str) -> NotThereError:
 
 
 def _described(threads: Sequence[ThreadInfo]) -> str:
-    checkpoints, size = sum(each.checkpoints for each in threads), sum(each.bytes for each in threads)
+    checkpoints, size = sum(each.checkpoints for each in threads), sum(each.size_bytes for each in threads)
     named = f"thread {threads[0].id!r}" if len(threads) == 1 else count_text(len(threads), "thread")
     return f"{named} with {count_text(checkpoints, 'checkpoint')} ({bytes_text(size)})"
 
@@ -240,12 +240,12 @@ def _tell_deleted(session: Session, thread: ThreadInfo, *, dry_run: bool, gone: 
             {
                 "thread": thread.id,
                 "checkpoints": thread.checkpoints,
-                "bytes": thread.bytes,
+                "bytes": thread.size_bytes,
                 "deleted": gone and not dry_run,
                 "dry_run": dry_run,
             }
         )
         return
     done = "would delete " if dry_run else "deleted " if gone else "gone already: "
-    size = f" with {count_text(thread.checkpoints, 'checkpoint')} ({bytes_text(thread.bytes)})"
+    size = f" with {count_text(thread.checkpoints, 'checkpoint')} ({bytes_text(thread.size_bytes)})"
     session.out.line(done, (thread.id, "id"), size)

@@ -96,12 +96,12 @@ def _joined(marks: Sequence[Part]) -> Part:
 
 _COLUMNS: tuple[Column[_Line], ...] = (
     Column("CHECKPOINT", lambda line: (line.short, "id")),
-    Column("CREATED", lambda line: time_text(line.entry.created)),
+    Column("CREATED", lambda line: time_text(line.entry.created_at)),
     Column("STEP", lambda line: "-" if line.entry.step is None else str(line.entry.step), right=True),
     Column("NS", lambda line: line.entry.ns, cut=True),
     Column("RAN", lambda line: (what_ran(line.entry), "name"), cut=True),
     Column("CHANGED", lambda line: ", ".join(own_channels(line.entry.changed)), cut=True),
-    Column("BYTES", lambda line: bytes_text(line.entry.bytes), right=True),
+    Column("BYTES", lambda line: bytes_text(line.entry.size_bytes), right=True),
     Column("", lambda line: _joined(line.marks)),
 )
 
@@ -131,7 +131,7 @@ def _described(line: _Line) -> Iterator[Part]:
     entry = line.entry
     yield line.short, "id"
     yield "  "
-    yield time_text(entry.created), "dim"
+    yield time_text(entry.created_at), "dim"
     yield "  "
     if entry.ns:
         yield f"{entry.ns}: ", "dim"

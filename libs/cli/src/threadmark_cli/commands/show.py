@@ -112,7 +112,7 @@ def _show_heading(out: Output, addresses: Addresses, found: CheckpointTuple) -> 
     if found.parent_config:
         out.line(("parent     ", "dim"), found.parent_config["configurable"]["checkpoint_id"])
     node = addresses.find(place["checkpoint_id"], place["checkpoint_ns"])
-    out.line(("created    ", "dim"), f"{time_text(node.created)} UTC")
+    out.line(("created    ", "dim"), f"{time_text(node.created_at)} UTC")
     metadata = {key: value for key, value in found.metadata.items() if value not in ({}, None)}
     out.line(("metadata   ", "dim"), brief(metadata, _METADATA))
 

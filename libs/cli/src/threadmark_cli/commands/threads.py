@@ -25,9 +25,9 @@ def _status(thread: ThreadInfo) -> Part:
 COLUMNS: tuple[Column[ThreadInfo], ...] = (
     Column("THREAD", lambda thread: (thread.id, "id"), cut=True),
     Column("STATUS", _status),
-    Column("UPDATED", lambda thread: time_text(thread.updated)),
+    Column("UPDATED", lambda thread: time_text(thread.updated_at)),
     Column("CHECKPOINTS", lambda thread: f"{thread.checkpoints:,}", right=True),
-    Column("BYTES", lambda thread: bytes_text(thread.bytes), right=True),
+    Column("BYTES", lambda thread: bytes_text(thread.size_bytes), right=True),
     Column("OWNER", lambda thread: thread.owner or "-", cut=True),
     Column("TITLE", lambda thread: thread.title or "", cut=True),
 )

@@ -2,7 +2,8 @@
 
 LangGraph rebuilds objects by the module and the name that are stored with them, which runs code that the data chose.
 Here the builtin kinds that it writes come from a fixed table, and an object of any other class is an `ObjectView`: its
-name and its fields. What cannot be read at all, such as a pickle or what a cipher wrote, is an `ObjectView` of its bytes.
+name and its fields. What cannot be read at all, such as a pickle or what a cipher wrote, is an `ObjectView` of its
+bytes.
 """
 
 import json

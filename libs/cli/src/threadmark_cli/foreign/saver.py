@@ -125,7 +125,7 @@ class ForeignSaver:
         name = None if thread_id is None else as_thread_id(thread_id)
         infos = [info for _, info in self._threads(name)]
         writes = sum(each.writes for each in self._tables.read(lambda reader: reader.beside(name)).values())
-        checkpoints, stored = sum(info.checkpoints for info in infos), sum(info.bytes for info in infos)
+        checkpoints, stored = sum(info.checkpoints for info in infos), sum(info.size_bytes for info in infos)
         channels: dict[str, ChannelStats] = {}
         if infos and name is not None:
             found: Stats = self._copy_of(name).stats(name)
@@ -220,14 +220,14 @@ def _info(name: str, some: list[Namespace], beside: int, channels: set[str]) -> 
         owner=None,
         title=None,
         metadata={},
-        created=time_of(created),
-        updated=time_of(updated),
+        created_at=time_of(created),
+        updated_at=time_of(updated),
         status=status,
         checkpoints=sum(each.checkpoints for each in some),
         namespaces=len(some),
-        bytes=sum(each.bytes for each in some) + beside,
+        size_bytes=sum(each.bytes for each in some) + beside,
         newest=newest,
-        expires=None,
+        expires_at=None,
         extracted={},
         problems=[],
     )

@@ -287,7 +287,7 @@ def _checkpoint_shape(thread: str, entry: HistoryEntry) -> dict[str, Any]:
         "ns": entry.ns,
         "id": entry.id,
         "parent": entry.parent,
-        "created": time_text(entry.created),
+        "created_at": time_text(entry.created_at),
         "metadata": entry.metadata,
         "step": entry.step,
         "source": entry.source,

@@ -123,9 +123,9 @@ class _Watch:
                         self._tell("event: gone\ndata: {}\n\n")
                         self.end()
                         return
-                    counted = (info.checkpoints, info.bytes, info.status, info.newest)
+                    counted = (info.checkpoints, info.size_bytes, info.status, info.newest)
                     if seen is not None and (now != seen or counted != totals):
-                        self._tell(_change(page.entries, info.checkpoints, time_text(info.updated)))
+                        self._tell(_change(page.entries, info.checkpoints, time_text(info.updated_at)))
                     seen, totals = now, counted
                 self.looks += 1
                 is_failing = False
@@ -139,7 +139,7 @@ class _Watch:
 
 def _marks(entry: HistoryEntry) -> tuple[Any, ...]:
     """What of a checkpoint changes when anything of it does."""
-    return entry.ns, entry.id, entry.bytes, tuple(entry.writes)
+    return entry.ns, entry.id, entry.size_bytes, tuple(entry.writes)
 
 
 def _change(entries: list[HistoryEntry], checkpoints: int, updated: str | None) -> str:

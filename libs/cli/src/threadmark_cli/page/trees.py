@@ -40,7 +40,7 @@ class Trees:
         return [] if info is None else (await self._of(info)).children.get((ns, checkpoint_id), ())
 
     async def _of(self, info: ThreadInfo) -> _Known:
-        state = (info.created, info.updated, info.newest, info.checkpoints, info.namespaces, info.bytes)
+        state = (info.created_at, info.updated_at, info.newest, info.checkpoints, info.namespaces, info.size_bytes)
         known = self._known.pop(info.id, None)
         if known is None or known.state != state:
             known = _known(state, await self._saver.atree(info.id))

@@ -28,22 +28,22 @@ async def what_is_set_of_a_thread_stays_and_is_patched(world: World) -> None:
     when = datetime(2031, 1, 1, tzinfo=UTC)
     text = 'Überraschung\0 "quoted" \ud83d 例'
     metadata = {"plain": "x", "number": 1.0, "deep": {"a": [1, None, True]}, text: text, "gone": 1}
-    await world.saver.aupdate_thread("thread", title=text, metadata=metadata, owner="ada", expires=when)
+    await world.saver.aupdate_thread("thread", title=text, metadata=metadata, owner="ada", expires_at=when)
     await Run(world.saver).step({"a": 1})
     for _ in range(2):
         found = await _there(world, "thread")
         assert found[:4] == ("thread", "ada", text, metadata)
-        assert found.expires == when
+        assert found.expires_at == when
         await world.saver.aprune(["thread"])
     changed = await world.saver.aupdate_thread("thread", metadata={"gone": None, "plain": "y", "new": False})
     assert changed.metadata == {**{k: v for k, v in metadata.items() if k != "gone"}, "plain": "y", "new": False}
     assert changed == await _there(world, "thread")
-    cleared = await world.saver.aupdate_thread("thread", title=None, owner=None, expires=None)
-    assert (cleared.title, cleared.owner, cleared.expires) == (None, None, None)
+    cleared = await world.saver.aupdate_thread("thread", title=None, owner=None, expires_at=None)
+    assert (cleared.title, cleared.owner, cleared.expires_at) == (None, None, None)
     assert cleared.metadata == changed.metadata
-    soon = await world.saver.aupdate_thread("thread", expires=timedelta(hours=1))
-    assert soon.expires is not None
-    assert timedelta(minutes=59) < soon.expires - datetime.now(UTC) <= timedelta(hours=1)
+    soon = await world.saver.aupdate_thread("thread", expires_at=timedelta(hours=1))
+    assert soon.expires_at is not None
+    assert timedelta(minutes=59) < soon.expires_at - datetime.now(UTC) <= timedelta(hours=1)
     assert await values(world.saver, at("thread")) == {"a": 1}
 
 
@@ -57,18 +57,18 @@ async def a_created_thread_is_there_and_is_begun_by_a_put(world: World) -> None:
     await Run(world.another()).step({"a": 1})
     found = await _there(world, "thread")
     assert found[:4] == ("thread", "ada", "a title", {"a": 1})
-    assert (found.checkpoints, found.created) == (1, made.created)
+    assert (found.checkpoints, found.created_at) == (1, made.created_at)
 
 
 async def what_was_set_of_a_thread_goes_with_it(world: World) -> None:
     await Run(world.saver).step({"a": "thread"})
-    await world.saver.aupdate_thread("thread", title="old", metadata={"a": 1}, owner="ada", expires=timedelta(1))
+    await world.saver.aupdate_thread("thread", title="old", metadata={"a": 1}, owner="ada", expires_at=timedelta(1))
     await world.saver.adelete_thread("thread")
     assert await world.saver.aget_thread("thread") is None
     assert await _names(world) == []
     await Run(world.saver).step({"a": 1})
     found = await _there(world, "thread")
-    assert (found.owner, found.title, found.metadata, found.expires) == (None, None, {}, None)
+    assert (found.owner, found.title, found.metadata, found.expires_at) == (None, None, {}, None)
     assert await _names(world, owner="ada") == []
 
 
@@ -78,7 +78,7 @@ async def a_copy_has_what_was_set_of_its_source(world: World) -> None:
     await world.saver.acopy_thread("thread", "copy")
     copy, source = await _there(world, "copy"), await _there(world, "thread")
     assert copy[1:4] == source[1:4] == ("ada", "first", {"a": 1})
-    assert (copy.checkpoints, copy.updated) == (source.checkpoints, source.updated)
+    assert (copy.checkpoints, copy.updated_at) == (source.checkpoints, source.updated_at)
     await world.saver.aupdate_thread("thread", title="second")
     await world.saver.acopy_thread("thread", "copy")
     assert (await _there(world, "copy")).title == "first"
@@ -94,7 +94,7 @@ async def a_renamed_thread_is_the_same_under_another_id(world: World) -> None:
     before, read = await _there(world, "thread"), await listed(world.saver, at("thread"))
     assert await world.saver.arename_thread("thread", "renamed") is True
     after = await _there(world, "renamed")
-    assert after._replace(id="thread", created=before.created) == before
+    assert after._replace(id="thread", created_at=before.created_at) == before
     assert [item.checkpoint for item in await listed(world.another(), at("renamed"))] == [
         item.checkpoint for item in read
     ]

@@ -66,9 +66,15 @@ async def a_history_tells_everything_but_values(world: World) -> None:
         ]
         assert oldest[4:8] == (-1, "input", (), ["a"])
         assert [write[:3] for write in oldest.writes] == [("t1", "plan", "a"), ("t1", "plan", "b")]
-        assert all(isinstance(write, WriteInfo) and 0 < write.bytes < 200 for write in oldest.writes)
-        assert all(50 < entry.bytes < 1000 and entry.problem is None for entry in (newest, middle, oldest))
-        assert began <= oldest.created <= middle.created <= newest.created <= datetime.now(UTC) + timedelta(seconds=1)
+        assert all(isinstance(write, WriteInfo) and 0 < write.size_bytes < 200 for write in oldest.writes)
+        assert all(50 < entry.size_bytes < 1000 and entry.problem is None for entry in (newest, middle, oldest))
+        assert (
+            began
+            <= oldest.created_at
+            <= middle.created_at
+            <= newest.created_at
+            <= datetime.now(UTC) + timedelta(seconds=1)
+        )
         assert (await saver.ahistory("nobody")).entries == (await saver.ahistory("thread", limit=0)).entries == []
 
 

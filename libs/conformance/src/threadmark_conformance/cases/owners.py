@@ -28,7 +28,7 @@ async def _two_owners(world: World) -> tuple[Run, Saver]:
     await run.step({"a": _SECRET + "2"}, metadata={"run_id": "adas run"})
     await run.write(("a", _SECRET))
     await world.saver.aput_writes(at("adas", "", early_id(1)), [("a", _SECRET)], "orphan")
-    await world.saver.aupdate_thread("adas", title=_SECRET, metadata={"a": _SECRET}, expires=timedelta(days=1))
+    await world.saver.aupdate_thread("adas", title=_SECRET, metadata={"a": _SECRET}, expires_at=timedelta(days=1))
     eve = world.another().for_owner("eve")
     own = Run(eve, "eves")
     await own.step({"a": "own"})
@@ -55,15 +55,15 @@ ATTACKS: Mapping[str, Attack] = {
     "copy_thread": lambda eve, _: eve.acopy_thread("adas", "stolen"),
     "rename_thread": lambda eve, _: eve.arename_thread("adas", "stolen"),
     "prune": lambda eve, config: eve.aprune(None if _named(config) else ["adas"]),
-    "retention": lambda eve, _: eve.aapply_retention(idle_for=_MOMENT, keep_last=1, max_bytes=0, owner="ada"),
+    "apply_retention": lambda eve, _: eve.aapply_retention(idle_for=_MOMENT, keep_last=1, max_bytes=0, owner="ada"),
     "get_delta_channel_history": lambda eve, config: eve.aget_delta_channel_history(config=config, channels=["a"]),
     "verify": lambda eve, _: eve.averify("adas", decode=True),
     "stats": lambda eve, _: eve.astats("adas"),
     "list_checkpoint_refs": lambda eve, _: eve.alist_checkpoint_refs(),
-    "orphan_writes": lambda eve, _: eve.alist_orphan_writes(),
+    "list_orphan_writes": lambda eve, _: eve.alist_orphan_writes(),
     "reencrypt": lambda eve, _: eve.areencrypt("adas", plain="seal"),
     "extract": lambda eve, config: eve.aextract(config, "a"),
-    "messages": lambda eve, config: eve.aextract_items(config, channel="a"),
+    "extract_items": lambda eve, config: eve.aextract_items(config, channel="a"),
     "history": lambda eve, config: eve.ahistory(config, ns=None),
     "tree": lambda eve, config: eve.atree(config),
     "diff": lambda eve, config: eve.adiff(config, at("adas", "", early_id(1))),
@@ -71,9 +71,9 @@ ATTACKS: Mapping[str, Attack] = {
     "search": lambda eve, config: eve.asearch(config, "secret"),
     "fork": lambda eve, config: eve.afork(config, {"a": "planted"}, as_thread="stolen" if _named(config) else None),
     "restore": lambda eve, config: eve.arestore(config),
-    "threads": lambda eve, _: eve.alist_threads(owner="ada", extract={"a": "a"}),
+    "list_threads": lambda eve, _: eve.alist_threads(owner="ada", extract={"a": "a"}),
     "count_threads": lambda eve, _: eve.acount_threads(owner="ada"),
-    "thread": lambda eve, _: eve.aget_thread("adas"),
+    "get_thread": lambda eve, _: eve.aget_thread("adas"),
     "create_thread": lambda eve, _: eve.acreate_thread("adas", title="planted"),
     "update_thread": lambda eve, _: eve.aupdate_thread("adas", title="planted", owner="eve"),
 }
@@ -110,11 +110,11 @@ async def no_method_reaches_the_thread_of_another_owner(world: World) -> None:
     assert await world.saver.aget_thread("stolen") is None
     assert outcomes["verify"].checkpoints == outcomes["stats"].checkpoints == 0
     assert {ref.thread_id for ref in outcomes["list_checkpoint_refs"]} == {"eves"}
-    assert outcomes["orphan_writes"] == outcomes["history"].entries == outcomes["tree"].nodes == []
+    assert outcomes["list_orphan_writes"] == outcomes["history"].entries == outcomes["tree"].nodes == []
     assert outcomes["search"].matches == []
     assert (outcomes["diff"], outcomes["blame"]) == (None, None)
     assert (outcomes["delete_thread"], outcomes["copy_thread"], outcomes["rename_thread"]) == (False, False, False)
-    assert (outcomes["get"], outcomes["get_tuple"], outcomes["list"], outcomes["thread"]) == (None, None, [], None)
+    assert (outcomes["get"], outcomes["get_tuple"], outcomes["list"], outcomes["get_thread"]) == (None, None, [], None)
 
 
 async def every_method_of_a_saver_is_attacked(world: World) -> None:

@@ -86,7 +86,7 @@ async def a_dry_run_says_what_would_go_and_leaves_it(world: World) -> None:
     for options in rules:
         would = await world.saver.aprune(["thread"], dry_run=True, **options)
         assert would.checkpoints > 0
-        assert would.bytes > 0
+        assert would.size_bytes > 0
         assert await listed(world.another(), at("thread")) == before
         await world.saver.acopy_thread("thread", "copy")
         assert await world.saver.aprune(["copy"], **options) == would
@@ -113,10 +113,10 @@ async def the_bytes_are_given_back(world: World) -> None:
     await lone.step(run.values)
     await lone.write(("a", "".join(str(9 + other) for other in range(1500))))
     freed = await world.saver.aprune(["thread"])
-    assert freed.bytes > 0
+    assert freed.size_bytes > 0
     held = await world.saver.aprune(["thread"], strategy="delete", dry_run=True)
     fresh = await world.saver.aprune(["lone"], strategy="delete", dry_run=True)
-    assert held.bytes < 2 * fresh.bytes
+    assert held.size_bytes < 2 * fresh.size_bytes
     assert await world.another().aprune(["thread"]) == _NOTHING._replace(threads=1)
 
 

@@ -42,10 +42,10 @@ class _UpdatesFirst(DriverWrapper):
 async def what_has_expired_goes_whole_and_nothing_else(world: World) -> None:
     await _threads(world, "expired", "expires", "never")
     await _expire(world, "expired")
-    await world.saver.aupdate_thread("expires", expires=_DAY)
+    await world.saver.aupdate_thread("expires", expires_at=_DAY)
     taken = await _bytes(world, "expired")
     report = await world.another().aapply_retention()
-    assert (report.threads, report.expired, report.bytes, report.pruned.threads) == (1, 1, taken, 0)
+    assert (report.threads, report.expired, report.size_bytes, report.pruned.threads) == (1, 1, taken, 0)
     assert await _left(world) == ["expires", "never"]
     assert (await world.saver.averify()).problems == []
     assert (await world.saver.aapply_retention()).threads == 0
@@ -85,7 +85,7 @@ async def the_least_recently_updated_make_room(world: World) -> None:
         await _old_thread(world, name, (10 - number) * _DAY)
     sizes = {name: await _bytes(world, name) for name in "abcd"}
     report = await world.saver.aapply_retention(max_bytes=sizes["a"] + sizes["c"])
-    assert (report.for_space, report.bytes) == (2, sizes["b"] + sizes["d"])
+    assert (report.for_space, report.size_bytes) == (2, sizes["b"] + sizes["d"])
     assert await _left(world) == ["a", "c"]
     assert (await world.saver.aapply_retention(max_bytes=sizes["c"])).for_space == 1
     assert (await world.saver.aapply_retention(max_bytes=0)).for_space == 1
@@ -98,7 +98,7 @@ async def a_thread_that_is_updated_meanwhile_need_not_make_room(world: World) ->
     sizes = {name: await _bytes(world, name) for name in "abcd"}
     retaining = world.behind(partial(_UpdatesFirst, store=world.saver._context.store, name="a"))  # noqa: SLF001 - a program of the store's
     report = await retaining.aapply_retention(max_bytes=sizes["c"] + sizes["d"])
-    assert (report.for_space, report.bytes) == (1, sizes["b"])
+    assert (report.for_space, report.size_bytes) == (1, sizes["b"])
     assert await _left(world) == ["a", "c", "d"]
 
 
@@ -180,7 +180,7 @@ async def owner_and_metadata_choose_the_threads(world: World) -> None:
 async def a_view_removes_only_what_is_its_owners(world: World) -> None:
     await _threads(world, "adas", "eves", "nobodys")
     for name, owner in (("adas", "ada"), ("eves", "eve"), ("nobodys", None)):
-        await world.saver.aupdate_thread(name, owner=owner, expires=-_DAY)
+        await world.saver.aupdate_thread(name, owner=owner, expires_at=-_DAY)
     ada = world.another().for_owner("ada")
     assert (await ada.aprune(None)).threads == 1
     assert (await ada.aapply_retention(owner="eve", max_bytes=0)).threads == 0
@@ -366,7 +366,7 @@ async def _old_thread(world: World, name: str, age: timedelta) -> None:
 
 
 async def _expire(world: World, name: str) -> None:
-    await world.saver.aupdate_thread(name, expires=-_DAY)
+    await world.saver.aupdate_thread(name, expires_at=-_DAY)
 
 
 async def _left(world: World) -> list[str]:
@@ -377,7 +377,7 @@ async def _left(world: World) -> list[str]:
 async def _bytes(world: World, name: str) -> int:
     thread = await world.saver.aget_thread(name)
     assert thread is not None
-    return thread.bytes
+    return thread.size_bytes
 
 
 def _lease(store: Store, name: str) -> Program[LeaseRow]:

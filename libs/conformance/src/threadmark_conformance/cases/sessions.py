@@ -157,7 +157,7 @@ async def clearing_all_leaves_other_threads_alone(world: World) -> None:
     run = Run(world.saver, "graph")
     await run.step({"a": _LONG})
     await sessions.asave(_made({"a": 1}, session_id="graph"))  # into a thread that a graph began
-    assert await sessions.astats() == SessionStats(40, 40, 1.0, (await sessions.astats()).bytes)
+    assert await sessions.astats() == SessionStats(40, 40, 1.0, (await sessions.astats()).size_bytes)
     assert await world.interface(Sessions, world.another()).aclear_all() == 40
     assert await sessions.aclear_all() == 0
     assert {thread.id for thread in (await world.saver.alist_threads()).threads} == {"a state", "graph"}
@@ -172,7 +172,7 @@ async def stats_count_what_is_there(world: World) -> None:
     found = await sessions.astats()
     assert found[:3] == (2, 6, 3.0)
     infos = [await world.saver.aget_thread(name) for name in ("one", "two")]
-    assert found.bytes == sum(info.bytes for info in infos if info)
+    assert found.size_bytes == sum(info.size_bytes for info in infos if info)
 
 
 async def two_who_save_at_once_lose_nothing(world: World) -> None:

@@ -27,7 +27,7 @@ async def the_thread_of_a_graph_is_read_and_otherwise_left_alone(world: World) -
     assert await states.aload("graph") == {"messages": [_LONG], "n": 2}
     assert await states.aload("graph", id_of(first)) == {"messages": [_LONG], "n": 1}
     infos = (await states.ahistory("graph")).states
-    assert [(info.size, info.metadata) for info in infos] == [
+    assert [(info.size_bytes, info.metadata) for info in infos] == [
         (None, {"step": 1}),
         (None, {"source": "loop", "step": 0}),
     ]
@@ -142,8 +142,8 @@ async def a_thread_expires_as_after_a_put(world: World) -> None:
     await states.asave("thread", 1)
     found = await world.saver.aget_thread("thread")
     assert found is not None
-    assert found.expires is not None
-    assert found.expires - found.created >= timedelta(hours=1)
+    assert found.expires_at is not None
+    assert found.expires_at - found.created_at >= timedelta(hours=1)
 
 
 async def an_owner_sees_its_own_states_only(world: World) -> None:

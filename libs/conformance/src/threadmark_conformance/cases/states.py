@@ -152,8 +152,8 @@ async def an_equal_state_takes_nearly_no_bytes(world: World) -> None:
         after = await world.saver.aget_thread("thread")
         assert before is not None
         assert after is not None
-        assert before.bytes > 20_000
-        assert after.bytes - before.bytes < 4 * 600
+        assert before.size_bytes > 20_000
+        assert after.size_bytes - before.size_bytes < 4 * 600
         await states.adelete("thread")
 
 
@@ -167,7 +167,7 @@ async def a_state_costs_what_changed_of_it(world: World) -> None:
     after = await world.saver.aget_thread("thread")
     assert before is not None
     assert after is not None
-    assert after.bytes - before.bytes < 10 * 700
+    assert after.size_bytes - before.size_bytes < 10 * 700
 
 
 async def infos_tell_of_states_without_reading_them(world: World) -> None:
@@ -177,8 +177,8 @@ async def infos_tell_of_states_without_reading_them(world: World) -> None:
         await states.asave("thread", {"n": number, "text": _LONG}, {"number": number})
     whole = await _history(await _without_values(world, partial(world.interface, States)))
     assert [info.metadata["number"] for info in whole] == list(range(8))[::-1]
-    assert [info.size for info in whole] == [whole[0].size] * 8
-    assert len(_LONG) < (whole[0].size or 0) < len(_LONG) + 20
+    assert [info.size_bytes for info in whole] == [whole[0].size_bytes] * 8
+    assert len(_LONG) < (whole[0].size_bytes or 0) < len(_LONG) + 20
     assert {info.created_at for info in whole} == {whole[-1].created_at}
     times = [whole[0].created_at, *(info.updated_at for info in reversed(whole)), datetime.now(UTC)]
     assert times == sorted(times)

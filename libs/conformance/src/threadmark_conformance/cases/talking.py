@@ -218,9 +218,9 @@ async def appending_costs_the_same_whatever_the_length(world: World) -> None:
     growth = []
     for start in (0, 300):
         await talk.aput_messages(TALK, [said(1000 + start + number) for number in range(300)])
-        before = (await talk.aget_thread(TALK)).bytes  # type: ignore[union-attr]  # it is there
+        before = (await talk.aget_thread(TALK)).size_bytes  # type: ignore[union-attr]  # it is there
         await talk.aput_messages(TALK, [{"id": f"x{start:03}", "content": "y" * 500}])
-        growth.append((await talk.aget_thread(TALK)).bytes - before)  # type: ignore[union-attr]  # see above
+        growth.append((await talk.aget_thread(TALK)).size_bytes - before)  # type: ignore[union-attr]  # see above
     assert abs(growth[0] - growth[1]) <= 8
 
 

@@ -94,14 +94,14 @@ async def a_thread_tells_what_it_holds(world: World) -> None:
     found = await _there(world, "thread")
     assert found[:4] == ("thread", None, None, {})
     assert (found.checkpoints, found.namespaces, found.newest) == (4, 2, id_of(run.config))
-    assert before <= found.created <= found.updated <= datetime.now(UTC)
-    assert (found.status, found.expires) == ("idle", None)
-    assert len(_LONG) / 2 < found.bytes < 40 * len(_LONG)
+    assert before <= found.created_at <= found.updated_at <= datetime.now(UTC)
+    assert (found.status, found.expires_at) == ("idle", None)
+    assert len(_LONG) / 2 < found.size_bytes < 40 * len(_LONG)
     smaller = await world.saver.aprune(["thread"])
     assert smaller.checkpoints == 2
     after = await _there(world, "thread")
-    assert (after.checkpoints, after.bytes) == (2, after.bytes)
-    assert after.bytes <= found.bytes - smaller.bytes
+    assert (after.checkpoints, after.size_bytes) == (2, after.size_bytes)
+    assert after.size_bytes <= found.size_bytes - smaller.size_bytes
     assert (await world.saver.alist_threads()).threads == [after]
     assert await world.saver.aget_thread("nobody") is None
 
@@ -131,13 +131,13 @@ async def a_thread_begins_with_whatever_comes_first(world: World) -> None:
     for name, checkpoints in (("writes", 0), ("call", 1), ("created", 0)):
         found = await _there(world, name)
         assert (found.checkpoints, found.newest, found.status) == (checkpoints, None, "idle")
-        assert found.updated == found.created
+        assert found.updated_at == found.created_at
         assert await world.saver.aget_tuple(at(name)) is None
     assert sorted(await _names(world)) == ["call", "created", "writes"]
     await world.saver.aput(at("writes"), checkpoint({"a": 1}, checkpoint_id=early_id(1)), {}, {"a": 1})
     found = await _there(world, "writes")
     assert (found.newest, found.checkpoints) == (early_id(1), 1)
-    assert found.updated > found.created
+    assert found.updated_at > found.created_at
     assert (await _names(world))[0] == "writes"
 
 
@@ -172,7 +172,7 @@ async def threads_are_found_by_owner_metadata_and_text(world: World) -> None:
 
 async def threads_are_found_by_when_they_were_updated(world: World) -> None:
     await _begin(world)
-    moments = {name: (await _there(world, name)).updated for name in _NAMES}
+    moments = {name: (await _there(world, name)).updated_at for name in _NAMES}
     since, until = moments["thread 02"], moments["thread 05"]
     assert await _names(world, since=since, until=until, sort="id") == _NAMES[2:5]
     assert await _names(world, until=since, sort="-id") == _NAMES[1::-1]
@@ -181,7 +181,7 @@ async def threads_are_found_by_when_they_were_updated(world: World) -> None:
 
 async def every_filter_leaves_out_the_other_threads(world: World) -> None:
     await _begin(world)
-    second = (await _there(world, _NAMES[1])).updated
+    second = (await _there(world, _NAMES[1])).updated_at
     await world.saver.aupdate_thread("thread 02", owner="ada", title="Invoices", metadata={"kind": "bill"})
     asks = Run(world.saver, "thread 05")
     await asks.step({"a": "asked"})
@@ -191,7 +191,7 @@ async def every_filter_leaves_out_the_other_threads(world: World) -> None:
         "status": ("interrupted", "thread 05"),
         "metadata": ({"kind": "bill"}, "thread 02"),
         "text": ("invoice", "thread 02"),
-        "since": ((await _there(world, "thread 05")).updated, "thread 05"),
+        "since": ((await _there(world, "thread 05")).updated_at, "thread 05"),
         "until": (second, _NAMES[0]),
     }
     assert examples.keys() == ThreadFilter.__annotations__.keys(), "a filter has no example here"
@@ -211,12 +211,12 @@ async def what_is_more_than_anything_is_no_limit(world: World) -> None:
             assert [thread.id for thread in page.threads] == everything
             assert await world.saver.alist_threads(limit=most, offset=most, text=text) == ([], None)
     for duration in (timedelta.max, timedelta.min):
-        updated = await world.saver.aupdate_thread(everything[0], expires=duration)
+        updated = await world.saver.aupdate_thread(everything[0], expires_at=duration)
         assert updated == await _there(world, everything[0])
-        await world.saver.aupdate_thread(everything[0], expires=None)
+        await world.saver.aupdate_thread(everything[0], expires_at=None)
     assert (await world.saver.aapply_retention(idle_for=timedelta.max, max_bytes=1 << 70)).for_space == 0
     await world.with_rules(ttl=microseconds_in(timedelta.max)).aput(at("new"), checkpoint({"a": 1}), {}, {"a": 1})
-    assert (await _there(world, "new")).expires == datetime.max.replace(tzinfo=UTC)
+    assert (await _there(world, "new")).expires_at == datetime.max.replace(tzinfo=UTC)
 
 
 async def the_last_bad_argument_is_named(world: World) -> None:
@@ -234,7 +234,7 @@ async def the_last_bad_argument_is_named(world: World) -> None:
         (lambda: other.alist_threads(owner=7), "owner"),
         (lambda: other.alist_threads(metadata=[1]), "filter"),
         (lambda: other.alist_threads(since=datetime(2026, 1, 1)), "since"),  # noqa: DTZ001 - the mistake
-        (lambda: other.aupdate_thread("thread", expires="tomorrow"), "expires"),
+        (lambda: other.aupdate_thread("thread", expires_at="tomorrow"), "expires"),
         (lambda: other.aupdate_thread("thread", title=7), "title"),
         (lambda: other.aupdate_thread("thread", owner="x" * 600), "owner"),
         (lambda: other.acreate_thread("x" * 600), "thread_id"),

@@ -69,9 +69,9 @@ async def conversations_are_listed_by_their_last_message(world: World) -> None:
     await world.saver.aupdate_thread("three", title="Die Straße")
     assert [thread.id for thread in (await talk.aget_threads(search="STRASSE")).threads] == ["three"]
     assert [thread.id for thread in (await talk.aget_threads(offset=3)).threads] == ["three"]
-    before = (await talk.aget_thread({"thread_id": "one"})).updated  # type: ignore[union-attr]  # it is there
+    before = (await talk.aget_thread({"thread_id": "one"})).updated_at  # type: ignore[union-attr]  # it is there
     await talk.adelete_message({"thread_id": "one"}, "m2")
-    assert (await talk.aget_thread({"thread_id": "one"})).updated == before  # type: ignore[union-attr]  # see above
+    assert (await talk.aget_thread({"thread_id": "one"})).updated_at == before  # type: ignore[union-attr]  # see above
     assert await talk.adelete_thread({"thread_id": "one"}) is True
     assert await talk.aget_messages({"thread_id": "one"}) == []
     assert await talk.adelete_thread({"thread_id": "one"}) is False
@@ -137,7 +137,7 @@ async def messages_are_copied_renamed_and_verified_with_their_thread(world: Worl
     copied = await talk.aget_thread({"thread_id": "copy"})
     assert source is not None
     assert copied is not None
-    assert (copied.checkpoints, copied.namespaces, copied.updated) == (4, 2, source.updated)
+    assert (copied.checkpoints, copied.namespaces, copied.updated_at) == (4, 2, source.updated_at)
     assert await world.saver.arename_thread("copy", "renamed") is True
     await talk.aput_messages({"thread_id": "renamed"}, [said(4)])
     assert len(await talk.aget_messages({"thread_id": "renamed"})) == 4
@@ -180,14 +180,14 @@ async def a_thread_that_begins_with_a_message_expires_like_any_other(world: Worl
     await talk.aput_messages({**TALK, "user_id": "ada"}, [said(1)])
     found = await talk.aget_thread(TALK)
     assert found is not None
-    assert found.expires is not None
+    assert found.expires_at is not None
     assert found.owner == "ada"
-    await saver.aupdate_thread("talk", expires=timedelta(seconds=-1))
+    await saver.aupdate_thread("talk", expires_at=timedelta(seconds=-1))
     await talk.aput_messages(TALK, [said(2)])
     again = await talk.aget_thread(TALK)
     assert again is not None
-    assert again.expires is not None
-    assert again.expires >= found.expires
+    assert again.expires_at is not None
+    assert again.expires_at >= found.expires_at
 
 
 async def a_thread_that_begins_again_is_not_held_up_by_messages_of_before(world: World) -> None:

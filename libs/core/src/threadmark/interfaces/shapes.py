@@ -24,7 +24,7 @@ class StateInfo(NamedTuple):
     """When this state was saved."""
     metadata: dict[str, Any]
     """What was given with it."""
-    size: int | None
+    size_bytes: int | None
     """How many bytes it was encoded in, whatever of it was there before. None where a graph made it."""
 
 
@@ -114,8 +114,8 @@ class SessionStats(NamedTuple):
     checkpoints: int
     checkpoints_per_session: float
     """The mean, 0 where there is no session."""
-    bytes: int
-    """What is stored of them, as `ThreadInfo.bytes` counts."""
+    size_bytes: int
+    """What is stored of them, as `ThreadInfo.size_bytes` counts."""
 
 
 def _parts(given: object, what: str, names: Collection[str]) -> dict[str, Any]:

@@ -28,9 +28,9 @@ class OperatingMethods:
         It compares bytes with what was written and needs none of the application's classes. With `decode=True` it also
         decodes every value, and reports in `unreadable` what this program's serializer cannot decode.
         `VerifyReport.threads` is 0 if there is no thread of this id. It costs a get of every checkpoint, from a cold
-        cache: each row is read twice and each value is joined and hashed, in transactions of 16 checkpoints that block nobody.
-        With `repair=True` and no `thread_id` the backend first makes anew what it can make from its rows: on Redis the
-        index of threads, elsewhere there is nothing of the kind. No damaged row is touched.
+        cache: each row is read twice and each value is joined and hashed, in transactions of 16 checkpoints that block
+        nobody. With `repair=True` and no `thread_id` the backend first makes anew what it can make from its rows: on
+        Redis the index of threads, elsewhere there is nothing of the kind. No damaged row is touched.
         """
         verified = inspecting.verify(self._context, thread_id, decode=decode, repair=repair, progress=progress)
         return run(self._driver, verified)

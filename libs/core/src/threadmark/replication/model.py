@@ -47,7 +47,7 @@ class ReconcileReport(NamedTuple):
     checkpoints: int
     writes: int
     segments: int
-    bytes: int
+    size_bytes: int
     removed: int
     """Checkpoints that were removed because the other side had removed them."""
     deleted: Sequence[str]

@@ -280,7 +280,9 @@ def given_update(
         owner = given_owner(owner)
     if expires is None or expires is UNSET:
         return ThreadUpdate(title, metadata, owner, expires)
-    moment = now() + microseconds_in(expires) if isinstance(expires, timedelta) else microseconds_of(expires, "expires")
+    moment = (
+        now() + microseconds_in(expires) if isinstance(expires, timedelta) else microseconds_of(expires, "expires_at")
+    )
     return ThreadUpdate(title, metadata, owner, moment)
 
 

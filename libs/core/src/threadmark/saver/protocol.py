@@ -224,7 +224,7 @@ class SaverProtocol(Protocol):
         title: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         owner: str | Unset | None = UNSET,
-        expires: datetime | timedelta | Unset | None = UNSET,
+        expires_at: datetime | timedelta | Unset | None = UNSET,
     ) -> ThreadInfo:
         """Create a thread before its first checkpoint. Raises ConflictError if it is there already."""
 
@@ -235,7 +235,7 @@ class SaverProtocol(Protocol):
         title: str | Unset | None = UNSET,
         metadata: Mapping[str, Any] | None = None,
         owner: str | Unset | None = UNSET,
-        expires: datetime | timedelta | Unset | None = UNSET,
+        expires_at: datetime | timedelta | Unset | None = UNSET,
     ) -> ThreadInfo:
         """Set something of a thread, and leave the rest. Raises ThreadNotFoundError if there is none."""
 
@@ -261,7 +261,7 @@ class SaverProtocol(Protocol):
         title: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         owner: str | Unset | None = UNSET,
-        expires: datetime | timedelta | Unset | None = UNSET,
+        expires_at: datetime | timedelta | Unset | None = UNSET,
     ) -> ThreadInfo: ...
     async def aupdate_thread(
         self,
@@ -270,7 +270,7 @@ class SaverProtocol(Protocol):
         title: str | Unset | None = UNSET,
         metadata: Mapping[str, Any] | None = None,
         owner: str | Unset | None = UNSET,
-        expires: datetime | timedelta | Unset | None = UNSET,
+        expires_at: datetime | timedelta | Unset | None = UNSET,
     ) -> ThreadInfo: ...
     async def arename_thread(self, thread_id: str, new_thread_id: str) -> bool: ...
     def without_classes(self) -> Self:

@@ -233,10 +233,11 @@ class Saver(ThreadMethods, PartMethods, LeaseMethods, TravelMethods, OperatingMe
     ) -> RetentionReport:
         """Remove what has expired, and what the arguments say, from all threads. Returns what was removed.
 
-        A thread whose `expires` has passed is removed. `saver.apply_retention(idle_for=timedelta(days=90), keep_last=10)`
-        also removes threads in which nothing was stored for 90 days, and prunes the others as `prune(keep_last=10)`. A thread that somebody holds a lease of is left alone. Damaged ones are left as
-        they are, and reported. Threads are done in transactions of up to 16, or 1,000 checkpoints, each of which looks
-        again; several retentions may run at once, and one that was killed is simply run again.
+        A thread whose `expires` has passed is removed. `saver.apply_retention(idle_for=timedelta(days=90),
+        keep_last=10)` also removes threads in which nothing was stored for 90 days, and prunes the others as
+        `prune(keep_last=10)`. A thread that somebody holds a lease of is left alone. Damaged ones are left as they are,
+        and reported. Threads are done in transactions of up to 16, or 1,000 checkpoints, each of which looks again;
+        several retentions may run at once, and one that was killed is simply run again.
 
         Args:
             keep_last: As in `prune`.

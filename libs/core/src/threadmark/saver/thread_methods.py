@@ -82,13 +82,13 @@ class ThreadMethods:
         title: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         owner: str | Unset | None = UNSET,
-        expires: datetime | timedelta | Unset | None = UNSET,
+        expires_at: datetime | timedelta | Unset | None = UNSET,
     ) -> ThreadInfo:
         """Create a thread before its first checkpoint. Raises ConflictError if it is there already.
 
-        Nobody has to: whatever is put first begins a thread. Where `expires` is left out, the option `ttl` decides.
+        Nobody has to: whatever is put first begins a thread. Where `expires_at` is left out, the option `ttl` decides.
         """
-        update = given_update(title, metadata, owner, expires)
+        update = given_update(title, metadata, owner, expires_at)
         return run(self._driver, threads.create_thread(self._context, thread_id, update))
 
     def update_thread(
@@ -98,14 +98,14 @@ class ThreadMethods:
         title: str | Unset | None = UNSET,
         metadata: Mapping[str, Any] | None = None,
         owner: str | Unset | None = UNSET,
-        expires: datetime | timedelta | Unset | None = UNSET,
+        expires_at: datetime | timedelta | Unset | None = UNSET,
     ) -> ThreadInfo:
         """Set something of a thread, and leave the rest. Raises ThreadNotFoundError if there is none.
 
-        `metadata` is patched key by key, and a key that is given None is removed. `expires` is a time with a time zone,
-        or a timedelta from now; None is never.
+        `metadata` is patched key by key, and a key that is given None is removed. `expires_at` is a time with a time
+        zone, or a timedelta from now; None is never.
         """
-        update = given_update(title, metadata, owner, expires)
+        update = given_update(title, metadata, owner, expires_at)
         return run(self._driver, threads.update_thread(self._context, thread_id, update))
 
     def rename_thread(self, thread_id: str, new_thread_id: str) -> bool:
@@ -156,10 +156,10 @@ class ThreadMethods:
         title: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         owner: str | Unset | None = UNSET,
-        expires: datetime | timedelta | Unset | None = UNSET,
+        expires_at: datetime | timedelta | Unset | None = UNSET,
     ) -> ThreadInfo:
         """Like `create_thread`, for asyncio."""
-        update = given_update(title, metadata, owner, expires)
+        update = given_update(title, metadata, owner, expires_at)
         return await arun(self._driver, threads.create_thread(self._context, thread_id, update))
 
     async def aupdate_thread(
@@ -169,10 +169,10 @@ class ThreadMethods:
         title: str | Unset | None = UNSET,
         metadata: Mapping[str, Any] | None = None,
         owner: str | Unset | None = UNSET,
-        expires: datetime | timedelta | Unset | None = UNSET,
+        expires_at: datetime | timedelta | Unset | None = UNSET,
     ) -> ThreadInfo:
         """Like `update_thread`, for asyncio."""
-        update = given_update(title, metadata, owner, expires)
+        update = given_update(title, metadata, owner, expires_at)
         return await arun(self._driver, threads.update_thread(self._context, thread_id, update))
 
     async def arename_thread(self, thread_id: str, new_thread_id: str) -> bool:

@@ -174,7 +174,7 @@ class Dispatch:
             return _encoding(registered, Definer(cls, REGISTERED + registered.name).shape())
         if cls is ObjectView:
             raise SerializationError(
-                "a threadmark.types.ObjectView cannot be stored: it stands for an object that was read without its class; "
+                "a threadmark.types.ObjectView cannot be stored: it stands for an object read without its class; "
                 "read that with a saver that has its class, not with `without_classes()`"
             )
         family = self._families.of_class(cls)

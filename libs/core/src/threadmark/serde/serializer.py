@@ -102,7 +102,7 @@ class Serde:
         )
 
     def showing(self) -> "Serde":
-        """Return a serializer that reads every object as an `ObjectView`, without its class, and writes like this one."""
+        """Return a serializer that reads objects as `ObjectView`, without their classes, and writes like this one."""
         if self._shows:
             return self
         if self._showing is None:

@@ -144,7 +144,7 @@ class _Teller:
             source=steps_of(metadata).source,
             nodes=self._nodes(outline, fields, before),
             changed=_changed(header, fields, before),
-            bytes=size,
+            size_bytes=size,
             metadata=metadata,
         )
 

@@ -23,7 +23,7 @@ class WriteInfo(NamedTuple):
     node: str | None
     """The node whose task wrote it, where that is recorded."""
     channel: str
-    bytes: int
+    size_bytes: int
     """Of its row, as it is stored. Segments that it shares with the state are not counted."""
 
 
@@ -33,7 +33,7 @@ class HistoryEntry(NamedTuple):
     ns: str
     id: str
     parent: str | None
-    created: datetime
+    created_at: datetime
     step: int | None
     source: str | None
     """What made it, as its metadata says: "input", "loop", "update", "fork" ..."""
@@ -43,7 +43,7 @@ class HistoryEntry(NamedTuple):
     """The channels whose versions differ from the parent's, in order."""
     writes: Sequence[WriteInfo]
     """What tasks of the next step have written already."""
-    bytes: int
+    size_bytes: int
     """Of its row, as it is stored: header and metadata."""
     metadata: Metadata
     problem: Problem | None = None
@@ -66,7 +66,7 @@ class TreeNode(NamedTuple):
     id: str
     parent: str | None
     """Of the same namespace. It may be missing from the tree, where it was pruned."""
-    created: datetime
+    created_at: datetime
     step: int | None
     source: str | None
     branch: int

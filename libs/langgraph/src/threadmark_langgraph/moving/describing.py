@@ -16,7 +16,7 @@ def describe(source: BaseCheckpointSaver[Any], target: BaseCheckpointSaver[Any],
     if not isinstance(source, Checkpointer) or not isinstance(target, Checkpointer):
         return
     found = source.saver.get_thread(thread_id)
-    if found is None or not (found.owner or found.title is not None or found.metadata or found.expires):
+    if found is None or not (found.owner or found.title is not None or found.metadata or found.expires_at):
         return
     if target.saver.get_thread(thread_id) is None:
         target.saver.create_thread(
@@ -24,5 +24,5 @@ def describe(source: BaseCheckpointSaver[Any], target: BaseCheckpointSaver[Any],
             title=found.title,
             metadata=found.metadata,
             owner=found.owner or UNSET,
-            expires=found.expires or UNSET,
+            expires_at=found.expires_at or UNSET,
         )

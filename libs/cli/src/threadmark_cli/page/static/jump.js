@@ -89,6 +89,6 @@ function matching(rows, text) {
   }
   const wanted = text.toLowerCase();
   return rows.filter((row) =>
-    `${row.id} ${row.created} ${row.source} ${row.ns} step ${row.step}`.toLowerCase().includes(wanted),
+    `${row.id} ${row.created_at} ${row.source} ${row.ns} step ${row.step}`.toLowerCase().includes(wanted),
   );
 }

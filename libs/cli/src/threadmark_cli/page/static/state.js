@@ -83,7 +83,7 @@ function blame({ thread, ns, id, path }) {
           "So since ",
           isHere ? "this checkpoint" : el("a", { href }, stepName(entry)),
           by,
-          `, ${time(entry.created)}`,
+          `, ${time(entry.created_at)}`,
         );
       }
     },

@@ -147,10 +147,10 @@ export class Thread {
         thread.status !== "idle" && el("span.word", { "data-status": thread.status }, thread.status),
         thread.title !== null && el("span.code.id", { title: "Thread id" }, thread.id),
         el("span", {}, counted(thread.checkpoints, "checkpoint")),
-        el("span", {}, bytes(thread.bytes)),
+        el("span", {}, bytes(thread.size_bytes)),
         thread.owner !== null && el("span", { title: "Owner" }, thread.owner),
-        el("time", { datetime: thread.updated, title: exactTime(thread.updated) }, ago(thread.updated)),
-        thread.expires !== null && el("span", { title: exactTime(thread.expires) }, "expires"),
+        el("time", { datetime: thread.updated_at, title: exactTime(thread.updated_at) }, ago(thread.updated_at)),
+        thread.expires_at !== null && el("span", { title: exactTime(thread.expires_at) }, "expires"),
       ),
       this.#tools(),
     );

@@ -132,7 +132,7 @@ function row(thread) {
       {},
       el("span.status", { "data-status": thread.status, title: thread.status }),
       el("span.row-title", { title: name }, name || "(no name)"),
-      el("time.faint", { datetime: thread.updated, title: exactTime(thread.updated) }, ago(thread.updated)),
+      el("time.faint", { datetime: thread.updated_at, title: exactTime(thread.updated_at) }, ago(thread.updated_at)),
     ),
     el(
       "span.row-line.faint",
@@ -142,7 +142,7 @@ function row(thread) {
       thread.problems.length > 0 && el("span.row-id", { title: thread.problems[0].problem }, "damaged"),
       thread.owner !== null && el("span.row-owner", { title: "Owner" }, thread.owner),
       el("span.push", {}, count(thread.checkpoints), el("span.unit", {}, " cp")),
-      el("span.size", {}, bytes(thread.bytes)),
+      el("span.size", {}, bytes(thread.size_bytes)),
     ),
   ];
 }

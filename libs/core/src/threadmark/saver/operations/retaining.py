@@ -190,7 +190,7 @@ def _left(context: SaverContext, name: str, removal: Removal, size: int, *, dry_
     """The bytes of a pruned thread, or in a dry run of one that would be: it cannot know what sealing adds to a row."""
     if not dry_run:
         return sum(each.bytes for each in (yield from context.store.thread_counts([name])))
-    freed = removal.pruned.bytes + sum(len(row.value) for row in removal.writes)
+    freed = removal.pruned.size_bytes + sum(len(row.value) for row in removal.writes)
     doomed = sorted(removal.doomed)
     for start in range(0, len(doomed), _BATCH):
         rows = yield from context.store.rows(name, doomed[start : start + _BATCH])
