@@ -16,7 +16,7 @@ BEGIN
         outcome := 'term';
         RETURN;
     END IF;
-    -- The gate stands in front of the row (decision 44). A row that is held is passed over.
+    -- The gate stands in front of the row (decision 11). A row that is held is passed over.
     SELECT t.epoch, t.expires_at, t.owner, tm.renewal_1(p_token, t.token, t.lease_ends, t.lease_ttl),
         tm.refusal_1(
             p_epoch, p_token, p_only_owner, p_owner, p_continues,

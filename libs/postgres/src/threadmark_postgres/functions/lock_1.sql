@@ -5,7 +5,7 @@ CREATE OR REPLACE FUNCTION tm.lock_1(
     OUT epoch bigint, OUT live boolean, OUT token bigint, OUT lease_ends bigint, OUT holder text, OUT began text
 ) LANGUAGE plpgsql AS $body$
 BEGIN
-    -- The gate first (decision 44), also shared: what this transaction adds later asks for it without waiting.
+    -- The gate first (decision 11), also shared: what this transaction adds later asks for it without waiting.
     PERFORM pg_advisory_xact_lock(hashtextextended(t.thread_id, t.tableoid::bigint)),
         pg_advisory_xact_lock_shared(hashtextextended(t.thread_id, t.tableoid::bigint))
     FROM tm.thread AS t

@@ -3,7 +3,7 @@
 SQLite has no queue for it. It sleeps ever longer between two looks, a tenth of a second at last: beside somebody who
 stores without a pause it may look at the wrong moment for seconds. So the connection that writes has SQLite wait for a
 few milliseconds only, and then asks again, until the saver's timeout is over. Where nobody has the lock, nothing of
-this is reached: the first BEGIN succeeds (docs/decisions/0039).
+this is reached: the first BEGIN succeeds (docs/decisions/0009-sqlite-writing.md).
 """
 
 import sqlite3

@@ -3,7 +3,7 @@
 A file that was deleted, moved away or replaced can still be read and written by whoever has it open, and SQLite tells
 nobody: what is stored then is lost with the last connection. So the device and the inode at the path are compared
 with those of the file that was opened: before every transaction, and again after every commit, before it is answered.
-docs/decisions/0012 says what follows from it, and what cannot be seen.
+docs/decisions/0010-sqlite-files.md says what follows from it, and what cannot be seen.
 """
 
 import os
