@@ -1,4 +1,4 @@
-"""docs/how-to/postgres.md lists the SQL that other servers refuse; the list is compared with our SQL."""
+"""docs/explanation/postgres.md lists the SQL that other servers refuse; the list is compared with our SQL."""
 
 import re
 from pathlib import Path
@@ -9,7 +9,7 @@ import threadmark_postgres
 from threadmark_postgres import ddl
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "how-to" / "postgres.md").read_text(encoding="utf-8").partition("\n## Other servers\n")[2]
+PAGE = (ROOT / "docs" / "explanation" / "postgres.md").read_text(encoding="utf-8").partition("\n## Other servers\n")[2]
 USED = re.findall(r"^\| `([^`]+)` \|", PAGE, re.MULTILINE)
 UNUSED = re.findall(r"`([^`]+)`", PAGE.partition("uses none of these")[2].partition("\n\n")[0])
 

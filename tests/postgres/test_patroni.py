@@ -43,7 +43,7 @@ def test_a_failover_loses_nothing_that_both_had_acknowledged(topology: Topology,
     if topology.synchronous:
         assert outcome.lost == dict.fromkeys(topology.urls, 0)
         return
-    # The last steps before a failover may be lost, and none after it: docs/how-to/postgres.md.
+    # The last steps before a failover may be lost, and none after it: docs/explanation/postgres.md.
     assert outcome.lost_later["HAProxy"] == outcome.lost_later["PgBouncer"] == 0
     if fault != "paused":  # a primary that goes on takes writes until Patroni stops it
         assert outcome.lost_later["libpq"] == 0

@@ -1,6 +1,7 @@
 """Who may ask the page's server: whoever holds its cookie, from a page of its own, under a name of its own.
 
-Every request passes the `Guard` before anything else looks at it. docs/how-to/page.md says against what each check is.
+Every request passes the `Guard` before anything else looks at it. docs/explanation/page.md lists the attacks
+that it stops.
 """
 
 import hmac
