@@ -28,8 +28,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import workloads
-from threadmark import CachedSaver, MemoryCache, Saver, cached
+from threadmark import MemoryCache, Saver, cached
 from threadmark.caching import Cache
+from threadmark.types import CachedSaver
 from threadmark_postgres import PostgresSaver
 from threadmark_redis import RedisCache
 

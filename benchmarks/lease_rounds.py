@@ -30,7 +30,8 @@ from typing import Any, NamedTuple
 import psycopg
 import redis
 
-from threadmark import Checkpoint, Lease, LeaseLostError, OnBusy, Saver, StoreError, ThreadBusyError, new_id
+from threadmark import Checkpoint, LeaseLostError, Saver, StoreError, ThreadBusyError, new_id
+from threadmark.types import Lease, OnBusy
 from threadmark_postgres import PostgresSaver
 from threadmark_redis import RedisSaver
 from threadmark_sqlite import SqliteSaver

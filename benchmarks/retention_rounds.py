@@ -21,8 +21,9 @@ from pathlib import Path
 from typing import Any
 
 import servers
-from threadmark import Checkpoint, RetentionReport, Saver, new_id
+from threadmark import Checkpoint, Saver, new_id
 from threadmark.program import Transaction
+from threadmark.types import RetentionReport
 from threadmark_postgres import PostgresSaver
 from threadmark_sqlite import SqliteSaver
 

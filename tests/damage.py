@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, NamedTuple
 
-from threadmark import CheckpointTuple, CorruptDataError, Saver, Stats
+from threadmark import CheckpointTuple, CorruptDataError, Saver
+from threadmark.types import Stats
 
 
 class Field(NamedTuple):

@@ -36,13 +36,14 @@ LAYERS = (
     "urls",
     "bounded_sqlite",  # this and the next are for rooms and packages; core itself does not use them
     "around",
+    "types",
 )
 """The parts of core; each may import those before it."""
 
 ROOMS = ("leases", "travel", "operating", "encryption", "interfaces", "replication", "caching", "persistent", "arrays")
 """The folders above core, each of which can be deleted (`tests/test_rooms.py`). None imports another one."""
 
-SURFACE = ("__init__.py", "saver/saver.py", "saver/protocol.py", "memory/saver.py")
+SURFACE = ("__init__.py", "types.py", "saver/saver.py", "saver/protocol.py", "memory/saver.py")
 """The modules of core that name rooms, a line for each: they put together what users see."""
 
 OPEN = (

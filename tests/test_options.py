@@ -7,8 +7,9 @@ from typing import Any, get_args, get_type_hints
 
 import pytest
 
-from threadmark import ConfigError, MemorySaver, PruneStrategy, Saver
+from threadmark import ConfigError, MemorySaver, Saver
 from threadmark.saver import SaverOptions, StorageOptions, ThreadOptions
+from threadmark.types import PruneStrategy
 from threadmark_langgraph import (
     AsyncPostgresSaver,
     AsyncRedisSaver,

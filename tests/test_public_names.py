@@ -21,7 +21,7 @@ def test_dir_shows_the_public_names(name: str) -> None:
 
 def test_dir_shows_no_module_that_is_not_public() -> None:
     modules = {name for name in dir(threadmark) if isinstance(getattr(threadmark, name), type(threadmark))}
-    assert modules == {"errors", "program", "sealing", "serde", "store"}
+    assert modules == {"errors", "program", "sealing", "serde", "store", "types"}
 
 
 def test_importing_the_package_makes_its_modules_reachable() -> None:

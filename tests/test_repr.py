@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from psycopg_pool import ConnectionPool
 
-from threadmark import ConfigError, Keyring, MemorySaver, Problem, Serde, VerifyReport
+from threadmark import ConfigError, Keyring, MemorySaver, Serde
 from threadmark.serde import Registry
+from threadmark.types import Problem, VerifyReport
 from threadmark_langgraph import PostgresSaver as LangGraphPostgres
 from threadmark_langgraph import RedisSaver as LangGraphRedis
 from threadmark_langgraph import SqliteSaver as LangGraphSqlite

@@ -12,17 +12,9 @@ import pytest
 import backends
 import postgres.backends
 import redis_backend.backends
-from threadmark import (
-    Conversations,
-    CorruptDataError,
-    Saver,
-    SessionCheckpoint,
-    SessionMetadata,
-    Sessions,
-    States,
-    ThreadInfo,
-)
+from threadmark import Conversations, CorruptDataError, Saver, Sessions, States
 from threadmark.sealing import Keyring
+from threadmark.types import SessionCheckpoint, SessionMetadata, ThreadInfo
 from threadmark_conformance.crashes import DeathError, Mortal
 from threadmark_conformance.engine import at, checkpoint
 

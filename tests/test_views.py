@@ -18,8 +18,9 @@ import pytest
 import postgres.backends
 import redis_backend.backends
 import threadmark
-from threadmark import Conversations, MemorySaver, SessionCheckpoint, SessionMetadata, Sessions, States, ThreadmarkError
+from threadmark import Conversations, MemorySaver, Sessions, States, ThreadmarkError
 from threadmark.serde import Serde
+from threadmark.types import SessionCheckpoint, SessionMetadata
 from threadmark_conformance.engine import at, checkpoint
 from threadmark_langgraph import AsyncSqliteSaver, InMemorySaver, SqliteSaver, wrap
 

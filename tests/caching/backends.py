@@ -9,8 +9,9 @@ from typing import Any
 import backends
 from postgres.backends import BACKENDS as ON_POSTGRES
 from redis_backend import processes
-from threadmark import CachedSaver, MemoryCache, cached
+from threadmark import MemoryCache, cached
 from threadmark.caching import Cache
+from threadmark.types import CachedSaver
 from threadmark_conformance import Backend, Opener
 from threadmark_redis import RedisCache
 

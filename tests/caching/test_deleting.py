@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from caching.held import PATIENCE, Held, InMemory, before_step, chat, expected, put, state, stored_segments
-from threadmark import CachedSaver, CorruptDataError, MemoryCache, MemorySaver, Saver, cached
+from threadmark import CorruptDataError, MemoryCache, MemorySaver, Saver, cached
 from threadmark.caching import Cache, Filling
+from threadmark.types import CachedSaver
 from threadmark_conformance.engine import at
 
 

@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from caching.held import PATIENCE, Held, InMemory, chat, expected, put, state, stored_segments
-from threadmark import CachedSaver, CorruptDataError, Keyring, MemoryCache, MemorySaver, Saver, cached
+from threadmark import CorruptDataError, Keyring, MemoryCache, MemorySaver, Saver, cached
 from threadmark.caching import Filling, Wanted
 from threadmark.caching.cache import Places
 from threadmark.caching.flows import Access
 from threadmark.format.stored import shrink
 from threadmark.memory.store import MemoryStore
+from threadmark.types import CachedSaver
 from threadmark_conformance.engine import at, checkpoint
 
 

@@ -16,9 +16,10 @@ from ends import Listener
 from patience import wait_until
 from redis_backend.processes import FORGETFUL, HOST, RedisProcess, shared
 from redis_backend.proxy import Proxy
-from threadmark import CachedSaver, MemoryCache, MemorySaver, Saver, TransientStoreError, cached
+from threadmark import MemoryCache, MemorySaver, Saver, TransientStoreError, cached
 from threadmark.caching import Wanted, flows
 from threadmark.caching.flows import Access
+from threadmark.types import CachedSaver
 from threadmark_conformance.engine import at, checkpoint
 from threadmark_redis import RedisCache
 

@@ -12,9 +12,10 @@ from announced import announced
 from caching.held import PATIENCE, OnRedis, chat, expected, put, state
 from children import child, finished, line_from, send_line
 from redis_backend import cluster, processes, sentinel
-from threadmark import CachedSaver, ConfigError, MemoryCache, MemorySaver, Saver, cached
+from threadmark import ConfigError, MemoryCache, MemorySaver, Saver, cached
 from threadmark import open as open_saver
 from threadmark.caching import Cache, Filling, Wanted
+from threadmark.types import CachedSaver
 from threadmark_cli.opening import path_or_url
 from threadmark_redis import RedisCache
 from threadmark_sqlite import SqliteSaver

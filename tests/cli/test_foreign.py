@@ -28,7 +28,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.types import Send
 
 from cli.langgraphs import PLACES, Place, config, extension, graph, say, sqlite_place
-from threadmark import ObjectView
+from threadmark.types import ObjectView
 from threadmark_cli.exits import DONE, FAILED, REFUSED, USAGE, WRONG
 from threadmark_cli.foreign.decoding import Decoder
 from threadmark_cli.foreign.opening import in_file, in_postgres

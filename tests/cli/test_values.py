@@ -13,7 +13,7 @@ from rich.cells import cell_len
 
 import threadmark
 from cli.running import in_pipe, in_process, in_terminal
-from threadmark import ObjectView
+from threadmark.types import ObjectView
 from threadmark_cli.output.json_values import json_line
 from threadmark_cli.output.styles import plain
 from threadmark_cli.output.values import DEFAULT, EVERYTHING, Limits, brief, value_lines

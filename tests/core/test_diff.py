@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from threadmark import Change, ObjectView
 from threadmark.serde import Serde
 from threadmark.serde.exact import exactly_equal
 from threadmark.travel.aligning import aligned, text_edits
 from threadmark.travel.diffing import Changes, Place
+from threadmark.types import ObjectView, ValueChange
 
 LIMIT = 10_000
 
@@ -57,7 +57,7 @@ def steps_of(path: str) -> list[Any]:
     return [each[1] or (json.loads(each[2], strict=False) if each[2] else int(each[3])) for each in found]
 
 
-def applied(before: Any, changes: list[Change]) -> Any:
+def applied(before: Any, changes: list[ValueChange]) -> Any:
     """The old value with the changes made to it: what was removed goes first, from behind."""
     holder = {"c": deepcopy(before)}
     for change in reversed([each for each in changes if each.kind == "removed"]):
@@ -197,7 +197,7 @@ def test_places_are_paths() -> None:
 
 def test_keys_that_no_path_leads_to_are_told_together() -> None:
     (change,) = changes_of({1: "a", 2: "b", "k": 0}, {1: "a", 2: "c", (3,): "d", "k": 0}).found
-    assert change == Change("c", "changed", {2: "b"}, {2: "c", (3,): "d"})
+    assert change == ValueChange("c", "changed", {2: "b"}, {2: "c", (3,): "d"})
 
 
 def test_types_of_keys_count_and_what_equals_nothing_is_a_key() -> None:

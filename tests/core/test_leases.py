@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from patience import wait_until
-from threadmark import Lease, LeaseLostError, MemorySaver, Saver, StoreError
+from threadmark import LeaseLostError, MemorySaver, Saver, StoreError
 from threadmark.leases.renewal import Schedule
 from threadmark.program import Transaction
+from threadmark.types import Lease
 from threadmark_conformance.driver_wrapper import DriverWrapper
 from threadmark_conformance.engine import at, checkpoint
 from threadmark_conformance.leasing import under

@@ -1,6 +1,6 @@
 """What a retention says of itself."""
 
-from threadmark import Problem, PruneReport, RetentionReport
+from threadmark.types import Problem, PruneReport, RetentionReport
 
 REPORT = RetentionReport(
     12, 1, 2, 3, 0, 4096, PruneReport(5, 60, 7, 8, 9000), [Problem("damaged", "thread 'a'", "gone")], 0.5, dry_run=False

@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
-from threadmark import ConfigError, MemorySaver, Retention, RetentionReport, StoreError
+from threadmark import ConfigError, MemorySaver, Retention, StoreError
 from threadmark.ids import new_id, time_of_id
 from threadmark.store.contract import now
+from threadmark.types import RetentionReport
 from threadmark_sqlite import SqliteSaver
 
 SOON = timedelta(milliseconds=1)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import threadmark
-from threadmark import ConfigError, Keyring, ObjectView, Saver
+from threadmark import ConfigError, Keyring, Saver
 from threadmark.format.rope import deduplicate
 from threadmark.format.rope.reuse import Source
 from threadmark.format.stored import Stored
@@ -17,6 +17,7 @@ from threadmark.memory.store import MemoryStore
 from threadmark.serde import Serde
 from threadmark.travel import candidates, searching
 from threadmark.travel.candidates import Hit, Needle, fresh
+from threadmark.types import ObjectView
 from threadmark_conformance.engine import checkpoint
 
 
@@ -125,7 +126,7 @@ def test_a_page_ends_when_much_was_read_and_the_next_goes_on(monkeypatch: pytest
                 "versions_seen": {},
             }
             config = saver.put(config, checkpoint, {}, {"text": number})
-        pages: list[threadmark.SearchPage] = []
+        pages: list[threadmark.types.SearchPage] = []
         cursor = None
         while cursor or not pages:
             pages.append(saver.search("t", "004 ", cursor=cursor))
@@ -156,7 +157,7 @@ def test_what_was_stored_before_there_was_a_keyring_is_searched() -> None:
 
 
 def test_a_hit_is_what_a_match_ends_with() -> None:
-    assert threadmark.Match._fields[3:] == Hit._fields
+    assert threadmark.types.Match._fields[3:] == Hit._fields
 
 
 def test_a_checkpoint_that_follows_from_itself_ends_a_blame() -> None:

@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from threadmark import ConfigError, SerializationError, SessionCheckpoint, SessionMetadata
+from threadmark import ConfigError, SerializationError
+from threadmark.types import SessionCheckpoint, SessionMetadata
 
 WHEN = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=timezone(-timedelta(hours=3, minutes=30)))
 ABOUT = SessionMetadata(checkpoint_id="c", session_id="s", timestamp=WHEN, node_name="plan", step=3)

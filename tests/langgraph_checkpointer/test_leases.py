@@ -9,10 +9,11 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.graph import START, StateGraph
 from langgraph.types import Command, interrupt
 
-from threadmark import Lease, LeaseLostError, MemorySaver, ThreadBusyError, ThreadNotFoundError
+from threadmark import LeaseLostError, MemorySaver, ThreadBusyError, ThreadNotFoundError
 from threadmark.memory.store import MemoryStore
 from threadmark.program import Program
 from threadmark.store.contract import Added, Change
+from threadmark.types import Lease
 from threadmark_langgraph import Checkpointer, InMemorySaver, SqliteSaver
 
 Durability = Literal["sync", "async", "exit"]

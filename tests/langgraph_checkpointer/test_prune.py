@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from langgraph.checkpoint.base import empty_checkpoint
 
-from threadmark import PruneReport
+from threadmark.types import PruneReport
 from threadmark_langgraph import Checkpointer, InMemorySaver, SqliteSaver
 
 THREAD: Any = {"configurable": {"thread_id": "1", "checkpoint_ns": ""}}

@@ -4,7 +4,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from page.browser import Browser
-from threadmark import HistoryEntry, SaverProtocol
+from threadmark import SaverProtocol
+from threadmark.types import HistoryEntry
 
 LAMP = "support-42"
 LAMP_TITLE = "Lamp arrived damaged"

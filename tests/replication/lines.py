@@ -6,11 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from patience import PATIENCE, wait_until
-from threadmark import ReplicatedSaver, Saver, TransientStoreError, replicated
+from threadmark import Saver, TransientStoreError, replicated
 from threadmark.memory.saver import MemoryDriver
 from threadmark.memory.store import MemoryStore
 from threadmark.program import Driver, Transaction
 from threadmark.store.replica import ReplicaStore
+from threadmark.types import ReplicatedSaver
 
 
 class Line:

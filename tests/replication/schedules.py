@@ -14,11 +14,12 @@ from typing import Any, TypeVar
 from replication.actor import atake_step
 from replication.links import Link
 from replication.simulation import LAG, Client, Plan, World
-from threadmark import ReplicatedSaver, Saver, ThreadmarkError
+from threadmark import Saver, ThreadmarkError
 from threadmark.program import Pause, aplay
 from threadmark.replication.driver import PairDriver
 from threadmark.replication.pair import Pair, Settings
 from threadmark.replication.steps import On, PairFlow, Side
+from threadmark.types import ReplicatedSaver
 
 T = TypeVar("T")
 

@@ -8,8 +8,9 @@ import pytest
 from replication.histories import history, of_thread, put, write
 from replication.lines import Database
 from replication.sides import assert_equal
-from threadmark import ReplicatedSaver, Saver, replicated
+from threadmark import Saver, replicated
 from threadmark.replication.model import ReplicationMode
+from threadmark.types import ReplicatedSaver
 from threadmark_conformance.engine import at
 from threadmark_sqlite import SqliteSaver
 

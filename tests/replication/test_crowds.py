@@ -15,13 +15,14 @@ from patience import PATIENCE
 from replication import histories
 from replication.lines import checkpoint, config, number_in, put
 from replication.sides import TERM, copied_both_ways, in_store, pair_in_memory, rows, side
-from threadmark import MemorySaver, ReplicatedSaver, Saver, replicated
+from threadmark import MemorySaver, Saver, replicated
 from threadmark.program import Driver, Program, Transaction
 from threadmark.replication import snapshots
 from threadmark.replication.applying import Route, add_entry_rows
 from threadmark.replication.steps import Side
 from threadmark.store.contract import NEVER, Store
 from threadmark.store.replica import ReplicaStore, RowMarks
+from threadmark.types import ReplicatedSaver
 from threadmark_conformance.engine import at
 from threadmark_sqlite import SqliteSaver
 

@@ -13,8 +13,9 @@ import pytest
 from postgres import cluster
 from replication.apart import KINDS, THREAD, Sides, open_saver, open_sides
 from replication.look import unequal
-from threadmark import SessionCheckpoint, SessionMetadata, Sessions
+from threadmark import Sessions
 from threadmark.program import Program
+from threadmark.types import SessionCheckpoint, SessionMetadata
 from threadmark_postgres import PostgresSaver
 
 _MOMENT = 0.3

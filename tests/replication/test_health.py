@@ -12,7 +12,6 @@ from threadmark import (
     ConfigError,
     ConflictError,
     ForbiddenTypeError,
-    ReplicatedSaver,
     Serde,
     SerializationError,
     StoreError,
@@ -20,6 +19,7 @@ from threadmark import (
     ThreadNotFoundError,
 )
 from threadmark.program import Transaction
+from threadmark.types import ReplicatedSaver
 
 
 @pytest.fixture

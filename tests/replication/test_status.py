@@ -14,8 +14,9 @@ import pytest
 
 from patience import PATIENCE
 from replication.lines import Database, Opened, config, number_in, put, wait_for
-from threadmark import ClosedError, ConfigError, ReplicatedSaver, ReplicationError, Serde, replicated
+from threadmark import ClosedError, ConfigError, ReplicationError, Serde, replicated
 from threadmark.program import Transaction
+from threadmark.types import ReplicatedSaver
 from threadmark_langgraph import wrap
 
 

@@ -8,20 +8,12 @@ from typing import Any
 import pytest
 
 from replication.lines import Database, Opened, number_in, put, wait_for
-from threadmark import (
-    ConfigError,
-    CorruptDataError,
-    Keyring,
-    MemorySaver,
-    Progress,
-    ReplicationError,
-    Saver,
-    replicated,
-)
+from threadmark import ConfigError, CorruptDataError, Keyring, MemorySaver, ReplicationError, Saver, replicated
 from threadmark.memory.saver import MemoryDriver
 from threadmark.program import Transaction
 from threadmark.replication.terms import Agreement
 from threadmark.store.replica import Replica
+from threadmark.types import Progress
 from threadmark_sqlite import SqliteSaver
 
 

@@ -9,8 +9,9 @@ from urllib.parse import quote
 import pytest
 
 from replication.lines import number_in, put
-from threadmark import ConfigError, MemorySaver, ReplicatedSaver, replicated
+from threadmark import ConfigError, MemorySaver, replicated
 from threadmark.replication.making import from_url
+from threadmark.types import ReplicatedSaver
 
 CORE = Path(__file__).parent.parent.parent / "libs" / "core" / "pyproject.toml"
 

@@ -19,12 +19,12 @@ from serde import specimens as s
 from serde.test_exact import KINDS, PLACES
 from serde.test_hooks import GOOD
 from serde.test_safe import crafted
-from threadmark import ObjectView
 from threadmark.errors import CorruptDataError, SerializationError
 from threadmark.serde import Registry, Serde
 from threadmark.serde.families import installed_entries
 from threadmark.serde.showing import _FAMILIES
 from threadmark.serde.steps import NOTHING, Index, Key, Name, Slice, items_of, taken
+from threadmark.types import ObjectView
 from threadmark_langgraph.values import register_values
 
 SHOWING = Serde().showing()
@@ -33,7 +33,7 @@ CHILD = """
 import hashlib, json, sys
 from base64 import b64decode
 from threadmark.serde import Serde
-from threadmark import ObjectView
+from threadmark.types import ObjectView
 
 def described(value):
     if type(value) is ObjectView:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from threadmark import CorruptDataError, SessionCheckpoint, SessionMetadata, Sessions, StateInfo, States
+from threadmark import CorruptDataError, Sessions, States
 from threadmark.ids import new_id
+from threadmark.types import SessionCheckpoint, SessionMetadata, StateInfo
 from threadmark_sqlite import SqliteSaver
 
 

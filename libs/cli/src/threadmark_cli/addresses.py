@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-from threadmark import Branch, SaverProtocol, Tree, TreeNode
+from threadmark import SaverProtocol
+from threadmark.types import Branch, Tree, TreeNode
 from threadmark_cli.exits import NotThereError
 from threadmark_cli.output import one_line
 from threadmark_cli.output.quantities import count_text

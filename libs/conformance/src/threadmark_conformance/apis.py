@@ -6,10 +6,10 @@ import inspect
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, Protocol, Self, TypeVar
 
-from threadmark import Lease
 from threadmark.interfaces import Interface
 from threadmark.model import CheckpointTuple
 from threadmark.saver import Saver
+from threadmark.types import Lease
 
 T = TypeVar("T", bound=Saver | Interface)
 

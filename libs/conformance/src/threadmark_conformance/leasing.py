@@ -3,10 +3,10 @@
 import asyncio
 from typing import Any
 
-from threadmark import Lease
 from threadmark.model import Config
 from threadmark.saver import Saver
 from threadmark.store.threads import LeaseRow
+from threadmark.types import Lease
 from threadmark_conformance.backend import World
 from threadmark_conformance.engine import Run, checkpoint
 

@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from threadmark import PruneReport, RetentionReport, Stats, ThreadInfo, ThreadPage, VerifyReport
 from threadmark.errors import ThreadmarkError, shown
 from threadmark.saver import Saver
 from threadmark.serde import Serde
 from threadmark.travel.model import Blame, HistoryEntry, HistoryPage, Tree
+from threadmark.types import PruneReport, RetentionReport, Stats, ThreadInfo, ThreadPage, VerifyReport
 from threadmark_conformance.engine import at, checkpoint, early_id, listed
 from threadmark_conformance.odd_calls import OddCall
 

@@ -4,9 +4,12 @@ import threadmark
 
 with threadmark.open("sqlite:///agents.db") as saver:
     ...
+
+`threadmark.types` has the types of what a saver returns.
 """
 
-from threadmark.caching import Cache, CachedSaver, MemoryCache, cached
+import threadmark.types  # so that it is there after `import threadmark`
+from threadmark.caching import MemoryCache, cached
 from threadmark.errors import (
     CheckpointNotFoundError,
     ClosedError,
@@ -27,75 +30,22 @@ from threadmark.errors import (
     TransientStoreError,
 )
 from threadmark.ids import new_id
-from threadmark.interfaces import (
-    CleanedStates,
-    Conversations,
-    SessionCheckpoint,
-    SessionMetadata,
-    Sessions,
-    SessionStats,
-    SharedCache,
-    StateInfo,
-    StatePage,
-    States,
-)
-from threadmark.leases.lease import Lease
-from threadmark.leases.taking import OnBusy
+from threadmark.interfaces import CleanedStates, Conversations, Sessions, States
 from threadmark.memory import MemorySaver
-from threadmark.model import (
-    UNSET,
-    Checkpoint,
-    CheckpointRef,
-    CheckpointTuple,
-    DeltaChannelHistory,
-    MessagePage,
-    OnProgress,
-    Problem,
-    ProblemKind,
-    Progress,
-    PruneReport,
-    PruneStrategy,
-    RetentionReport,
-    ThreadInfo,
-    ThreadPage,
-)
-from threadmark.operating.model import ChannelStats, Stats, VerifyReport
+from threadmark.model import Checkpoint, CheckpointTuple
 from threadmark.persistent import PersistentDict
-from threadmark.replication import ReconcileReport, ReplicatedSaver, ReplicationStatus, SideStatus, replicated
+from threadmark.replication import replicated
 from threadmark.retention import Retention
 from threadmark.saver import Saver, SaverProtocol
 from threadmark.sealing import Keyring
-from threadmark.serde import Serde, Serializer
-from threadmark.serde.object_view import ObjectView
-from threadmark.travel.model import (
-    Blame,
-    Branch,
-    Change,
-    Diff,
-    Edit,
-    HistoryEntry,
-    HistoryPage,
-    Match,
-    SearchPage,
-    Tree,
-    TreeNode,
-    WriteInfo,
-)
+from threadmark.serde import Serde
 from threadmark.urls import open  # noqa: A004 - used as `threadmark.open`
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "UNSET",
-    "Blame",
-    "Branch",
-    "Cache",
-    "CachedSaver",
-    "Change",
-    "ChannelStats",
     "Checkpoint",
     "CheckpointNotFoundError",
-    "CheckpointRef",
     "CheckpointTuple",
     "CleanedStates",
     "ClosedError",
@@ -103,64 +53,28 @@ __all__ = [
     "ConflictError",
     "Conversations",
     "CorruptDataError",
-    "DeltaChannelHistory",
-    "Diff",
-    "Edit",
     "ForbiddenTypeError",
-    "HistoryEntry",
-    "HistoryPage",
     "Keyring",
-    "Lease",
     "LeaseLostError",
-    "Match",
     "MemoryCache",
     "MemorySaver",
-    "MessagePage",
     "MissingDependencyError",
-    "ObjectView",
-    "OnBusy",
-    "OnProgress",
     "PersistentDict",
-    "Problem",
-    "ProblemKind",
-    "Progress",
-    "PruneReport",
-    "PruneStrategy",
-    "ReconcileReport",
-    "ReplicatedSaver",
     "ReplicationError",
-    "ReplicationStatus",
     "Retention",
-    "RetentionReport",
     "Saver",
     "SaverProtocol",
     "SchemaError",
-    "SearchPage",
     "Serde",
     "SerializationError",
-    "Serializer",
-    "SessionCheckpoint",
-    "SessionMetadata",
-    "SessionStats",
     "Sessions",
-    "SharedCache",
-    "SideStatus",
-    "StateInfo",
-    "StatePage",
     "States",
-    "Stats",
     "StoreError",
     "ThreadBusyError",
     "ThreadDeletedError",
-    "ThreadInfo",
     "ThreadNotFoundError",
-    "ThreadPage",
     "ThreadmarkError",
     "TransientStoreError",
-    "Tree",
-    "TreeNode",
-    "VerifyReport",
-    "WriteInfo",
     "__version__",
     "cached",
     "new_id",
@@ -168,7 +82,7 @@ __all__ = [
     "replicated",
 ]
 
-_MODULES = ["errors", "program", "sealing", "serde", "store"]
+_MODULES = ["errors", "program", "sealing", "serde", "store", "types"]
 """The modules with documented names of their own. They are imported with the package."""
 
 

@@ -17,8 +17,9 @@ from langgraph.checkpoint.base import (
 )
 
 from threadmark import CheckpointTuple as StoredTuple
-from threadmark import Lease, OnBusy, PruneReport, PruneStrategy, SaverProtocol
+from threadmark import SaverProtocol
 from threadmark.saver import expect_saver
+from threadmark.types import Lease, OnBusy, PruneReport, PruneStrategy
 from threadmark_langgraph.allowlist import extended
 from threadmark_langgraph.sends import lacks_sends, with_sends
 from threadmark_langgraph.shapes import (

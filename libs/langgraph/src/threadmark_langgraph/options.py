@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from threadmark import OnProgress
 from threadmark.saver import StorageOptions, ThreadOptions
+from threadmark.types import OnProgress
 from threadmark_langgraph.unmoved import OnUnmoved
 from threadmark_postgres.options import ConnectionOptions
 from threadmark_redis.options import ServerOptions

@@ -16,7 +16,8 @@ from langgraph.checkpoint.base import (
 )
 
 from threadmark import MemorySaver as MemoryBackend
-from threadmark import PruneReport, Saver
+from threadmark import Saver
+from threadmark.types import PruneReport
 from threadmark_langgraph.checkpointer import Checkpointer
 from threadmark_langgraph.unmoved import split_options
 

@@ -5,7 +5,8 @@ from typing import Any
 
 import click
 
-from threadmark import Blame, ConfigError, ObjectView, SaverProtocol
+from threadmark import ConfigError, SaverProtocol
+from threadmark.types import Blame, ObjectView
 from threadmark_cli.addresses import Addresses, addresses_of, at_option, config_of, ns_option
 from threadmark_cli.command import command
 from threadmark_cli.describing import entry_record, what_ran

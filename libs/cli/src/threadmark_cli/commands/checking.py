@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from threadmark import ChannelStats, Problem, Stats, VerifyReport
+from threadmark.types import ChannelStats, Problem, Stats, VerifyReport
 from threadmark_cli.command import command
 from threadmark_cli.exits import DONE, WRONG, NotThereError
 from threadmark_cli.output import Column, Output, Part

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from threadmark import Change, Edit
+from threadmark.types import Edit, ValueChange
 from threadmark_cli.addresses import Addresses, addresses_of, config_of, ns_option
 from threadmark_cli.command import command
 from threadmark_cli.describing import is_of_the_engine
@@ -83,7 +83,7 @@ def diff(
     return WRONG if exit_code and (changes or found.left_out) else DONE
 
 
-def change_record(thread: str, a: tuple[str, str], b: tuple[str, str], change: Change) -> dict[str, Any]:
+def change_record(thread: str, a: tuple[str, str], b: tuple[str, str], change: ValueChange) -> dict[str, Any]:
     """A change as `--json` has it."""
     record = {"thread": thread, "ns": b[0], "a": a[1], "b": b[1], **change._asdict()}
     record["edits"] = [list(edit) for edit in change.edits]
@@ -102,7 +102,7 @@ def _pair(
     return (before.ns, before.id), (after.ns, after.id)
 
 
-def _show(out: Output, change: Change, limits: Limits) -> None:
+def _show(out: Output, change: ValueChange, limits: Limits) -> None:
     if change.edits and any("\n" in edit.text for edit in change.edits):
         out.line(("~ ", "warning"), (change.path, "name"))
         for parts in _edited_lines(change.edits):
@@ -118,7 +118,7 @@ def _show(out: Output, change: Change, limits: Limits) -> None:
             out.line((f"{sign} ", style), *parts)
 
 
-def _show_both(out: Output, change: Change, limits: Limits) -> None:
+def _show_both(out: Output, change: ValueChange, limits: Limits) -> None:
     before, after = brief(change.before, _SHORT), brief(change.after, _SHORT)
     if len(before) < _SHORT and len(after) < _SHORT:
         both: list[Part] = [(before, "removed"), " → ", (after, "added")]

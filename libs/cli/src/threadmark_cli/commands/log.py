@@ -7,7 +7,8 @@ from typing import NamedTuple
 import click
 from rich.cells import cell_len
 
-from threadmark import HistoryEntry, SaverProtocol
+from threadmark import SaverProtocol
+from threadmark.types import HistoryEntry
 from threadmark_cli.addresses import Addresses, addresses_of, thread_or_newest
 from threadmark_cli.command import command
 from threadmark_cli.describing import entry_record, own_channels, signs, what_ran

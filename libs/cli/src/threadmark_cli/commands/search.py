@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 import click
 
-from threadmark import Match, SaverProtocol
+from threadmark import SaverProtocol
+from threadmark.types import Match
 from threadmark_cli.addresses import addresses_of
 from threadmark_cli.command import command
 from threadmark_cli.exits import MISSING

@@ -20,7 +20,7 @@ from zoneinfo import ZoneInfo
 
 import msgpack
 
-from threadmark import ObjectView
+from threadmark.types import ObjectView
 
 DEEPEST = 100
 """How deep objects may be nested in each other: each level is a call of the unpacker."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from threadmark import ObjectView, Saver, ThreadmarkError
+from threadmark import Saver, ThreadmarkError
 from threadmark.ids import time_of_id
 from threadmark.memory.saver import MemoryDriver
 from threadmark.memory.store import MemoryStore
@@ -12,6 +12,7 @@ from threadmark.model import SPECIAL_WRITES
 from threadmark.program import Program
 from threadmark.saver.proving import checkpoint_row
 from threadmark.store.contract import Added, Change, CheckpointRow
+from threadmark.types import ObjectView
 from threadmark_cli.foreign.rows import Reader, Ref, Stored, Write, WriteRef
 from threadmark_cli.foreign.serializer import ShownSerde
 

@@ -10,12 +10,13 @@ from collections.abc import Callable, Mapping
 from threading import Lock
 from typing import Any, Self, Unpack
 
-from threadmark import ChannelStats, CheckpointRef, ConfigError, Saver, Stats, ThreadInfo, ThreadPage
+from threadmark import ConfigError, Saver
 from threadmark.config import as_thread_id
 from threadmark.ids import time_of_id
 from threadmark.model import ThreadFilter, ThreadSort, ThreadStatus
 from threadmark.saver.arguments import cursor_of, given_count, given_query, place_of, time_of
 from threadmark.store.threads import ThreadOutline, ThreadRow, in_scope
+from threadmark.types import ChannelStats, CheckpointRef, Stats, ThreadInfo, ThreadPage
 from threadmark_cli.exits import RefusedError
 from threadmark_cli.foreign.loading import LoadedThread
 from threadmark_cli.foreign.rows import Beside, Namespace, Reader, Tables

@@ -2,12 +2,13 @@
 
 from typing import Any
 
-from threadmark import ObjectView, Serde
+from threadmark import Serde
 from threadmark.serde import Deconstruct
 from threadmark.serde.classes import Classes
 from threadmark.serde.dispatch import Dispatch
 from threadmark.serde.kinds_api import Definer, Shape, Shapes
 from threadmark.serde.registry import Registry
+from threadmark.types import ObjectView
 
 _RECORD = "D"
 """The code of the family whose values are stored by their fields' names: dataclasses."""

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from threadmark import ObjectView
 from threadmark.serde.object_view import SECRET_FIELD
+from threadmark.types import ObjectView
 from threadmark_cli.output.printable import escaped
 
 _MOST_BITS = 10_000

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from shutil import get_terminal_size
 from typing import IO, Any, TypeVar
 
-from threadmark import OnProgress
+from threadmark.types import OnProgress
 from threadmark_cli.exits import RefusedError
 from threadmark_cli.output.json_values import json_line
 from threadmark_cli.output.pager import pager_command, paging

@@ -7,8 +7,8 @@ from typing import TextIO
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from threadmark import OnProgress
-from threadmark import Progress as Done
+from threadmark.types import OnProgress
+from threadmark.types import Progress as Done
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from datetime import date, datetime
 from itertools import repeat
 from typing import Any, NamedTuple
 
-from threadmark import ObjectView
+from threadmark.types import ObjectView
 from threadmark_cli.output.json_values import visible_fields
 from threadmark_cli.output.printable import one_line
 from threadmark_cli.output.styles import Part

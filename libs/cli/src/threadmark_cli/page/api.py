@@ -7,9 +7,10 @@ from starlette.requests import Request
 from starlette.routing import Route
 
 import threadmark
-from threadmark import ConfigError, HistoryEntry, SaverProtocol
+from threadmark import ConfigError, SaverProtocol
 from threadmark.saver.paths import parse_path
 from threadmark.serde.steps import NOTHING, taken
+from threadmark.types import HistoryEntry
 from threadmark_cli.page.answers import NotThere, Refused, answering
 from threadmark_cli.page.nodes import Budget, Cut, Window, channel_path, node_of
 from threadmark_cli.page.parameters import Parameters, body_of

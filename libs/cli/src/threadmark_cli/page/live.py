@@ -10,7 +10,8 @@ import logging
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-from threadmark import HistoryEntry, SaverProtocol, ThreadmarkError
+from threadmark import SaverProtocol, ThreadmarkError
+from threadmark.types import HistoryEntry
 from threadmark_cli.page.shapes import time_text
 
 _LOOKED_AT = 8

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from threadmark import Change, Edit, HistoryEntry, Match, Problem, ThreadInfo, Tree, WriteInfo
+from threadmark.types import Edit, HistoryEntry, Match, Problem, ThreadInfo, Tree, ValueChange, WriteInfo
 from threadmark_cli.page.nodes import Budget, Cut, Node, node_of
 
 _WRITE_KINDS = {
@@ -105,7 +105,7 @@ def writers_shape(changed: Iterable[str], parent_writes: Sequence[WriteInfo]) ->
     return [{"channel": channel, "nodes": list(nodes[channel])} for channel in changed if channel in nodes]
 
 
-def change_shape(change: Change, budget: Budget, cut: Cut) -> dict[str, Any]:
+def change_shape(change: ValueChange, budget: Budget, cut: Cut) -> dict[str, Any]:
     """Return what became of a part of a state."""
     shape: dict[str, Any] = {"path": change.path, "kind": change.kind, "edits": _edits(change.edits, budget)}
     if change.kind != "added":

@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from threadmark import CheckpointTuple, ConfigError, CorruptDataError, HistoryEntry, Problem, SaverProtocol, WriteInfo
+from threadmark import CheckpointTuple, ConfigError, CorruptDataError, SaverProtocol
 from threadmark.errors import LocatedError
 from threadmark.serde.steps import NOTHING
+from threadmark.types import HistoryEntry, Problem, WriteInfo
 from threadmark_cli.page.nodes import Budget, Cut, Node, channel_path, node_of, nodes_of, unread
 from threadmark_cli.page.shapes import config_of, write_shape, writes_shape
 

@@ -4,7 +4,8 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from threadmark import SaverProtocol, ThreadInfo, Tree
+from threadmark import SaverProtocol
+from threadmark.types import ThreadInfo, Tree
 
 _MOST = 4
 """How many threads are remembered. A tree of 5,000 checkpoints takes some megabytes."""

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from threadmark import CheckpointRef, Stats
 from threadmark.errors import CorruptDataError, ForbiddenTypeError
 from threadmark.program import Driver, Program, Transaction
 from threadmark.serde import Serde
 from threadmark.store.contract import Change, Scope, Store, WriteRow
+from threadmark.types import CheckpointRef, Stats
 from threadmark_conformance.backend import World
 from threadmark_conformance.engine import Run, at, checkpoint, early_id, got, id_of, listed, pending, values
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from threadmark import Lease
 from threadmark.errors import ConfigError, ConflictError, LeaseLostError, ThreadBusyError, ThreadNotFoundError
+from threadmark.types import Lease
 from threadmark_conformance.backend import World
 from threadmark_conformance.engine import Run, at, got, id_of, pending, values
 from threadmark_conformance.leasing import LONG, SHORT, is_lost, microseconds_left, put, run_under, taken, under

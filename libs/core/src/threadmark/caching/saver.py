@@ -41,7 +41,7 @@ def open_cache(url: str) -> Cache:
         ) from missing
     cache = made(url)
     if not isinstance(cache, Cache):
-        raise ConfigError(f"what serves {scheme!r} URLs of caches is no threadmark.Cache")
+        raise ConfigError(f"what serves {scheme!r} URLs of caches is no threadmark.types.Cache")
     return cache
 
 

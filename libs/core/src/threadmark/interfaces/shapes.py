@@ -77,7 +77,9 @@ class SessionCheckpoint:
     def __post_init__(self) -> None:
         """Refuse another shape, such as the dictionary of one."""
         if not isinstance(self.metadata, SessionMetadata):
-            raise ConfigError(f"metadata must be a threadmark.SessionMetadata, not {type(self.metadata).__name__}")
+            raise ConfigError(
+                f"metadata must be a threadmark.types.SessionMetadata, not {type(self.metadata).__name__}"
+            )
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as a dictionary that JSON carries, from which `from_dict` makes an equal one.

@@ -45,7 +45,7 @@ class ReplicatedSaver(ReadFromSaver):
             both_ways: Copy to the active one, too, what only the other one has.
             dry_run: Copy nothing, and say what would be.
             after: Where to continue one that was stopped: the `thread_id` of its last progress.
-            progress: Is called with a `threadmark.Progress` after each page of threads.
+            progress: Is called with a `threadmark.types.Progress` after each page of threads.
         """
         return self._pair.play(
             self._whole_pair.reconcile(both_ways=both_ways, dry_run=dry_run, after=after, progress=progress)

@@ -211,7 +211,8 @@ class Saver(ThreadMethods, PartMethods, LeaseMethods, TravelMethods, OperatingMe
             older_than: Remove only checkpoints that are older than this.
             dry_run: Remove nothing.
             missing_ok: With False, a thread that does not exist is a ThreadNotFoundError, and nothing is removed.
-            progress: Is called with a `threadmark.Progress` between two transactions. What it raises ends the pruning.
+            progress: Is called with a `threadmark.types.Progress` between two transactions. What it raises ends the
+            pruning.
         """
         rule = pruning.prune_rule(strategy, keep_last, older_than)
         prune = pruning.prune(

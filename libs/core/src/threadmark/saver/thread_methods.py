@@ -189,7 +189,8 @@ class PartMethods:
     _context: SaverContext
 
     def without_classes(self) -> Self:
-        """Return a saver on the same connections that shows objects by name and fields, as `threadmark.ObjectView`.
+        """Return a saver on the same connections that shows objects by name and fields, as
+        `threadmark.types.ObjectView`.
 
         Whatever it reads needs no class and runs no code of one, so that a state can be looked at where the
         application is not installed. What it returns cannot be put. Closing one saver closes both.

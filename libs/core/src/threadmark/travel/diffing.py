@@ -36,7 +36,7 @@ from threadmark.serde.object_view import CONTENT, ObjectView
 from threadmark.serde.steps import NOTHING
 from threadmark.store.contract import Found
 from threadmark.travel.aligning import aligned, text_edits
-from threadmark.travel.model import Change, ChangeKind, Diff
+from threadmark.travel.model import ChangeKind, Diff, ValueChange
 
 _TOLD_BY_TYPE = frozenset({str, int, bool, bytes, type(None)})
 """The types of keys that are the same where they are equal. In a tuple True equals 1, and NaN equals nothing."""
@@ -60,7 +60,7 @@ class Changes:
     """The changes that were found, up to a limit, and how many there are beyond it."""
 
     def __init__(self, limit: int, *, with_edits: bool = True) -> None:
-        self.found: list[Change] = []
+        self.found: list[ValueChange] = []
         self.left_out = 0
         self._limit = limit
         self._with_edits = with_edits
@@ -96,7 +96,7 @@ class Changes:
             return
         are_texts = self._with_edits and type(before) is str and type(after) is str
         edits = text_edits(before, after) if are_texts else ()
-        self.found.append(Change(path, kind, before, after, edits))
+        self.found.append(ValueChange(path, kind, before, after, edits))
 
     def _compare_objects(self, place: Place, before: ObjectView, after: ObjectView, depth: int) -> None:
         if before.name != after.name or not self._are_reached(before.fields, after.fields):

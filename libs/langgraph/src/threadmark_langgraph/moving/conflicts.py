@@ -7,8 +7,8 @@ target has of its own: the history of a thread that was begun anew comes in unde
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from threadmark import CheckpointRef
 from threadmark.store.contract import rank_after
+from threadmark.types import CheckpointRef
 
 _Key = tuple[str, str, str]
 """Thread, namespace, checkpoint."""

@@ -4,7 +4,7 @@ from typing import Any
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
-from threadmark import UNSET
+from threadmark.types import UNSET
 from threadmark_langgraph.checkpointer import Checkpointer
 
 

@@ -4,9 +4,10 @@ from collections.abc import Collection, Iterator
 from itertools import groupby
 from typing import Any
 
-from threadmark import CheckpointRef, Conversations
+from threadmark import Conversations
 from threadmark.interfaces.operations.conversations import message_in
 from threadmark.names import MESSAGES_NS
+from threadmark.types import CheckpointRef
 from threadmark_langgraph.checkpointer import Checkpointer
 
 NO_PLACE = "it is the last message of a conversation, and LangGraph's savers have no place for messages"

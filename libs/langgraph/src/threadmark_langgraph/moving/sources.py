@@ -12,8 +12,8 @@ from typing import Any, Protocol
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 
-from threadmark import CheckpointRef
 from threadmark.names import MESSAGES_NS
+from threadmark.types import CheckpointRef
 from threadmark_langgraph.checkpointer import Checkpointer
 from threadmark_langgraph.moving import sql
 from threadmark_langgraph.sends import lacks_sends, with_sends

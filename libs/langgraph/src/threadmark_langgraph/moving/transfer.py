@@ -19,11 +19,12 @@ from langgraph.checkpoint.base import WRITES_IDX_MAP, BaseCheckpointSaver, Chann
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.event_hooks import SerdeEvent, register_serde_event_listener
 
-from threadmark import CheckpointRef, ConfigError, ForbiddenTypeError, Saver, SaverProtocol, ThreadDeletedError
+from threadmark import ConfigError, ForbiddenTypeError, Saver, SaverProtocol, ThreadDeletedError
 from threadmark.errors import shown
 from threadmark.memory.saver import MemoryDriver
 from threadmark.memory.store import MemoryStore
 from threadmark.serde.exact import exactly_equal
+from threadmark.types import CheckpointRef
 from threadmark_langgraph.checkpointer import Checkpointer, wrap
 from threadmark_langgraph.log import log
 from threadmark_langgraph.moving.comparing import (
