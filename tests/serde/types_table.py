@@ -35,8 +35,8 @@ each kind of container and record, and as a key if it is hashable. The lists are
 * **No code runs.** Loading a value runs nothing of its class: no `__init__`, `__post_init__`, validator or
   `__setstate__`. `put` refuses classes that cannot be loaded this way: those with a `__del__` or with a metaclass that
   has `__getattribute__`, `__hash__` or `__eq__`, Structs with `__post_init__`, and combinations of flags whose class
-  has methods that make them. Three things do run: `__hash__` and `__eq__` of keys and members of sets, the defaults of new
-  fields, and functions that you registered.
+  has methods that make them. Three things do run: `__hash__` and `__eq__` of keys and members of sets, the defaults of
+  new fields, and functions that you registered.
 * **Generic models.** A parametrized generic model (`Box[int]`) is loaded if your program has already made it: write it
   out in a module, not only inside a function. If you list its classes in `Serde(allow=[...])`, it is made for you.
 * **Changed classes.** A new field takes its default. For removed or renamed fields, register an upgrade:
