@@ -275,15 +275,16 @@ def test_the_suite_adapts_every_async_method_to_the_blocking_api() -> None:
 
 
 def test_every_error_is_documented() -> None:
-    text = (ROOT / "docs" / "reference" / "errors.md").read_text()
-    headings = re.findall(r"^## `(\w+)`$", text, re.MULTILINE)
-    exported = [name for name in threadmark.__all__ if _is_error(getattr(threadmark, name))]
-    assert sorted(headings) == sorted(exported)
-    for name in headings[1:]:
-        section = text.partition(f"## `{name}`")[2].partition("\n## ")[0]
-        assert "What happened:" in section, f"{name}: say what happened"
-        assert "What to do:" in section, f"{name}: say what to do"
-        assert f"| `{name}` |" in text, f"{name} is missing in the table"
+    text = (ROOT / "docs" / "reference" / "errors.md").read_text(encoding="utf-8")
+    exported = {name for name in threadmark.__all__ if _is_error(getattr(threadmark, name))}
+    table = text.partition("| error | cause | remedy | retry |\n")[2].partition("\n\n")[0]
+    rows = re.findall(r"^\| `(\w+)` \| (.+) \| (.+) \| (.+) \|$", table, re.MULTILINE)
+    assert sorted(row[0] for row in rows) == sorted(exported)
+    for name, cause, remedy, _ in rows:
+        assert cause.endswith("."), f"{name}: give the cause"
+        assert remedy.endswith("."), f"{name}: give the remedy"
+    sections = re.findall(r"^## `(\w+)`$", text, re.MULTILINE)
+    assert sections == [name for name, *_ in rows if name in sections], "sections stand in the order of the table"
 
 
 def test_every_error_is_exported_and_has_one_base() -> None:

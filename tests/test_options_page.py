@@ -77,14 +77,14 @@ def test_the_page_has_the_options_of_a_backend(title: str, saver: Callable[..., 
 
 
 def test_the_page_has_the_options_of_every_saver() -> None:
-    rows = _rows(_section("Every saver"), columns=4)
+    rows = _rows(_section("Common options"), columns=4)
     assert {name: kind for name, (kind, _) in rows.items()} == {
         name: _type(annotation) for name, annotation in SaverOptions.__annotations__.items()
     }
 
 
 def test_the_defaults_on_the_page_are_those_of_a_saver() -> None:
-    rows = _rows(_section("Every saver"), columns=4)
+    rows = _rows(_section("Common options"), columns=4)
     defaults = {name: ast.literal_eval(default) for name, (_, default) in rows.items()}
     keyring = Keyring({"k": bytes(32)}, newest="k", digest_secret=bytes(32))
     assert defaults.pop("keyring") is None

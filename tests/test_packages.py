@@ -210,4 +210,8 @@ def test_a_readme_links_to_pages_that_are_there(package: Built) -> None:
     assert links
     for link in links:
         assert link.startswith(f"{PROJECT}/blob/main/"), f"{link} leads nowhere outside the repository"
-        assert (ROOT / link.removeprefix(f"{PROJECT}/blob/main/")).exists(), link
+        path, _, section = link.removeprefix(f"{PROJECT}/blob/main/").partition("#")
+        assert (ROOT / path).exists(), link
+        headings = re.findall(r"^#+ (.+)$", (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE)
+        anchors = [re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings]
+        assert not section or section in anchors, link

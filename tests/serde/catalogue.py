@@ -257,7 +257,7 @@ EXACT: dict[str, dict[str, Make]] = {
         "array, all kinds of dtype": lambda: [
             np.zeros(2, dtype) for dtype in ("?", "i1", ">u2", "f2", "g", "c8", "M8[ns]", "m8[D]", "U3", "S3", "V4")
         ],
-        "array of longlong beside one of long": lambda: [
+        "array of longlong next to one of long": lambda: [
             np.zeros(2, dtype)
             for dtype in (
                 *("l", "q", "L", "Q", ">q", "c"),
@@ -505,7 +505,7 @@ REFUSED: dict[str, tuple[Make, str]] = {
         "sets inside sets cannot be stored deeper than 8 levels",
     ),
     "defaultdict of a function": (lambda: defaultdict(lambda: 1), "or another class of data as its factory"),
-    "MappingProxyType of what is refused": (lambda: types.MappingProxyType(UserDict()), "make the class a dataclass"),
+    "MappingProxyType of a refused value": (lambda: types.MappingProxyType(UserDict()), "make the class a dataclass"),
     "ChainMap with attributes": (lambda: s.attach(ChainMap({"a": 1}), note=1), "with attributes of its own"),
     "ChainMap of other than mappings": (lambda: _chain([[1]]), "whose maps are not a list of mappings"),
     "ChainMap of no maps": (lambda: _chain([]), "whose maps are not a list of mappings"),
@@ -519,7 +519,7 @@ REFUSED: dict[str, tuple[Make, str]] = {
         "with attributes of its own ('note')",
     ),
     "masked arrays with attributes": (lambda: s.attach(np.ma.array([1]), note=1), "with attributes of its own"),
-    "masked arrays with what numpy hands on": (_masked_with_notes, "with attributes of its own"),
+    "masked arrays with attributes that numpy passes on": (_masked_with_notes, "with attributes of its own"),
     "ZoneInfo from a file": (
         _zone_from_file,
         "a ZoneInfo that was made from a file",
