@@ -8,7 +8,7 @@ with threadmark.open("sqlite:///agents.db") as saver:
 `threadmark.types` has the types of what a saver returns.
 """
 
-import threadmark.types  # so that it is there after `import threadmark`
+import threadmark.types  # noqa: F401 - it is there after `import threadmark`, as the others below
 from threadmark.caching import MemoryCache, cached
 from threadmark.errors import (
     CheckpointNotFoundError,
