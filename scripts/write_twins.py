@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Write the asyncio methods of the savers and interfaces, and `SaverProtocol`, from their blocking methods.
+"""Write the asyncio methods of the savers and interfaces, `SaverProtocol` and `ForwardingMethods`.
 
 You write a blocking method once, by hand. Its asyncio twin, `a` and its name, has the same signature and body, but
 awaits what the blocking one calls; the twins stand at the end of their class, between MARK and END. `SaverProtocol` has
-the signature of every public method, and the first paragraph of a blocking one. Run this script after you change a
-method; `make check` runs it with `--check`, which writes nothing and fails where a file is stale.
+the signature of every public method, and the first paragraph of a blocking one. `ForwardingMethods` gives the savers
+under LangGraph's names the methods that LangGraph's interface lacks. Run this script after you change a method; `make
+check` runs it with `--check`, which writes nothing and fails where a file is stale.
 """
 
 import ast
@@ -14,7 +15,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-CORE = Path(__file__).parents[1] / "libs/core/src/threadmark"
+LIBS = Path(__file__).parents[1] / "libs"
+CORE = LIBS / "core/src/threadmark"
+LANGGRAPH = LIBS / "langgraph/src/threadmark_langgraph"
 METHODS = (
     "saver/thread_methods.py",
     "leases/methods.py",
@@ -30,7 +33,10 @@ WITH_TWINS = (
     "interfaces/conversations.py",
     "replication/saver.py",
 )
-PROTOCOL = "saver/protocol.py"
+PROTOCOL = CORE / "saver/protocol.py"
+FORWARDING = LANGGRAPH / "forwarding.py"
+OF_LANGGRAPH = {"get", "aget", "with_serde", "serde", "config_specs"}
+"""What LangGraph's base class and `Checkpointer` have in a form of their own, next to the methods of `Checkpointer`."""
 
 MARK = "    # Written by scripts/write_twins.py from the methods above: change those, and run it.\n"
 END = "    # The end of what scripts/write_twins.py wrote.\n"
@@ -55,6 +61,19 @@ class SaverProtocol(Protocol):
     `threadmark.open`, `threadmark_langgraph.wrap` and the tools accept any object that has it: a `Saver`, one behind a
     proxy, or a class that you write.
     """
+
+{methods}
+'''
+
+FORWARDING_TEXT = '''"""`ForwardingMethods`: all methods of a Threadmark saver. Written by scripts/write_twins.py."""
+
+{imports}
+
+
+class ForwardingMethods:
+    """Each method calls that of the Threadmark saver, which documents it."""
+
+    _saver: SaverProtocol
 
 {methods}
 '''
@@ -144,6 +163,39 @@ def protocol() -> str:
     return PROTOCOL_TEXT.format(imports="\n".join(lines), methods="".join(methods))
 
 
+def forwarding() -> str:
+    """The text of the module of ForwardingMethods."""
+    tree = ast.parse((LANGGRAPH / "checkpointer.py").read_text())
+    own = {
+        each.name
+        for node in tree.body
+        if isinstance(node, ast.ClassDef)
+        for each in node.body
+        if isinstance(each, Method)
+    }
+    imports = {"SaverProtocol": "from threadmark import SaverProtocol"}
+    used = set(imports)
+    methods = []
+    for text, method in members():
+        if method.name in own | OF_LANGGRAPH or method.name.startswith("_"):
+            continue
+        for each in ast.walk(ast.parse(text)):
+            if isinstance(each, ast.ImportFrom):
+                imports |= {alias.name: f"from {each.module} import {alias.name}" for alias in each.names}
+        types = [method.args, *([method.returns] if method.returns else [])]
+        used |= {each.id for part in types for each in ast.walk(part) if isinstance(each, ast.Name)}
+        head = re.sub("  # noqa: ARG.*", "", head_of(text, method))
+        summary = (ast.get_docstring(method) or "").split("\n\n")[0].replace("\n", "\n        ")
+        arguments = method.args
+        passed = [each.arg for each in arguments.args[1:]] + [f"{each.arg}={each.arg}" for each in arguments.kwonlyargs]
+        passed += [f"**{arguments.kwarg.arg}"] if arguments.kwarg else []
+        waits = "await " if isinstance(method, ast.AsyncFunctionDef) else ""
+        call = f"        return {waits}self._saver.{method.name}({', '.join(passed)})\n"
+        methods.append(f'{head}        """{summary}"""\n{call}')
+    lines = [imports[name] for name in sorted(used & imports.keys())]
+    return FORWARDING_TEXT.format(imports="\n".join(lines), methods="\n".join(methods))
+
+
 def formatted(text: str, path: Path) -> str:
     """The text as ruff sorts its imports and formats it."""
     for command in (["check", "--quiet", "--select", "I", "--fix"], ["format", "--quiet"]):
@@ -155,12 +207,12 @@ def formatted(text: str, path: Path) -> str:
 def main() -> None:
     """Write what is stale, or with `--check` say what it is."""
     stale = []
-    for file in (*WITH_TWINS, PROTOCOL):
-        path = CORE / file
-        today = path.read_text()
-        written = formatted(protocol() if file == PROTOCOL else with_twins(today), path)
+    texts = {CORE / file: (lambda path=CORE / file: with_twins(path.read_text())) for file in WITH_TWINS}
+    for path, text in {**texts, PROTOCOL: protocol, FORWARDING: forwarding}.items():
+        today = path.read_text() if path.exists() else ""
+        written = formatted(text(), path)
         if today != written:
-            stale.append(file)
+            stale.append(path.name)
             if "--check" not in sys.argv:
                 path.write_text(written)
     if stale and "--check" in sys.argv:

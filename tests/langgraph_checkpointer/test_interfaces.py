@@ -57,7 +57,7 @@ def test_a_graph_goes_on_from_a_state_that_was_saved_into_its_thread() -> None:
         expected = {"items": ["saved 1", "more", "counted"], "count": 2}
         assert graph.invoke({"items": ["more"]}, _at("graph")) == expected
         assert states.load("graph") == expected
-        assert checkpointer.saver.verify(decode=True).problems == []
+        assert checkpointer.verify(decode=True).problems == []
 
 
 def test_a_graph_shows_a_state_that_was_saved_without_it() -> None:

@@ -201,7 +201,7 @@ def test_the_user_of_a_run_is_the_owner_of_the_thread_that_it_begins() -> None:
     checkpointer = InMemorySaver()
     config = {"configurable": {"thread_id": "thread", "user_id": "ada"}}
     asking_graph(checkpointer).invoke({"seen": []}, config)
-    found = checkpointer.saver.get_thread("thread")
+    found = checkpointer.get_thread("thread")
     assert found is not None
     assert found.owner == "ada"
     assert checkpointer.for_owner("bob").get_tuple(cast("RunnableConfig", config)) is None

@@ -2,6 +2,7 @@
 
 import asyncio
 import copy
+import inspect
 import sqlite3
 import threading
 from pathlib import Path
@@ -11,8 +12,9 @@ import aiosqlite
 import pytest
 from langgraph.checkpoint.base import BaseCheckpointSaver, empty_checkpoint
 
-from threadmark import ClosedError, MemorySaver
+from threadmark import ClosedError, MemorySaver, Saver
 from threadmark_langgraph import AsyncSqliteSaver, Checkpointer, InMemorySaver, SqliteSaver, wrap
+from threadmark_langgraph.forwarding import ForwardingMethods
 
 THREAD: Any = {"configurable": {"thread_id": "1", "checkpoint_ns": ""}}
 
@@ -58,12 +60,18 @@ def test_names_for_sqlite_give_both_apis(tmp_path: Path, location: str) -> None:
     asyncio.run(run())
 
 
-def test_what_only_the_threadmark_saver_has_is_said_to_be_there() -> None:
-    with InMemorySaver() as saver:
-        assert saver.saver.verify().problems == []
-        for method in ("verify", "stats", "averify"):
-            with pytest.raises(AttributeError, match=rf"'InMemorySaver' .*'{method}'.* \.saver\.{method}$"):
-                getattr(saver, method)
+def test_a_saver_under_langgraphs_name_has_every_method_of_a_threadmark_saver() -> None:
+    methods = {name for name in dir(Saver) if not name.startswith("_")}
+    assert methods - set(dir(Checkpointer)) == {"with_serde"}  # which `serde` is there for
+    for name in methods & vars(ForwardingMethods).keys():
+        assert inspect.signature(getattr(Checkpointer, name)) == inspect.signature(getattr(Saver, name)), name
+
+
+def test_what_only_one_kind_of_saver_has_is_reached_by_its_name(tmp_path: Path) -> None:
+    with SqliteSaver.from_conn_string(str(tmp_path / "threads.db")) as saver:
+        assert saver.report().sqlite == sqlite3.sqlite_version  # type: ignore[attr-defined]  # no other saver has it
+        assert saver.verify().problems == []
+        assert saver.without_classes().list_threads().threads == []
         with pytest.raises(AttributeError, match=r"no attribute 'storage'$"):
             _ = saver.storage  # type: ignore[attr-defined]  # LangGraph's has it
         assert not hasattr(saver, "_private")
@@ -83,11 +91,11 @@ def test_every_name_sets_its_tables_up(tmp_path: Path) -> None:
             with saver:
                 saver.setup()
                 await saver.asetup()
-                assert saver.saver.has_tables()
+                assert saver.has_tables()
         async with AsyncSqliteSaver(tmp_path / "two.db") as asynchronous:
-            assert not asynchronous.saver.has_tables()
+            assert not asynchronous.has_tables()
             await asynchronous.setup()
-            assert asynchronous.saver.has_tables()
+            assert asynchronous.has_tables()
 
     asyncio.run(run())
 

@@ -49,7 +49,7 @@ def test_odd_calls_are_refused_or_everything_can_be_read() -> None:
                 await saver.aput(at("thread", "", early_id(1)), made, {}, {"a": 1})  # type: ignore[arg-type]  # alike
                 raised.append(await _call(saver, call))
                 list(saver.list(None))
-                assert saver.saver.verify().problems == [], str(call)
+                assert saver.verify().problems == [], str(call)
         return [each for each in raised if each]
 
     assert asyncio.run(main()) == []

@@ -36,7 +36,7 @@ def test_only_the_newest_checkpoint_stays(schema: str) -> None:
         assert (found.config, found.parent_config, found.pending_writes) == (config, None, [("task", "a", 3)])
         # A checkpoint that is gone is not there, whatever is in its place.
         assert saver.get_tuple({"configurable": {**THREAD["configurable"], "checkpoint_id": "2"}}) is None
-        assert saver.saver.stats().checkpoints == 1
+        assert saver.stats().checkpoints == 1
 
 
 def test_the_same_for_asyncio(schema: str) -> None:

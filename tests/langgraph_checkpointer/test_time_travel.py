@@ -195,7 +195,7 @@ def test_packets_are_sent_again_by_a_fork(nodes: tuple[str, ...]) -> None:
     states = list(graph.get_state_history(THREAD))
     found = next(state for state in states if set(state.next) == set(nodes))
     before = graph.get_state(found.config)
-    made = graph.checkpointer.saver.fork(found.config)
+    made = graph.checkpointer.fork(found.config)
     assert graph.get_state(made).next == before.next
     log = graph.invoke(None, made)["log"]
     assert log.count("fan") >= 2

@@ -96,7 +96,7 @@ def test_a_graph_is_warned_before_it_stores_anything(tmp_path: Path) -> None:
         graph = builder.compile(checkpointer=saver)
         with pytest.raises(UnmovedThreadsWarning):  # in these tests every warning is an error
             graph.invoke({"messages": []}, PLACE)
-        assert saver.saver.list_checkpoint_refs() == []
+        assert saver.list_checkpoint_refs() == []
 
 
 def test_there_is_no_warning_where_nothing_is_to_be_moved(database: Database, tmp_path: Path) -> None:

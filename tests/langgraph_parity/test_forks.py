@@ -64,16 +64,16 @@ def test_a_run_goes_on_from_a_fork_as_from_the_old_checkpoint(tmp_path: Path) ->
         for number in range(WALKS):
             walk(number, saver, f"walk {number}")
             graph = graph_of(number, saver)
-            known = saver.saver.history(f"walk {number}").entries
+            known = saver.history(f"walk {number}").entries
             for each in random.Random(number).sample(known, FORKED):
                 places: list[Any] = []
                 for copy in range(2):
                     saver.copy_thread(f"walk {number}", f"{each.id} {copy}")
                     places.append({"configurable": {"thread_id": f"{each.id} {copy}", "checkpoint_id": each.id}})
-                saver.saver.fork(places[1])
+                saver.fork(places[1])
                 expected = _run(graph, places[0])
                 assert _run(graph, _thread(f"{each.id} 1")) == expected
-                saver.saver.fork(places[0], as_thread=f"{each.id} 2")
+                saver.fork(places[0], as_thread=f"{each.id} 2")
                 assert _run(graph, _thread(f"{each.id} 2")) == expected
 
 
@@ -95,14 +95,14 @@ def _fork(graph: Any, saver: Checkpointer, thread_id: str) -> None:
     before = _everything(graph, thread_id)
     chance = random.Random(thread_id)
     for number, (config, reading) in enumerate(chance.sample(list(before.values()), min(FORKED, len(before)))):
-        stored = saver.saver.stats(thread_id).bytes_stored
-        made: Any = saver.saver.fork(config)
+        stored = saver.stats(thread_id).bytes_stored
+        made: Any = saver.fork(config)
         assert _state(graph, made) == reading["state"]
-        assert saver.saver.stats(thread_id).bytes_stored - stored < 2048
+        assert saver.stats(thread_id).bytes_stored - stored < 2048
         newest = graph.get_state(_thread(thread_id)).config["configurable"]["checkpoint_id"]
         assert newest == made["configurable"]["checkpoint_id"]
         other = f"{thread_id}, fork {number}"
-        made = saver.saver.fork(config, as_thread=other)
+        made = saver.fork(config, as_thread=other)
         copied = _everything(graph, other)
         assert made["configurable"]["checkpoint_id"] == config["configurable"]["checkpoint_id"]
         assert copied.keys() == set(_ancestry(before, config["configurable"]["checkpoint_id"]))
@@ -110,7 +110,7 @@ def _fork(graph: Any, saver: Checkpointer, thread_id: str) -> None:
             assert found == before[checkpoint_id][1]
     after = _everything(graph, thread_id)
     assert {key: after[key] for key in before} == before
-    assert saver.saver.verify().problems == []
+    assert saver.verify().problems == []
 
 
 def _ancestry(readings: dict[str, Any], checkpoint_id: str | None) -> list[str]:

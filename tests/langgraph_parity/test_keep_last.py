@@ -40,7 +40,7 @@ def test_walks_of_subgraphs_end_as_without_it(backend: Backend, tmp_path: Path) 
                     states.append(one(graph.get_state(THREAD, subgraphs=True)))
                 ends.append(states)
                 if kept:
-                    assert (saver.saver.verify()).problems == []
+                    assert (saver.verify()).problems == []
         # Only the newest has no parent any more.
         assert [_without_parents(each) for each in ends[1]] == [_without_parents(each) for each in ends[0]]
 

@@ -40,7 +40,7 @@ def test_walk_goes_on_as_if_nothing_had_been_pruned(backend: Backend, walks: ran
                 take_step(chance, graph, older, step)
             saver.copy_thread("thread", "copy")
             before = _states(graph)
-            saver.saver.prune(["thread"], keep_last=chance.choice((1, 1, 2, 4)))
+            saver.prune(["thread"], keep_last=chance.choice((1, 1, 2, 4)))
             after = _states(graph)
             assert after == {checkpoint_id: before[checkpoint_id] for checkpoint_id in after}, f"walk {number}"
             _assert_only_parents_that_are_there(saver)
@@ -131,6 +131,6 @@ def _states(graph: Any) -> dict[str, Any]:
 
 
 def _assert_only_parents_that_are_there(saver: Checkpointer) -> None:
-    refs = {(ref.ns, ref.id, ref.parent) for ref in saver.saver.list_checkpoint_refs() if ref.thread_id == "thread"}
+    refs = {(ref.ns, ref.id, ref.parent) for ref in saver.list_checkpoint_refs() if ref.thread_id == "thread"}
     there = {(ns, checkpoint_id) for ns, checkpoint_id, _ in refs}
     assert {(ns, parent) for ns, _, parent in refs if parent} <= there

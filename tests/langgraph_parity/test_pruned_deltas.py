@@ -59,7 +59,7 @@ def _remove_and_go_on(number: int, saver: Checkpointer, thread_id: str) -> None:
             before = _everything(graph, saver, thread_id)
             continue
         if chance.random() < 0.5:
-            saver.saver.prune([thread_id], keep_last=chance.choice((1, 2, 4)))
+            saver.prune([thread_id], keep_last=chance.choice((1, 2, 4)))
         else:
             runs = sorted({run for reading in before.values() if (run := reading["metadata"].get("run_id"))})
             saver.delete_for_runs(chance.sample(runs, min(len(runs), 2)))

@@ -4,7 +4,7 @@ import copy
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from datetime import timedelta
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack, cast
+from typing import TYPE_CHECKING, Any, Self, Unpack, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -21,6 +21,7 @@ from threadmark import SaverProtocol
 from threadmark.saver import expect_saver
 from threadmark.types import Lease, OnBusy, PruneReport, PruneStrategy
 from threadmark_langgraph.allowlist import extended
+from threadmark_langgraph.forwarding import ForwardingMethods
 from threadmark_langgraph.sends import lacks_sends, with_sends
 from threadmark_langgraph.shapes import (
     FIRST_VERSION,
@@ -48,10 +49,11 @@ def wrap(saver: SaverProtocol, *, on_unmoved: OnUnmoved = "warn") -> "Checkpoint
     return Checkpointer(saver, on_unmoved=on_unmoved)
 
 
-class Checkpointer(BaseCheckpointSaver[Any]):
+class Checkpointer(ForwardingMethods, BaseCheckpointSaver[Any]):
     """A LangGraph checkpointer that keeps everything in a Threadmark saver.
 
-    Both APIs work, on whatever threads and event loops the saver serves. Closing it closes the saver.
+    It has LangGraph's methods and all those of the saver (`verify`, `history`, `list_threads` ...), blocking and for
+    asyncio. Closing it closes the saver.
     """
 
     def __init__(
@@ -73,15 +75,15 @@ class Checkpointer(BaseCheckpointSaver[Any]):
 
     if not TYPE_CHECKING:
 
-        def __getattr__(self, name: str) -> NoReturn:
-            """Say where a method is that LangGraph's interface does not have."""
-            there = not name.startswith("_") and hasattr(self._saver, name)
-            hint = f"; its Threadmark saver has: write .saver.{name}" if there else ""
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}", name=name, obj=self)
+        def __getattr__(self, name: str) -> Any:
+            """Return what only this kind of saver has, such as `report` or the `status` of a replicated one."""
+            if name.startswith("_") or not hasattr(self._saver, name):
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+            return getattr(self._saver, name)
 
     @property
     def saver(self) -> SaverProtocol:
-        """The Threadmark saver, for what LangGraph's interface has no method for."""
+        """The Threadmark saver, whose `put` and `get_tuple` have no LangGraph classes in them."""
         return self._saver
 
     @property
@@ -257,6 +259,12 @@ class Checkpointer(BaseCheckpointSaver[Any]):
         clone = copy.copy(self)
         vars(clone).pop("conn", None)
         clone._saver = self._saver.for_owner(owner)  # noqa: SLF001 - of our own copy
+        return clone
+
+    def without_classes(self) -> Self:
+        """Return a checkpointer on the same connections that shows objects by name and fields (`ObjectView`)."""
+        clone = copy.copy(self)
+        clone._saver = self._saver.without_classes()  # noqa: SLF001 - of our own copy
         return clone
 
     def lease(
