@@ -11,7 +11,7 @@ from threadmark import ConfigError, HistoryEntry, SaverProtocol
 from threadmark.saver.paths import parse_path
 from threadmark.serde.steps import NOTHING, taken
 from threadmark_cli.page.answers import NotThere, Refused, answering
-from threadmark_cli.page.nodes import Budget, Cut, Window, channel_path, node_of
+from threadmark_cli.page.nodes import Budget, Cut, Window, changes_of, channel_path, node_of
 from threadmark_cli.page.parameters import Parameters, body_of
 from threadmark_cli.page.shapes import (
     change_shape,
@@ -24,8 +24,9 @@ from threadmark_cli.page.shapes import (
     tree_shape,
     writers_shape,
 )
-from threadmark_cli.page.states import contents_of
+from threadmark_cli.page.states import changes_in, contents_of, is_snapshot, snapshot_of
 from threadmark_cli.page.trees import Trees
+from threadmark_cli.page.waiting import waiting_of
 
 _MOST_ROWS = 500
 _MOST_ITEMS = 500
@@ -59,6 +60,7 @@ class Api:
             "about": self.about,
             "threads": self.threads,
             "thread": self.thread,
+            "waiting": self.waiting,
             "history": self.history,
             "tree": self.tree,
             "checkpoint": self.checkpoint,
@@ -102,6 +104,12 @@ class Api:
         if info is None:
             raise NotThere(f"there is no thread {thread!r}")
         return {**thread_shape(info), "namespaces": await self._trees.namespaces(info)}
+
+    async def waiting(self, request: Request) -> Mapping[str, Any]:
+        """Return what a thread that is interrupted or failed waits for."""
+        thread = Parameters(request).text("thread")
+        info = await self._saver.athread(thread)
+        return {"tasks": [] if info is None else await waiting_of(self._saver, info)}
 
     async def history(self, request: Request) -> Mapping[str, Any]:
         """Return a page of checkpoints."""
@@ -156,7 +164,10 @@ class Api:
             some = await self._saver.aextract(config, f"{path}[{window.offset}:{window.offset + cut.items}]", NOTHING)
             if some is not NOTHING:
                 return node_of(some, budget, cut, window, total)
-        value = await self._saver.aextract(config, path, NOTHING)
+        try:
+            value = await self._saver.aextract(config, path, NOTHING)
+        except ConfigError:
+            return await self._delta(config, path, budget, cut, window)
         if value is NOTHING:
             raise NotThere(f"there is nothing at {path!r} in this checkpoint")
         return node_of(value, budget, cut, window)
@@ -239,6 +250,20 @@ class Api:
         except ConfigError:  # it is no list
             return 0
         return page.total
+
+    async def _delta(
+        self, config: Mapping[str, Any], path: str, budget: Budget, cut: Cut, window: Window
+    ) -> Mapping[str, Any]:
+        """Return a part of a delta channel, as far as it can be read without the graph."""
+        channel, steps = parse_path(path)
+        found = await self._saver.aget_tuple(config)
+        value = found.checkpoint["channel_values"].get(channel, NOTHING) if found else NOTHING
+        if is_snapshot(value) and (part := taken(snapshot_of(value), steps)) is not NOTHING:
+            return node_of(part, budget, cut, window)
+        if found is None or steps:
+            raise NotThere(f"there is nothing to read at {path!r} in this checkpoint: the channel is kept as changes")
+        parts = await changes_in(self._saver, config, [channel])
+        return changes_of(parts[channel], budget, cut, window)
 
     async def _written(self, config: Mapping[str, Any], number: int, steps: str) -> Any:
         """Return the value of a pending write, or a part of it."""

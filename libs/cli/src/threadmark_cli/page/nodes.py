@@ -272,6 +272,23 @@ def unread(why: str, message: str) -> Node:
     return {"t": "unread", "name": why, "v": message[:_CHARACTERS_OF_OTHERS]}
 
 
+def changes_of(parts: Sequence[tuple[str, Any]] | None, budget: Budget, cut: Cut = WHOLE, window: Window = ALL) -> Node:
+    """Return a node for a channel that is kept as changes: with its parts, or without where they were not read yet."""
+    if parts is None:
+        return {"t": "changes", "name": KEPT_AS_CHANGES, "n": None}
+    entries = ([label, value, None] for label, value in parts)
+    node: Node = {"t": "changes", "name": KEPT_AS_CHANGES, "n": len(parts), "offset": window.offset}
+    inner = cut.inside()
+    node["entries"] = [
+        [label, node_of(value, budget, inner), step]
+        for label, value, step in _affordable(islice(entries, window.offset, None), budget, cut, window)
+    ]
+    return node
+
+
+KEPT_AS_CHANGES = "kept as changes"
+
+
 def nodes_of(values: Mapping[str, Any], budget: Budget, cut: Cut) -> Sequence[tuple[str, Node]]:
     """Return named values as nodes. Each gets an equal share of what the budget has left."""
     shown: list[tuple[str, Node]] = []
