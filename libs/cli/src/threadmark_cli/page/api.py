@@ -169,7 +169,7 @@ class Api:
         except ConfigError:
             return await self._delta(config, path, budget, cut, window)
         if value is NOTHING:
-            raise NotThere(f"there is nothing at {path!r} in this checkpoint")
+            raise NotThere(f"this checkpoint has no value at {path!r}")
         return node_of(value, budget, cut, window)
 
     async def diff(self, request: Request) -> Mapping[str, Any]:
@@ -241,7 +241,7 @@ class Api:
 
     def _expect_write(self) -> None:
         if not self._about.write:
-            raise Refused("this page only reads: start it with `threadmark serve --write` to change threads")
+            raise Refused("you can only read here: start `threadmark serve --write` to change threads")
 
     async def _length(self, config: Mapping[str, Any], path: str) -> int:
         """Return how many items a channel that is a list has, without decoding them; 0 for any other."""
@@ -261,7 +261,7 @@ class Api:
         if is_snapshot(value) and (part := taken(snapshot_of(value), steps)) is not NOTHING:
             return node_of(part, budget, cut, window)
         if found is None or steps:
-            raise NotThere(f"there is nothing to read at {path!r} in this checkpoint: the channel is kept as changes")
+            raise NotThere(f"cannot read {path!r} here: LangGraph keeps the channel as changes")
         parts = await changes_in(self._saver, config, [channel])
         return changes_of(parts[channel], budget, cut, window)
 
@@ -273,7 +273,7 @@ class Api:
         if number < len(writes):
             value = taken(writes[number][2], parse_path(f"write{steps}").steps)
         if value is NOTHING:
-            raise NotThere(f"there is nothing at {steps!r} in the write {number} of this checkpoint")
+            raise NotThere(f"write {number} of this checkpoint has no value at {steps!r}")
         return value
 
     async def _entry(self, thread: str, ns: str, checkpoint_id: str | None) -> HistoryEntry | None:

@@ -34,7 +34,7 @@ export class Changes {
     this.#head.replaceChildren(...this.#tools(route));
     if (against === null) {
       this.#place.replaceChildren(
-        nothing("The first checkpoint", "It follows no other. Compare it with any one of its namespace."),
+        nothing("First checkpoint", "It has no parent. You can compare it with any checkpoint of its namespace."),
       );
     } else this.#fetch(FIRST);
   }
@@ -58,7 +58,7 @@ export class Changes {
     const isParent = this.#against === this.#checkpoint.parent;
     const name = this.#against === null ? "nothing" : isParent ? "its parent" : shortId(this.#against);
     return [
-      el("span", {}, "Against ", el("strong", { title: this.#against }, name)),
+      el("span", {}, "Compared with ", el("strong", { title: this.#against }, name)),
       "against" in route &&
         this.#checkpoint.parent !== null &&
         button("Parent", { onclick: () => go(changed({ against: null })) }),
@@ -81,22 +81,27 @@ export class Changes {
     const own = diff.changes.filter(({ path }) => !isInternal(path));
     const internal = diff.changes.filter(({ path }) => isInternal(path));
     const found = [...own, ...internal].map((each) => this.#change(each));
-    if (!found.length) found.push(nothing("Nothing differs", "Every channel holds the same."));
+    if (!found.length) found.push(nothing("No changes", "All values are the same in both checkpoints."));
     else
       found.unshift(
         el("div.sides.headings", { "aria-hidden": "true" }, el("span", {}, "Before"), el("span", {}, "After")),
       );
     if (diff.left_out) {
       found.push(
-        button(`${counted(diff.left_out, "further change")}: show`, { onclick: () => this.#fetch(limit * 5) }),
+        button(`Show ${counted(diff.left_out, "more change")}`, { onclick: () => this.#fetch(limit * 5) }),
       );
     }
     if (diff.equal.length)
       found.push(
         el("p.equal.faint", {}, "Unchanged: ", ...diff.equal.flatMap((name) => [el("span.chip", {}, name), " "])),
       );
+    const deltas = this.#checkpoint.channels
+      .filter(({ name, node }) => node.t === "changes" && this.#checkpoint.changed.includes(name))
+      .map(({ name }) => [el("span.chip", {}, name), " "]);
+    if (deltas.length)
+      found.push(el("p.equal.faint", {}, "Kept as changes, not compared (see State): ", ...deltas.flat()));
     if (diff.bytes_read !== null) {
-      found.push(el("p.faint", {}, `${bytes(diff.bytes_read)} of values were read for this.`));
+      found.push(el("p.faint", {}, `The server read ${bytes(diff.bytes_read)} of values for this comparison.`));
     }
     return found;
   }
@@ -127,7 +132,7 @@ export class Changes {
   #side(node, path, id) {
     const isBefore = id === this.#against;
     if (!node)
-      return el("div.side.absent", {}, el("span.faint", {}, isBefore ? "not there before" : "no longer there"));
+      return el("div.side.absent", {}, el("span.faint", {}, isBefore ? "no value before" : "no value after"));
     const values = new ValueTree({
       label: isBefore ? "Before" : "After",
       opened: this.#opened,
