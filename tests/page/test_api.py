@@ -22,6 +22,7 @@ from threadmark import MemorySaver, Saver, SaverProtocol, new_id
 from threadmark_cli.opening import open_for_reading, url_of
 from threadmark_cli.page import shapes
 from threadmark_cli.page.answers import answer
+from threadmark_langgraph import MemorySaver as Checkpointer
 from threadmark_postgres import PostgresSaver
 from threadmark_redis import RedisSaver
 from threadmark_sqlite import SqliteSaver
@@ -284,7 +285,7 @@ def test_a_channel_that_is_stored_as_changes_is_named(saver: Saver) -> None:
 
 
 def test_a_delta_channel_is_read_as_its_snapshot_and_its_changes() -> None:
-    with MemorySaver() as checkpointer:
+    with Checkpointer() as checkpointer:
         agent = letters(checkpointer)
         for number in range(5):
             agent.update_state(config_of("t"), {"log": [f"line {number}"]}, "write")
