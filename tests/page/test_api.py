@@ -23,6 +23,7 @@ from threadmark_cli.opening import open_for_reading, url_of
 from threadmark_cli.page import shapes
 from threadmark_cli.page.answers import answer
 from threadmark_langgraph import MemorySaver as Checkpointer
+from threadmark_langgraph import SqliteSaver as SqliteCheckpointer
 from threadmark_postgres import PostgresSaver
 from threadmark_redis import RedisSaver
 from threadmark_sqlite import SqliteSaver
@@ -298,6 +299,22 @@ def test_a_delta_channel_is_read_as_its_snapshot_and_its_changes() -> None:
             assert all(node == ask("value", thread="t", id=node.pop("id"), path="log") for node in changes)
             assert ask("value", thread="t", id=snapshots[0]["id"], path="log[0]")["v"] == "line 0"
             assert ask("value", 404, thread="t", path="log[0]")["error"]["kind"] == "not_found"
+
+
+def test_damage_before_a_delta_channel_leaves_the_checkpoint_to_be_seen(tmp_path: Path) -> None:
+    file = tmp_path / "t.db"
+    with SqliteCheckpointer.from_conn_string(str(file)) as checkpointer:
+        agent = letters(checkpointer)
+        for number in range(2):
+            agent.update_state(config_of("t"), {"log": [f"{number}" * 3_000], "draft": "kept"}, "write")
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute("UPDATE threadmark_write SET value = x'00'")
+    with SqliteSaver(file) as damaged, asking(damaged) as ask:
+        entry = ask("history", thread="t")["entries"][0]
+        channels = {each["name"]: each["node"] for each in ask("checkpoint", thread="t", id=entry["id"])["channels"]}
+        assert channels["draft"]["v"] == "kept"
+        assert channels["log"] == {"t": "changes", "name": "kept as changes", "n": None}
+        assert ask("value", 500, thread="t", path="log")["error"]["kind"] == "failed"
 
 
 def _delta(ask: Any, checkpoint_id: str) -> dict[str, Any]:

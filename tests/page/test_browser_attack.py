@@ -41,7 +41,7 @@ def fill(saver: SaverProtocol, attack: str) -> None:
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_a_stored_script_is_text_wherever_it_stands(page: Browser, address: str, attack: str) -> None:
     line = attack.partition("\n")[0].strip()
-    page.open(address, thread=attack)
+    page.open(address, thread=attack, view="state")
     page.sees("#thread h2", line)
     page.sees("#threads .row-title", line)
     page.sees("#checkpoint .values .key", line)

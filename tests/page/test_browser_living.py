@@ -230,6 +230,9 @@ def test_the_list_follows_its_filters_and_keeps_the_open_thread_marked(
     saver.put_writes(config, [("__interrupt__", "sure?")], task_id="a task")
     page.until(lambda: "thread 5" not in titles(page))
     page.sees("#thread .wait", "waits for your answer: sure?")
+    put(saver, "thread 5", 2, {"count": 2}, config)
+    page.until(lambda: titles(page)[0] == "thread 5")
+    page.gone("#thread .wait")
 
 
 def test_a_tab_has_one_live_connection(page: Browser, address: str) -> None:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 from threadmark import (
     CheckpointTuple,
@@ -66,7 +66,7 @@ def _channels(found: CheckpointTuple, budget: Budget) -> list[dict[str, Any]]:
     ]
 
 
-def is_snapshot(value: Any) -> bool:
+def is_snapshot(value: object) -> TypeGuard[Shown]:
     """Return whether a value is what LangGraph stores of a delta channel now and then: all of it."""
     return type(value) is Shown and value.name.endswith(_SNAPSHOT)
 
@@ -91,7 +91,10 @@ async def _deltas(
         except ConfigError:  # only the graph can make its value
             names.append(name)
     few = [name for name in names if _steps_since_snapshot(found, name) <= _STEPS_READ]
-    parts = await changes_in(saver, config, few)
+    try:
+        parts = await changes_in(saver, config, few)
+    except LocatedError:  # a checkpoint before this one is damaged: whoever unfolds the channel is told
+        parts = {}
     return [
         {"name": name, "version": versions[name], "node": changes_of(parts.get(name), budget), "delta": True}
         for name in names
@@ -100,12 +103,10 @@ async def _deltas(
 
 def _steps_since_snapshot(found: CheckpointTuple, name: str) -> float:
     """Return how many steps wrote a delta channel since its last snapshot, as LangGraph counts them; or infinity."""
-    match found.metadata.get(_COUNTERS):
-        case {**counters}:
-            match counters.get(name):
-                case [int(), int(steps)] | (int(), int(steps)):
-                    return steps
-    return math.inf
+    counters = found.metadata.get(_COUNTERS)
+    counted = counters.get(name) if isinstance(counters, Mapping) else None
+    has_steps = isinstance(counted, (list, tuple)) and len(counted) > 1 and isinstance(counted[1], int)
+    return counted[1] if has_steps else math.inf
 
 
 async def changes_in(
