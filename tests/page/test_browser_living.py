@@ -252,3 +252,15 @@ def test_a_tab_has_one_live_connection(page: Browser, address: str) -> None:
     assert page.run("return window.sources.map((each) => each.readyState === 2)") == [True, False]
     page.resize(900, 700)  # too narrow for the list beside the thread: it is not followed
     page.until(lambda: page.run("return !window.sources.at(-1).url.includes('list=')"))
+
+
+def test_a_thread_that_goes_on_is_moved_up_without_a_question_to_the_server(
+    page: Browser, address: str, saver: SaverProtocol
+) -> None:
+    page.open(address)
+    page.until(lambda: titles(page)[:1] == ["thread 29"])
+    asked = len([each for each in page.requests() if "/api/threads" in each])
+    for number in (7, 8, 9):
+        put(saver, f"thread {number}", 1, {"count": 1})
+        page.until(lambda number=number: titles(page)[:1] == [f"thread {number}"])  # type: ignore[misc]
+    assert len([each for each in page.requests() if "/api/threads" in each]) == asked == 1

@@ -93,7 +93,7 @@ async def _deltas(
     few = [name for name in names if _steps_since_snapshot(found, name) <= _STEPS_READ]
     try:
         parts = await changes_in(saver, config, few)
-    except LocatedError:  # a checkpoint before this one is damaged: whoever unfolds the channel is told
+    except LocatedError:  # a checkpoint before this one is damaged, which the page says where the channel is unfolded
         parts = {}
     return [
         {"name": name, "version": versions[name], "node": changes_of(parts.get(name), budget), "delta": True}

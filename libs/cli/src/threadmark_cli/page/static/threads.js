@@ -10,6 +10,8 @@ import { VirtualList } from "./virtual_list.js";
 
 const TYPED_FOR = 200; // milliseconds without a key, after which what was typed is searched
 const MINUTE = 60_000;
+const COUNTED_FOR = 30_000; // milliseconds for which the number of all threads is only reckoned
+const MOST_EARLY = 20;
 const STATUSES = ["idle", "busy", "interrupted", "error"];
 const SORTS = {
   "-updated": "Last used",
@@ -29,7 +31,10 @@ export class Threads {
   #pane;
   #isLoaded = false;
   #early = []; // what was told before the first rows came
-  #isDue = false; // whether rows are in other places than they should be
+  #isDue = false; // whether there are other threads to list than those that were fetched
+  #isUnordered = false; // whether rows are in other places than they should be
+  #lost = 0; // how many of the threads in the list are gone
+  #countedAt = 0;
   #isPointedAt = false;
   #news = new Set(); // ids of threads that are not in the list yet
   #newsButton = button("", { onclick: () => this.#catchUp(true), class: "news", hidden: true });
@@ -82,8 +87,8 @@ export class Threads {
     this.#filters.set(asked);
     if (JSON.stringify(asked) !== JSON.stringify(this.#asked)) {
       this.#asked = asked;
-      this.#isDue = false;
-      this.#news.clear();
+      this.#countedAt = 0;
+      this.#settle();
       this.#newsButton.hidden = true;
       this.list.element.scrollTop = 0;
       this.pages.restart();
@@ -99,12 +104,14 @@ export class Threads {
    *  places while you point at the list, move through it with keys, or have scrolled in it. */
   take({ threads, gone }) {
     if (!this.#isLoaded) {
-      this.#early.push({ threads, gone });
+      this.#early = [...this.#early, { threads, gone }].slice(-MOST_EARLY);
       return;
     }
     const places = new Map(this.pages.rows.map((row, index) => [row.id, index]));
     for (const thread of threads) this.#takeOne(thread, places.get(thread.id));
-    if (gone.some((id) => places.has(id))) this.#isDue = true;
+    const lost = gone.filter((id) => places.has(id)).length;
+    if (lost) this.#isDue = true;
+    this.#lost += lost;
     this.#catchUp();
   }
 
@@ -113,7 +120,7 @@ export class Threads {
     if (index === undefined) {
       if (!fits || this.#isBeyond(thread)) return;
       this.#isDue = true;
-      this.#news.add(thread.id);
+      if (!this.#asked.metadata) this.#news.add(thread.id); // whether its metadata fit, the server knows
       return;
     }
     const row = this.pages.rows[index];
@@ -124,7 +131,8 @@ export class Threads {
     const order = compare(this.#asked.sort);
     const isInPlace = index === 0 || order(this.pages.rows[index - 1], now) <= 0;
     const next = this.pages.rows[index + 1];
-    if (!fits || !isInPlace || (next && order(now, next) > 0)) this.#isDue = true;
+    if (!fits) this.#isDue = true;
+    else if (!isInPlace || (next && order(now, next) > 0)) this.#isUnordered = true;
   }
 
   /** Whether a thread comes after those that were fetched. */
@@ -137,14 +145,35 @@ export class Threads {
   #catchUp(isWanted = false) {
     const { element } = this.list;
     const isHeld = element.scrollTop > 0 || this.#isPointedAt || element.matches(":focus-visible");
-    if (this.#isDue && (isWanted || !isHeld)) {
-      this.#isDue = false;
-      this.#news.clear();
-      if (isWanted) element.scrollTop = 0;
-      this.pages.restart();
+    if (isWanted) element.scrollTop = 0;
+    if (isWanted || !isHeld) {
+      if (this.#isDue) this.#fetchAgain();
+      else if (this.#isUnordered) this.#sort();
     }
     this.#newsButton.hidden = !this.#news.size;
     this.#newsButton.textContent = `Show ${counted(this.#news.size, "new thread")}`;
+  }
+
+  #fetchAgain() {
+    this.pages.expect(this.pages.count + this.#news.size - this.#lost);
+    this.#settle();
+    this.pages.restart();
+  }
+
+  // What has moved up is not among the rows that were not fetched yet; what has moved down may be.
+  #sort() {
+    const { sort = "-updated" } = this.#asked;
+    if (!this.pages.done && !sort.startsWith("-")) return this.#fetchAgain();
+    this.#settle();
+    this.pages.rows.sort(compare(sort));
+    this.#shown();
+  }
+
+  #settle() {
+    this.#isDue = false;
+    this.#isUnordered = false;
+    this.#lost = 0;
+    this.#news.clear();
   }
 
   /** Puts the cursor into the search. */
@@ -153,8 +182,10 @@ export class Threads {
   }
 
   async #page(limit, cursor) {
-    const first = cursor === null ? 1 : null;
-    const page = await this.#latest.get("threads", { ...this.#asked, limit, cursor, count: first });
+    const now = Date.now();
+    const isDue = cursor === null && now - this.#countedAt > COUNTED_FOR;
+    if (isDue) this.#countedAt = now;
+    const page = await this.#latest.get("threads", { ...this.#asked, limit, cursor, count: isDue ? 1 : null });
     return { rows: page.threads, cursor: page.cursor, total: page.total };
   }
 
