@@ -81,5 +81,7 @@ def lived_saver() -> Iterator[SaverProtocol]:
         logs = printing(checkpointer)
         with suppress(RuntimeError):
             logs.invoke({}, config_of("failing"), durability="sync")
+        for number in range(5):
+            letters(checkpointer).update_state(config_of("noting"), {"log": [f"line {number}"]}, "write")
         copying(checkpointer).invoke({}, config_of("finished"), durability="sync")
         yield checkpointer.saver

@@ -75,6 +75,20 @@ def test_a_delta_channel_is_shown_calmly_with_what_it_is_made_of(page: Browser, 
     page.sees(".equal", "Kept as changes, not compared (see State): log")
 
 
+def test_a_snapshot_of_a_delta_channel_is_shown_as_its_value(page: Browser, lived: str) -> None:
+    page.open(lived, thread="noting")
+    page.sees("[data-path=log] .preview", "snapshot and 1 change")
+    page.sees("[data-path=log] .within .preview", '"line 3"')
+    page.click("#checkpoint .tabs a", "Changes")
+    page.sees(".equal", "Kept as changes, not compared (see State): log")
+    assert not page.all(".change")
+    page.go(thread="noting")
+    page.click("#checkpoint .tools a", "Parent")
+    page.sees("#checkpoint h2", "step 3")
+    page.sees("[data-path='log[3]'] .preview", "line 3")
+    page.sees("[data-path=log] > .node-row .word", "kept as changes")
+
+
 def test_an_interrupted_thread_shows_its_question_and_the_node_that_waits(page: Browser, lived: str) -> None:
     page.open(lived, thread="asking")
     page.sees("#thread .wait", f"confirm waits for your answer: {QUESTION}")

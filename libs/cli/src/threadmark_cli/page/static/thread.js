@@ -209,7 +209,7 @@ export class Thread {
     const select = el(
       "select.namespaces",
       { "aria-label": "Namespace", title: chosen ?? "Show one namespace only" },
-      el("option", { value: "", selected: chosen === null }, "All namespaces"),
+      el("option", { value: "", selected: chosen === null }, "Namespaces"),
       ...options,
     );
     select.addEventListener("change", () => go(changed({ in: select.value ? select.value.slice(1) : null })));
