@@ -31,8 +31,8 @@ export function showKeys() {
   );
   const dialog = el(
     "dialog.keys",
-    { "aria-label": "Keys" },
-    el("h2", {}, "Keys"),
+    { "aria-label": "Keyboard shortcuts" },
+    el("h2", {}, "Keyboard shortcuts"),
     el("table", {}, el("tbody", {}, ...rows)),
     closing(),
   );
@@ -58,5 +58,5 @@ const KEYS = [
   { keys: ["b"], means: "Find the checkpoint that set the value" },
   { keys: ["y"], means: "Copy the path of the value" },
   { keys: ["Escape"], shown: ["Esc"], means: "Go back", name: "back" },
-  { keys: ["?"], means: "Show these keys", name: "keys" },
+  { keys: ["?"], means: "Show the keyboard shortcuts", name: "keys" },
 ];

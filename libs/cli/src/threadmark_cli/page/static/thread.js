@@ -73,7 +73,7 @@ export class Thread {
         return this.#pane.replaceChildren(
           nothing(
             "Choose a thread",
-            "You see its checkpoints here. Press ? for the keys that work everywhere.",
+            "You see its checkpoints here. Press ? to see the keyboard shortcuts.",
           ),
         );
       this.#pane.replaceChildren(waiting());

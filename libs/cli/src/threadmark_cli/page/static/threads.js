@@ -224,7 +224,7 @@ export class Threads {
       {},
       nothing(
         "No thread matches",
-        "Change the search or the filters. In titles upper and lower case are the same; in ids they are not.",
+        "Change the search or the filters. The search ignores case in titles, but not in ids.",
       ),
       clear,
     );

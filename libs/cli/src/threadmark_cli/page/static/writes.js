@@ -18,7 +18,7 @@ export class Writes {
     );
     if (!tasks.size) {
       this.element.append(
-        nothing("No writes", "You see here what the tasks of the next step have written."),
+        nothing("No writes", "You see the writes of the next step here as soon as its tasks store them."),
       );
     }
     else this.element.append(el("p.faint", {}, this.#state(checkpoint)));
@@ -28,7 +28,7 @@ export class Writes {
   #state({ next_ids: next, writes }) {
     if (next.length) return "The next step is stored: these are the writes that led to it.";
     const kinds = new Set(writes.map((write) => write.kind));
-    if (kinds.has("error")) return "A task of the next step failed. If you run the thread again, it runs again.";
+    if (kinds.has("error")) return "A task of the next step failed. Run the thread again to retry it.";
     if (kinds.has("interrupt") && !kinds.has("resume")) return "The next step waits for your answer.";
     return "Pending: the next step is not stored yet.";
   }
