@@ -105,8 +105,9 @@ def _steps_since_snapshot(found: CheckpointTuple, name: str) -> float:
     """Return how many steps wrote a delta channel since its last snapshot, as LangGraph counts them; or infinity."""
     counters = found.metadata.get(_COUNTERS)
     counted = counters.get(name) if isinstance(counters, Mapping) else None
-    has_steps = isinstance(counted, (list, tuple)) and len(counted) > 1 and isinstance(counted[1], int)
-    return counted[1] if has_steps else math.inf
+    if isinstance(counted, (list, tuple)) and len(counted) > 1 and isinstance(counted[1], int):
+        return counted[1]
+    return math.inf
 
 
 async def changes_in(
