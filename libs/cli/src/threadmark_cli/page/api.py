@@ -86,7 +86,7 @@ class Api:
         wanted = {name: value for name, value in wanted.items() if value}
         if (metadata := given.dictionary("metadata")) is not None:
             wanted["metadata"] = metadata
-        page = await self._saver.athreads(
+        page = await self._saver.alist_threads(
             **wanted,
             sort=given.get("sort") or "-updated",  # type: ignore[arg-type]  # the saver says which there are
             limit=given.number("limit", 50, _MOST_ROWS),
@@ -100,7 +100,7 @@ class Api:
     async def thread(self, request: Request) -> Mapping[str, Any]:
         """Return one thread, and its namespaces."""
         thread = Parameters(request).text("thread")
-        info = await self._saver.athread(thread)
+        info = await self._saver.aget_thread(thread)
         if info is None:
             raise NotThere(f"there is no thread {thread!r}")
         return {**thread_shape(info), "namespaces": await self._trees.namespaces(info)}
@@ -108,7 +108,7 @@ class Api:
     async def waiting(self, request: Request) -> Mapping[str, Any]:
         """Return what a thread that is interrupted or failed waits for."""
         thread = Parameters(request).text("thread")
-        info = await self._saver.athread(thread)
+        info = await self._saver.aget_thread(thread)
         return {"tasks": [] if info is None else await waiting_of(self._saver, info)}
 
     async def history(self, request: Request) -> Mapping[str, Any]:
@@ -246,7 +246,7 @@ class Api:
     async def _length(self, config: Mapping[str, Any], path: str) -> int:
         """Return how many items a channel that is a list has, without decoding them; 0 for any other."""
         try:
-            page = await self._saver.amessages(config, limit=0, channel=parse_path(path).channel)
+            page = await self._saver.aextract_items(config, limit=0, channel=parse_path(path).channel)
         except ConfigError:  # it is no list
             return 0
         return page.total
@@ -312,7 +312,7 @@ def _checkpoint_shape(thread: str, entry: HistoryEntry) -> dict[str, Any]:
         "ns": entry.ns,
         "id": entry.id,
         "parent": entry.parent,
-        "created": time_text(entry.created),
+        "created_at": time_text(entry.created_at),
         "metadata": entry.metadata,
         "step": entry.step,
         "source": entry.source,

@@ -177,7 +177,7 @@ class _ThreadWatch(_Watch):
         page = await self._saver.ahistory(self._thread, ns=None, limit=_LOOKED_AT)
         now = tuple(map(_marks, page.entries))
         if self._seen is None or now != self._seen or not now or self.looks % _TOTALS_EVERY == 0:
-            info = await self._saver.athread(self._thread)
+            info = await self._saver.aget_thread(self._thread)
             if info is None:
                 self.tell(_event("gone", {}))
                 return False
@@ -204,7 +204,7 @@ class _ListWatch(_Watch):
 
     async def look(self) -> bool:
         """Look once. The first look tells everything: the list may have changed since the browser has fetched it."""
-        page = await self._saver.athreads(sort="-updated", limit=_THREADS)
+        page = await self._saver.alist_threads(sort="-updated", limit=_THREADS)
         now = {info.id: info for info in page.threads}
         seen = self._seen or {}
         changed = [info for info in page.threads if seen.get(info.id) != info]

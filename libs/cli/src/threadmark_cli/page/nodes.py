@@ -21,7 +21,7 @@ from itertools import islice
 from types import MappingProxyType, SimpleNamespace
 from typing import Any, NamedTuple
 
-from threadmark import Shown
+from threadmark import ObjectView
 from threadmark.serde.shown import SECRET_FIELD
 
 Node = dict[str, Any]
@@ -99,9 +99,9 @@ def node_of(value: Any, budget: Budget, cut: Cut = WHOLE, window: Window = ALL, 
 
 
 def _object(value: Any, kind: type, budget: Budget, cut: Cut, window: Window) -> Node:
-    if kind is not Shown and kind not in _NAMESPACES:
+    if kind is not ObjectView and kind not in _NAMESPACES:
         return _other(value, kind)
-    name, fields = value if kind is Shown else (_NAMESPACES[kind], vars(value))
+    name, fields = value if kind is ObjectView else (_NAMESPACES[kind], vars(value))
     entries = ([field, _seen(field, item), _field_step(field)] for field, item in fields.items())
     return _container("object", name, len(fields), entries, budget, cut, window)
 

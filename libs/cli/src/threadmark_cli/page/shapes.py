@@ -40,7 +40,7 @@ def thread_shape(info: ThreadInfo) -> dict[str, Any]:
     """Return a thread without its checkpoints."""
     shape = info._asdict()
     del shape["extracted"]
-    times = {name: time_text(shape[name]) for name in ("created", "updated", "expires")}
+    times = {name: time_text(shape[name]) for name in ("created_at", "updated_at", "expires_at")}
     return {**shape, **times, "problems": [problem_shape(problem) for problem in info.problems]}
 
 
@@ -48,7 +48,7 @@ def entry_shape(entry: HistoryEntry) -> dict[str, Any]:
     """Return a checkpoint without its values."""
     return {
         **entry._asdict(),
-        "created": time_text(entry.created),
+        "created_at": time_text(entry.created_at),
         "nodes": list(entry.nodes),
         "changed": list(entry.changed),
         "writes": [write._asdict() for write in entry.writes],

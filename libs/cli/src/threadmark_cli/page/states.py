@@ -9,9 +9,9 @@ from threadmark import (
     ConfigError,
     CorruptDataError,
     HistoryEntry,
+    ObjectView,
     Problem,
     SaverProtocol,
-    Shown,
     WriteInfo,
 )
 from threadmark.errors import LocatedError
@@ -66,12 +66,12 @@ def _channels(found: CheckpointTuple, budget: Budget) -> list[dict[str, Any]]:
     ]
 
 
-def is_snapshot(value: object) -> TypeGuard[Shown]:
+def is_snapshot(value: object) -> TypeGuard[ObjectView]:
     """Return whether a value is what LangGraph stores of a delta channel now and then: all of it."""
-    return type(value) is Shown and value.name.endswith(_SNAPSHOT)
+    return type(value) is ObjectView and value.name.endswith(_SNAPSHOT)
 
 
-def snapshot_of(value: Shown) -> Any:
+def snapshot_of(value: ObjectView) -> Any:
     """Return the channel's value."""
     return next(iter(value.fields.values()), None)
 

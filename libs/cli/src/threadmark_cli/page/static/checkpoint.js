@@ -137,7 +137,7 @@ export class Checkpoint {
   }
 
   #head() {
-    const { ns, id, nodes, source, created, metadata } = this.#checkpoint;
+    const { ns, id, nodes, source, created_at: created, metadata } = this.#checkpoint;
     const isFollowed = !("at" in this.#route);
     return el(
       "header.pane-head",

@@ -24,7 +24,7 @@ export function stepLine(entry, { words = [], written = time } = {}) {
     el("span.step", {}, stepName(entry)),
     nodes ? el("span.row-title", { title: nodes }, nodes) : el("span.row-title.faint", {}, entry.source ?? ""),
     ...words,
-    el("time.faint", { datetime: entry.created, title: exactTime(entry.created) }, written(entry.created)),
+    el("time.faint", { datetime: entry.created_at, title: exactTime(entry.created_at) }, written(entry.created_at)),
   );
 }
 
@@ -43,7 +43,7 @@ export function factsLine(entry, { isOver = false } = {}) {
     ...writeWords(entry.writes, isOver),
     entry.ns !== "" && namespaceWord(entry.ns),
     el("span.row-changed", { title: `Changed: ${entry.changed.join(", ")}` }, changed),
-    el("span.size", {}, bytes(entry.bytes)),
+    el("span.size", {}, bytes(entry.size_bytes)),
   );
 }
 

@@ -107,7 +107,7 @@ function matching(rows, text, entries) {
   const wanted = text.toLowerCase();
   const words = (row) => {
     const nodes = entries.get(entryKey(row))?.nodes.join(" ") ?? "";
-    return `${row.id} ${row.created} ${row.source} ${row.ns} step ${row.step} ${nodes}`.toLowerCase();
+    return `${row.id} ${row.created_at} ${row.source} ${row.ns} step ${row.step} ${nodes}`.toLowerCase();
   };
   return rows.filter((row) => words(row).includes(wanted));
 }

@@ -85,7 +85,7 @@ function blame({ thread, ns, id, path }) {
           "Set in ",
           isHere ? "this checkpoint" : el("a", { href }, stepName(entry)),
           by,
-          `, ${time(entry.created)}`,
+          `, ${time(entry.created_at)}`,
         );
       }
     },

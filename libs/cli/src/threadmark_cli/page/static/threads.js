@@ -240,7 +240,7 @@ function row(thread) {
       {},
       el("span.status", { "data-status": thread.status, title: thread.status }),
       el("span.row-title", { title: name }, name || "(empty id)"),
-      el("time.faint", { datetime: thread.updated, title: `Last used ${exactTime(thread.updated)}` }, ago(thread.updated)),
+      el("time.faint", { datetime: thread.updated_at, title: `Last used ${exactTime(thread.updated_at)}` }, ago(thread.updated_at)),
     ),
     el(
       "span.row-line.faint",
@@ -250,7 +250,7 @@ function row(thread) {
       thread.problems.length > 0 && el("span.row-id", { title: thread.problems[0].problem }, "damaged"),
       thread.owner !== null && el("span.row-owner", { title: "Owner" }, thread.owner),
       el("span.push", { title: counted(thread.checkpoints, "checkpoint") }, count(thread.checkpoints), el("span.unit", {}, " cp")),
-      el("span.size", {}, bytes(thread.bytes)),
+      el("span.size", {}, bytes(thread.size_bytes)),
     ),
   ];
 }

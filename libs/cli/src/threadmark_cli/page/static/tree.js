@@ -17,7 +17,7 @@ const NAMED_BRANCHES = 12;
 export async function fetchTree(latest, thread, ns = null) {
   const { branches, nodes, namespaces, left_out: leftOut } = await latest.get("tree", { thread });
   const rows = nodes.map(([place, id, parent, created, step, source, branch]) => {
-    return { ns: namespaces[place], id, parent, created, step, source, branch };
+    return { ns: namespaces[place], id, parent, created_at: created, step, source, branch };
   });
   if (ns === null) return { branches, namespaces, rows, leftOut };
   const kept = branches.filter((branch) => branch.ns === ns);
