@@ -14,6 +14,7 @@ import pytest
 
 from citus.nodes import ALSO, shared_nodes
 from cli.langgraphs import graph, say, sqlite_place
+from page.lived import FAULT, QUESTION, config_of, letters, lived_saver
 from page.served import id_of, put, served
 from postgres.cluster import shared
 from redis_backend.processes import DURABLE, RedisProcess
@@ -21,6 +22,8 @@ from threadmark import MemorySaver, Saver, SaverProtocol, new_id
 from threadmark_cli.opening import open_for_reading, url_of
 from threadmark_cli.page import shapes
 from threadmark_cli.page.answers import answer
+from threadmark_langgraph import MemorySaver as Checkpointer
+from threadmark_langgraph import SqliteSaver as SqliteCheckpointer
 from threadmark_postgres import PostgresSaver
 from threadmark_redis import RedisSaver
 from threadmark_sqlite import SqliteSaver
@@ -279,7 +282,56 @@ def test_a_channel_that_is_stored_as_changes_is_named(saver: Saver) -> None:
     with asking(saver) as ask:
         nodes = {each["name"]: each["node"] for each in ask("checkpoint", thread="t")["channels"]}
     assert nodes.keys() == {"n", "d"}
-    assert (nodes["d"]["t"], nodes["d"]["name"]) == ("unread", "stored as changes")
+    assert nodes["d"] == {"t": "changes", "name": "kept as changes", "n": 0, "offset": 0, "entries": []}
+
+
+def test_a_delta_channel_is_read_as_its_snapshot_and_its_changes() -> None:
+    with Checkpointer() as checkpointer:
+        agent = letters(checkpointer)
+        for number in range(5):
+            agent.update_state(config_of("t"), {"log": [f"line {number}"]}, "write")
+        with asking(checkpointer.saver) as ask:
+            newest = [_delta(ask, entry["id"]) for entry in ask("history", thread="t")["entries"]]
+            snapshots = [node for node in newest if node["t"] == "list"]
+            changes = [node for node in newest if node["t"] == "changes"]
+            assert snapshots
+            assert any(node["entries"][0][0] == "snapshot" for node in changes)
+            assert all(node == ask("value", thread="t", id=node.pop("id"), path="log") for node in changes)
+            assert ask("value", thread="t", id=snapshots[0]["id"], path="log[0]")["v"] == "line 0"
+            assert ask("value", 404, thread="t", path="log[0]")["error"]["kind"] == "not_found"
+
+
+def test_damage_before_a_delta_channel_leaves_the_checkpoint_to_be_seen(tmp_path: Path) -> None:
+    file = tmp_path / "t.db"
+    with SqliteCheckpointer.from_conn_string(str(file)) as checkpointer:
+        agent = letters(checkpointer)
+        for number in range(2):
+            agent.update_state(config_of("t"), {"log": [f"{number}" * 3_000], "draft": "kept"}, "write")
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute("UPDATE threadmark_write SET value = x'00'")
+    with SqliteSaver(file) as damaged, asking(damaged) as ask:
+        entry = ask("history", thread="t")["entries"][0]
+        channels = {each["name"]: each["node"] for each in ask("checkpoint", thread="t", id=entry["id"])["channels"]}
+        assert channels["draft"]["v"] == "kept"
+        assert channels["log"] == {"t": "changes", "name": "kept as changes", "n": None}
+        assert ask("value", 500, thread="t", path="log")["error"]["kind"] == "failed"
+
+
+def _delta(ask: Any, checkpoint_id: str) -> dict[str, Any]:
+    (found,) = [each for each in ask("checkpoint", thread="t", id=checkpoint_id)["channels"] if each["name"] == "log"]
+    assert found["delta"]
+    return {**found["node"], "id": checkpoint_id}
+
+
+def test_what_a_thread_waits_for_names_the_node_within_its_subgraph() -> None:
+    with lived_saver() as saver, asking(saver) as ask:
+        (question,) = ask("waiting", thread="asking")["tasks"]
+        assert (question["kind"], question["nodes"], question["ns"]) == ("interrupt", ["review", "confirm"], "")
+        assert QUESTION in json.dumps(question["value"])
+        (error,) = ask("waiting", thread="failing")["tasks"]
+        assert (error["kind"], error["nodes"], error["step"]) == ("error", ["print"], 0)
+        assert FAULT in json.dumps(error["value"])
+        assert ask("waiting", thread="finished") == ask("waiting", thread="none") == {"tasks": []}
 
 
 def test_what_comes_next_is_read_once_until_the_thread_changes() -> None:

@@ -41,7 +41,7 @@ def fill(saver: SaverProtocol, attack: str) -> None:
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_a_stored_script_is_text_wherever_it_stands(page: Browser, address: str, attack: str) -> None:
     line = attack.partition("\n")[0].strip()
-    page.open(address, thread=attack)
+    page.open(address, thread=attack, view="state")
     page.sees("#thread h2", line)
     page.sees("#threads .row-title", line)
     page.sees("#checkpoint .values .key", line)
@@ -56,7 +56,7 @@ def test_a_stored_script_is_text_wherever_it_stands(page: Browser, address: str,
     page.click("#thread .tabs a", "Tree")
     page.sees(".tree .row-ns", line)
     page.click("#thread .tabs a", "Search")
-    page.find("[aria-label='Search in this thread']").send_keys(line)
+    page.find("[aria-label='Search this thread']").send_keys(line)
     page.sees("[data-list=matches] mark", line)
     page.click("[data-action=config]")
     page.sees(".toast", "copied")
@@ -78,7 +78,7 @@ def test_what_an_address_names_is_text_too(page: Browser, address: str) -> None:
             address, thread=attack + "?", list=attack, view=attack, ns=attack, at=attack, text=attack, find=attack
         )
         page.sees("#thread .failure", "there is no thread")
-        page.sees("#checkpoint .failure", "It is not here")
+        page.sees("#checkpoint .failure", "Not found")
         assert page.run("return window.ran") is None
     assert all("404" in said for said in page.complaints())
 

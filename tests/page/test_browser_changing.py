@@ -40,7 +40,7 @@ def test_a_checkpoint_is_forked_to_a_branch_with_other_values(
     page.click("dialog [aria-label=Channel] option", "plan")
     page.find("dialog textarea").send_keys("go right")
     page.click("dialog button[type=submit]")
-    page.sees("dialog .failure", "is no JSON")
+    page.sees("dialog .failure", "is not valid JSON")
     page.find("dialog textarea").clear()
     page.find("dialog textarea").send_keys('"go right"')
     page.click("dialog button[type=submit]")
@@ -90,7 +90,7 @@ def test_an_old_checkpoint_is_restored(page: Browser, address: str, saver: Saver
     page.click("#checkpoint .tools a", "Parent")
     page.sees("#checkpoint h2", "step 0")
     page.click("[data-action=restore]")
-    page.sees("dialog", "stays, as another branch")
+    page.sees("dialog", "stay as a branch")
     page.click("dialog button", "Cancel")
     page.gone("dialog")
     assert len(saver.history(THREAD).entries) == 2

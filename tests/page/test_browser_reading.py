@@ -145,7 +145,7 @@ def test_one_jumps_to_a_checkpoint_and_asks_since_when_a_value_is_so(
     page.sees("#checkpoint h2", "step 6")
     page.click("[data-path='policy'] > .node-row")
     page.click("[data-path='policy'] [data-tool=blame]")
-    page.sees(".since", "So since step 3")
+    page.sees(".since", "Set in step 3")
     page.click(".since a")
     update = of_source(demo, "update")
     page.until(lambda: page.hash.get("at") == update.id)
@@ -166,7 +166,7 @@ def test_a_configuration_is_copied_as_code_that_finds_the_checkpoint(
     update = of_source(demo, "update")
     page.open(reading, thread=LAMP, ns="", at=update.id)
     page.click("[data-action=config]")
-    page.sees(".toast", "Configuration copied")
+    page.sees(".toast", "Config copied")
     names: dict[str, Any] = {}
     exec(page.clipboard(), names)  # noqa: S102 - what the page gives for code must be code
     with_classes = demo.without_classes()
@@ -177,12 +177,12 @@ def test_a_configuration_is_copied_as_code_that_finds_the_checkpoint(
 
 def test_a_text_is_found_in_a_thread_and_opened_where_it_stands(page: Browser, reading: str) -> None:
     page.open(reading, thread=LAMP, list="search")
-    page.find("[aria-label='Search in this thread']").send_keys("PLEASE KEEP")
+    page.find("[aria-label='Search this thread']").send_keys("PLEASE KEEP")
     page.sees("[data-list=matches] .row", "messages[1].content")
     assert page.find("[data-list=matches] mark").text == "please keep"
     page.click("[data-list=matches] .row", "messages[1].content")
     page.sees(".found .text", "please keep the old one")
-    page.find("[aria-label='Search in this thread']").send_keys(" nowhere")
+    page.find("[aria-label='Search this thread']").send_keys(" nowhere")
     page.sees("#thread .message", "Not found")
 
 
@@ -213,7 +213,7 @@ def test_what_is_not_there_is_said_and_what_only_reads_offers_no_change(page: Br
     page.open(reading, thread="nobody")
     page.sees("#thread .failure", "there is no thread 'nobody'")
     page.go(thread=LAMP, ns="", at="no-such-id")
-    page.sees("#checkpoint .failure", "It is not here")
+    page.sees("#checkpoint .failure", "Not found")
     page.click("#checkpoint .back" if page.all("#checkpoint .back") else "#thread .row")
     page.sees("#checkpoint h2", "step 6")
     assert page.text("#mode") == "read-only"

@@ -20,18 +20,18 @@ from threadmark_sqlite import SqliteSaver
 class Stream:
     """What one watcher is told."""
 
-    def __init__(self, client: httpx.Client, thread: str) -> None:
+    def __init__(self, client: httpx.Client, **params: str) -> None:
         self.events: list[tuple[str, dict[str, Any]]] = []
         self.ended = threading.Event()
         self._begun = threading.Event()
         self._leaves = threading.Event()
-        self._worker = threading.Thread(target=self._read, args=(client, thread))
+        self._worker = threading.Thread(target=self._read, args=(client, params))
         self._worker.start()
         assert self._begun.wait(60)
 
-    def _read(self, client: httpx.Client, thread: str) -> None:
+    def _read(self, client: httpx.Client, params: dict[str, str]) -> None:
         kind = ""
-        with client.stream("GET", "/api/live", params={"thread": thread}) as answer:
+        with client.stream("GET", "/api/live", params=params) as answer:
             assert answer.headers["content-type"].startswith("text/event-stream")
             for line in answer.iter_lines():
                 self._begun.set()
@@ -54,9 +54,9 @@ class Stream:
 
 
 @contextmanager
-def watching(running: Served, thread: str) -> Iterator[tuple[httpx.Client, Stream]]:
+def watching(running: Served, **params: str) -> Iterator[tuple[httpx.Client, Stream]]:
     with running.client() as client:
-        stream = Stream(client, thread)
+        stream = Stream(client, **params)
         yield client, stream
         running.server.should_exit = True
         stream.join()
@@ -70,7 +70,7 @@ def saver(tmp_path: Path) -> Iterator[Saver]:
 
 def test_checkpoints_writes_and_removals_are_told(saver: Saver) -> None:
     first = put(saver, "t", {"n": 1})
-    with served(saver) as running, watching(running, "t") as (_, stream):
+    with served(saver) as running, watching(running, thread="t") as (_, stream):
         until(lambda: running.page.live.looks > 0)
         second = put(saver, "t", {"n": 2}, first)
         until(lambda: len(stream.events) == 1)
@@ -104,16 +104,59 @@ def test_whoever_is_told_that_a_thread_is_watched_can_rely_on_it(saver: Saver) -
 
 
 def test_a_thread_that_is_not_there_is_gone() -> None:
-    with MemorySaver() as saver, served(saver) as running, watching(running, "none") as (_, stream):
+    with MemorySaver() as saver, served(saver) as running, watching(running, thread="none") as (_, stream):
         stream.join()
         assert stream.events == [("gone", {})]
         assert running.page.live.watched == []
 
 
+def test_the_list_tells_all_at_first_and_then_what_changes(saver: Saver) -> None:
+    config = put(saver, "t", {"n": 1})
+    put(saver, "u", {"n": 1})
+    with served(saver) as running, watching(running, list="1") as (client, stream):
+        until(lambda: len(stream.events) == 1)
+        kind, data = stream.events[0]
+        assert (kind, [each["id"] for each in data["threads"]], data["gone"]) == ("threads", ["u", "t"], [])
+        saver.put_writes(config, [("__error__", "it fell")], "task")
+        until(lambda: len(stream.events) == 2)
+        assert [(each["id"], each["status"]) for each in stream.events[1][1]["threads"]] == [("t", "error")]
+        saver.delete_thread("u")
+        until(lambda: len(stream.events) == 3)
+        assert stream.events[2][1] == {"threads": [], "gone": ["u"]}
+        other = Stream(client, list="1")  # whoever joins is told everything, too
+        until(lambda: len(other.events) == 1)
+        assert [each["id"] for each in other.events[0][1]["threads"]] == ["t"]
+        other.leave()
+        put(saver, "u", {"n": 1})
+        other.join()
+        until(lambda: len(stream.events) == 4)
+
+
+def test_a_thread_that_is_gone_leaves_the_list_in_the_stream(saver: Saver) -> None:
+    put(saver, "t", {"n": 1})
+    with served(saver) as running, watching(running, thread="none", list="1") as (_, stream):
+        until(lambda: {kind for kind, _ in stream.events} == {"gone", "threads"})
+        assert running.page.live.watched == []
+        put(saver, "u", {"n": 1})
+        until(lambda: stream.events[-1][1].get("threads", [{"id": ""}])[0]["id"] == "u")
+        assert not stream.ended.is_set()
+
+
+def test_the_list_is_looked_at_as_long_as_it_is_open(saver: Saver) -> None:
+    put(saver, "t", {"n": 1})
+    with served(saver) as running, watching(running, list="1") as (_, stream):
+        until(lambda: running.page.live.looks_at_list > 1)
+        stream.leave()
+        put(saver, "u", {"n": 1})
+        stream.join()
+        until(lambda: running.page.live.looks_at_list == 0)
+        assert len(stream.events) == 1  # nothing was told as long as nothing changed
+
+
 def test_one_looks_for_all_and_ends_with_the_last(saver: Saver) -> None:
     config = put(saver, "t", {"n": 1})
-    with served(saver) as running, watching(running, "t") as (client, first):
-        second = Stream(client, "t")
+    with served(saver) as running, watching(running, thread="t") as (client, first):
+        second = Stream(client, thread="t")
         assert running.page.live.watched == ["t"]
         until(lambda: running.page.live.looks > 0)
         first.leave()
@@ -128,7 +171,7 @@ def test_one_looks_for_all_and_ends_with_the_last(saver: Saver) -> None:
 
 def test_the_end_of_the_server_waits_for_nobody_who_only_looks_on(saver: Saver) -> None:
     put(saver, "t", {"n": 1})
-    with served(saver) as running, watching(running, "t") as (_, stream):
+    with served(saver) as running, watching(running, thread="t") as (_, stream):
         assert running.page.live.watched == ["t"]
         running.server.should_exit = True
         stream.join()
@@ -140,7 +183,7 @@ def test_a_database_that_is_away_for_a_while_ends_nothing(error: Exception, capl
     with MemorySaver() as other:
         config = put(other, "t", {"n": 1})
         away = _Away(other, error)
-        with served(away, origins=[]) as running, watching(running, "t") as (_, stream):
+        with served(away, origins=[]) as running, watching(running, thread="t") as (_, stream):
             until(lambda: running.page.live.looks > 0)
             away.is_away = True
             until(lambda: away.refused > 1)

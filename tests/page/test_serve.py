@@ -97,7 +97,7 @@ def _refused(*arguments: str) -> tuple[int, str]:
 def test_what_cannot_be_served_is_said(file: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         code, errors = _refused("--port", str(taken.getsockname()[1]), str(file))
-    assert (code, "give another --port" in errors) == (2, True)
+    assert (code, "choose another --port" in errors) == (2, True)
     assert _refused("--public-url", "https://a.example/threads", str(file))[0] == 2
     assert _refused(str(file.with_name("none.db")))[0] == 5
 

@@ -93,7 +93,7 @@ def error_of(error: Exception) -> Response:
         kind: ErrorKind = "not_found" if error.status_code == _NOT_FOUND else "refused"
         return error_answer(error.status_code, kind, error.detail, error.headers)
     _log.error("the page's server failed", exc_info=error)
-    return error_answer(500, "failed", f"the server failed with a {type(error).__name__}: its log has the details")
+    return error_answer(500, "failed", f"the server failed with {type(error).__name__}: see its log for details")
 
 
 _ANSWERS: tuple[tuple[tuple[type[Exception], ...], int, ErrorKind], ...] = (

@@ -12,7 +12,7 @@ from threadmark.saver.paths import parse_path
 from threadmark.serde.steps import NOTHING, taken
 from threadmark.types import HistoryEntry
 from threadmark_cli.page.answers import NotThere, Refused, answering
-from threadmark_cli.page.nodes import Budget, Cut, Window, channel_path, node_of
+from threadmark_cli.page.nodes import Budget, Cut, Window, changes_of, channel_path, node_of
 from threadmark_cli.page.parameters import Parameters, body_of
 from threadmark_cli.page.shapes import (
     change_shape,
@@ -25,8 +25,9 @@ from threadmark_cli.page.shapes import (
     tree_shape,
     writers_shape,
 )
-from threadmark_cli.page.states import contents_of
+from threadmark_cli.page.states import changes_in, contents_of, is_snapshot, snapshot_of
 from threadmark_cli.page.trees import Trees
+from threadmark_cli.page.waiting import waiting_of
 
 _MOST_ROWS = 500
 _MOST_ITEMS = 500
@@ -60,6 +61,7 @@ class Api:
             "about": self.about,
             "threads": self.threads,
             "thread": self.thread,
+            "waiting": self.waiting,
             "history": self.history,
             "tree": self.tree,
             "checkpoint": self.checkpoint,
@@ -103,6 +105,12 @@ class Api:
         if info is None:
             raise NotThere(f"there is no thread {thread!r}")
         return {**thread_shape(info), "namespaces": await self._trees.namespaces(info)}
+
+    async def waiting(self, request: Request) -> Mapping[str, Any]:
+        """Return what a thread that is interrupted or failed waits for."""
+        thread = Parameters(request).text("thread")
+        info = await self._saver.aget_thread(thread)
+        return {"tasks": [] if info is None else await waiting_of(self._saver, info)}
 
     async def history(self, request: Request) -> Mapping[str, Any]:
         """Return a page of checkpoints."""
@@ -157,9 +165,12 @@ class Api:
             some = await self._saver.aextract(config, f"{path}[{window.offset}:{window.offset + cut.items}]", NOTHING)
             if some is not NOTHING:
                 return node_of(some, budget, cut, window, total)
-        value = await self._saver.aextract(config, path, NOTHING)
+        try:
+            value = await self._saver.aextract(config, path, NOTHING)
+        except ConfigError:
+            return await self._delta(config, path, budget, cut, window)
         if value is NOTHING:
-            raise NotThere(f"there is nothing at {path!r} in this checkpoint")
+            raise NotThere(f"this checkpoint has no value at {path!r}")
         return node_of(value, budget, cut, window)
 
     async def diff(self, request: Request) -> Mapping[str, Any]:
@@ -231,7 +242,7 @@ class Api:
 
     def _expect_write(self) -> None:
         if not self._about.write:
-            raise Refused("this page only reads: start it with `threadmark serve --write` to change threads")
+            raise Refused("you can only read here: start `threadmark serve --write` to change threads")
 
     async def _length(self, config: Mapping[str, Any], path: str) -> int:
         """Return how many items a channel that is a list has, without decoding them; 0 for any other."""
@@ -241,6 +252,20 @@ class Api:
             return 0
         return page.total
 
+    async def _delta(
+        self, config: Mapping[str, Any], path: str, budget: Budget, cut: Cut, window: Window
+    ) -> Mapping[str, Any]:
+        """Return a part of a delta channel, as far as it can be read without the graph."""
+        channel, steps = parse_path(path)
+        found = await self._saver.aget_tuple(config)
+        value = found.checkpoint["channel_values"].get(channel, NOTHING) if found else NOTHING
+        if is_snapshot(value) and (part := taken(snapshot_of(value), steps)) is not NOTHING:
+            return node_of(part, budget, cut, window)
+        if found is None or steps:
+            raise NotThere(f"cannot read {path!r} here: LangGraph keeps the channel as changes")
+        parts = await changes_in(self._saver, config, [channel])
+        return changes_of(parts[channel], budget, cut, window)
+
     async def _written(self, config: Mapping[str, Any], number: int, steps: str) -> Any:
         """Return the value of a pending write, or a part of it."""
         found = await self._saver.aget_tuple(config)
@@ -249,7 +274,7 @@ class Api:
         if number < len(writes):
             value = taken(writes[number][2], parse_path(f"write{steps}").steps)
         if value is NOTHING:
-            raise NotThere(f"there is nothing at {steps!r} in the write {number} of this checkpoint")
+            raise NotThere(f"write {number} of this checkpoint has no value at {steps!r}")
         return value
 
     async def _entry(self, thread: str, ns: str, checkpoint_id: str | None) -> HistoryEntry | None:

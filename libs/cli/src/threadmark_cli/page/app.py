@@ -53,7 +53,9 @@ def create_app(
         return FileResponse(_FILES / "index.html")
 
     async def follow(request: Request) -> Response:
-        events = live.events(Parameters(request).text("thread"))
+        asked = Parameters(request)
+        with_list = asked.get("list") == "1"
+        events = live.events(asked.get("thread") if with_list else asked.text("thread"), with_list=with_list)
         return StreamingResponse(events, media_type="text/event-stream")
 
     app = Starlette(

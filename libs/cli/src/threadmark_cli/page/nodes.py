@@ -21,8 +21,8 @@ from itertools import islice
 from types import MappingProxyType, SimpleNamespace
 from typing import Any, NamedTuple
 
-from threadmark.serde.object_view import SECRET_FIELD
-from threadmark.types import ObjectView
+from threadmark import ObjectView
+from threadmark.serde.shown import SECRET_FIELD
 
 Node = dict[str, Any]
 
@@ -270,6 +270,23 @@ def _other(value: Any, kind: type) -> Node:
 def unread(why: str, message: str) -> Node:
     """Return a node that stands for a value that could not be read."""
     return {"t": "unread", "name": why, "v": message[:_CHARACTERS_OF_OTHERS]}
+
+
+def changes_of(parts: Sequence[tuple[str, Any]] | None, budget: Budget, cut: Cut = WHOLE, window: Window = ALL) -> Node:
+    """Return a node for a channel that is kept as changes: with its parts, or without where they were not read yet."""
+    if parts is None:
+        return {"t": "changes", "name": KEPT_AS_CHANGES, "n": None}
+    entries = ([label, value, None] for label, value in parts)
+    node: Node = {"t": "changes", "name": KEPT_AS_CHANGES, "n": len(parts), "offset": window.offset}
+    inner = cut.inside()
+    node["entries"] = [
+        [label, node_of(value, budget, inner), step]
+        for label, value, step in _affordable(islice(entries, window.offset, None), budget, cut, window)
+    ]
+    return node
+
+
+KEPT_AS_CHANGES = "kept as changes"
 
 
 def nodes_of(values: Mapping[str, Any], budget: Budget, cut: Cut) -> Sequence[tuple[str, Node]]:

@@ -21,10 +21,12 @@ class Parameters:
         try:
             pairs = parse_qsl(query, keep_blank_values=True, errors="surrogatepass", max_num_fields=_MOST_PARAMETERS)
         except ValueError as error:
-            raise BadRequest("the parameters of the address are no text in UTF-8, or too many") from error
+            raise BadRequest(
+                f"the address has parameters that are not UTF-8, or more than {_MOST_PARAMETERS}"
+            ) from error
         self._values: dict[str, str] = dict(pairs)
         if len(self._values) != len(pairs):
-            raise BadRequest("a parameter stands twice in the address")
+            raise BadRequest("the address has the same parameter twice")
 
     def __contains__(self, name: str) -> bool:
         return name in self._values
@@ -67,13 +69,13 @@ async def body_of(request: Request, known: Mapping[str, type]) -> dict[str, Any]
     try:
         text = body.decode()
     except ValueError as error:
-        raise BadRequest("the body is no text in UTF-8") from error
+        raise BadRequest("the body is not UTF-8") from error
     found = _object(text, "the body")
     for name, value in found.items():
         if name not in known:
-            raise BadRequest(f"the body has {name!r}, and may have {', '.join(known)}")
+            raise BadRequest(f"the body has an unknown key {name!r}: use {', '.join(known)}")
         if value is not None and not isinstance(value, known[name]):
-            raise BadRequest(f"{name!r} in the body must be of another type")
+            raise BadRequest(f"{name!r} in the body has the wrong type: it must be {known[name].__name__} or null")
     return found
 
 
@@ -81,7 +83,7 @@ def _object(text: str, what: str) -> dict[str, Any]:
     try:
         found = json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
-        raise BadRequest(f"{what} is no JSON that can be read") from error
+        raise BadRequest(f"{what} is not valid JSON") from error
     if not isinstance(found, dict):
         raise BadRequest(f"{what} must be a JSON object")
     return found

@@ -36,10 +36,10 @@ _METHODS = ("GET", "POST")
 
 _NO_COOKIE = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>Threadmark</title>
-<h1>This page is not open to this browser</h1>
-<p>Open the address that <code>threadmark serve</code> printed. It works once, and lets in the browser that opens it;
-start the command again for another one.
-<p>If you have just opened that address, <a href="/">go on to the page</a>.
+<h1>You cannot open this page in this browser yet</h1>
+<p>Open the address that <code>threadmark serve</code> printed. It works once, in the browser that opens it first. To
+use another browser, stop the command and start it again.
+<p>If you have just opened that address, <a href="/">continue to the page</a>.
 """
 """Its link is for whoever followed a link to the address: a strict cookie comes with clicks in its own page only."""
 
@@ -94,7 +94,7 @@ class Guard:
         """Return what to answer instead of the app, None where the app shall."""
         headers = Headers(scope=scope)
         if scope["method"] not in _METHODS:
-            return refusal(405, f"the page knows no {scope['method']}", {"allow": ", ".join(_METHODS)})
+            return refusal(405, f"the server does not support {scope['method']}", {"allow": ", ".join(_METHODS)})
         is_page = scope["path"] == "/" and scope["method"] == "GET"
         if problem := self._foreign(scope["method"], headers, is_page=is_page):
             return refusal(403, problem)
@@ -105,7 +105,7 @@ class Guard:
             return None
         if is_page:
             return Response(_NO_COOKIE, 401, media_type="text/html")
-        return refusal(401, "this browser has no session here: open the address that `threadmark serve` printed")
+        return refusal(401, "your browser has no session here: open the address that `threadmark serve` printed")
 
     def _is_own_host(self, names: list[str]) -> bool:
         """Return whether a request is for this server by name.
@@ -121,19 +121,19 @@ class Guard:
     def _foreign(self, method: str, headers: Headers, *, is_page: bool) -> str | None:
         """Return why a request cannot come from the page itself, None where it can. Anything may link to the page."""
         if not self._is_own_host(headers.getlist("host")):
-            return "the server does not answer under this name: open the address that it printed"
+            return "the server does not use this host name: open the address that it printed"
         if is_page:
             return None
         site = headers.get("sec-fetch-site")
         if site not in (None, "same-origin", "none"):
-            return "the server answers its own page only, and this comes from another site"
+            return "this request comes from another site: use the page that the server printed"
         origins = headers.getlist("origin")
         if not origins:
             return "a request that changes something needs an Origin" if method == "POST" else None
         own = {f"{scheme}://{headers['host'].lower()}" for scheme in ("http", "https")}
         if len(origins) == 1 and origins[0].lower() in own | self._origins:
             return None
-        return "the server answers its own page only, and this comes from another origin"
+        return "this request comes from another origin: use the page that the server printed"
 
     def _is_known(self, headers: Headers) -> bool:
         name = self._cookie_name(headers)

@@ -108,8 +108,8 @@ def _listening(address: Address) -> socket.socket:
         return socket.create_server((address.host, address.port), family=family)
     except (OSError, OverflowError) as error:
         raise ConfigError(
-            f"the page cannot be served on {_in_url(address.host)}:{address.port} ({error}): "
-            "give another --port, or none for a free one"
+            f"cannot serve the page on {_in_url(address.host)}:{address.port} ({error}): "
+            "choose another --port, or leave it out for a free one"
         ) from error
 
 
@@ -121,5 +121,7 @@ def _origin(url: str) -> str:
     """Return what a browser calls the origin of a URL. Raises ConfigError for what is more or less than one."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.path not in ("", "/") or parts.query:
-        raise ConfigError(f"{url!r} is no address of a server: write such as https://agents.example.com, with no path")
+        raise ConfigError(
+            f"{url!r} is not the address of a server: use one such as https://agents.example.com, without a path"
+        )
     return f"{parts.scheme}://{parts.netloc}".lower()

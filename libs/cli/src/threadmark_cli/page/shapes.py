@@ -92,8 +92,12 @@ def writes_shape(
 
 def write_shape(task_id: str, node: str | None, channel: str, value: Node) -> dict[str, Any]:
     """Return a pending write. `node` is what made it, `value` how its value is shown."""
-    kind = _WRITE_KINDS.get(channel, "write")
-    return {"task_id": task_id, "node": node, "channel": channel, "kind": kind, "value": value}
+    return {"task_id": task_id, "node": node, "channel": channel, "kind": write_kind(channel), "value": value}
+
+
+def write_kind(channel: str) -> str:
+    """Return what a pending write is: "write", "error", "interrupt", "resume" or "scheduled"."""
+    return _WRITE_KINDS.get(channel, "write")
 
 
 def writers_shape(changed: Iterable[str], parent_writes: Sequence[WriteInfo]) -> list[dict[str, Any]]:

@@ -1,13 +1,22 @@
 """What a checkpoint holds: its channels and its pending writes. What is damaged leaves the rest to be seen."""
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, TypeGuard
 
-from threadmark import CheckpointTuple, ConfigError, CorruptDataError, SaverProtocol
+from threadmark import (
+    CheckpointTuple,
+    ConfigError,
+    CorruptDataError,
+    HistoryEntry,
+    ObjectView,
+    Problem,
+    SaverProtocol,
+    WriteInfo,
+)
 from threadmark.errors import LocatedError
 from threadmark.serde.steps import NOTHING
-from threadmark.types import HistoryEntry, Problem, WriteInfo
-from threadmark_cli.page.nodes import Budget, Cut, Node, channel_path, node_of, nodes_of, unread
+from threadmark_cli.page.nodes import Budget, Cut, Node, changes_of, channel_path, node_of, nodes_of, unread
 from threadmark_cli.page.shapes import config_of, write_shape, writes_shape
 
 _MOST_ASKED = 50
@@ -15,6 +24,12 @@ _MOST_ASKED = 50
 
 _OF_THE_GRAPH = ("branch:", "__")
 """What the names of LangGraph's own channels begin with. They are empty most of the time."""
+
+_STEPS_READ = 64
+"""The changes of so many steps are read with the checkpoint. Those of more are read when they are asked for."""
+
+_COUNTERS = "counters_since_delta_snapshot"
+_SNAPSHOT = ":_DeltaSnapshot"
 
 
 class Contents(NamedTuple):
@@ -37,32 +52,78 @@ async def contents_of(saver: SaverProtocol, thread: str, entry: HistoryEntry) ->
     if found is None:
         return None
     budget = Budget()
-    channels = [*_channels(found, budget), *await _deltas(saver, config, found)]
+    channels = [*_channels(found, budget), *await _deltas(saver, config, found, budget)]
     return Contents(channels, writes_shape(found.pending_writes or [], entry.writes, budget), None)
 
 
 def _channels(found: CheckpointTuple, budget: Budget) -> list[dict[str, Any]]:
     checkpoint = found.checkpoint
-    versions = checkpoint["channel_versions"]
+    versions, values = checkpoint["channel_versions"], checkpoint["channel_values"]
+    plain = {name: snapshot_of(value) if is_snapshot(value) else value for name, value in values.items()}
     return [
-        {"name": name, "version": versions.get(name), "node": node}
-        for name, node in nodes_of(checkpoint["channel_values"], budget, Cut())
+        {"name": name, "version": versions.get(name), "node": node, "delta": is_snapshot(values[name])}
+        for name, node in nodes_of(plain, budget, Cut())
     ]
 
 
-async def _deltas(saver: SaverProtocol, config: Mapping[str, Any], found: CheckpointTuple) -> list[dict[str, Any]]:
+def is_snapshot(value: object) -> TypeGuard[ObjectView]:
+    """Return whether a value is what LangGraph stores of a delta channel now and then: all of it."""
+    return type(value) is ObjectView and value.name.endswith(_SNAPSHOT)
+
+
+def snapshot_of(value: ObjectView) -> Any:
+    """Return the channel's value."""
+    return next(iter(value.fields.values()), None)
+
+
+async def _deltas(
+    saver: SaverProtocol, config: Mapping[str, Any], found: CheckpointTuple, budget: Budget
+) -> list[dict[str, Any]]:
     """Return the channels that are stored as changes. They have a version and no value, as empty channels do."""
     checkpoint = found.checkpoint
     versions = checkpoint["channel_versions"]
     absent = versions.keys() - checkpoint["channel_values"].keys()
     asked = sorted(name for name in absent if not name.startswith(_OF_THE_GRAPH))[:_MOST_ASKED]
-    channels = []
+    names = []
     for name in asked:
         try:
             await saver.aextract(config, channel_path(name))
         except ConfigError:  # only the graph can make its value
-            channels.append({"name": name, "version": versions[name], "node": _DELTA})
-    return channels
+            names.append(name)
+    few = [name for name in names if _steps_since_snapshot(found, name) <= _STEPS_READ]
+    try:
+        parts = await changes_in(saver, config, few)
+    except LocatedError:  # a checkpoint before this one is damaged, which the page says where the channel is unfolded
+        parts = {}
+    return [
+        {"name": name, "version": versions[name], "node": changes_of(parts.get(name), budget), "delta": True}
+        for name in names
+    ]
+
+
+def _steps_since_snapshot(found: CheckpointTuple, name: str) -> float:
+    """Return how many steps wrote a delta channel since its last snapshot, as LangGraph counts them; or infinity."""
+    counters = found.metadata.get(_COUNTERS)
+    counted = counters.get(name) if isinstance(counters, Mapping) else None
+    if isinstance(counted, (list, tuple)) and len(counted) > 1 and isinstance(counted[1], int):
+        return counted[1]
+    return math.inf
+
+
+async def changes_in(
+    saver: SaverProtocol, config: Mapping[str, Any], names: Sequence[str]
+) -> dict[str, list[tuple[str, Any]]]:
+    """Return what delta channels are made of: the last snapshot, and what was written since, each with a label."""
+    if not names:
+        return {}
+    histories = await saver.aget_delta_channel_history(config=config, channels=names)
+    found: dict[str, list[tuple[str, Any]]] = {}
+    for name, history in histories.items():
+        seed = history.get("seed", NOTHING)
+        parts = [] if seed is NOTHING else [("snapshot", snapshot_of(seed) if is_snapshot(seed) else seed)]
+        parts += [(f"change {number}", value) for number, (_, _, value) in enumerate(history["writes"], 1)]
+        found[name] = parts
+    return found
 
 
 async def _one_by_one(saver: SaverProtocol, config: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -81,7 +142,7 @@ async def _one(saver: SaverProtocol, config: Mapping[str, Any], name: str, chann
         problem = _problem(error)
         return unread(problem.kind, problem.problem)
     except ConfigError:
-        return _DELTA
+        return changes_of(None, Budget())
     return node_of(value, Budget().share(channels))
 
 
@@ -91,6 +152,3 @@ def _problem(error: LocatedError) -> Problem:
 
 def _unread_write(write: WriteInfo) -> dict[str, Any]:
     return write_shape(write.task_id, write.node, write.channel, unread("not read", "the checkpoint cannot be read"))
-
-
-_DELTA = unread("stored as changes", "only the graph can make its value: graph.get_state(config).values")

@@ -28,19 +28,19 @@ async function answer(url, options) {
     response = await fetch(url, { credentials: "same-origin", ...options });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new ApiError("away", "threadmark serve does not answer. Is it still running?");
+    throw new ApiError("away", "threadmark serve does not answer. Check that it is still running.");
   }
   const found = await response.json().catch(() => null);
   if (response.ok && found !== undefined) return found;
   if (response.status === 401) {
     throw new ApiError(
       "session",
-      "This session has ended. Start `threadmark serve` again and open the address it prints.",
+      "Start `threadmark serve` again and open the address that it prints.",
     );
   }
   throw new ApiError(
     found?.error?.kind ?? "failed",
-    found?.error?.message ?? `The server answered ${response.status}.`,
+    found?.error?.message ?? `The server answered with status ${response.status}.`,
   );
 }
 

@@ -3,7 +3,7 @@
 import { Latest, get } from "./api.js";
 import { button, el } from "./dom.js";
 import { sideBySide } from "./edits.js";
-import { bytes, counted, isInternal, shortId, stepName } from "./format.js";
+import { bytes, channelPath, counted, isInternal, shortId, stepName } from "./format.js";
 import { chooseCheckpoint } from "./jump.js";
 import { failure, nothing, waiting } from "./messages.js";
 import { changed, go } from "./route.js";
@@ -34,7 +34,7 @@ export class Changes {
     this.#head.replaceChildren(...this.#tools(route));
     if (against === null) {
       this.#place.replaceChildren(
-        nothing("The first checkpoint", "It follows no other. Compare it with any one of its namespace."),
+        nothing("First checkpoint", "It has no parent. You can compare it with any checkpoint of its namespace."),
       );
     } else this.#fetch(FIRST);
   }
@@ -58,7 +58,7 @@ export class Changes {
     const isParent = this.#against === this.#checkpoint.parent;
     const name = this.#against === null ? "nothing" : isParent ? "its parent" : shortId(this.#against);
     return [
-      el("span", {}, "Against ", el("strong", { title: this.#against }, name)),
+      el("span", {}, "Compared with ", el("strong", { title: this.#against }, name)),
       "against" in route &&
         this.#checkpoint.parent !== null &&
         button("Parent", { onclick: () => go(changed({ against: null })) }),
@@ -78,25 +78,32 @@ export class Changes {
   }
 
   #shown(diff, limit) {
-    const own = diff.changes.filter(({ path }) => !isInternal(path));
-    const internal = diff.changes.filter(({ path }) => isInternal(path));
+    // A snapshot on one side alone says nothing: the channel has a value on both.
+    const deltas = this.#checkpoint.channels.filter(({ delta }) => delta).map(({ name }) => name);
+    const isSnapshot = ({ path, kind }) => kind !== "changed" && deltas.some((name) => channelPath(name) === path);
+    const changes = diff.changes.filter((change) => !isSnapshot(change));
+    const own = changes.filter(({ path }) => !isInternal(path));
+    const internal = changes.filter(({ path }) => isInternal(path));
     const found = [...own, ...internal].map((each) => this.#change(each));
-    if (!found.length) found.push(nothing("Nothing differs", "Every channel holds the same."));
-    else
+    const uncompared = deltas.filter((name) => !changes.some(({ path }) => isIn(path, channelPath(name))));
+    if (!found.length) {
+      const which = uncompared.length ? "All values that can be compared are" : "All values are";
+      found.push(nothing("No changes", `${which} the same in both checkpoints.`));
+    } else
       found.unshift(
         el("div.sides.headings", { "aria-hidden": "true" }, el("span", {}, "Before"), el("span", {}, "After")),
       );
     if (diff.left_out) {
       found.push(
-        button(`${counted(diff.left_out, "further change")}: show`, { onclick: () => this.#fetch(limit * 5) }),
+        button(`Show ${counted(diff.left_out, "more change")}`, { onclick: () => this.#fetch(limit * 5) }),
       );
     }
-    if (diff.equal.length)
-      found.push(
-        el("p.equal.faint", {}, "Unchanged: ", ...diff.equal.flatMap((name) => [el("span.chip", {}, name), " "])),
-      );
+    found.push(
+      ...chips("Unchanged", diff.equal.filter((name) => !deltas.includes(name))),
+      ...chips("Kept as changes, not compared (see State)", uncompared),
+    );
     if (diff.bytes_read !== null) {
-      found.push(el("p.faint", {}, `${bytes(diff.bytes_read)} of values were read for this.`));
+      found.push(el("p.faint", {}, `The server read ${bytes(diff.bytes_read)} of values for this comparison.`));
     }
     return found;
   }
@@ -127,7 +134,7 @@ export class Changes {
   #side(node, path, id) {
     const isBefore = id === this.#against;
     if (!node)
-      return el("div.side.absent", {}, el("span.faint", {}, isBefore ? "not there before" : "no longer there"));
+      return el("div.side.absent", {}, el("span.faint", {}, isBefore ? "no value before" : "no value after"));
     const values = new ValueTree({
       label: isBefore ? "Before" : "After",
       opened: this.#opened,
@@ -137,6 +144,14 @@ export class Changes {
     values.add(lastStep(path), node, path);
     return el(isBefore ? "div.side.removed" : "div.side.added", {}, values.element);
   }
+}
+
+/** Returns a line with the names of channels, in an array that is empty if there are none. */
+function chips(what, names) {
+  if (!names.length) return [];
+  return [
+    el("p.equal.faint", {}, `${what}: `, ...names.flatMap((name) => [el("span.chip", {}, name), " "])),
+  ];
 }
 
 function isIn(path, channel) {

@@ -3,8 +3,9 @@
 import { Latest } from "./api.js";
 import { Changes } from "./changes.js";
 import { button, el } from "./dom.js";
+import { namespaceWord } from "./entries.js";
 import { fork, restore } from "./fork.js";
-import { configAsPython, count, exactTime, namespaceName, stepName, time } from "./format.js";
+import { configAsPython, count, exactTime, stepName, time } from "./format.js";
 import { copy, failure, nothing, waiting } from "./messages.js";
 import { changed, checkpointAddress, go, threadAddress } from "./route.js";
 import { State } from "./state.js";
@@ -25,6 +26,7 @@ export class Checkpoint {
   #view = null;
   #viewName = null;
   #drawnFor = null;
+  #opensOn = null; // the view of a checkpoint for which the route names none
   #route = {};
 
   /** `told` is called whenever a checkpoint is shown. */
@@ -55,6 +57,7 @@ export class Checkpoint {
       this.#pane.replaceChildren();
     }
     this.#wanted = wanted;
+    this.#opensOn = null;
     if (wanted !== null) this.#fetch();
   }
 
@@ -72,6 +75,7 @@ export class Checkpoint {
       const found = await this.#latest.get("checkpoint", { thread, ns, id: at });
       const isSame = JSON.stringify(found) === JSON.stringify(this.#checkpoint);
       this.#checkpoint = found;
+      this.#opensOn ??= hasFailed(found) ? "writes" : "state";
       if (!isSame || !this.#view || this.#drawnFor !== at) this.#draw();
       this.#drawnFor = at;
     } catch (error) {
@@ -79,7 +83,7 @@ export class Checkpoint {
       this.#view = null;
       if (error.kind === "not_found" && at === null)
         this.#pane.replaceChildren(
-          nothing("Nothing to show yet", "The thread has no checkpoint in this namespace."),
+          nothing("No checkpoint yet", "You see the newest checkpoint here as soon as your graph stores one."),
         );
       else
         this.#pane.replaceChildren(
@@ -103,7 +107,7 @@ export class Checkpoint {
   }
 
   #showView(again) {
-    const name = this.#route.view ?? "state";
+    const name = this.#route.view ?? this.#opensOn ?? "state";
     if (again || !this.#view || name !== this.#viewName) {
       this.#view?.close();
       this.#viewName = name;
@@ -151,7 +155,7 @@ export class Checkpoint {
         isFollowed &&
           el(
             "span.tag",
-            { "data-kind": "newest", title: "The newest checkpoint is shown as soon as it is stored" },
+            { "data-kind": "newest", title: "You see each new checkpoint as soon as it is stored" },
             "newest",
           ),
       ),
@@ -160,7 +164,7 @@ export class Checkpoint {
         {},
         el("time", { datetime: created, title: exactTime(created) }, time(created)),
         el("span.code.id", { title: "Checkpoint id" }, id),
-        ns !== "" && el("span.row-ns", { title: "Namespace" }, namespaceName(ns)),
+        ns !== "" && namespaceWord(ns),
         metadata.source && nodes.length > 0 && el("span", {}, metadata.source),
       ),
       el("div.tools", {}, ...this.#tools()),
@@ -182,13 +186,13 @@ export class Checkpoint {
       el("span.push"),
       button("Copy config", {
         icon: "code",
-        title: "The configuration of this checkpoint, as Python (c)",
+        title: "Copy the config of this checkpoint as Python code (c)",
         onclick: () => this.copyConfig(),
         "data-action": "config",
       }),
       button("Compare…", {
         icon: "compare",
-        title: "Compare with another checkpoint (d)",
+        title: "Compare this checkpoint with another one (d)",
         onclick: () => this.compare(),
         "data-action": "compare",
       }),
@@ -225,7 +229,7 @@ export class Checkpoint {
   copyConfig() {
     if (!this.#checkpoint) return;
     const { ns, id } = this.#checkpoint;
-    copy(configAsPython({ thread: this.#thread, ns, id }), "Configuration");
+    copy(configAsPython({ thread: this.#thread, ns, id }), "Config");
   }
 
   /** Asks with what it shall be compared. */
@@ -241,6 +245,11 @@ export class Checkpoint {
     const to = back ? parent : next[0];
     if (to) go(checkpointAddress(ns, to));
   }
+}
+
+/** Whether the thread stopped here with an error. */
+function hasFailed({ writes, next_ids: next }) {
+  return !next.length && writes.some((write) => write.kind === "error");
 }
 
 function step(name, href, key) {
@@ -264,10 +273,10 @@ class About {
       {},
       el("h3", {}, "Metadata"),
       metadata.element,
-      el("h3", {}, "In code"),
+      el("h3", {}, "Config as Python code"),
       el("pre.code.block", {}, code),
-      button("Copy", { icon: "copy", onclick: () => copy(code, "Configuration") }),
-      el("h3", {}, "Versions of the channels"),
+      button("Copy", { icon: "copy", onclick: () => copy(code, "Config") }),
+      el("h3", {}, "Channel versions"),
       el("dl.versions", {}, ...versions),
     );
   }

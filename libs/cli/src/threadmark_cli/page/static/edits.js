@@ -44,7 +44,7 @@ function runs(edits) {
 }
 
 function leftOut(characters) {
-  return `${count(Number(characters))} equal characters`;
+  return `${count(Number(characters))} unchanged characters`;
 }
 
 function equalLines(text) {
@@ -54,7 +54,7 @@ function equalLines(text) {
   const more = el(
     "div.equal-lines",
     {},
-    button(`${lines.length - 2 * AROUND} equal lines`, {
+    button(`Show ${lines.length - 2 * AROUND} unchanged lines`, {
       onclick: () => more.replaceWith(...pair(middle, middle)),
     }),
   );

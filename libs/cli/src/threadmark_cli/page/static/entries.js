@@ -1,7 +1,7 @@
 // A checkpoint as a row of the timeline or of the tree.
 
 import { el } from "./dom.js";
-import { bytes, count, exactTime, isInternal, stepName, time } from "./format.js";
+import { bytes, count, counted, exactTime, isInternal, namespaceName, stepName, time } from "./format.js";
 
 const KINDS = { __error__: "error", __interrupt__: "interrupt", __resume__: "resume", __scheduled__: "scheduled" };
 
@@ -28,15 +28,20 @@ export function stepLine(entry, { words = [], written = time } = {}) {
   );
 }
 
-/** Returns what changed in a step and what waits for the next one, in a line. */
-export function factsLine(entry) {
+/** Returns a namespace as a word, short; its whole name is its title. */
+export function namespaceWord(ns) {
+  return el("span.row-ns", { title: `Namespace ${ns}` }, namespaceName(ns));
+}
+
+/** Returns what changed in a step and what its tasks have written, in a line. `isOver` if a checkpoint follows. */
+export function factsLine(entry, { isOver = false } = {}) {
   const changed = entry.changed.filter((name) => !isInternal(name)).join(", ");
   return el(
     "span.row-line.faint",
     {},
     ...problemWord(entry),
-    ...writeWords(entry.writes),
-    entry.ns !== "" && el("span.row-ns", { title: `Namespace ${entry.ns}` }, entry.ns),
+    ...writeWords(entry.writes, isOver),
+    entry.ns !== "" && namespaceWord(entry.ns),
     el("span.row-changed", { title: `Changed: ${entry.changed.join(", ")}` }, changed),
     el("span.size", {}, bytes(entry.size_bytes)),
   );
@@ -53,7 +58,7 @@ function problemWord({ problem }) {
   return problem ? [el("span.word", { "data-kind": "error", title: problem.problem }, problem.kind)] : [];
 }
 
-function writeWords(writes) {
+function writeWords(writes, isOver) {
   const numbers = new Map();
   for (const write of writes) {
     const kind = writeKind(write.channel);
@@ -63,6 +68,9 @@ function writeWords(writes) {
     .filter((kind) => numbers.has(kind))
     .map((kind) => {
       const number = numbers.get(kind);
+      if (kind === "write" && isOver) {
+        return el("span.unit", { title: "Written by the next step's tasks, and stored" }, counted(number, "write"));
+      }
       const name = kind === "write" ? "pending" : kind;
       return el(
         "span.word",

@@ -6,7 +6,7 @@ import { stepName } from "./format.js";
 import { closing, failure, toast } from "./messages.js";
 import { address, checkpointAddress, go } from "./route.js";
 
-const AGAIN = "A run that goes on from there executes the later nodes again, with whatever effects they have.";
+const AGAIN = "If you run the thread from there, the later nodes run again, with all their side effects.";
 
 /** Asks for what a fork needs, forks, and shows the new checkpoint. */
 export function fork({ thread, checkpoint }) {
@@ -24,15 +24,15 @@ export function fork({ thread, checkpoint }) {
     disabled: !channels.length,
   });
   ask({
-    title: `Fork at ${stepName(checkpoint)}`,
+    title: `Fork from ${stepName(checkpoint)}`,
     action: "Fork",
     content: [
       el(
         "fieldset",
         {},
-        el("legend", {}, "As"),
-        choice("branch", "a branch of this thread, which becomes its newest"),
-        choice("thread", "a thread of its own", name),
+        el("legend", {}, "Create"),
+        choice("branch", "a branch of this thread, which your next run continues"),
+        choice("thread", "a new thread", name),
       ),
       values,
       add,
@@ -55,7 +55,7 @@ export function restore({ thread, checkpoint }) {
       el(
         "p",
         {},
-        "A new checkpoint with this state becomes the newest. What came after this one stays, as another branch.",
+        "You get a new checkpoint with this state, and your next run continues from it. The later checkpoints stay as a branch.",
       ),
       el("p.faint", {}, AGAIN),
     ],
@@ -117,8 +117,8 @@ function newValue(channels) {
     button("Remove", { onclick: () => row.remove() }),
     el("textarea.code", {
       rows: "4",
-      "aria-label": "Its new value, as JSON",
-      placeholder: 'The whole new value as JSON, such as "text" or [1, 2]',
+      "aria-label": "New value, as JSON",
+      placeholder: 'The new value as JSON, such as "text" or [1, 2]',
       spellcheck: "false",
     }),
   );
@@ -133,7 +133,7 @@ function newValues(place) {
       rows.map((row) => {
         const channel = row.querySelector("select").value;
         const json = row.querySelector("textarea").value;
-        if (!isJson(json)) throw new Error(`The new value of ${channel} is no JSON. A text stands in double quotes.`);
+        if (!isJson(json)) throw new Error(`The new value of ${channel} is not valid JSON. Put text in double quotes.`);
         return [channel, json];
       }),
     ),

@@ -3,6 +3,16 @@
 const COUNT = new Intl.NumberFormat("en");
 const DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric" });
 const SHORT_DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
+const EXACT = new Intl.DateTimeFormat("en-GB", {
+  weekday: "short",
+  day: "numeric",
+  month: "short",
+  year: "numeric",
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+  timeZoneName: "longOffset",
+});
 const TIME = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 
 /** 12345 -> "12,345" */
@@ -52,9 +62,17 @@ export function ago(iso) {
   return day(then, now);
 }
 
-/** The whole time with its offset, for a tooltip. */
+/** The whole time with its time zone, and as it is stored, for a tooltip. */
 export function exactTime(iso) {
-  return new Date(iso).toString();
+  return `${EXACT.format(new Date(iso))} (${iso})`;
+}
+
+/** "Europe/Vienna, UTC+1": the time zone in which the page shows times. */
+export function zone() {
+  const name = new Intl.DateTimeFormat().resolvedOptions().timeZone;
+  const parts = new Intl.DateTimeFormat("en-GB", { timeZoneName: "shortOffset" }).formatToParts(new Date());
+  const offset = parts.find(({ type }) => type === "timeZoneName").value.replace("GMT", "UTC");
+  return name === "UTC" ? name : `${name}, ${offset}`;
 }
 
 function day(then, now) {
@@ -66,9 +84,16 @@ export function shortId(id) {
   return id.length > 14 ? `…${id.slice(-10)}` : id;
 }
 
-/** How a namespace is called: "" is the graph's own. */
+const CALL = /^(.+):([0-9a-f]{6})[0-9a-f]{2}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+
+/** A namespace by the names of its nodes; "" is the graph's own. Only the last one keeps the beginning of the UUID of
+ *  its call, which tells it from others: "review:9bf7b494-…|check:1c0e52a7-…" -> "review › check:1c0e52…" */
 export function namespaceName(ns) {
-  return ns === "" ? "own" : ns;
+  if (ns === "") return "main graph";
+  const calls = ns.split("|").map((part) => CALL.exec(part) ?? [part, part, null]);
+  const last = calls.at(-1);
+  const names = calls.map(([, name]) => name).join(" › ");
+  return last[2] === null ? names : `${names}:${last[2]}…`;
 }
 
 /** Whether a channel is LangGraph's own bookkeeping, which stands between the channels of a graph's state. */

@@ -2,9 +2,10 @@
 
 import { Latest } from "./api.js";
 import { button, el } from "./dom.js";
-import { stepLine } from "./entries.js";
+import { entryKey, namespaceWord, stepLine } from "./entries.js";
 import { counted, shortId } from "./format.js";
 import { failure, waiting } from "./messages.js";
+import { PagedRows } from "./paged_rows.js";
 import { fetchTree } from "./tree.js";
 import { VirtualList } from "./virtual_list.js";
 
@@ -15,10 +16,22 @@ export function chooseCheckpoint({ thread, ns = null, title, chosen }) {
   const place = el("div.place", {}, waiting());
   const input = el("input", {
     type: "search",
-    placeholder: "A step, a time, a part of an id, ~2",
-    "aria-label": "Which checkpoint",
+    placeholder: "Step, node, time, part of an id, or ~2",
+    "aria-label": "Find a checkpoint",
     spellcheck: "false",
   });
+  const entries = new Map(); // the tree knows no nodes: they come for the rows that are seen
+  const ofPages = new Latest();
+  const pages = new PagedRows(
+    async (limit, cursor) => {
+      const page = await ofPages.get("history", { thread, ns, limit, cursor });
+      return { rows: page.entries, cursor: page.cursor };
+    },
+    () => {
+      for (const entry of pages.rows) entries.set(entryKey(entry), entry);
+      list.redrawAll();
+    },
+  );
   let all = [];
   let rows = [];
   const choose = (row) => {
@@ -30,11 +43,12 @@ export function chooseCheckpoint({ thread, ns = null, title, chosen }) {
     label: "Checkpoints",
     name: "choices",
     rowHeight: 34,
-    draw: (index) => [choice(rows[index])],
+    draw: (index) => [choice(rows[index], entries)],
     open: (index) => choose(rows[index]),
+    need: (end) => pages.need(all.indexOf(rows[end - 1]) + 1),
   });
   const narrow = () => {
-    rows = matching(all, input.value.trim());
+    rows = matching(all, input.value.trim(), entries);
     found.textContent = counted(rows.length, "checkpoint");
     list.element.scrollTop = 0;
     list.setCount(rows.length);
@@ -59,6 +73,7 @@ export function chooseCheckpoint({ thread, ns = null, title, chosen }) {
   );
   dialog.addEventListener("close", () => {
     latest.cancel();
+    ofPages.cancel();
     dialog.remove();
   });
   document.body.append(dialog);
@@ -73,13 +88,15 @@ export function chooseCheckpoint({ thread, ns = null, title, chosen }) {
   );
 }
 
-function choice(row) {
-  const ns = row.ns !== "" && el("span.row-ns", {}, row.ns);
-  return stepLine(row, { words: [ns, el("span.row-id", { title: row.id }, shortId(row.id))] });
+function choice(row, entries) {
+  const ns = row.ns !== "" && namespaceWord(row.ns);
+  const known = entries.get(entryKey(row)) ?? { ...row, source: row.source === "loop" ? "" : row.source };
+  return stepLine(known, { words: [ns, el("span.row-id", { title: row.id }, shortId(row.id))] });
 }
 
-/** A number is a step, ~2 is two before the newest, anything else is a part of an id, a time or a source. */
-function matching(rows, text) {
+/** A number is a step, ~2 is two before the newest, anything else is a part of an id, a time, a source
+ *  or a node. */
+function matching(rows, text, entries) {
   if (!text) return rows;
   const back = /^~(\d+)$/.exec(text);
   if (back) return rows.slice(Number(back[1]), Number(back[1]) + 1);
@@ -88,7 +105,9 @@ function matching(rows, text) {
     if (steps.length) return steps;
   }
   const wanted = text.toLowerCase();
-  return rows.filter((row) =>
-    `${row.id} ${row.created_at} ${row.source} ${row.ns} step ${row.step}`.toLowerCase().includes(wanted),
-  );
+  const words = (row) => {
+    const nodes = entries.get(entryKey(row))?.nodes.join(" ") ?? "";
+    return `${row.id} ${row.created_at} ${row.source} ${row.ns} step ${row.step} ${nodes}`.toLowerCase();
+  };
+  return rows.filter((row) => words(row).includes(wanted));
 }

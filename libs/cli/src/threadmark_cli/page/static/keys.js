@@ -31,8 +31,8 @@ export function showKeys() {
   );
   const dialog = el(
     "dialog.keys",
-    { "aria-label": "Keys" },
-    el("h2", {}, "Keys"),
+    { "aria-label": "Keyboard shortcuts" },
+    el("h2", {}, "Keyboard shortcuts"),
     el("table", {}, el("tbody", {}, ...rows)),
     closing(),
   );
@@ -42,21 +42,21 @@ export function showKeys() {
 }
 
 const KEYS = [
-  { keys: ["j", "ArrowDown"], shown: ["j", "↓"], means: "The next row", name: "down" },
-  { keys: ["k", "ArrowUp"], shown: ["k", "↑"], means: "The row before", name: "up" },
-  { keys: ["Enter"], means: "Open the row; fold or unfold a value" },
-  { keys: ["→", "←"], means: "Unfold and fold a value" },
+  { keys: ["j", "ArrowDown"], shown: ["j", "↓"], means: "Next row", name: "down" },
+  { keys: ["k", "ArrowUp"], shown: ["k", "↑"], means: "Previous row", name: "up" },
+  { keys: ["Enter"], means: "Open the row, or fold and unfold the value" },
+  { keys: ["→", "←"], means: "Unfold or fold the value" },
   { keys: ["/"], means: "Search threads", name: "search" },
-  { keys: ["f"], means: "Search in the thread", name: "find" },
+  { keys: ["f"], means: "Search this thread", name: "find" },
   { keys: ["g"], means: "Jump to a checkpoint", name: "jump" },
-  { keys: ["t"], means: "Timeline or tree", name: "tree" },
+  { keys: ["t"], means: "Switch between timeline and tree", name: "tree" },
   { keys: ["1", "2", "3", "4"], means: "State, changes, writes, metadata", name: "view" },
-  { keys: ["["], means: "The parent of the checkpoint", name: "parent" },
-  { keys: ["]"], means: "The checkpoint after it", name: "next" },
-  { keys: ["c"], means: "Copy the configuration of the checkpoint", name: "config" },
+  { keys: ["["], means: "Go to the parent checkpoint", name: "parent" },
+  { keys: ["]"], means: "Go to the next checkpoint", name: "next" },
+  { keys: ["c"], means: "Copy the config of the checkpoint", name: "config" },
   { keys: ["d"], means: "Compare with another checkpoint", name: "compare" },
-  { keys: ["b"], means: "Since when is the value so?" },
+  { keys: ["b"], means: "Find the checkpoint that set the value" },
   { keys: ["y"], means: "Copy the path of the value" },
-  { keys: ["Escape"], shown: ["Esc"], means: "Back", name: "back" },
-  { keys: ["?"], means: "These keys", name: "keys" },
+  { keys: ["Escape"], shown: ["Esc"], means: "Go back", name: "back" },
+  { keys: ["?"], means: "Show the keyboard shortcuts", name: "keys" },
 ];

@@ -2,6 +2,8 @@
 
 import { get } from "./api.js";
 import { Checkpoint } from "./checkpoint.js";
+import { zone } from "./format.js";
+import { Live } from "./live.js";
 import { failure } from "./messages.js";
 import { listenForKeys, showKeys } from "./keys.js";
 import { changed, currentRoute, go, listingAddress } from "./route.js";
@@ -20,17 +22,27 @@ async function begin() {
   const thread = new Thread(place("thread"), {
     current: () => checkpoint.current,
     hasChanged: (newest) => checkpoint.refresh(newest),
-    told: (found) => threads.update(found),
+    told: (found) => threads.take({ threads: [found], gone: [] }),
+    opened: () => follow(),
   });
   const checkpoint = new Checkpoint(place("checkpoint"), { canWrite: write, told: () => thread.mark() });
+  const live = new Live({ thread, list: threads });
+  const follow = () => {
+    // Where no thread can be followed yet, the stream of the one before goes on until there is.
+    if (thread.followed !== null || !("thread" in currentRoute()))
+      live.follow({ thread: thread.followed, list: threads.isSeen });
+  };
   const show = () => {
+    for (const dialog of document.querySelectorAll("dialog[open]")) dialog.close(); // it was about what was shown
     const route = currentRoute();
     document.body.dataset.shows = "at" in route ? "checkpoint" : "thread" in route ? "thread" : "threads";
     document.title = "thread" in route ? `${route.thread} – Threadmark` : "Threadmark";
     threads.show(route);
     thread.show(route);
     checkpoint.show(route);
+    follow();
   };
+  addEventListener("resize", follow); // a narrow window shows a thread without the list
   addEventListener("hashchange", show);
   place("keys").addEventListener("click", showKeys);
   listenForKeys(actions({ threads, thread, checkpoint }));
@@ -40,10 +52,14 @@ async function begin() {
 function introduce(about) {
   place("where").textContent = about.url;
   place("where").title = `${about.backend}, threadmark ${about.version}`;
+  place("zone").textContent = zone();
   const mode = place("mode");
   mode.hidden = false;
   mode.dataset.kind = about.write ? "write" : "read";
   mode.textContent = about.write ? "can write" : "read-only";
+  mode.title = about.write
+    ? "You can fork and restore checkpoints"
+    : "You can only read. To fork and restore, start `threadmark serve --write`";
   return about;
 }
 

@@ -16,18 +16,18 @@ export function failure(error, retry) {
   return el(
     "div.message.failure",
     { role: "alert" },
-    el("strong", {}, TITLES[error.kind] ?? "That did not work"),
+    el("strong", {}, TITLES[error.kind] ?? "Something went wrong"),
     el("p", {}, error.message),
     retry && button("Try again", { onclick: retry }),
   );
 }
 
 const TITLES = {
-  away: "No answer",
-  session: "This session has ended",
-  not_found: "It is not here",
-  bad_request: "The question was not understood",
-  refused: "Refused",
+  away: "No answer from the server",
+  session: "Your session has ended",
+  not_found: "Not found",
+  bad_request: "Request not understood",
+  refused: "Not allowed",
 };
 
 /** Returns what stands where there is nothing to show. */

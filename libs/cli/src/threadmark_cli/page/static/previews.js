@@ -10,11 +10,12 @@ const SIZED = {
   deque: "item",
   dict: "key",
   object: "field",
+  changes: "change",
 };
 
 /** Whether something can be unfolded in a value. */
 export function isContainer(node) {
-  return node.t in SIZED && node.n > 0;
+  return node.t in SIZED && node.n !== 0;
 }
 
 /** "list", "AIMessage", "datetime" ...: the type of a value, short. */
@@ -26,7 +27,8 @@ export function typeName(node) {
 export function sizeName(node) {
   if (node.t === "str") return node.n > LONGEST ? `${number(node.n)} characters` : null;
   if (node.t === "bytes") return `${number(node.n)} byte${node.n === 1 ? "" : "s"}`;
-  if (!(node.t in SIZED)) return null;
+  if (!(node.t in SIZED) || node.n === null) return null;
+  if (node.t === "changes") return null; // it stands in the line
   return `${number(node.n)} ${SIZED[node.t]}${node.n === 1 ? "" : "s"}`;
 }
 
@@ -62,6 +64,8 @@ function written(node, depth) {
       );
     case "object":
       return object(node, depth);
+    case "changes":
+      return changes(node);
     default:
       return node.v;
   }
@@ -82,6 +86,15 @@ function object(node, depth) {
   const says = node.entries?.find(([name, item]) => SAYING.includes(name) && item.t === "str" && item.v);
   if (says) return written(says[1], depth);
   return inside(node, depth, ["(", ")"], node.entries, ([name, item]) => `${name}=${preview(item, depth + 1)}`);
+}
+
+// The value itself is made by the graph alone. What it is made of can be read.
+function changes(node) {
+  if (node.n === null) return "not read yet";
+  const hasSnapshot = node.offset === 0 && node.entries?.[0]?.[0] === "snapshot";
+  const count = node.n - (hasSnapshot ? 1 : 0);
+  const name = `${number(count)} change${count === 1 ? "" : "s"}`;
+  return hasSnapshot ? `snapshot and ${name}` : name;
 }
 
 function quoted(text, isCut) {

@@ -21,7 +21,7 @@ export class Search {
   #input = el("input", {
     type: "search",
     placeholder: "Search values, writes and metadata",
-    "aria-label": "Search in this thread",
+    "aria-label": "Search this thread",
     spellcheck: "false",
   });
 
@@ -58,7 +58,7 @@ export class Search {
     this.list.element.hidden = true;
     if (!text)
       this.#place.replaceChildren(
-        nothing("Search in this thread", "A value that many checkpoints hold is found once, where it began."),
+        nothing("Search this thread", "You find each value once, in the checkpoint that set it."),
       );
     else {
       this.#place.replaceChildren(waiting());
@@ -95,7 +95,7 @@ export class Search {
     this.list.element.hidden = !rows.length;
     if (error) this.#place.append(failure(error, () => this.pages.retry()));
     else if (done && !rows.length)
-      this.#place.append(nothing("Not found", "No value, pending write or metadata has this text."));
+      this.#place.append(nothing("Not found", "No value, write or metadata of this thread has this text."));
     if (this.#problems.length) this.#place.append(this.#unsearched());
     this.list.setCount(this.pages.count);
   }
@@ -103,7 +103,7 @@ export class Search {
   #unsearched() {
     const [{ kind, location, problem }] = this.#problems;
     const others = this.#problems.length > 1 ? ` (and ${counted(this.#problems.length - 1, "other")})` : "";
-    return failure({ kind: "failed", message: `Not all could be searched. ${kind}: ${location}: ${problem}${others}` });
+    return failure({ kind: "failed", message: `Some checkpoints could not be searched. ${kind}: ${location}: ${problem}${others}` });
   }
 
   #open(match) {

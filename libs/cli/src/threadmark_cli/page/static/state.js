@@ -23,7 +23,7 @@ export class State {
     const lead = (channels) => channels.some((channel) => route.path?.startsWith(channelPath(channel.name)));
     if (own.length) this.element.append(tree({ thread, checkpoint, opened, route, label: "State" }, own));
     else if (!checkpoint.problem)
-      this.element.append(nothing("An empty state", "No channel of the graph holds a value yet."));
+      this.element.append(nothing("Empty state", "No channel of your graph has a value in this checkpoint."));
     if (internal.length) {
       const more = tree({ thread, checkpoint, opened, route, label: "Internal channels" }, internal);
       this.element.append(
@@ -51,13 +51,15 @@ function tree({ thread, checkpoint, opened, route, label }, channels) {
     blame: (path) => blame({ thread, ns, id, path }),
   });
   values.lookFor(route.path);
-  for (const { name, node } of channels) {
+  for (const { name, node, delta } of channels) {
     const notes = checkpoint.changed.includes(name)
       ? [el("span.word", { "data-kind": "changed" }, writtenBy(checkpoint, name))]
       : [];
+    if (delta && node.t !== "changes")
+      notes.unshift(el("span.word", { title: "This checkpoint has a snapshot of the channel" }, "kept as changes"));
     values.add(name, node, channelPath(name), {
       notes,
-      unfolded: isContainer(node) && node.n <= UNFOLDED && !isInternal(name),
+      unfolded: isContainer(node) && node.n !== null && node.n <= UNFOLDED && !isInternal(name),
     });
   }
   return values.element;
@@ -70,17 +72,17 @@ function writtenBy(checkpoint, channel) {
 
 /** Returns a place in which the checkpoint appears that first held a value. */
 function blame({ thread, ns, id, path }) {
-  const place = el("span", {}, "Looking back…");
+  const place = el("span", {}, "Searching the history…");
   get("blame", { thread, ns, id, path }).then(
     (found) => {
-      if (!found) place.replaceChildren("There is nothing.");
+      if (!found) place.replaceChildren("No checkpoint has this value.");
       else {
         const { entry } = found;
         const by = entry.nodes.length ? `, by ${entry.nodes.join(", ")}` : "";
         const isHere = entry.id === id;
         const href = checkpointAddress(entry.ns, entry.id, { view: "state", path });
         place.replaceChildren(
-          "So since ",
+          "Set in ",
           isHere ? "this checkpoint" : el("a", { href }, stepName(entry)),
           by,
           `, ${time(entry.created_at)}`,

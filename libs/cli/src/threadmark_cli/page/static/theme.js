@@ -12,7 +12,7 @@
     const button = document.getElementById("theme");
     const name = () => {
       button.setAttribute("aria-label", `Colours: ${theme}`);
-      button.title = `Colours: ${theme}`;
+      button.title = `Colours: ${theme} (click to change)`;
     };
     name();
     button.addEventListener("click", () => {

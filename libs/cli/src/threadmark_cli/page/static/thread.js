@@ -5,14 +5,21 @@ import { button, el } from "./dom.js";
 import { ago, bytes, counted, exactTime, namespaceName } from "./format.js";
 import { chooseCheckpoint } from "./jump.js";
 import { failure, nothing, waiting } from "./messages.js";
-import { toQuery } from "./query.js";
 import { changed, checkpointAddress, go, listingAddress } from "./route.js";
 import { Search } from "./search.js";
 import { Timeline } from "./timeline.js";
 import { Tree } from "./tree.js";
+import { waitingTasks } from "./waiting.js";
 
 const VIEWS = { timeline: Timeline, tree: Tree, search: Search };
 const TABS = { timeline: "Timeline", tree: "Tree", search: "Search" };
+const LIVE = { begins: "", live: "live", lost: "not connected", gone: "deleted" };
+const LIVE_TITLES = {
+  begins: "",
+  live: "You see changes to this thread as they are stored",
+  lost: "You do not see new changes: the server does not answer. The page tries again",
+  gone: "This thread was deleted while you looked at it",
+};
 
 export class Thread {
   #latest = new Latest();
@@ -20,12 +27,14 @@ export class Thread {
   #current;
   #changed;
   #told;
+  #opened;
   #id; // undefined until the first route
   #thread = null;
   #view = null;
   #shown = null;
-  #source = null;
-  #isGone = false;
+  #ofWaits = new Latest();
+  #waits = [];
+  #waitsFor = null;
   #route = {};
   #takesFocus = false; // who came here from the listing goes on with the same keys
   #head = el("header.pane-head");
@@ -33,18 +42,23 @@ export class Thread {
   #live = el("span.live", { role: "status" });
 
   /** `current` gives the checkpoint that is shown; `hasChanged` is told the newest checkpoints of the
-   *  thread, `told` what the thread is like now. */
-  constructor(pane, { current, hasChanged, told }) {
+   *  thread, `told` what the thread is like now; `opened` is called when there is a thread to follow. */
+  constructor(pane, { current, hasChanged, told, opened }) {
     this.#pane = pane;
     this.#current = current;
     this.#changed = hasChanged;
     this.#told = told;
-    document.addEventListener("visibilitychange", () => this.#seenOrNot());
+    this.#opened = opened;
   }
 
   /** The list that keys move through, or null. */
   get list() {
     return this.#view?.list ?? null;
+  }
+
+  /** The thread that can be followed, or null. */
+  get followed() {
+    return this.#thread?.id ?? null;
   }
 
   show(route) {
@@ -59,7 +73,7 @@ export class Thread {
         return this.#pane.replaceChildren(
           nothing(
             "Choose a thread",
-            "Its checkpoints appear here. The key ? shows how to get around without a mouse.",
+            "You see its checkpoints here. Press ? to see the keyboard shortcuts.",
           ),
         );
       this.#pane.replaceChildren(waiting());
@@ -105,7 +119,8 @@ export class Thread {
     this.#pane.replaceChildren(this.#head, this.#place);
     this.#drawHead();
     this.#showView();
-    this.#follow();
+    this.#askWhatWaits();
+    this.#opened();
   }
 
   #showView() {
@@ -136,7 +151,7 @@ export class Thread {
       el(
         "div.title-line",
         {},
-        el("h2", { title: name }, name || "(no name)"),
+        el("h2", { title: name }, name || "(empty id)"),
         this.#live,
         el("span.push"),
         this.#jumpButton(),
@@ -149,9 +164,10 @@ export class Thread {
         el("span", {}, counted(thread.checkpoints, "checkpoint")),
         el("span", {}, bytes(thread.size_bytes)),
         thread.owner !== null && el("span", { title: "Owner" }, thread.owner),
-        el("time", { datetime: thread.updated_at, title: exactTime(thread.updated_at) }, ago(thread.updated_at)),
-        thread.expires_at !== null && el("span", { title: exactTime(thread.expires_at) }, "expires"),
+        el("time", { datetime: thread.updated_at, title: `Last used ${exactTime(thread.updated_at)}` }, ago(thread.updated_at)),
+        thread.expires_at !== null && el("span", { title: `Retention may remove this thread after ${exactTime(thread.expires_at)}` }, "expires"),
       ),
+      ...waitingTasks(this.#waits),
       this.#tools(),
     );
   }
@@ -188,11 +204,11 @@ export class Thread {
     if (namespaces.length < 2) return null;
     const chosen = this.#route.in ?? null;
     const options = namespaces.map((ns) =>
-      el("option", { value: `=${ns}`, selected: ns === chosen }, namespaceName(ns)),
+      el("option", { value: `=${ns}`, title: ns, selected: ns === chosen }, namespaceName(ns)),
     );
     const select = el(
       "select.namespaces",
-      { "aria-label": "Namespace" },
+      { "aria-label": "Namespace", title: chosen ?? "Show one namespace only" },
       el("option", { value: "", selected: chosen === null }, "Namespaces"),
       ...options,
     );
@@ -200,52 +216,56 @@ export class Thread {
     return select;
   }
 
-  // A browser has six connections to a server for all tabs together: one that nobody sees must not hold any.
-  #seenOrNot() {
-    if (document.hidden) this.#source?.close();
-    else if (this.#source?.readyState === EventSource.CLOSED && !this.#isGone) {
-      this.#follow();
-      const { ns = "", at } = this.#route;
-      this.#onChange({ newest: { [ns]: at } }); // nobody has told what happened in between
-    }
+  /** Says how the live stream of a thread is doing. */
+  said(id, state) {
+    if (id !== this.#id || !(state in LIVE)) return;
+    this.#live.dataset.state = state === "gone" ? "lost" : state;
+    this.#live.textContent = LIVE[state];
+    this.#live.title = LIVE_TITLES[state];
   }
 
-  #follow() {
-    const source = new EventSource(`/api/live?${toQuery({ thread: this.#id })}`);
-    this.#source = source;
-    const say = (state, text) => {
-      this.#live.dataset.state = state;
-      this.#live.textContent = text;
-    };
-    say("begins", "");
-    if (document.hidden) source.close();
-    source.addEventListener("open", () => say("live", "live"));
-    source.addEventListener("error", () => say("lost", "not connected"));
-    source.addEventListener("gone", () => {
-      say("lost", "deleted");
-      this.#isGone = true;
-      source.close();
-    });
-    source.addEventListener("change", (event) => this.#onChange(JSON.parse(event.data)));
+  /** Shows what may have happened while the live stream was away. */
+  catchUp(id) {
+    const { ns = "", at } = this.#route;
+    this.changed(id, { [ns]: at });
   }
 
-  async #onChange({ newest }) {
+  /** Shows what has changed. `newest` has the newest checkpoint of each namespace. */
+  async changed(id, newest) {
+    if (id !== this.#id || !this.#thread) return;
     this.#changed(newest);
     try {
-      this.#thread = await this.#latest.get("thread", { thread: this.#id });
+      this.#thread = await this.#latest.get("thread", { thread: id });
     } catch {
       return; // the live stream says by itself if the thread is gone
     }
     this.#drawHead();
+    this.#askWhatWaits();
     this.#told(this.#thread);
     this.#view?.refresh(this.#thread.checkpoints)?.catch?.(() => {}); // tried again with the next change
   }
 
+  // Only what waits has something to say, and it says the same until the thread changes.
+  async #askWhatWaits() {
+    const { id, status, newest, bytes: size } = this.#thread;
+    const key = ["interrupted", "error"].includes(status) ? JSON.stringify([id, status, newest, size]) : null;
+    if (key === this.#waitsFor) return;
+    this.#waitsFor = key;
+    this.#waits = [];
+    try {
+      if (key !== null) this.#waits = (await this.#ofWaits.get("waiting", { thread: id })).tasks;
+    } catch {
+      this.#waitsFor = undefined; // asked again with the next change
+    }
+    if (this.#thread?.id === id) this.#drawHead();
+  }
+
   #forget() {
     this.#latest.cancel();
-    this.#source?.close();
-    this.#source = null;
-    this.#isGone = false;
+    this.#ofWaits.cancel();
+    this.#waits = [];
+    this.#waitsFor = null;
+    this.said(this.#id, "begins");
     this.#view?.close();
     this.#view = null;
     this.#shown = null;

@@ -9,14 +9,17 @@ import { address, currentRoute, go, threadAddress } from "./route.js";
 import { VirtualList } from "./virtual_list.js";
 
 const TYPED_FOR = 200; // milliseconds without a key, after which what was typed is searched
+const MINUTE = 60_000;
+const COUNTED_FOR = 30_000; // milliseconds for which the number of all threads is only reckoned
+const MOST_EARLY = 20;
 const STATUSES = ["idle", "busy", "interrupted", "error"];
 const SORTS = {
   "-updated": "Last used",
-  updated: "Least used lately",
+  updated: "Longest unused",
   "-created": "Newest",
   created: "Oldest",
-  id: "By id",
-  "-id": "By id, reversed",
+  id: "Id, A–Z",
+  "-id": "Id, Z–A",
 };
 
 export class Threads {
@@ -25,8 +28,19 @@ export class Threads {
   #thread = null;
   #total = el("p.total", { role: "status" });
   #place = el("div.place");
+  #pane;
+  #isLoaded = false;
+  #early = []; // what was told before the first rows came
+  #isDue = false; // whether there are other threads to list than those that were fetched
+  #isUnordered = false; // whether rows are in other places than they should be
+  #lost = 0; // how many of the threads in the list are gone
+  #countedAt = 0;
+  #isPointedAt = false;
+  #news = new Set(); // ids of threads that are not in the list yet
+  #newsButton = button("", { onclick: () => this.#catchUp(true), class: "news", hidden: true });
 
   constructor(pane) {
+    this.#pane = pane;
     this.pages = new PagedRows(
       (limit, cursor) => this.#page(limit, cursor),
       () => this.#shown(),
@@ -42,9 +56,20 @@ export class Threads {
     this.#filters = filters();
     pane.append(
       el("header.pane-head", {}, el("h1", {}, "Threads"), this.#total, ...this.#filters.elements),
+      el("div.news-place", {}, this.#newsButton),
       this.list.element,
       this.#place,
     );
+    const { element } = this.list;
+    const point = (isPointedAt) => (event) => {
+      this.#isPointedAt = isPointedAt && event.pointerType === "mouse";
+      this.#catchUp();
+    };
+    element.addEventListener("pointerenter", point(true));
+    element.addEventListener("pointerleave", point(false));
+    element.addEventListener("blur", () => this.#catchUp());
+    element.addEventListener("scroll", () => element.scrollTop || this.#catchUp(), { passive: true });
+    setInterval(() => document.hidden || this.list.redrawAll(), MINUTE); // "5 min ago" goes on
   }
 
   #filters;
@@ -62,17 +87,93 @@ export class Threads {
     this.#filters.set(asked);
     if (JSON.stringify(asked) !== JSON.stringify(this.#asked)) {
       this.#asked = asked;
+      this.#countedAt = 0;
+      this.#settle();
+      this.#newsButton.hidden = true;
       this.list.element.scrollTop = 0;
       this.pages.restart();
     } else this.#select();
   }
 
-  /** Takes over what a thread is like now. Its place in the order stays. */
-  update(thread) {
-    const index = this.pages.rows.findIndex((each) => each.id === thread.id);
-    if (index < 0) return;
-    this.pages.rows[index] = thread;
+  /** Whether the list is on the screen. */
+  get isSeen() {
+    return this.#pane.checkVisibility();
+  }
+
+  /** Takes over what has changed: threads as they are now, and the ids of threads that are gone. Rows stay in their
+   *  places while you point at the list, move through it with keys, or have scrolled in it. */
+  take({ threads, gone }) {
+    if (!this.#isLoaded) {
+      this.#early = [...this.#early, { threads, gone }].slice(-MOST_EARLY);
+      return;
+    }
+    const places = new Map(this.pages.rows.map((row, index) => [row.id, index]));
+    for (const thread of threads) this.#takeOne(thread, places.get(thread.id));
+    const lost = gone.filter((id) => places.has(id)).length;
+    if (lost) this.#isDue = true;
+    this.#lost += lost;
+    this.#catchUp();
+  }
+
+  #takeOne(thread, index) {
+    const fits = matches(thread, this.#asked);
+    if (index === undefined) {
+      if (!fits || this.#isBeyond(thread)) return;
+      this.#isDue = true;
+      if (!this.#asked.metadata) this.#news.add(thread.id); // whether its metadata fit, the server knows
+      return;
+    }
+    const row = this.pages.rows[index];
+    const now = { ...thread, metadata: row.metadata };
+    if (JSON.stringify(now) === JSON.stringify(row)) return;
+    this.pages.rows[index] = now;
+    this.list.redraw(index);
+    const order = compare(this.#asked.sort);
+    const isInPlace = index === 0 || order(this.pages.rows[index - 1], now) <= 0;
+    const next = this.pages.rows[index + 1];
+    if (!fits) this.#isDue = true;
+    else if (!isInPlace || (next && order(now, next) > 0)) this.#isUnordered = true;
+  }
+
+  /** Whether a thread comes after those that were fetched. */
+  #isBeyond(thread) {
+    const last = this.pages.rows.at(-1);
+    return !this.pages.done && last !== undefined && compare(this.#asked.sort)(thread, last) > 0;
+  }
+
+  /** Brings the list into its order, with what is new, unless that would move rows that you look at. */
+  #catchUp(isWanted = false) {
+    const { element } = this.list;
+    const isHeld = element.scrollTop > 0 || this.#isPointedAt || element.matches(":focus-visible");
+    if (isWanted) element.scrollTop = 0;
+    if (isWanted || !isHeld) {
+      if (this.#isDue) this.#fetchAgain();
+      else if (this.#isUnordered) this.#sort();
+    }
+    this.#newsButton.hidden = !this.#news.size;
+    this.#newsButton.textContent = `Show ${counted(this.#news.size, "new thread")}`;
+  }
+
+  #fetchAgain() {
+    this.pages.expect(this.pages.count + this.#news.size - this.#lost);
+    this.#settle();
+    this.pages.restart();
+  }
+
+  // What has moved up is not among the rows that were not fetched yet; what has moved down may be.
+  #sort() {
+    const { sort = "-updated" } = this.#asked;
+    if (!this.pages.done && !sort.startsWith("-")) return this.#fetchAgain();
+    this.#settle();
+    this.pages.rows.sort(compare(sort));
     this.#shown();
+  }
+
+  #settle() {
+    this.#isDue = false;
+    this.#isUnordered = false;
+    this.#lost = 0;
+    this.#news.clear();
   }
 
   /** Puts the cursor into the search. */
@@ -81,8 +182,10 @@ export class Threads {
   }
 
   async #page(limit, cursor) {
-    const first = cursor === null ? 1 : null;
-    const page = await this.#latest.get("threads", { ...this.#asked, limit, cursor, count: first });
+    const now = Date.now();
+    const isDue = cursor === null && now - this.#countedAt > COUNTED_FOR;
+    if (isDue) this.#countedAt = now;
+    const page = await this.#latest.get("threads", { ...this.#asked, limit, cursor, count: isDue ? 1 : null });
     return { rows: page.threads, cursor: page.cursor, total: page.total };
   }
 
@@ -95,6 +198,8 @@ export class Threads {
     this.#total.textContent = rows.length ? counted(this.pages.count, "thread") : "";
     this.list.setCount(this.pages.count);
     this.#select();
+    this.#isLoaded ||= done || rows.length > 0;
+    if (this.#isLoaded) for (const each of this.#early.splice(0)) this.take(each);
   }
 
   #select() {
@@ -110,14 +215,17 @@ export class Threads {
     if (Object.values(this.#asked).every((value, index) => value === undefined || index === 4)) {
       return nothing(
         "No threads yet",
-        "As soon as a graph stores a checkpoint in this database, its thread stands here.",
+        "You see a thread here as soon as your graph stores a checkpoint in this database.",
       );
     }
     const clear = button("Show all threads", { onclick: () => go(address({ sort: this.#asked.sort })) });
     return el(
       "div",
       {},
-      nothing("No thread matches", "Titles are searched whatever their case, ids exactly."),
+      nothing(
+        "No thread matches",
+        "Change the search or the filters. The search ignores case in titles, but not in ids.",
+      ),
       clear,
     );
   }
@@ -131,8 +239,8 @@ function row(thread) {
       "span.row-line",
       {},
       el("span.status", { "data-status": thread.status, title: thread.status }),
-      el("span.row-title", { title: name }, name || "(no name)"),
-      el("time.faint", { datetime: thread.updated_at, title: exactTime(thread.updated_at) }, ago(thread.updated_at)),
+      el("span.row-title", { title: name }, name || "(empty id)"),
+      el("time.faint", { datetime: thread.updated_at, title: `Last used ${exactTime(thread.updated_at)}` }, ago(thread.updated_at)),
     ),
     el(
       "span.row-line.faint",
@@ -141,10 +249,29 @@ function row(thread) {
       thread.title !== null && el("span.row-id", { title: thread.id }, thread.id),
       thread.problems.length > 0 && el("span.row-id", { title: thread.problems[0].problem }, "damaged"),
       thread.owner !== null && el("span.row-owner", { title: "Owner" }, thread.owner),
-      el("span.push", {}, count(thread.checkpoints), el("span.unit", {}, " cp")),
+      el("span.push", { title: counted(thread.checkpoints, "checkpoint") }, count(thread.checkpoints), el("span.unit", {}, " cp")),
       el("span.size", {}, bytes(thread.size_bytes)),
     ),
   ];
+}
+
+/** Whether a thread is one of those that are asked for, as far as its row tells. */
+function matches({ id, title, status, owner }, asked) {
+  if (asked.status && status !== asked.status) return false;
+  if (asked.owner && owner !== asked.owner) return false;
+  if (!asked.text) return true;
+  return id.includes(asked.text) || (title ?? "").toLowerCase().includes(asked.text.toLowerCase());
+}
+
+/** Returns a function that compares two threads by an order. */
+function compare(sort = "-updated") {
+  const isDown = sort.startsWith("-");
+  const name = isDown ? sort.slice(1) : sort;
+  const value = (thread) => (name === "id" ? thread.id : Date.parse(thread[name]));
+  return (one, other) => {
+    const [first, second] = isDown ? [value(other), value(one)] : [value(one), value(other)];
+    return first < second ? -1 : first > second ? 1 : 0;
+  };
 }
 
 function filters() {
@@ -177,7 +304,7 @@ function filters() {
   }
   for (const field of [status, sort]) field.addEventListener("change", () => apply(fields));
   metadata.addEventListener("input", () =>
-    metadata.setCustomValidity(isObject(metadata.value) ? "" : "JSON is expected"),
+    metadata.setCustomValidity(isObject(metadata.value) ? "" : "Enter a JSON object"),
   );
   return {
     elements: [text, el("div.fields", {}, status, sort), more],

@@ -15,6 +15,7 @@ export class Timeline {
   #latest = new Latest();
   #again = new Latest();
   #fresh = new Map();
+  #parents = new Set(); // the checkpoints that another one follows
   #place = el("div.place");
   #sought = el("p.total", { role: "status" });
   #seeking = null;
@@ -94,6 +95,8 @@ export class Timeline {
 
   async #page(limit, cursor, asked = this.#latest) {
     const page = await asked.get("history", { thread: this.#thread, ns: this.#ns, limit, cursor });
+    if (cursor === null && asked === this.#latest) this.#parents = new Set(); // some may have been removed
+    for (const { ns, parent } of page.entries) this.#parents.add(entryKey({ ns, id: parent }));
     return { rows: page.entries, cursor: page.cursor };
   }
 
@@ -103,7 +106,7 @@ export class Timeline {
     this.list.element.hidden = !rows.length;
     if (error) this.#place.append(failure(error, () => this.pages.retry()));
     else if (done && !rows.length) {
-      this.#place.append(nothing("No checkpoints", "The thread has begun, and nothing of it was stored here yet."));
+      this.#place.append(nothing("No checkpoints yet", "You see them here as soon as your graph stores one."));
     }
     this.list.setCount(this.pages.count);
     if (this.#seeking === null) this.#seek(null, false);
@@ -114,12 +117,12 @@ export class Timeline {
     const { rows, done } = this.pages;
     const found = this.#seeking === null || rows.some((row) => entryKey(row) === this.#seeking);
     this.#sought.hidden = found || !done;
-    this.#sought.textContent = found ? "" : `The open checkpoint is not among these ${count(rows.length)}.`;
+    this.#sought.textContent = found ? "" : `You do not see the open checkpoint here: it is not among these ${count(rows.length)}.`;
   }
 
   #row(entry) {
     if (!entry) return [el("span.skeleton")];
-    const lines = [stepLine(entry), factsLine(entry)];
+    const lines = [stepLine(entry), factsLine(entry, { isOver: this.#parents.has(entryKey(entry)) })];
     return this.#fresh.has(entryKey(entry)) ? [el("span.fresh"), ...lines] : lines;
   }
 

@@ -2,8 +2,8 @@
 
 import { Latest } from "./api.js";
 import { button, el } from "./dom.js";
-import { entryKey, stepLine, warnings } from "./entries.js";
-import { count, counted, shortId, shortTime, stepName } from "./format.js";
+import { entryKey, namespaceWord, stepLine, warnings } from "./entries.js";
+import { count, counted, namespaceName, shortId, shortTime, stepName } from "./format.js";
 import { Lanes } from "./lanes.js";
 import { failure, nothing, waiting } from "./messages.js";
 import { PagedRows } from "./paged_rows.js";
@@ -106,7 +106,7 @@ export class Tree {
     this.#tree = tree;
     this.#lanes = new Lanes(tree, ROW_HEIGHT);
     this.#place.replaceChildren();
-    if (!tree.rows.length) this.#place.append(nothing("No checkpoints", "There is nothing to draw yet."));
+    if (!tree.rows.length) this.#place.append(nothing("No checkpoints yet", "You see them here as soon as your graph stores one."));
     this.list.element.hidden = !tree.rows.length;
     this.#branches.replaceChildren(this.#legend());
     this.list.setCount(tree.rows.length);
@@ -126,7 +126,7 @@ export class Tree {
     const entry = this.#entries.get(entryKey(row));
     const branch = this.#tree.branches[row.branch];
     const words = entry ? warnings(entry) : [];
-    if (row.ns !== "") words.push(el("span.row-ns", { title: `Namespace ${row.ns}` }, row.ns));
+    if (row.ns !== "") words.push(namespaceWord(row.ns));
     if (row.ns === "" && branch.head === row.id && branch.is_newest)
       words.push(el("span.word", { "data-kind": "newest" }, "newest"));
     return [this.#lanes.draw(row), stepLine(entry ?? row, { words, written: shortTime })];
@@ -139,7 +139,7 @@ export class Tree {
   #legend() {
     const { branches, namespaces, rows, leftOut } = this.#tree;
     const older = leftOut > 0 && `; ${counted(leftOut, "older checkpoint")} in the timeline`;
-    if (branches.length < 2) return el("p.total", {}, rows.length ? "One line, without forks" : "", older);
+    if (branches.length < 2) return el("p.total", {}, rows.length ? "One branch, no forks" : "", older);
     const known = new Map(rows.map((row) => [entryKey(row), row]));
     const chips = branches.slice(0, NAMED_BRANCHES).map((branch, index) => this.#chip(branch, index, known));
     const more = branches.length - chips.length;
@@ -155,12 +155,12 @@ export class Tree {
 
   #chip(branch, index, known) {
     const from = branch.forked_from && known.get(entryKey({ ns: branch.ns, id: branch.forked_from }));
-    const name = from ? `from ${stepName(from)}` : branch.ns === "" ? "trunk" : branch.ns;
+    const name = from ? `from ${stepName(from)}` : branch.ns === "" ? "trunk" : namespaceName(branch.ns);
     return el(
       "button.chip",
       {
         type: "button",
-        title: `${counted(branch.checkpoints, "checkpoint")}, up to ${shortId(branch.head)}`,
+        title: `${branch.ns && `Namespace ${branch.ns}: `}${counted(branch.checkpoints, "checkpoint")}, newest ${shortId(branch.head)}`,
         onclick: () => this.#open({ ns: branch.ns, id: branch.head }),
       },
       el(`span.dot.lane-${this.#lanes.colour(index)}`),

@@ -7,6 +7,10 @@ import { isContainer, preview, sizeName, typeName } from "./previews.js";
 const ITEMS = 50; // so many items of a long container are fetched at a time
 const CHARACTERS = 100_000; // so many of a long text
 const SHORT = 72; // a text as long as that stands in its line as a whole
+const TITLES = {
+  changes:
+    "LangGraph keeps this channel as changes. To get its value, call graph.get_state(config).values in your code.",
+};
 
 export class ValueTree {
   #load;
@@ -48,11 +52,11 @@ export class ValueTree {
       {},
       el("span.fold", { "aria-hidden": "true" }),
       name,
-      el("span.type", { "data-type": node.t, title: node.name ?? node.t }, typeName(node)),
+      el("span.type", { "data-type": node.t, title: TITLES[node.t] ?? node.name ?? node.t }, typeName(node)),
       el("span.preview", { "data-type": node.t }, preview(node)),
       el("span.faint.size", {}, sizeName(node)),
       ...notes,
-      this.#tools(path),
+      node.t !== "changes" && this.#tools(path),
     );
     const item = el("div.node", { role: "treeitem", "aria-level": level, tabindex: "-1" }, row);
     if (path !== null) item.dataset.path = path;
@@ -74,8 +78,8 @@ export class ValueTree {
       this.#blame &&
         button("", {
           icon: "since",
-          label: "Since when?",
-          title: "Since when is this so? (b)",
+          label: "Find the origin",
+          title: "Find the checkpoint that set this value (b)",
           tabindex: "-1",
           "data-tool": "blame",
         }),
@@ -99,6 +103,7 @@ export class ValueTree {
   #within(node, path, level) {
     const place = el(`div.within${node.t === "str" ? "" : ".deeper"}`, { role: "group" });
     const wanted = this.#wantedIndex(path);
+    if (node.t === "changes") place.append(el("p.note", {}, TITLES.changes));
     if (node.t === "str") this.#text(place, node, path);
     else if (parts(node)?.length > wanted) this.#parts(place, node, path, level);
     else {
@@ -140,7 +145,7 @@ export class ValueTree {
       this.#fetch(place, path, from, to, (next) => this.#parts(place, next, path, level));
     };
     if (offset > 0 && !place.hasChildNodes())
-      place.append(moreButton("Show those before", step(Math.max(0, offset - ITEMS))));
+      place.append(moreButton("Show earlier items", step(Math.max(0, offset - ITEMS))));
     const items = found.map((part, index) => {
       const each = {
         ...part,
@@ -162,12 +167,12 @@ export class ValueTree {
     if (left > 0 && !after && this.#load && path !== null) {
       place.append(moreButton(`Show ${Math.min(ITEMS, left)} more of ${node.n.toLocaleString("en")}`, step(end)));
     } else if (left > 0 && !after)
-      place.append(el("p.faint", {}, `${left.toLocaleString("en")} more, which no path leads to`));
+      place.append(el("p.faint", {}, `${left.toLocaleString("en")} more, which the page cannot load: they have no path`));
   }
 
   async #fetch(place, path, offset, limit, show) {
     if (!this.#load || path === null) {
-      place.append(el("p.faint", {}, "No path leads here, so that it cannot be fetched alone."));
+      place.append(el("p.faint", {}, "The page cannot load this part: it has no path."));
       return;
     }
     const wait = waiting();
@@ -265,7 +270,7 @@ export class ValueTree {
 
 /** The parts of a container with their names; undefined where it was cut. */
 function parts(node) {
-  if (node.t === "object")
+  if (node.t === "object" || node.t === "changes")
     return node.entries?.map(([name, part, step]) => ({ name: el("span.key", {}, name), node: part, step }));
   if (node.t === "dict") {
     return node.entries?.map(([key, part, step]) => ({

@@ -53,6 +53,16 @@ export class VirtualList {
     this.#drawSeen();
   }
 
+  /** Draws one row anew, if it is seen. */
+  redraw(index) {
+    this.#drawn.get(index)?.replaceChildren(...this.#draw(index));
+  }
+
+  /** Draws anew what is seen. */
+  redrawAll() {
+    for (const index of this.#drawn.keys()) this.redraw(index);
+  }
+
   /** Keeps what is seen in its place while so many rows are added before the first. */
   prepended(rows) {
     if (this.#cursor >= 0) this.#cursor += rows;

@@ -18,13 +18,19 @@ export class Writes {
     );
     if (!tasks.size) {
       this.element.append(
-        nothing(
-          "No pending writes",
-          "Tasks that run after this checkpoint write here, until the next checkpoint is stored.",
-        ),
+        nothing("No writes", "You see the writes of the next step here as soon as its tasks store them."),
       );
     }
+    else this.element.append(el("p.faint", {}, this.#state(checkpoint)));
     for (const [task, writes] of tasks) this.element.append(taskCard(thread, checkpoint, task, writes));
+  }
+
+  #state({ next_ids: next, writes }) {
+    if (next.length) return "The next step is stored: these are the writes that led to it.";
+    const kinds = new Set(writes.map((write) => write.kind));
+    if (kinds.has("error")) return "A task of the next step failed. Run the thread again to retry it.";
+    if (kinds.has("interrupt") && !kinds.has("resume")) return "The next step waits for your answer.";
+    return "Pending: the next step is not stored yet.";
   }
 
   show() {}
@@ -41,14 +47,14 @@ function taskCard(thread, { ns, id }, task, writes) {
     el(
       "h3",
       {},
-      el("span", {}, node ?? (NO_TASK.test(task) ? "Given by the caller" : "A task")),
+      el("span", {}, node ?? (NO_TASK.test(task) ? "From the caller" : "Task")),
       el("span.faint.code", { title: task }, shortId(task)),
       el("span.faint.push", {}, counted(writes.length, "write")),
     ),
   );
   for (const write of writes) {
     const values = new ValueTree({
-      label: `What was written to ${write.channel}`,
+      label: `Write to ${write.channel}`,
       load: (path, offset, limit) => get("value", { thread, ns, id, write: write.index, path, offset, limit }),
     });
     const notes = NAMES[write.kind] ? [el("span.word", { "data-kind": write.kind }, NAMES[write.kind])] : [];
