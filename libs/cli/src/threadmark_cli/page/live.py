@@ -11,7 +11,8 @@ from abc import abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from threadmark import HistoryEntry, SaverProtocol, ThreadInfo, ThreadmarkError
+from threadmark import SaverProtocol, ThreadmarkError
+from threadmark.types import HistoryEntry, ThreadInfo
 from threadmark_cli.page.shapes import thread_shape, time_text
 
 _LOOKED_AT = 8
@@ -181,7 +182,7 @@ class _ThreadWatch(_Watch):
             if info is None:
                 self.tell(_event("gone", {}))
                 return False
-            totals = (info.checkpoints, info.bytes, info.status, info.newest)
+            totals = (info.checkpoints, info.size_bytes, info.status, info.newest)
             if self._seen is not None and (now != self._seen or totals != self._totals):
                 self.tell(_change(page.entries, info))
             self._seen, self._totals = now, totals
@@ -217,19 +218,19 @@ class _ListWatch(_Watch):
 
 def _is_missed(info: ThreadInfo, now: Sequence[ThreadInfo]) -> bool:
     """Whether a thread that is not among those of now was removed: it did not only come after the last of them."""
-    return len(now) < _THREADS or info.updated > now[-1].updated
+    return len(now) < _THREADS or info.updated_at > now[-1].updated_at
 
 
 def _marks(entry: HistoryEntry) -> tuple[Any, ...]:
     """What of a checkpoint changes when anything of it does."""
-    return entry.ns, entry.id, entry.bytes, tuple(entry.writes)
+    return entry.ns, entry.id, entry.size_bytes, tuple(entry.writes)
 
 
 def _change(entries: Sequence[HistoryEntry], info: ThreadInfo) -> str:
     newest: dict[str, str] = {}
     for entry in entries:
         newest.setdefault(entry.ns, entry.id)
-    return _event("change", {"newest": newest, "checkpoints": info.checkpoints, "updated": time_text(info.updated)})
+    return _event("change", {"newest": newest, "checkpoints": info.checkpoints, "updated": time_text(info.updated_at)})
 
 
 def _listed(changed: Iterable[ThreadInfo], gone: Sequence[str]) -> str:

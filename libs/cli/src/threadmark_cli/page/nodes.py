@@ -21,8 +21,8 @@ from itertools import islice
 from types import MappingProxyType, SimpleNamespace
 from typing import Any, NamedTuple
 
-from threadmark import ObjectView
-from threadmark.serde.shown import SECRET_FIELD
+from threadmark.serde.object_view import SECRET_FIELD
+from threadmark.types import ObjectView
 
 Node = dict[str, Any]
 

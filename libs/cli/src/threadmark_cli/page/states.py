@@ -4,18 +4,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeGuard
 
-from threadmark import (
-    CheckpointTuple,
-    ConfigError,
-    CorruptDataError,
-    HistoryEntry,
-    ObjectView,
-    Problem,
-    SaverProtocol,
-    WriteInfo,
-)
+from threadmark import CheckpointTuple, ConfigError, CorruptDataError, SaverProtocol
 from threadmark.errors import LocatedError
 from threadmark.serde.steps import NOTHING
+from threadmark.types import HistoryEntry, ObjectView, Problem, WriteInfo
 from threadmark_cli.page.nodes import Budget, Cut, Node, changes_of, channel_path, node_of, nodes_of, unread
 from threadmark_cli.page.shapes import config_of, write_shape, writes_shape
 

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from threadmark import HistoryEntry, SaverProtocol, ThreadInfo, WriteInfo
+from threadmark import SaverProtocol
 from threadmark.errors import LocatedError
+from threadmark.types import HistoryEntry, ThreadInfo, WriteInfo
 from threadmark_cli.page.nodes import Budget, Cut, node_of, unread
 from threadmark_cli.page.shapes import config_of, write_kind
 
