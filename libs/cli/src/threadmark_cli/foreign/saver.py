@@ -119,7 +119,7 @@ class ForeignSaver:
 
     async def aget_thread(self, thread_id: str) -> ThreadInfo | None:
         """Like `thread`, for asyncio."""
-        return await asyncio.to_thread(self.thread, thread_id)
+        return await asyncio.to_thread(self.get_thread, thread_id)
 
     def stats(self, thread_id: str | None = None, *, progress: object = None) -> Stats:  # noqa: ARG002 - it takes no time
         """Return how much is stored, as LangGraph stores it: each value whole. Of one thread also by channel."""

@@ -247,7 +247,7 @@ export class Thread {
 
   // Only what waits has something to say, and it says the same until the thread changes.
   async #askWhatWaits() {
-    const { id, status, newest, bytes: size } = this.#thread;
+    const { id, status, newest, size_bytes: size } = this.#thread;
     const key = ["interrupted", "error"].includes(status) ? JSON.stringify([id, status, newest, size]) : null;
     if (key === this.#waitsFor) return;
     this.#waitsFor = key;

@@ -267,7 +267,7 @@ function matches({ id, title, status, owner }, asked) {
 function compare(sort = "-updated") {
   const isDown = sort.startsWith("-");
   const name = isDown ? sort.slice(1) : sort;
-  const value = (thread) => (name === "id" ? thread.id : Date.parse(thread[name]));
+  const value = (thread) => (name === "id" ? thread.id : Date.parse(thread[`${name}_at`]));
   return (one, other) => {
     const [first, second] = isDown ? [value(other), value(one)] : [value(one), value(other)];
     return first < second ? -1 : first > second ? 1 : 0;
