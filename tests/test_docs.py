@@ -13,7 +13,9 @@ import pytest
 from redis_backend.processes import DURABLE, RedisProcess
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+TUTORIAL = ROOT / "docs" / "tutorial.md"
+"""Its blocks are files that are run one after the other, by tests/test_tutorial.py."""
+PAGES = [ROOT / "README.md", *sorted({*(ROOT / "docs").rglob("*.md")} - {TUTORIAL})]
 READMES = sorted(ROOT.glob("libs/*/README.md"))
 """Their examples are run by tests/test_packages.py, each where nothing but its package is installed."""
 
