@@ -35,7 +35,7 @@ def _run(commands: str, folder: Path, names: Mapping[str, str] = {}, programs: P
     commands = re.sub(r"^threadmark ", f'"{sys.executable}" -m threadmark_cli ', commands, flags=re.MULTILINE)
     path = f"{programs}{os.pathsep}{os.environ['PATH']}" if programs else os.environ["PATH"]
     done = subprocess.run(
-        ["sh", "-ec", commands],
+        ["/bin/sh", "-ec", commands],
         cwd=folder,
         env={**os.environ, "PATH": path},
         capture_output=True,
