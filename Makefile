@@ -59,7 +59,7 @@ bench-full: $(VENV)/.ready ## The same with everything that is measured, in an h
 	$(BIN)/python benchmarks/report.py --full
 
 docs: .venv-docs/.ready ## The documentation as a site, in site/; a warning, such as a broken link, is an error
-	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict
 	@echo "site/index.html is ready"
 
 pins: $(VENV)/.ready ## Write constraints.txt anew from what is installed

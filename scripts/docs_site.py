@@ -33,7 +33,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, **_: Any) -> str:
         if not place.exists() or not place.is_relative_to(ROOT):
             LOGGER.warning("%s links to %s, which is not there", page.file.src_uri, target)
         kind = "tree" if place.is_dir() else "blob"
-        return f"{config.repo_url}/{kind}/main/{place.relative_to(ROOT).as_posix()}{anchor}"
+        return f"{config.extra['repository']}/{kind}/main/{place.relative_to(ROOT).as_posix()}{anchor}"
 
     return LINK.sub(replacement, markdown)
 
