@@ -43,6 +43,7 @@ NOT_AGAIN = {
     "test_docs.py": "pages",
     "test_fastapi_page.py": "a page",
     "test_examples.py": "examples",
+    "test_after_the_move.py": "an adapter",
     "test_agent_server.py": "an example",
     "test_house.py": "texts and imports",
     "test_make_venv.py": "a script",
