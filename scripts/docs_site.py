@@ -32,6 +32,8 @@ def on_page_markdown(markdown: str, page: Any, config: Any, **_: Any) -> str:
             return link[0]
         if not place.exists() or not place.is_relative_to(ROOT):
             LOGGER.warning("%s links to %s, which is not there", page.file.src_uri, target)
+        if place.is_relative_to(DOCS) and (place / "README.md").exists():
+            return f"{target.rstrip('/')}/README.md{anchor}"
         kind = "tree" if place.is_dir() else "blob"
         return f"{config.extra['repository']}/{kind}/main/{place.relative_to(ROOT).as_posix()}{anchor}"
 
@@ -41,9 +43,11 @@ def on_page_markdown(markdown: str, page: Any, config: Any, **_: Any) -> str:
 def _pages(where: str) -> str | list[str]:
     if not where.endswith("/"):
         return where
-    pages = sorted((DOCS / where).glob("*.md"), key=lambda page: page.name if page.name[0].isdigit() else _title(page))
+    pages = sorted((DOCS / where).glob("*.md"), key=_order)
     return [page.relative_to(DOCS).as_posix() for page in pages]
 
 
-def _title(page: Path) -> str:
-    return page.read_text(encoding="utf-8").partition("\n")[0].strip("# `").casefold()
+def _order(page: Path) -> tuple[bool, str]:
+    """The page about the folder comes first, then numbers, then titles."""
+    title = page.read_text(encoding="utf-8").partition("\n")[0].strip("# `").casefold()
+    return page.name != "README.md", page.name if page.name[0].isdigit() else title
