@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 DATABASE := demo.db
 SOURCES := libs tests benchmarks examples scripts
 
-.PHONY: help demo page test test-citus check format bench bench-full pins
+.PHONY: help demo page test test-citus check format bench bench-full docs pins
 
 help: ## What can be made here
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -58,9 +58,18 @@ bench-full: $(VENV)/.ready ## The same with everything that is measured, in an h
 	@scripts/ensure-redis >/dev/null
 	$(BIN)/python benchmarks/report.py --full
 
+docs: .venv-docs/.ready ## The documentation as a site, in site/; a warning, such as a broken link, is an error
+	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict
+	@echo "site/index.html is ready"
+
 pins: $(VENV)/.ready ## Write constraints.txt anew from what is installed
 	$(BIN)/python -m pip freeze --all --exclude pip --exclude-editable >constraints.txt
 
 $(VENV)/.ready: scripts/make-venv constraints.txt requirements-dev.txt $(wildcard libs/*/pyproject.toml libs/speed/*.py \
     libs/speed/src/*/*.pyx libs/speed/src/*/*.pxd)
 	@VENV=$(VENV) scripts/make-venv
+
+.venv-docs/.ready: docs/requirements.txt
+	$(or $(PYTHON),python3) -m venv --clear .venv-docs
+	.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check -r docs/requirements.txt
+	@touch $@

@@ -41,13 +41,17 @@ NOT_AGAIN = {
     "sqlite/test_watching.py": "logs and spans",
     "test_benchmarks.py": "that benchmarks run",
     "test_docs.py": "pages",
+    "test_fastapi_page.py": "a page",
     "test_examples.py": "examples",
+    "test_after_the_move.py": "an adapter",
     "test_agent_server.py": "an example",
     "test_house.py": "texts and imports",
     "test_make_venv.py": "a script",
     "test_options_page.py": "a page",
     "test_packages.py": "wheels",
+    "test_restore_drill.py": "files and servers",
     "test_saver_protocol.py": "signatures",
+    "test_tutorial.py": "a page",
 }
 """Tests about something else than values, and what: none of it can go through a compiled part.
 

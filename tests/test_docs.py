@@ -13,7 +13,9 @@ import pytest
 from redis_backend.processes import DURABLE, RedisProcess
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+TUTORIAL = ROOT / "docs" / "tutorial.md"
+"""Its blocks are files that are run one after the other, by tests/test_tutorial.py."""
+PAGES = [ROOT / "README.md", *sorted({*(ROOT / "docs").rglob("*.md")} - {TUTORIAL})]
 READMES = sorted(ROOT.glob("libs/*/README.md"))
 """Their examples are run by tests/test_packages.py, each where nothing but its package is installed."""
 
@@ -85,3 +87,19 @@ def test_the_links_of_a_page_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8")):
         if "://" not in target:
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_the_index_leads_to_every_page() -> None:
+    text = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    targets = {(ROOT / "docs" / target).resolve() for target in re.findall(r"\]\(([^)#]+)", text)}
+    pages = {page for page in (ROOT / "docs").rglob("*.md") if page.parent.name != "decisions"}
+    assert {str(page.relative_to(ROOT)) for page in pages - targets} == {"docs/index.md"}
+
+
+def test_the_reference_has_every_package_with_public_names() -> None:
+    text = (ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
+    packages = {path.parent.name for path in ROOT.glob("libs/*/src/*/__init__.py")}
+    left_out = {"threadmark_cli", "threadmark_conformance", "threadmark_speed"}
+    assert {*re.findall(r"^::: (\w+)$", text, re.MULTILINE)} == packages - left_out
+    types = ROOT / "libs" / "core" / "src" / "threadmark" / "types.py"
+    assert not types.exists() or "\n::: threadmark.types\n" in text
