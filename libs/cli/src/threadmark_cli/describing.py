@@ -18,6 +18,9 @@ _SPECIAL: Mapping[str, Part] = {
 }
 """The channels that stand for something, and what."""
 
+DELTA = "stored as changes (a delta channel): graph.get_state(config).values has its value"
+"""What stands in the place of a value that only the graph can make."""
+
 
 def what_ran(entry: HistoryEntry) -> str:
     """The nodes that ran, or what else made the checkpoint."""

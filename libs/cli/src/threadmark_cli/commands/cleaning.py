@@ -68,6 +68,10 @@ def prune(
         session.out.record({**pruned._asdict(), "problems": _records(pruned.problems), "dry_run": dry_run})
     else:
         session.out.line("would remove " if dry_run else "removed ", _pruned_text(pruned))
+        if pruned.kept_for_deltas:
+            keeps = "would keep " if dry_run else "kept "
+            old = count_text(pruned.kept_for_deltas, "old checkpoint")
+            session.out.line(keeps, old, ", because delta channels of newer ones are read from there")
     return _warned(session, pruned.problems)
 
 
