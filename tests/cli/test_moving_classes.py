@@ -41,7 +41,7 @@ def test_a_class_that_is_named_is_loaded(command: tuple[str, ...], named: tuple[
     without = run(folder, *command)
     assert without.code == WRONG
     assert "has not imported plans_of_mine" in without.out
-    assert "1 threads lack checkpoints" in without.out
+    assert "1 thread lacks checkpoints" in without.out
     assert run(folder, *command, *named).code == DONE
     assert "1 already there, 0 not moved" in run(folder, *command, *named).out
 
