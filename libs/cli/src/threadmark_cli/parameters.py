@@ -2,7 +2,8 @@
 
 import json
 import re
-from datetime import timedelta
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,24 @@ def duration(text: str, or_else: str = "") -> timedelta:
     if not length:
         raise click.BadParameter(f"{text!r} is no time at all")
     return length
+
+
+class Moment(click.ParamType):
+    """A moment in UTC, as a date with or without a time, or as a length of time before now: `2026-11-20`, `1h`."""
+
+    name = "moment"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        """Return the moment."""
+        if isinstance(value, datetime):
+            return value
+        with suppress(ValueError):
+            moment = datetime.fromisoformat(value)
+            return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        try:
+            return datetime.now(UTC) - duration(value, ", or a moment such as 2026-11-20 or 2026-11-20T09:30")
+        except OverflowError:
+            self.fail(f"{value!r} is longer ago than any moment", param, ctx)
 
 
 def size(text: str) -> int:

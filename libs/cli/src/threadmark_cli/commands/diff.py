@@ -8,6 +8,7 @@ import click
 from threadmark import Change, Edit
 from threadmark_cli.addresses import Addresses, addresses_of, config_of, ns_option
 from threadmark_cli.command import command
+from threadmark_cli.completion import thread_ids
 from threadmark_cli.describing import DELTA, is_of_the_engine
 from threadmark_cli.exits import DONE, WRONG
 from threadmark_cli.output import Output, Part, StyleName
@@ -36,7 +37,7 @@ _SIGNS: dict[str, tuple[str, StyleName]] = {
     threadmark diff support-42 ~1 --exit-code          # for a script: 1 if there is any difference
     """,
 )
-@click.argument("thread")
+@click.argument("thread", shell_complete=thread_ids)
 @click.argument("a", required=False)
 @click.argument("b", required=False)
 @ns_option

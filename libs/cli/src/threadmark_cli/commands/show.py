@@ -8,6 +8,7 @@ from threadmark import CheckpointTuple, ConfigError, SaverProtocol
 from threadmark.saver.paths import Path
 from threadmark_cli.addresses import Addresses, addresses_of, at_option, config_of, ns_option, thread_or_newest
 from threadmark_cli.command import command
+from threadmark_cli.completion import thread_ids
 from threadmark_cli.describing import DELTA, is_of_the_engine, kind_of_write
 from threadmark_cli.exits import NotThereError
 from threadmark_cli.output import Output
@@ -34,7 +35,7 @@ _WRITE_STYLES: dict[str, Any] = {"error": "bad", "interrupt": "warning", "resume
     threadmark show support-42 --json | jq .state.messages
     """,
 )
-@click.argument("thread", required=False)
+@click.argument("thread", required=False, shell_complete=thread_ids)
 @click.argument("path", required=False)
 @at_option
 @ns_option
