@@ -23,12 +23,20 @@ class Command(click.Command):
     """A command, to whose function a `Session` is given.
 
     `examples` is a text of lines that stand in the help: what to type, and behind `#` what it does. A command whose
-    own arguments are databases has `takes_databases`.
+    own arguments are databases has `takes_databases`; one that is about none has not `has_database`.
     """
 
-    def __init__(self, *args: Any, examples: str = "", takes_databases: bool = False, **attributes: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        examples: str = "",
+        takes_databases: bool = False,
+        has_database: bool = True,
+        **attributes: Any,
+    ) -> None:
         super().__init__(*args, **attributes)
-        self._takes_databases = takes_databases
+        self._takes_databases = takes_databases or not has_database
+        self._has_database = has_database
         self._global_options = global_options()
         self._database = click.Argument(
             ["database"], expose_value=False, callback=_database_given, shell_complete=files
@@ -43,7 +51,7 @@ class Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Decide first whether the first argument names the database."""
-        ctx.meta[_DATABASE] = database_first(ctx, self, args, completing=ctx.resilient_parsing)
+        ctx.meta[_DATABASE] = self._has_database and database_first(ctx, self, args, completing=ctx.resilient_parsing)
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -70,11 +78,15 @@ class Command(click.Command):
         super().format_epilog(ctx, formatter)
 
 
-def command(name: str, *, examples: str, takes_databases: bool = False) -> Callable[[Callable[..., Any]], Command]:
+def command(
+    name: str, *, examples: str, takes_databases: bool = False, has_database: bool = True
+) -> Callable[[Callable[..., Any]], Command]:
     """Make a command of a function, whose docstring is its help."""
 
     def decorate(function: Callable[..., Any]) -> Command:
-        made: Command = click.command(name, cls=Command, examples=examples, takes_databases=takes_databases)(function)
+        made: Command = click.command(
+            name, cls=Command, examples=examples, takes_databases=takes_databases, has_database=has_database
+        )(function)
         return made
 
     return decorate

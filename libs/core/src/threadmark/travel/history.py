@@ -168,7 +168,9 @@ class _Teller:
 
         A node that only packets lead to sees no versions: after its first step it looks as if it had not run again.
         """
-        if not any(isinstance(row.task_path, str) and _PUSHED.match(row.task_path) for row in self._writes.get(key, ())):
+        if not any(
+            isinstance(row.task_path, str) and _PUSHED.match(row.task_path) for row in self._writes.get(key, ())
+        ):
             return ()
         found = [name for name, versions in seen.items() if versions == {} and not str(name).startswith(_RESERVED)]
         return found if len(found) == 1 else ()

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 from langgraph.checkpoint.base import WRITES_IDX_MAP, Checkpoint, CheckpointTuple
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.types import RESUME
-
 from pydantic import BaseModel
 
 from threadmark.serde.exact import exactly_equal, says_equal
