@@ -391,7 +391,7 @@ def test_the_threads_of_a_variable_are_completed(small: Path) -> None:
     ("arguments", "hint"),
     [
         (["thread"], "Did you mean threads"),
-        (["serch", "x"], "Did you mean search?"),
+        (["serch", "x"], "Did you mean search"),
         (["DIFF"], "Did you mean diff?"),
         (["agents.db", "log"], "The command comes first: threadmark log agents.db"),
         (["redis://host/0"], "The command comes first: threadmark threads redis://host/0"),
