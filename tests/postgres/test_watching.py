@@ -5,7 +5,7 @@ import logging
 import re
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import psycopg
@@ -133,7 +133,7 @@ def test_an_outage_is_told_when_it_begins_and_when_it_is_over(
         config = play(saver, "one", 1)
         caplog.clear()
         own.stop()
-        calls = [pool.submit(saver.put, thread(f"thread {each}"), *step(1)) for each in range(4)]
+        calls: list[Future[Any]] = [pool.submit(saver.put, thread(f"thread {each}"), *step(1)) for each in range(4)]
         calls += [pool.submit(saver.get, config) for _ in range(4)]
         wait_until(lambda: attempts() > 20, "no further attempts")
         own.start()

@@ -33,22 +33,15 @@ def duration(text: str, or_else: str = "") -> timedelta:
     return length
 
 
-class Moment(click.ParamType):
-    """A moment in UTC, as a date with or without a time, or as a length of time before now: `2026-11-20`, `1h`."""
-
-    name = "moment"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
-        """Return the moment."""
-        if isinstance(value, datetime):
-            return value
-        with suppress(ValueError):
-            moment = datetime.fromisoformat(value)
-            return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-        try:
-            return datetime.now(UTC) - duration(value, ", or a moment such as 2026-11-20 or 2026-11-20T09:30")
-        except OverflowError:
-            self.fail(f"{value!r} is longer ago than any moment", param, ctx)
+def moment(text: str) -> datetime:
+    """Return a moment in UTC from a date, with or without a time, or from how long ago it is: `2026-11-20`, `1h`."""
+    with suppress(ValueError):
+        found = datetime.fromisoformat(text)
+        return found if found.tzinfo else found.replace(tzinfo=UTC)
+    try:
+        return datetime.now(UTC) - duration(text, ", or a moment such as 2026-11-20 or 2026-11-20T09:30")
+    except OverflowError as error:
+        raise click.BadParameter(f"{text!r} is longer ago than any thread is old") from error
 
 
 def size(text: str) -> int:

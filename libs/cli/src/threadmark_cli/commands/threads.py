@@ -11,7 +11,7 @@ from threadmark import SaverProtocol, ThreadInfo
 from threadmark_cli.command import command
 from threadmark_cli.output import Column, Part
 from threadmark_cli.output.quantities import bytes_text, time_text
-from threadmark_cli.parameters import Moment, json_object
+from threadmark_cli.parameters import json_object, moment
 from threadmark_cli.session import Session
 
 _STATUS_STYLES: Mapping[str, Any] = {"error": "bad", "interrupted": "warning", "busy": "good"}
@@ -46,8 +46,8 @@ COLUMNS: tuple[Column[ThreadInfo], ...] = (
 @click.option("--text", help="Only those whose title has this, in any case, or whose id has it, exactly.")
 @click.option("--status", type=click.Choice(["idle", "busy", "interrupted", "error"]), help="Only those.")
 @click.option("--metadata", metavar="JSON", help="Only those whose metadata has these keys and values.")
-@click.option("--since", type=Moment(), metavar="WHEN", help="Only those updated since then: 1h, 2026-11-20 (UTC).")
-@click.option("--until", type=Moment(), metavar="WHEN", help="Only those updated before then: 1h, 2026-11-20 (UTC).")
+@click.option("--since", type=moment, metavar="WHEN", help="Only those updated since then: 1h, 2026-11-20 (UTC).")
+@click.option("--until", type=moment, metavar="WHEN", help="Only those updated before then: 1h, 2026-11-20 (UTC).")
 @click.option(
     "--sort",
     type=click.Choice(["updated", "-updated", "created", "-created", "id", "-id"]),
