@@ -14,10 +14,12 @@ from threadmark_cli.completion import thread_ids
 from threadmark_cli.describing import entry_record, own_channels, short_ns, signs, what_ran
 from threadmark_cli.graph import ASCII, LINES, Graph
 from threadmark_cli.output import Column, Output, Part, fitted, one_line, plain
-from threadmark_cli.output.quantities import bytes_text, time_text
+from threadmark_cli.output.quantities import bytes_text, minute_text, time_text
 from threadmark_cli.session import Session
 
 _PAGE = 256
+_NARROW = 80
+"""Columns of a terminal below which a time is shown without its year and seconds, so that nodes' names have room."""
 
 
 class _Line(NamedTuple):
@@ -112,12 +114,13 @@ _COLUMNS: tuple[Column[_Line], ...] = (
 
 def _draw(out: Output, lines: Iterator[_Line], *, with_callers: bool) -> None:
     graph = Graph(LINES if _has_lines() else ASCII)
+    is_narrow = out.width is not None and out.width < _NARROW
     for line in lines:
         entry = line.entry
         joins, drawn = graph.add((entry.ns, entry.id), _followed(entry, with_callers=with_callers))
         if joins is not None:
             out.line((joins, "dim"))
-        out.line(*_fitted(out, [(drawn, "dim"), "  ", *_described(line)]))
+        out.line(*_fitted(out, [(drawn, "dim"), "  ", *_described(line, is_narrow=is_narrow)]))
 
 
 def _followed(entry: HistoryEntry, *, with_callers: bool) -> tuple[str, str] | None:
@@ -131,11 +134,11 @@ def _followed(entry: HistoryEntry, *, with_callers: bool) -> tuple[str, str] | N
     return (ns, caller) if isinstance(caller, str) else None
 
 
-def _described(line: _Line) -> Iterator[Part]:
+def _described(line: _Line, *, is_narrow: bool) -> Iterator[Part]:
     entry = line.entry
     yield line.short, "id"
     yield "  "
-    yield time_text(entry.created), "dim"
+    yield (minute_text if is_narrow else time_text)(entry.created), "dim"
     yield "  "
     if entry.ns:
         yield f"{short_ns(entry.ns)}: ", "dim"
