@@ -106,7 +106,8 @@ def test_a_listing_has_every_thread(database: str) -> None:
         ("support-44", "interrupted", 8),
         ("support-45", "idle", 9),
     ]
-    assert [each["id"] for each in _records(database, "threads", "--limit", "2")] == ["support-44", "report-2026-11"]
+    two = json_lines(in_pipe("threads", "-u", database, "--json", "--limit", "2"))
+    assert [each["id"] for each in two] == ["support-44", "report-2026-11"]
     assert [each["id"] for each in _records(database, "threads", "--text", "LAMP")] == ["support-44", "support-42"]
     assert [each["id"] for each in _records(database, "threads", "--metadata", '{"team": "parcels"}')] == ["support-43"]
     assert [each["id"] for each in _records(database, "threads", "--owner", "customer-23")] == ["support-43"]
