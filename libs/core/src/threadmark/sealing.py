@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Self
 
 import msgpack
 
-from threadmark import keyring_file
 from threadmark.errors import ConfigError, CorruptDataError, MissingDependencyError
 from threadmark.format.digests import HOW_TO_SEAL, segment_key
 from threadmark.format.incarnations import INCARNATION_LENGTH, Incarnation
-from threadmark.keyring_file import KEY_LENGTH, LONGEST_ID
+from threadmark.keyring_file import KEY_LENGTH, LONGEST_ID, parsed, read_text
 from threadmark.runtime.logs import log
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ class Keyring:
     @classmethod
     def from_file(cls, path: "str | os.PathLike[str]") -> Self:
         """Read the keyring from a file, such as `threadmark keys new` makes. Raises ConfigError if it has none."""
-        return cls._of(keyring_file.read_text(path), f"the keyring {os.fspath(path)!r}")
+        return cls._of(read_text(path), f"the keyring {os.fspath(path)!r}")
 
     @classmethod
     def from_env(cls, name: str) -> Self:
@@ -84,7 +83,7 @@ class Keyring:
 
     @classmethod
     def _of(cls, text: str, place: str) -> Self:
-        keys, newest, digest_secret = keyring_file.parsed(text, place)
+        keys, newest, digest_secret = parsed(text, place)
         return cls(keys, newest, digest_secret=digest_secret, source=place)
 
     def warn_of_lost_keys(self) -> None:
