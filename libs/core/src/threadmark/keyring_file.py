@@ -10,8 +10,6 @@ import os
 import stat
 from contextlib import suppress
 from pathlib import Path
-from secrets import token_hex
-from tempfile import mkstemp
 from typing import Any, NamedTuple
 
 from threadmark.errors import ConfigError, shown
@@ -58,7 +56,11 @@ def parsed(text: str, place: str) -> Keys:
 def make(path: str | os.PathLike[str], name: str) -> None:
     """Make a file with one key. Only its owner may read it, and a file that is there is not replaced."""
     _check_name(name)
-    content = {"newest": name, "keys": {name: token_hex(KEY_LENGTH)}, "digest_secret": token_hex(_SECRET_LENGTH)}
+    content = {
+        "newest": name,
+        "keys": {name: os.urandom(KEY_LENGTH).hex()},
+        "digest_secret": os.urandom(_SECRET_LENGTH).hex(),
+    }
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWNER_ONLY)
     except FileExistsError:
@@ -75,13 +77,15 @@ def make(path: str | os.PathLike[str], name: str) -> None:
 
 def add(path: str | os.PathLike[str], name: str) -> None:
     """Add a key to a file, and make it the newest. The file is replaced as a whole, or stays as it is."""
+    from tempfile import mkstemp
+
     _check_name(name)
     text, place = read_text(path), f"the keyring {os.fspath(path)!r}"
     keys = parsed(text, place).keys
     if name in keys:
         raise ConfigError(f"{place} has a key {name!r} already: give another name")
     content = json.loads(text)
-    content["keys"][name] = token_hex(KEY_LENGTH)
+    content["keys"][name] = os.urandom(KEY_LENGTH).hex()
     content["newest"] = name
     target = Path(path).resolve()
     descriptor, temporary = mkstemp(prefix=f".{target.name}.", dir=target.parent)  # only its owner may read it

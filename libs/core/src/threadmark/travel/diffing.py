@@ -223,7 +223,7 @@ class Pair(NamedTuple):
     equal: list[str]
     different: list[str]
     bytes_read: int
-    deltas: list[str]
+    deltas: tuple[str, ...]
 
 
 def diff(context: SaverContext, a: Config, b: Config, path: str | None, limit: int) -> Operation[Diff]:
@@ -272,11 +272,11 @@ def _load(context: SaverContext, a: ParsedConfig, b: ParsedConfig, path: Path | 
     fetched = (yield from context.store.segments(a.thread_id, lacking)) if (lacking := cache.lacking(keys)) else {}
     cache.add(fetched)
     versions, other_versions = ours.header.versions, theirs.header.versions
-    written = [
+    written = tuple(
         channel
         for channel in sorted(deltas)
         if versions.get(channel) != other_versions.get(channel) and (path is None or path.channel == channel)
-    ]
+    )
     return Pair(ours.loaded(), theirs.loaded(), equal, different, sum(map(len, fetched.values())), written)
 
 
