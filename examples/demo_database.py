@@ -284,7 +284,7 @@ def tell(checkpointer: Any) -> int:
     with in_its_own_time():
         for story, agent in STORIES:
             story(agent(checkpointer), checkpointer.saver)
-    return sum(thread.checkpoints for thread in checkpointer.saver.threads().threads)
+    return sum(thread.checkpoints for thread in checkpointer.saver.list_threads().threads)
 
 
 def make(path: Path) -> int:

@@ -65,7 +65,7 @@ def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def state(path: Path) -> object:
     with threadmark.open(f"sqlite:///{path}") as saver:
-        return list(saver.list({"configurable": {"thread_id": "adas"}})), saver.thread("adas")
+        return list(saver.list({"configurable": {"thread_id": "adas"}})), saver.get_thread("adas")
 
 
 @pytest.mark.parametrize("command", TRIED)

@@ -156,7 +156,9 @@ def test_the_log_is_the_history(database: str) -> None:
         assert [(each["ns"], each["id"], each["parent"], each["step"]) for each in records] == [
             (entry.ns, entry.id, entry.parent, entry.step) for entry in entries
         ]
-        assert [datetime.fromisoformat(each["created"]) for each in records] == [entry.created for entry in entries]
+        assert [datetime.fromisoformat(each["created_at"]) for each in records] == [
+            entry.created_at for entry in entries
+        ]
         assert [len(each["writes"]) for each in records] == [len(entry.writes) for entry in entries]
     assert len(_records(database, "log", THREAD, "-n", "3")) == 3
     newest, _ = _calls(database)

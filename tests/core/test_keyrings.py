@@ -111,7 +111,7 @@ def test_a_keyring_that_opens_nothing_is_refused_before_anything_is_stored(file:
             with pytest.raises(ConfigError, match="does not hold the key"):
                 saver.put_writes(at("three", "", "1f1e4c77-0000-6000-8000-000000000000"), [("a", 1)], "task")
     with open_saver(url, keyring=Keyring.from_file(file)) as saver:
-        assert [each.id for each in saver.threads().threads] == ["one"]
+        assert [each.id for each in saver.list_threads().threads] == ["one"]
         assert not saver.verify().problems
 
 

@@ -113,7 +113,7 @@ def config_of(thread_id: str, ns: str | None, checkpoint_id: str | None) -> dict
 
 def expect_thread(saver: SaverProtocol, thread_id: str) -> str:
     """Return the id of a thread. Raises NotThereError, with ids that are similar, where there is none."""
-    if saver.thread(thread_id) is None:
+    if saver.get_thread(thread_id) is None:
         raise _no_thread(saver, thread_id)
     return thread_id
 
@@ -122,7 +122,7 @@ def thread_or_newest(saver: SaverProtocol, thread_id: str | None) -> str:
     """The thread that was named, or the one that was updated last."""
     if thread_id is not None:
         return expect_thread(saver, thread_id)
-    newest = saver.threads(limit=1).threads
+    newest = saver.list_threads(limit=1).threads
     if not newest:
         raise NotThereError("there are no threads in this database")
     return newest[0].id
@@ -138,7 +138,9 @@ def addresses_of(saver: SaverProtocol, thread_id: str) -> Addresses:
 
 def _no_thread(saver: SaverProtocol, thread_id: str) -> NotThereError:
     similar = (
-        [repr(one_line(thread.id)) for thread in saver.threads(text=thread_id, limit=3).threads] if thread_id else []
+        [repr(one_line(thread.id)) for thread in saver.list_threads(text=thread_id, limit=3).threads]
+        if thread_id
+        else []
     )
     meant = f": did you mean {' or '.join(similar)}?" if similar else ""
     if not meant and os.path.isfile(thread_id):  # noqa: PTH113 - unlike Path, it takes any text

@@ -36,4 +36,4 @@ def _thread_ids(ctx: click.Context, incomplete: str) -> list[str]:
     session = Session(settings_of(ctx))
     options: dict[str, Any] = {} if session.url.startswith("sqlite:") else {"timeout": _PATIENCE}
     with session.saver(options=options) as saver:
-        return [thread.id for thread in saver.threads(text=incomplete or None, limit=_MOST).threads]
+        return [thread.id for thread in saver.list_threads(text=incomplete or None, limit=_MOST).threads]

@@ -60,7 +60,7 @@ def kind_of_write(channel: str) -> str:
 
 def entry_record(thread_id: str, entry: HistoryEntry) -> dict[str, Any]:
     """A checkpoint as `--json` has it."""
-    record = {"thread": thread_id, **entry._asdict(), "created": entry.created.isoformat()}
+    record = {"thread": thread_id, **entry._asdict(), "created_at": entry.created_at.isoformat()}
     record["writes"] = [write._asdict() for write in entry.writes]
     record["problem"] = entry.problem and entry.problem._asdict()
     return record

@@ -67,7 +67,7 @@ class DeltaChannelHistory(TypedDict):
     seed: NotRequired[Any]
 
 
-class Pruned(NamedTuple):
+class PruneReport(NamedTuple):
     """What a `prune` or `delete_for_runs` removed, or with `dry_run` would remove."""
 
     threads: int
@@ -81,9 +81,9 @@ class Pruned(NamedTuple):
     kept_for_deltas: int = 0
     """How many old checkpoints stay because delta channels of newer ones are read from them."""
 
-    def plus(self, other: "Pruned") -> "Pruned":
+    def plus(self, other: "PruneReport") -> "PruneReport":
         """Both together."""
-        return Pruned(
+        return PruneReport(
             self.threads + other.threads,
             self.checkpoints + other.checkpoints,
             self.writes + other.writes,
@@ -153,7 +153,7 @@ class ThreadInfo(NamedTuple):
     expires: datetime | None
     """When `retention` may remove it."""
     extracted: Mapping[str, Any]
-    """The parts of its newest state that `threads(extract=...)` asked for, by their names; None where there is none."""
+    """The parts of its newest state that `list_threads(extract=...)` asked for, by their names; None where there is none."""
     problems: Sequence["Problem"]
     """What could not be read: a part that was asked for, which `extracted` then lacks, or the thread's own row; owner,
     title, metadata and expiry are then left out."""
@@ -218,8 +218,8 @@ class RetentionReport(NamedTuple):
     for_space: int
     """How many, because of `max_bytes`."""
     bytes: int
-    """The stored bytes of the threads that were removed whole, counted as in `ThreadInfo.bytes`."""
-    pruned: Pruned
+    """The stored bytes of the threads that were removed whole, counted as in `ThreadInfo.size_bytes`."""
+    pruned: PruneReport
     """What was removed from the others."""
     problems: list[Problem]
     """The threads that are damaged. They were left as they are."""

@@ -115,7 +115,7 @@ class RedisCache:
         await self._driver.aclose()
         await asyncio.to_thread(self._end_background)
 
-    def begin_anew(self) -> None:
+    def _reset_after_fork(self) -> None:
         """In the child of a fork, which has none of the parent's threads."""
         self._changing = threading.Lock()
         self._background = None

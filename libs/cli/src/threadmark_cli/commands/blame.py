@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from threadmark import Blame, ConfigError, SaverProtocol, Shown
+from threadmark import Blame, ConfigError, ObjectView, SaverProtocol
 from threadmark_cli.addresses import Addresses, addresses_of, at_option, config_of, ns_option
 from threadmark_cli.command import command
 from threadmark_cli.completion import thread_ids
@@ -64,7 +64,7 @@ def _expected(saver: SaverProtocol, config: dict[str, Any], path: str) -> Blame:
 
 def _of_parts(saver: SaverProtocol, config: dict[str, Any], found: Blame) -> Iterator[Blame]:
     value = found.value
-    if isinstance(value, Shown):
+    if isinstance(value, ObjectView):
         steps = [f".{name}" if name.isidentifier() else f"[{quoted(name)}]" for name in value.fields]
     elif isinstance(value, Mapping):
         steps = [f"[{quoted(key)}]" for key in value if isinstance(key, str)]
@@ -81,7 +81,7 @@ def _of_parts(saver: SaverProtocol, config: dict[str, Any], found: Blame) -> Ite
 def _columns(addresses: Addresses) -> tuple[Column[Blame], ...]:
     return (
         Column("SINCE", lambda one: (addresses.short(one.entry.id), "id")),
-        Column("CREATED (UTC)", lambda one: time_text(one.entry.created)),
+        Column("CREATED (UTC)", lambda one: time_text(one.entry.created_at)),
         Column("RAN", lambda one: (what_ran(one.entry), "name"), cut=True),
         Column("PATH", lambda one: one.path, cut=True),
         Column("VALUE", lambda one: brief(one.value), cut=True),
@@ -92,5 +92,5 @@ def _show(out: Output, addresses: Addresses, found: Blame) -> None:
     for parts in value_lines(found.path, found.value):
         out.line(*parts)
     entry = found.entry
-    when = f"  {time_text(entry.created)}  "
+    when = f"  {time_text(entry.created_at)}  "
     out.line(("since ", "dim"), (addresses.short(entry.id), "id"), (when, "dim"), (what_ran(entry), "name"))

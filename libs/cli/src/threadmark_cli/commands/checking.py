@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from threadmark import ChannelStats, Problem, Stats, Verified
+from threadmark import ChannelStats, Problem, Stats, VerifyReport
 from threadmark_cli.command import command
 from threadmark_cli.completion import thread_ids
 from threadmark_cli.exits import DONE, WRONG, NotThereError
@@ -113,7 +113,7 @@ def verify(session: Session, thread: str | None, *, decode: bool, repair: bool) 
     return WRONG if damaged else DONE
 
 
-def _summary(found: Verified, problems: int, *, damaged: bool) -> list[Part]:
+def _summary(found: VerifyReport, problems: int, *, damaged: bool) -> list[Part]:
     counts = ((found.threads, "thread"), (found.checkpoints, "checkpoint"), (found.writes, "pending write"))
     looked_at = ", ".join(count_text(*each) for each in counts)
     verdict = count_text(problems, "problem") if problems else "all as written"

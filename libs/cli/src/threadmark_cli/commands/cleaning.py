@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from threadmark import Problem, Pruned, RetentionReport
+from threadmark import Problem, PruneReport, RetentionReport
 from threadmark_cli.addresses import expect_thread
 from threadmark_cli.command import command
 from threadmark_cli.commands.editing import dry_run_option, yes_option
@@ -112,7 +112,7 @@ def retention(
     """
     with session.saver(write=True) as saver:
         retain = partial(
-            saver.retention,
+            saver.apply_retention,
             keep_last=keep_last,
             older_than=older_than,
             idle_for=idle_for,
@@ -159,7 +159,7 @@ def _asked_first(
     return done(dry_run=dry_run)
 
 
-def _pruned_text(pruned: Pruned) -> str:
+def _pruned_text(pruned: PruneReport) -> str:
     return (
         f"{count_text(pruned.checkpoints, 'checkpoint')} and {count_text(pruned.writes, 'pending write')} "
         f"of {count_text(pruned.threads, 'thread')} ({bytes_text(pruned.bytes)})"

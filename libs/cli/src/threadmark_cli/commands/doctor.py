@@ -80,7 +80,7 @@ def _of_tables(saver: SaverProtocol, *, has_tables: bool, ours: bool) -> Iterato
 def _of_threads(saver: SaverProtocol) -> Iterator[Finding]:
     """Whether the newest thread can be read, which needs the right keys."""
     threads = count_text(saver.count_threads(), "thread")
-    newest = saver.threads(limit=1).threads
+    newest = saver.list_threads(limit=1).threads
     try:
         for thread in newest:
             saver.get_tuple({"configurable": {"thread_id": thread.id}})

@@ -81,7 +81,7 @@ def restore(session: Session, *, thread: str, at: str, ns: str | None) -> None:
 def copy(session: Session, *, thread: str, new: str) -> None:
     """Copy a thread, with its whole past, to a new id."""
     with session.saver(write=True) as saver:
-        if saver.thread(new) is not None:
+        if saver.get_thread(new) is not None:
             raise ConflictError(f"thread {new!r} is there already: choose another id, or delete it first")
         if not saver.copy_thread(expect_thread(saver, thread), new):
             raise _gone(thread)
@@ -131,7 +131,7 @@ def update(
         "title": UNSET if title is None else title or None,
         "metadata": json_object(metadata, "--metadata"),
         "owner": UNSET if new_owner is None else new_owner or None,
-        "expires": UNSET if expires is None else _expiry(expires),
+        "expires_at": UNSET if expires is None else _expiry(expires),
     }
     with session.saver(write=True) as saver:
         updated = saver.update_thread(thread, **changes)
@@ -202,7 +202,7 @@ def _expiry(text: str) -> datetime | timedelta | None:
 
 
 def _thread(saver: SaverProtocol, thread_id: str) -> ThreadInfo:
-    found = saver.thread(expect_thread(saver, thread_id))
+    found = saver.get_thread(expect_thread(saver, thread_id))
     if found is None:
         raise _gone(thread_id)
     return found
@@ -241,12 +241,12 @@ def _tell_deleted(session: Session, thread: ThreadInfo, *, dry_run: bool, gone: 
             {
                 "thread": thread.id,
                 "checkpoints": thread.checkpoints,
-                "bytes": thread.bytes,
+                "bytes": thread.size_bytes,
                 "deleted": gone and not dry_run,
                 "dry_run": dry_run,
             }
         )
         return
     done = "would delete " if dry_run else "deleted " if gone else "gone already: "
-    size = f" with {count_text(thread.checkpoints, 'checkpoint')} ({bytes_text(thread.bytes)})"
+    size = f" with {count_text(thread.checkpoints, 'checkpoint')} ({bytes_text(thread.size_bytes)})"
     session.out.line(done, (thread.id, "id"), size)

@@ -102,7 +102,7 @@ def _joined(marks: Sequence[Part]) -> Part:
 
 _COLUMNS: tuple[Column[_Line], ...] = (
     Column("CHECKPOINT", lambda line: (line.short, "id")),
-    Column("CREATED (UTC)", lambda line: time_text(line.entry.created)),
+    Column("CREATED (UTC)", lambda line: time_text(line.entry.created_at)),
     Column("STEP", lambda line: "-" if line.entry.step is None else str(line.entry.step), right=True),
     Column("NS", lambda line: short_ns(line.entry.ns), cut=True),
     Column("RAN", lambda line: (what_ran(line.entry), "name"), cut=True),
@@ -138,7 +138,7 @@ def _described(line: _Line, *, is_narrow: bool) -> Iterator[Part]:
     entry = line.entry
     yield line.short, "id"
     yield "  "
-    yield (minute_text if is_narrow else time_text)(entry.created), "dim"
+    yield (minute_text if is_narrow else time_text)(entry.created_at), "dim"
     yield "  "
     if entry.ns:
         yield f"{short_ns(entry.ns)}: ", "dim"

@@ -263,7 +263,7 @@ def _line(saver: SaverProtocol, thread: str, entry: HistoryEntry) -> dict[str, A
         return {**named, "problem": "it was removed meanwhile"}
     return {
         **named,
-        "created": entry.created.isoformat(),
+        "created_at": entry.created_at.isoformat(),
         "step": entry.step,
         "source": entry.source,
         "nodes": list(entry.nodes),

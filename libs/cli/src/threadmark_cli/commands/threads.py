@@ -26,9 +26,9 @@ def _status(thread: ThreadInfo) -> Part:
 COLUMNS: tuple[Column[ThreadInfo], ...] = (
     Column("THREAD", lambda thread: (thread.id, "id"), cut=True),
     Column("STATUS", _status),
-    Column("UPDATED (UTC)", lambda thread: time_text(thread.updated)),
+    Column("UPDATED (UTC)", lambda thread: time_text(thread.updated_at)),
     Column("CHECKPOINTS", lambda thread: f"{thread.checkpoints:,}", right=True),
-    Column("BYTES", lambda thread: bytes_text(thread.bytes), right=True),
+    Column("BYTES", lambda thread: bytes_text(thread.size_bytes), right=True),
     Column("OWNER", lambda thread: thread.owner or "-", cut=True),
     Column("TITLE", lambda thread: thread.title or "", cut=True),
 )
@@ -90,7 +90,7 @@ def _threads(
 ) -> Iterator[ThreadInfo]:
     cursor, left = None, limit
     while True:
-        page = saver.threads(**wanted, limit=min(left, _PAGE) if limit else _PAGE, cursor=cursor)
+        page = saver.list_threads(**wanted, limit=min(left, _PAGE) if limit else _PAGE, cursor=cursor)
         yield from page.threads
         for thread in page.threads:
             for problem in thread.problems:

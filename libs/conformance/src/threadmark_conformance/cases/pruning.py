@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from threadmark.model import Pruned
+from threadmark.model import PruneReport
 from threadmark_conformance.backend import World
 from threadmark_conformance.engine import Run, at, checkpoint, early_id, ids, listed, pending, values
 
-_NOTHING = Pruned(0, 0, 0, 0, 0)
+_NOTHING = PruneReport(0, 0, 0, 0, 0)
 
 
 def _text(number: int) -> str:

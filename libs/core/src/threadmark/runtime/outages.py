@@ -28,7 +28,7 @@ class Outage:
         self._attempts = 0
         self._callers = 0
         self._since = 0.0
-        self.begin_anew()
+        self._reset_after_fork()
         begin_anew_after_fork(self)
 
     def failed(self, event: str, then: str, *, is_first: bool, holds_lock: bool = False) -> None:
@@ -72,6 +72,6 @@ class Outage:
             callers,
         )
 
-    def begin_anew(self) -> None:
+    def _reset_after_fork(self) -> None:
         """In the child of a fork, where another thread may have held the lock: it will not give it back."""
         self._changing = threading.Lock()

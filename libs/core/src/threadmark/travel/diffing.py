@@ -35,7 +35,7 @@ from threadmark.saver.kit import (
     proven_row,
 )
 from threadmark.serde.exact import exactly_equal, fingerprint
-from threadmark.serde.shown import CONTENT, Shown
+from threadmark.serde.shown import CONTENT, ObjectView
 from threadmark.serde.steps import NOTHING
 from threadmark.store.contract import Found
 from threadmark.travel.aligning import aligned, text_edits
@@ -80,7 +80,7 @@ class Changes:
             self._add(place.new, "added", None, after)
         elif type(before) is not type(after) or depth > _DEEPEST:
             self._compare_whole(place, before, after)
-        elif type(before) is Shown:
+        elif type(before) is ObjectView:
             self._compare_objects(place, before, after, depth + 1)
         elif isinstance(before, dict):
             self._compare_dictionaries(place, before, after, depth + 1)
@@ -101,7 +101,7 @@ class Changes:
         edits = text_edits(before, after) if are_texts else ()
         self.found.append(Change(path, kind, before, after, edits))
 
-    def _compare_objects(self, place: Place, before: Shown, after: Shown, depth: int) -> None:
+    def _compare_objects(self, place: Place, before: ObjectView, after: ObjectView, depth: int) -> None:
         if before.name != after.name or not self._are_reached(before.fields, after.fields):
             self._compare_whole(place, before, after)
             return
@@ -210,7 +210,7 @@ def _key(item: Any, print_: Hashable) -> Hashable:
 
 
 def _id(item: Any) -> str | None:
-    fields = item.fields if type(item) is Shown else item
+    fields = item.fields if type(item) is ObjectView else item
     found = fields.get("id") if isinstance(fields, dict) else None
     return found if type(found) is str and found else None
 

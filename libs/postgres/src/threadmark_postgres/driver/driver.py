@@ -157,7 +157,7 @@ class PostgresDriver:
         """Like `close`, for asyncio."""
         self.close()
 
-    def begin_anew(self) -> None:
+    def _reset_after_fork(self) -> None:
         """In the child of a fork, where another thread may have held the lock: it will not give it back."""
         self._changing = threading.Lock()
 

@@ -98,7 +98,7 @@ class RedisDriver:
             else:
                 each.close()
 
-    def begin_anew(self) -> None:
+    def _reset_after_fork(self) -> None:
         """In the child of a fork, where another thread may have held the lock: it will not give it back."""
         self._changing = threading.Lock()
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from threadmark.config import ParsedConfig, as_thread_id, parse_config
 from threadmark.errors import ConfigError, ConflictError, CorruptDataError
 from threadmark.metadata import certain_fragments, matches
-from threadmark.model import Config, Pruned
+from threadmark.model import Config, PruneReport
 from threadmark.program import Operation, Program, read, write_and_reclaim
 from threadmark.saver.arguments import given_names, given_run
 from threadmark.saver.batches import count_writes, proven_writes
@@ -28,7 +28,7 @@ from threadmark.store.contract import Key, Outline, Scope, WriteRow, now
 _PAGE = 4096
 _BATCH = 256
 
-NOTHING = Pruned(0, 0, 0, 0, 0)
+NOTHING = PruneReport(0, 0, 0, 0, 0)
 
 
 class Rule(NamedTuple):
@@ -56,7 +56,7 @@ class Removal(NamedTuple):
     segments: Sequence[bytes]
     whole: bool
     """Whether nothing is left."""
-    pruned: Pruned
+    pruned: PruneReport
 
     @property
     def removes(self) -> bool:
@@ -80,7 +80,7 @@ def sweep(context: SaverContext, thread_id: str) -> Operation[None]:
         return
 
 
-def delete_for_runs(context: SaverContext, run_ids: Sequence[str]) -> Operation[Pruned]:
+def delete_for_runs(context: SaverContext, run_ids: Sequence[str]) -> Operation[PruneReport]:
     """Remove the checkpoints that these runs made, except those that a surviving delta channel is read from."""
     total = NOTHING
     visited: set[str] = set()
@@ -119,12 +119,12 @@ def removal_of(context: SaverContext, thread_id: str, rule: Rule) -> Program[Rem
     written = {key for write in proven_writes(thread_id, staying) for key in write.value.segment_keys()}
     swept = sorted(sizes.keys() - needed - written)
     size = sum(sizes[key] for key in swept)
-    pruned = Pruned(1, len(doomed), count_writes(thread_id, gone), len(swept), size, kept_for_deltas=kept)
+    pruned = PruneReport(1, len(doomed), count_writes(thread_id, gone), len(swept), size, kept_for_deltas=kept)
     whole = rule.everything or bool(outlines and len(doomed) == len(outlines) and not staying)
     return Removal(outlines, doomed, late, gone, swept, whole, pruned)
 
 
-def remove(context: SaverContext, thread_id: str, rule: Rule, *, dry_run: bool = False) -> Program[Pruned]:
+def remove(context: SaverContext, thread_id: str, rule: Rule, *, dry_run: bool = False) -> Program[PruneReport]:
     """Remove from one thread what the rule lets go. Returns what that was, or with `dry_run` would be."""
     epoch = yield from (context.store.epoch(thread_id) if dry_run else context.store.lock(thread_id))
     if epoch is None:
@@ -146,7 +146,7 @@ def carry_out(context: SaverContext, thread_id: str, removal: Removal) -> Progra
         yield from _forget_parents(context, thread_id, removal.outlines, removal.doomed)
 
 
-def _removal(context: SaverContext, thread_id: str, rule: Rule) -> Operation[Pruned]:
+def _removal(context: SaverContext, thread_id: str, rule: Rule) -> Operation[PruneReport]:
     return write_and_reclaim(remove, context, thread_id, rule)
 
 
