@@ -3,8 +3,10 @@
 from typing import Any
 from urllib.parse import urlsplit
 
+from threadmark.types import HistoryEntry
+
 from page.browser import Browser
-from threadmark import HistoryEntry, SaverProtocol
+from threadmark import SaverProtocol
 
 LAMP = "support-42"
 LAMP_TITLE = "Lamp arrived damaged"

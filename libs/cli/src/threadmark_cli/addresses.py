@@ -7,8 +7,9 @@ from itertools import pairwise
 from typing import Any
 
 import click
+from threadmark.types import Branch, Tree, TreeNode
 
-from threadmark import Branch, SaverProtocol, Tree, TreeNode
+from threadmark import SaverProtocol
 from threadmark_cli.describing import short_ns
 from threadmark_cli.exits import NotThereError
 from threadmark_cli.output import one_line

@@ -4,7 +4,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from threadmark import HistoryEntry
+from threadmark.types import HistoryEntry
+
 from threadmark_cli.output import Part
 
 _BRANCH = "branch:to:"

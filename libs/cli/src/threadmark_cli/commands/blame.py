@@ -4,8 +4,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import click
+from threadmark.types import Blame, ObjectView
 
-from threadmark import Blame, ConfigError, ObjectView, SaverProtocol
+from threadmark import ConfigError, SaverProtocol
 from threadmark_cli.addresses import Addresses, addresses_of, at_option, config_of, ns_option
 from threadmark_cli.command import command
 from threadmark_cli.completion import thread_ids

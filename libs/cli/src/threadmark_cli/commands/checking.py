@@ -3,8 +3,8 @@
 from typing import Any
 
 import click
+from threadmark.types import ChannelStats, Problem, Stats, VerifyReport
 
-from threadmark import ChannelStats, Problem, Stats, VerifyReport
 from threadmark_cli.command import command
 from threadmark_cli.completion import thread_ids
 from threadmark_cli.exits import DONE, WRONG, NotThereError

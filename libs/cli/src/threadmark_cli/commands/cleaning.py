@@ -6,8 +6,8 @@ from functools import partial
 from typing import Any, TypeVar
 
 import click
+from threadmark.types import Problem, PruneReport, RetentionReport
 
-from threadmark import Problem, PruneReport, RetentionReport
 from threadmark_cli.addresses import expect_thread
 from threadmark_cli.command import command
 from threadmark_cli.commands.editing import dry_run_option, yes_option

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import click
+from threadmark.types import Edit, ValueChange
 
-from threadmark import Change, Edit
 from threadmark_cli.addresses import Addresses, addresses_of, config_of, ns_option
 from threadmark_cli.command import command
 from threadmark_cli.completion import thread_ids
@@ -89,7 +89,7 @@ def diff(
     return WRONG if exit_code and (changes or found.deltas or found.left_out) else DONE
 
 
-def change_record(thread: str, a: tuple[str, str], b: tuple[str, str], change: Change) -> dict[str, Any]:
+def change_record(thread: str, a: tuple[str, str], b: tuple[str, str], change: ValueChange) -> dict[str, Any]:
     """A change as `--json` has it."""
     record = {"thread": thread, "ns": b[0], "a": a[1], "b": b[1], **change._asdict()}
     record["edits"] = [list(edit) for edit in change.edits]
@@ -108,7 +108,7 @@ def _pair(
     return (before.ns, before.id), (after.ns, after.id)
 
 
-def _show(out: Output, change: Change, limits: Limits) -> None:
+def _show(out: Output, change: ValueChange, limits: Limits) -> None:
     if change.edits and any("\n" in edit.text for edit in change.edits):
         out.line(("~ ", "warning"), (change.path, "name"))
         for parts in _edited_lines(change.edits):
@@ -124,7 +124,7 @@ def _show(out: Output, change: Change, limits: Limits) -> None:
             out.line((f"{sign} ", style), *parts)
 
 
-def _show_both(out: Output, change: Change, limits: Limits) -> None:
+def _show_both(out: Output, change: ValueChange, limits: Limits) -> None:
     before, after = brief(change.before, _SHORT), brief(change.after, _SHORT)
     if len(before) < _SHORT and len(after) < _SHORT:
         both: list[Part] = [(before, "removed"), " → ", (after, "added")]

@@ -5,8 +5,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import click
+from threadmark.types import UNSET, ThreadInfo
 
-from threadmark import UNSET, ConfigError, ConflictError, SaverProtocol, ThreadInfo
+from threadmark import ConfigError, ConflictError, SaverProtocol
 from threadmark_cli.addresses import addresses_of, at_option, expect_thread, ns_option
 from threadmark_cli.command import command
 from threadmark_cli.commands.threads import COLUMNS, thread_record

@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 import click
 from rich.cells import cell_len
+from threadmark.types import HistoryEntry
 
-from threadmark import HistoryEntry, SaverProtocol
+from threadmark import SaverProtocol
 from threadmark_cli.addresses import Addresses, addresses_of, thread_or_newest
 from threadmark_cli.command import command
 from threadmark_cli.completion import thread_ids

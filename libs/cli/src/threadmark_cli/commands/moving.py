@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import click
+from threadmark.types import HistoryEntry, Progress
 
-from threadmark import CheckpointTuple, CorruptDataError, HistoryEntry, MissingDependencyError, Progress, SaverProtocol
+from threadmark import CheckpointTuple, CorruptDataError, MissingDependencyError, SaverProtocol
 from threadmark_cli.addresses import expect_thread
 from threadmark_cli.command import command, database_was_given
 from threadmark_cli.commands.editing import dry_run_option

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import click
+from threadmark.types import Match
 
-from threadmark import Match, SaverProtocol
+from threadmark import SaverProtocol
 from threadmark_cli.addresses import Addresses, addresses_of
 from threadmark_cli.command import command
 from threadmark_cli.completion import thread_ids

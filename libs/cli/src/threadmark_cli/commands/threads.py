@@ -6,8 +6,9 @@ from datetime import datetime
 from typing import Any
 
 import click
+from threadmark.types import ThreadInfo
 
-from threadmark import SaverProtocol, ThreadInfo
+from threadmark import SaverProtocol
 from threadmark_cli.command import command
 from threadmark_cli.output import Column, Part
 from threadmark_cli.output.quantities import bytes_text, time_text

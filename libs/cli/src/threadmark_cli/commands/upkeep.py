@@ -4,8 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import click
+from threadmark.types import Progress
 
-from threadmark import ConfigError, MissingDependencyError, Progress
+from threadmark import ConfigError, MissingDependencyError
 from threadmark_cli.addresses import expect_thread
 from threadmark_cli.backup import back_up
 from threadmark_cli.command import command

@@ -108,7 +108,7 @@ class Edit(NamedTuple):
     text: str
 
 
-class Change(NamedTuple):
+class ValueChange(NamedTuple):
     """What became of one part of a state."""
 
     path: str
@@ -124,7 +124,7 @@ class Change(NamedTuple):
 class Diff(NamedTuple):
     """What differs between two checkpoints of a thread."""
 
-    changes: list[Change]
+    changes: list[ValueChange]
     """In the order of channels, then of places."""
     equal: list[str]
     """The channels that are the same in both."""
