@@ -100,7 +100,7 @@ def support_agent(saver: Any) -> Any:
     lookup.add_node("search", search).add_node("choose", choose)
     lookup.add_edge(START, "search").add_edge("search", "choose").add_edge("choose", END)
     builder: Any = StateGraph(Support)
-    builder.add_node("lookup", lookup.compile(checkpointer=True)).add_node("propose", propose)
+    builder.add_node("lookup", lookup.compile()).add_node("propose", propose)
     for node in (approve, carrier, answer):
         builder.add_node(node.__name__, node)
     builder.add_edge(START, "lookup").add_edge("lookup", "propose").add_edge("carrier", "answer")

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from redis_backend.processes import DURABLE, RedisProcess
+from threadmark import keyring_file
 
 ROOT = Path(__file__).parent.parent
 TUTORIAL = ROOT / "docs" / "tutorial.md"
@@ -66,6 +67,8 @@ def test_an_example_runs_alone_and_once_more(
     monkeypatch.chdir(tmp_path)
     if "REDIS_URL" in block.code:
         monkeypatch.setenv("REDIS_URL", request.getfixturevalue("_redis"))
+    if "agents.keys" in block.code:
+        keyring_file.make("agents.keys", "2026")  # as `threadmark keys new agents.keys` does
     code = compile("\n" * block.line + block.code, str(block.page), "exec")
     for _ in range(2):
         exec(code, {"__name__": "__main__"})  # noqa: S102 - running the page is the test

@@ -28,6 +28,7 @@ LAYERS = (
     "metadata",
     "serde",
     "format",
+    "keyring_file",
     "sealing",
     "store",
     "saver",

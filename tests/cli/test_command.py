@@ -320,7 +320,7 @@ def test_long_work_shows_how_far_it_has_come(long: Path) -> None:
 def test_help_has_examples_that_work(command: str) -> None:
     ran = in_pipe(command, "--help")
     assert ran.code == 0
-    assert ("SOURCE [TARGET]" if command == "migrate" else "[DATABASE]") in ran.out
+    assert {"migrate": "SOURCE [TARGET]", "keys": "{new|add} FILE"}.get(command, "[DATABASE]") in ran.out
     examples = ran.out.partition("Examples:\n")[2]
     assert f"  threadmark {command} " in examples
     assert ran.out.splitlines()[2].strip()
@@ -352,6 +352,57 @@ def test_commands_and_options_are_completed() -> None:
     assert done.out == "plain,blame\n"
     done = in_process(environment={**environment, "COMP_WORDS": "threadmark log --gr", "COMP_CWORD": "2"})
     assert done.out == "plain,--graph\n"
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        (["threadmark", "show", ""], "file,\n"),
+        (["threadmark", "show", "FILE", "thr"], "plain,three\n"),
+        (["threadmark", "show", "FILE", ""], "plain,one\nplain,three\nplain,two\n"),
+        (["threadmark", "-u", "FILE", "delete", "one", "tw"], "plain,two\n"),
+        (["threadmark", "diff", "-u", "FILE", "o"], "plain,one\n"),
+        (["threadmark", "backup", "FILE", "ag"], "file,ag\n"),
+        (["threadmark", "migrate", "ag"], "file,ag\n"),
+        (["threadmark", "keys", "new", "ag"], "file,ag\n"),
+        (["threadmark", "threads", "--keyring", "ag"], "file,ag\n"),
+        (["threadmark", "show", "none.db", "o"], ""),
+        (["threadmark", "show", "redis://127.0.0.1:1/0", "o"], ""),
+    ],
+)
+def test_files_and_threads_are_completed(tmp_path: Path, typed: list[str], expected: str) -> None:
+    database = tmp_path / "agents.db"
+    with threadmark.open(f"sqlite:///{database}") as saver:
+        for thread in ("one", "two", "three"):
+            saver.create_thread(thread)
+    words = [str(database) if word == "FILE" else word for word in typed]
+    environment = {"_THREADMARK_COMPLETE": "bash_complete", "COMP_CWORD": str(len(words) - 1)}
+    done = in_process(environment={**environment, "COMP_WORDS": " ".join(words)})
+    assert ("\n".join(sorted(done.out.splitlines())), done.err) == (expected.removesuffix("\n"), "")
+
+
+def test_the_threads_of_a_variable_are_completed(small: Path) -> None:
+    environment = {"_THREADMARK_COMPLETE": "bash_complete", "COMP_CWORD": "2", "THREADMARK_URL": str(small)}
+    done = in_process(environment={**environment, "COMP_WORDS": "threadmark log "})
+    assert done.out.startswith("plain,")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (["thread"], "Did you mean threads"),
+        (["serch", "x"], "Did you mean search"),
+        (["DIFF"], "Did you mean diff?"),
+        (["agents.db", "log"], "The command comes first: threadmark log agents.db"),
+        (["redis://host/0"], "The command comes first: threadmark threads redis://host/0"),
+        (["zzz"], "The names are in threadmark --help."),
+    ],
+)
+def test_a_wrong_command_gets_a_suggestion(arguments: list[str], hint: str) -> None:
+    ran = in_pipe(*arguments)
+    assert ran.code == 2
+    assert f"No such command {arguments[0]!r}." in ran.err
+    assert hint in ran.err
 
 
 def test_files_that_only_their_owner_reads_are_no_warning(small: Path) -> None:

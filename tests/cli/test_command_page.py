@@ -44,7 +44,8 @@ def test_an_example_says_what_is_shown(example: Example, demo_file: Path, monkey
 
 
 _VARYING = re.compile(
-    r"\b(?:[0-9a-f]{32}|(?<=-)[0-9a-f]{4}-[0-9a-f]{12}|(?<=task )[0-9a-f]{8})\b|(?<=[ (])[\d.,]+ k?B\b"
+    r"\b(?:[0-9a-f]{32}|(?<=-)[0-9a-f]{4}-[0-9a-f]{12}|(?<=task )[0-9a-f]{8}|(?<=lookup:)[0-9a-f]{4})\b"
+    r"|(?<=[ (])[\d.,]+ k?B\b"
 )
 """What depends on the releases of LangGraph and LangChain: ends of ids, hashes, and how many bytes are stored."""
 

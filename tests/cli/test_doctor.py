@@ -6,7 +6,7 @@ import pytest
 
 from cli.running import in_pipe, json_lines
 from postgres.cluster import shared
-from redis_backend.processes import FORGETFUL, RedisProcess
+from redis_backend.processes import DURABLE, FORGETFUL, RedisProcess
 from threadmark_cli import diagnosis
 from threadmark_cli.diagnosis import of_packages
 from threadmark_redis import RedisSaver
@@ -83,3 +83,20 @@ def test_a_long_log_is_warned_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         assert path.with_name("agents.db-wal").stat().st_size > 1000
         ran = in_pipe("doctor", str(path))
     assert "some process keeps a transaction open" in ran.out
+
+
+@pytest.mark.parametrize("fsync", ["everysec", "no"])
+def test_redis_that_does_not_wait_for_its_disk_is_read_and_warned_of(fsync: str) -> None:
+    with RedisProcess({**DURABLE, "appendfsync": fsync, "no-appendfsync-on-rewrite": "no"}).start() as server:
+        with RedisSaver(server.url, durability="memory") as saver:
+            saver.create_thread("one", title="a lamp")
+            waits = saver.report().servers[0].waits_for_disk
+        assert "a lamp" in in_pipe("threads", server.url).out
+        ran = in_pipe("doctor", server.url)
+        assert ran.code == 0, ran.out
+        assert ("acknowledges changes before they are on its disk" in ran.out) is not waits
+        assert "acknowledges changes" not in in_pipe("doctor", server.url, "-o", "durability=memory").out
+        if not waits:
+            refused = in_pipe("rename", server.url, "one", "two")
+            assert refused.code == 2
+            assert "durability='full' cannot be kept" in refused.err

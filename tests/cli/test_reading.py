@@ -8,6 +8,7 @@ import pytest
 
 import threadmark
 from cli.running import Ran, in_pipe, in_terminal, json_lines
+from threadmark_cli.describing import short_ns
 from threadmark_cli.opening import url_of
 
 GRAPH = """\
@@ -19,22 +20,23 @@ GRAPH = """\
 │ ●  1f1e4c42  2026-11-20 09:24:09  carrier  messages, notes
 │ ●  1f1e4c40  2026-11-20 09:23:34  propose  messages, policy
 │ ●  1f1e4c3f-5df3-6e01  2026-11-20 09:22:52  lookup  messages, order
-│ │ ●  1f1e4c3f-5df3-6e00  2026-11-20 09:22:52  lookup: choose  order  (newest)
-│ │ ●  1f1e4c3e  2026-11-20 09:22:22  lookup: search  candidates
-│ │ ●  1f1e4c3d-1836-6183  2026-11-20 09:21:51  lookup: loop  messages, order
-│ │ ●  1f1e4c3d-1836-6182  2026-11-20 09:21:51  lookup: input
-│ ● │  1f1e4c3d-1836-6181  2026-11-20 09:21:51  loop  messages
-│ ● │  1f1e4c3d-1836-6180  2026-11-20 09:21:51  input
-│ ● │  1f1e4c38  2026-11-20 09:19:51  answer  messages
-│ ● │  1f1e4c37  2026-11-20 09:19:13  approve  refund, notes
-├─╯ │
-●   │  1f1e4c27  2026-11-20 09:12:22  propose  policy, refund, notes  (interrupt)  (resume)
-●   │  1f1e4c26-5542-6e01  2026-11-20 09:11:40  lookup  messages, order
-│   ●  1f1e4c26-5542-6e00  2026-11-20 09:11:40  lookup: choose  order
-│   ●  1f1e4c25  2026-11-20 09:11:10  lookup: search  candidates
-│   ●  1f1e4c24-0f85-6185  2026-11-20 09:10:39  lookup: loop  messages
-│   ●  1f1e4c24-0f85-6184  2026-11-20 09:10:39  lookup: input
-├───╯
+│ │ ●  1f1e4c3f-5df3-6e00  2026-11-20 09:22:52  lookup:task: choose  order  (newest)
+│ │ ●  1f1e4c3e  2026-11-20 09:22:22  lookup:task: search  candidates
+│ │ ●  1f1e4c3d-1836-6184  2026-11-20 09:21:51  lookup:task: loop  messages, order
+│ │ ●  1f1e4c3d-1836-6183  2026-11-20 09:21:51  lookup:task: input
+│ ├─╯
+│ ●  1f1e4c3d-1836-6181  2026-11-20 09:21:51  loop  messages
+│ ●  1f1e4c3d-1836-6180  2026-11-20 09:21:51  input
+│ ●  1f1e4c38  2026-11-20 09:19:51  answer  messages
+│ ●  1f1e4c37  2026-11-20 09:19:13  approve  refund, notes
+├─╯
+●  1f1e4c27  2026-11-20 09:12:22  propose  policy, refund, notes  (interrupt)  (resume)
+●  1f1e4c26-5542-6e01  2026-11-20 09:11:40  lookup  messages, order
+│ ●  1f1e4c26-5542-6e00  2026-11-20 09:11:40  lookup:task: choose  order  (newest)
+│ ●  1f1e4c25  2026-11-20 09:11:10  lookup:task: search  candidates
+│ ●  1f1e4c24-0f85-6185  2026-11-20 09:10:39  lookup:task: loop  messages
+│ ●  1f1e4c24-0f85-6184  2026-11-20 09:10:39  lookup:task: input
+├─╯
 ●  1f1e4c24-0f85-6182  2026-11-20 09:10:39  loop  messages
 ●  1f1e4c24-0f85-6181  2026-11-20 09:10:39  input
 """
@@ -104,7 +106,8 @@ def test_a_listing_has_every_thread(database: str) -> None:
         ("support-44", "interrupted", 8),
         ("support-45", "idle", 9),
     ]
-    assert [each["id"] for each in _records(database, "threads", "--limit", "2")] == ["support-44", "report-2026-11"]
+    two = json_lines(in_pipe("threads", "-u", database, "--json", "--limit", "2"))
+    assert [each["id"] for each in two] == ["support-44", "report-2026-11"]
     assert [each["id"] for each in _records(database, "threads", "--text", "LAMP")] == ["support-44", "support-42"]
     assert [each["id"] for each in _records(database, "threads", "--metadata", '{"team": "parcels"}')] == ["support-43"]
     assert [each["id"] for each in _records(database, "threads", "--owner", "customer-23")] == ["support-43"]
@@ -112,13 +115,38 @@ def test_a_listing_has_every_thread(database: str) -> None:
 
 
 def test_the_graph_shows_branches_forks_and_subgraphs(database: str) -> None:
-    assert _run(database, "log", THREAD, "--graph").out == GRAPH
+    drawn = _run(database, "log", THREAD, "--graph").out
+    assert re.sub("(?<=lookup:)[0-9a-f]{4}(?=:)", "task", drawn) == GRAPH
 
 
 def test_the_graph_of_one_namespace_stands_alone(database: str) -> None:
-    lines = _run(database, "log", THREAD, "--graph", "--ns", "lookup").lines
-    assert len(lines) == 8
-    assert all(line.startswith("●  1f1e4c") for line in lines)
+    for ns in _calls(database):
+        for named in (ns, short_ns(ns)):
+            lines = _run(database, "log", THREAD, "--graph", "--ns", named).lines
+            assert len(lines) == 4
+            assert all(line.startswith("●  1f1e4c") for line in lines)
+
+
+def _calls(database: str) -> list[str]:
+    """The namespaces of the subgraph's calls, the newest first."""
+    found = dict.fromkeys(str(each["ns"]) for each in _records(database, "log", THREAD))
+    return [ns for ns in found if ns]
+
+
+def test_the_name_of_a_node_of_a_subgraph_is_seen_on_a_narrow_terminal(database: str) -> None:
+    lines = in_terminal("log", "-u", database, THREAD, "--graph", "--no-color", "--no-pager", columns=60).lines
+    assert all(len(line) <= 60 for line in lines)
+    assert sum("search" in line for line in lines) == sum("choose" in line for line in lines) == 2
+
+
+def test_a_namespace_may_be_named_as_it_is_shown(database: str) -> None:
+    newest, first = _calls(database)
+    assert re.fullmatch("lookup:[0-9a-f]{4}", short_ns(newest))
+    assert short_ns(newest) != short_ns(first)
+    places = _records(database, "search", THREAD, "lamp", "--ns", short_ns(newest))
+    assert {each["ns"] for each in places} == {newest}
+    assert {each["ns"] for each in _records(database, "log", THREAD, "--ns", short_ns(first))} == {first}
+    assert _records(database, "log", THREAD, "--ns", "lookup:none") == []
 
 
 def test_the_log_is_the_history(database: str) -> None:
@@ -133,7 +161,8 @@ def test_the_log_is_the_history(database: str) -> None:
         ]
         assert [len(each["writes"]) for each in records] == [len(entry.writes) for entry in entries]
     assert len(_records(database, "log", THREAD, "-n", "3")) == 3
-    assert {each["ns"] for each in _records(database, "log", THREAD, "--ns", "lookup")} == {"lookup"}
+    newest, _ = _calls(database)
+    assert {each["ns"] for each in _records(database, "log", THREAD, "--ns", newest)} == {newest}
     assert _records(database, "log")[0]["thread"] == "support-44"  # which was updated last
 
 
@@ -170,13 +199,18 @@ def test_errors_and_open_questions_are_shown(database: str) -> None:
         (("--at", "~2"), "1f1e4c66-be4a-6480"),
         (("--at", "1f1e4c43"), "1f1e4c43-a6ad-6980"),
         (("--at", "1f1e4c43~1"), "1f1e4c42-3c48-6280"),
-        (("--at", "~", "--ns", "lookup"), "1f1e4c3e-3fd9-6b00"),
         (("--at", "1f1e4c3e"), "1f1e4c3e-3fd9-6b00"),  # in the only namespace that has it
     ],
 )
 def test_a_checkpoint_is_named_in_several_ways(database: str, address: tuple[str, ...], expected: str) -> None:
     (record,) = _records(database, "show", THREAD, *address)
     assert record["id"].startswith(expected)
+
+
+def test_a_checkpoint_of_a_call_is_named_by_the_call(database: str) -> None:
+    newest, _ = _calls(database)
+    (record,) = _records(database, "show", THREAD, "--at", "~", "--ns", short_ns(newest))
+    assert record["id"].startswith("1f1e4c3e-3fd9-6b00")
 
 
 def test_a_part_is_shown_alone(database: str) -> None:
@@ -236,8 +270,47 @@ def test_a_search_names_each_place_once(database: str) -> None:
     records = _records(database, "search", THREAD, "NEIGHBOUR", "--ns", "")
     assert {(each["place"], each["path"].partition("[")[0]) for each in records} >= {("values", "messages")}
     assert all(each["text"] == "neighbour" for each in records)
+    every = _run(database, "search", THREAD, "NEIGHBOUR", "--ns", "", "--every").lines
+    assert len(every) == len(records)
     nothing = in_pipe("search", "-u", database, THREAD, "nobody wrote this")
     assert (nothing.code, nothing.out) == (3, "")
+
+
+def test_a_search_shows_each_text_once_and_says_how_often_it_is_there(database: str) -> None:
+    lines = _run(database, "search", THREAD, "damaged: the lamp").lines
+    (line,) = lines
+    records = _records(database, "search", THREAD, "damaged: the lamp")
+    ours = [each for each in records if not str(each["path"]).startswith("__start__")]
+    assert len(ours) < len(records)
+    assert line.endswith(f"Order A-1042 arrived damaged: the lamp is broken.  ({len(ours) - 1} more places)")
+    assert "(writes)" not in line
+
+
+def test_what_a_limit_leaves_out_is_said(database: str) -> None:
+    listed = in_pipe("threads", "-u", database, "--limit", "2", "--owner", "customer-17")
+    assert (len(listed.lines), listed.err) == (3, "")
+    assert in_pipe("threads", "-u", database, "--limit", "2").err == "2 of 5 threads: --limit 0 lists all\n"
+    assert (
+        in_pipe("threads", "-u", database, "-n", "1", "--text", "LAMP").err == "1 of 2 threads: --limit 0 lists all\n"
+    )
+    for arguments in ((), ("--every",), ("--json",)):
+        found = in_pipe("search", "-u", database, THREAD, "lamp", "--limit", "2", *arguments)
+        assert (len(found.lines), found.err) == (2, "there are more than 2: --limit 0 shows all\n")
+
+
+def test_a_time_is_a_moment_or_how_long_ago_it_is(database: str) -> None:
+    assert len(_records(database, "threads", "--since", "5000w")) == 5
+    assert _records(database, "threads", "--until", "5000w") == []
+    for moment in ("2026-11-20T10:02", "2026-11-20 10:02:00", "2026-11-20T11:02:00+01:00"):
+        assert [each["id"] for each in _records(database, "threads", "--since", moment)] == ["support-44"]
+    refused = in_pipe("threads", "-u", database, "--since", "yesterday")
+    assert refused.code == 2
+    assert "write it as 30d, 12h, 1d12h, 90m, 45s or 2w, or a moment such as 2026-11-20" in refused.err
+
+
+@pytest.mark.parametrize("arguments", [("threads",), ("log", THREAD), ("blame", THREAD, "messages", "--each")])
+def test_times_in_columns_name_their_zone(database: str, arguments: tuple[str, ...]) -> None:
+    assert " (UTC) " in _run(database, *arguments).lines[0]
 
 
 def test_figures_are_those_of_the_saver(database: str) -> None:

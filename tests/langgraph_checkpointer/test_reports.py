@@ -2,23 +2,26 @@
 
 import math
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypedDict
 
+import numpy as np
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver as TheirMemory
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import START, StateGraph
 from langgraph.types import Interrupt, interrupt
+from pydantic import BaseModel, Field
 
 from langgraph_checkpointer.command import run_command
 from langgraph_checkpointer.theirs import THEIRS, checkpoint, location, store, their_sqlite
 from threadmark import Serde
 from threadmark.serde.exact import exactly_equal
 from threadmark_langgraph import InMemorySaver, SqliteSaver, export, migrate
-from threadmark_langgraph.moving.comparing import alike
+from threadmark_langgraph.moving.comparing import alike, kept_by
 from threadmark_langgraph.moving.differences import first_difference
 
 PLACE = location("one")
@@ -79,7 +82,7 @@ def test_report_groups_what_did_not_move_by_its_cause(
     )
     assert gone.startswith("3 not moved: gone_from_here.Order cannot be imported here")
     assert incomplete.startswith("6 threads lack checkpoints in the target (such as '__main__ 0'): move these before")
-    assert counts == "1 checkpoints with 0 pending writes of 7 threads, 0 already there, 6 not moved"
+    assert counts == "1 checkpoint with 0 pending writes of 7 threads, 0 already there, 6 not moved"
 
 
 def test_class_of_the_program_is_told_on_the_way_back_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,3 +182,36 @@ def test_what_goes_back_wrong_is_still_a_problem() -> None:
     store(source, PLACE, checkpoint({"m": ["that", 1], "n": "this"}))
     (problem,) = export(source, TheirMemory(serde=Wrong())).problems
     assert problem.reason.startswith("stored and read back, it differs in channel 'n': 'this' in the source, 'this ")
+
+
+class _Plan(BaseModel):
+    title: str = ""
+    steps: list[str] = Field(default_factory=list)
+
+
+@dataclass(eq=False)
+class _Holder:
+    plan: _Plan
+
+
+@pytest.mark.parametrize("hold", [_Holder, lambda plan: [plan, np.arange(3)], lambda plan: {"a": _Holder(plan)}])
+def test_models_of_which_other_fields_were_set_are_the_same_in_whatever_holds_them(hold: Callable[[Any], Any]) -> None:
+    same = kept_by(JsonPlusSerializer())
+    one, other = _Plan(title="x"), _Plan(title="x", steps=[])
+    assert one.model_fields_set != other.model_fields_set
+    assert same(hold(one), hold(other))
+    assert not same(hold(one), hold(_Plan(title="y")))
+    assert not same(hold(one), hold(1))
+
+
+class _Closed:
+    def __init__(self, secret: str) -> None:
+        self._secret = secret
+
+    def __repr__(self) -> str:
+        return "_Closed()"
+
+
+def test_a_difference_that_is_not_shown_does_not_show_two_equal_texts() -> None:
+    found = first_difference("channel 'a'", {"a": _Closed("x")}, {"a": _Closed("y")}, lambda *_: False)
+    assert found.detail == "at ['a'], _Closed() in both, and different in something that is not shown here"

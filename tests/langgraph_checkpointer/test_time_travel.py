@@ -208,3 +208,14 @@ def test_there_must_be_a_checkpoint() -> None:
         saver.fork(THREAD)
     with pytest.raises(CheckpointNotFoundError, match="checkpoint 'x'"):
         saver.restore({"configurable": {"thread_id": "thread", "checkpoint_id": "x"}})
+
+
+def test_a_fan_out_is_named_by_its_node_in_every_turn() -> None:
+    builder: Any = StateGraph(_State)
+    builder.add_node("plan", lambda _: {}).add_node("work", lambda _: {"log": ["done"]}).add_edge(START, "plan")
+    builder.add_conditional_edges("plan", lambda _: [Send("work", {}) for _ in range(3)], ["work"])
+    graph = builder.compile(checkpointer=InMemorySaver())
+    for turn in range(3):
+        graph.invoke({"answer": str(turn)}, THREAD)
+    entries = graph.checkpointer.saver.history("thread").entries
+    assert [list(each.nodes) for each in entries] == 3 * [["work"], ["plan"], [], []]

@@ -64,9 +64,9 @@ def test_a_thread_is_a_timeline_and_a_tree_with_its_branches(page: Browser, read
     assert "messages" in first.text
 
     page.click("#thread .tabs a", "Tree")
-    page.sees(".branches", "3 branches, 2 namespaces")
-    assert len(page.all(".branches .chip")) == 3
-    page.until(lambda: len({each.get_attribute("class") for each in page.all(".lanes circle")}) == 3)
+    page.sees(".branches", "4 branches, 3 namespaces")
+    assert len(page.all(".branches .chip")) == 4
+    page.until(lambda: len({each.get_attribute("class") for each in page.all(".lanes circle")}) == 4)
     page.sees(".tree .row", "interrupt")  # what waits is known beside the tree
     page.click(".branches .chip", "from step 2")
     page.sees("#checkpoint h2", "step 10")
@@ -74,7 +74,7 @@ def test_a_thread_is_a_timeline_and_a_tree_with_its_branches(page: Browser, read
 
     page.click("[aria-label=Namespace] option", "lookup")
     page.until(lambda: "lookup" not in page.text(".branches"))
-    page.until(lambda: len(page.all(".tree .row")) == 8)
+    page.until(lambda: len(page.all(".tree .row")) == 4)
 
 
 def test_a_state_is_typed_and_unfolded_where_one_looks(page: Browser, reading: str) -> None:

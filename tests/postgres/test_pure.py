@@ -14,10 +14,12 @@ from psycopg.conninfo import make_conninfo
 
 from threadmark import StoreError, TransientStoreError
 from threadmark.program import Program, Transaction
+from threadmark.runtime.outages import Outage
 from threadmark_postgres.columns import from_id_column, id_column
 from threadmark_postgres.driver import Settings
 from threadmark_postgres.driver.conversation import Conversation, conversation
 from threadmark_postgres.driver.failures import Retries, check_worth_waiting, passes, to_threadmark_error
+from threadmark_postgres.driver.log import log
 from threadmark_postgres.schema import in_schema
 from threadmark_postgres.steps import Query
 
@@ -138,13 +140,13 @@ def test_a_transient_failure_is_tried_again(sqlstate: str) -> None:
 @pytest.mark.parametrize("sqlstate", ["40001", "40P01", "55P03", "57P01", "57P03", "08006", "57014"])
 def test_what_may_succeed_when_it_is_tried_again_is_told_apart(sqlstate: str) -> None:
     with pytest.raises(TransientStoreError, match="somebody said so"):
-        Retries(SETTINGS, time.monotonic()).next_wait(error(sqlstate), reached=True)
+        Retries(SETTINGS, time.monotonic(), Outage(log, SETTINGS)).next_wait(error(sqlstate), reached=True)
 
 
 @pytest.mark.parametrize("sqlstate", ["42501", "53100", "42P01", "23502"])
 def test_what_would_fail_again_is_not_transient(sqlstate: str) -> None:
     with pytest.raises(StoreError, match="somebody said so") as caught:
-        Retries(SETTINGS, time.monotonic()).next_wait(error(sqlstate), reached=True)
+        Retries(SETTINGS, time.monotonic(), Outage(log, SETTINGS)).next_wait(error(sqlstate), reached=True)
     assert type(caught.value) is StoreError
 
 
@@ -152,16 +154,18 @@ def test_what_would_fail_again_is_not_transient(sqlstate: str) -> None:
 def test_a_permanent_failure_is_an_error_at_once(sqlstate: str) -> None:
     assert not passes(error(sqlstate))
     with pytest.raises(type(to_threadmark_error(error(sqlstate), SETTINGS)), match="somebody said so"):
-        Retries(SETTINGS._replace(timeout=3600), time.monotonic()).next_wait(error(sqlstate), reached=True)
+        Retries(SETTINGS._replace(timeout=3600), time.monotonic(), Outage(log, SETTINGS)).next_wait(
+            error(sqlstate), reached=True
+        )
 
 
 def test_waits_grow_and_end() -> None:
-    retries = Retries(SETTINGS._replace(timeout=3600), time.monotonic())
+    retries = Retries(SETTINGS._replace(timeout=3600), time.monotonic(), Outage(log, SETTINGS))
     waits = [retries.next_wait(error("57P03"), reached=True) for _ in range(12)]
     assert waits[0] == 0
     assert waits[1] < waits[4] < waits[-1] <= 2
     with pytest.raises(TransientStoreError, match="could not be used for 0 s"):
-        Retries(SETTINGS, time.monotonic()).next_wait(error("57P03"), reached=True)
+        Retries(SETTINGS, time.monotonic(), Outage(log, SETTINGS)).next_wait(error("57P03"), reached=True)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import logging
 import re
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import psycopg
@@ -93,10 +93,11 @@ def test_a_lost_connection_is_told_with_its_place_and_without_its_password(
                     proxy.cut()
                     await (calls.aput(config, *step(2)) if put else calls.aget(thread("one")))
                     found = lines(logging.WARNING)
-                    assert found
+                    assert "; trying again" in found[0]
                     for line in found:
-                        assert line.startswith(f"{place(through)}: no connection, or it was lost (")
-                        assert "; trying again" in line
+                        assert line.startswith(
+                            (f"{place(through)}: no connection, or it was lost (", f"{place(through)}: works again")
+                        )
                         assert PASSWORD not in line
 
     asyncio.run(body())
@@ -117,19 +118,46 @@ def test_a_session_that_the_server_ended_is_told(
     assert any(": the server ended the session (57P01: " in line for line in lines(logging.WARNING))
 
 
-def test_every_attempt_is_told_while_a_server_is_away(lines: Callable[..., list[str]]) -> None:
+@pytest.mark.parametrize("combine", [True, False])
+def test_an_outage_is_told_when_it_begins_and_when_it_is_over(
+    caplog: pytest.LogCaptureFixture, *, combine: bool
+) -> None:
+    def attempts() -> int:
+        return sum("; trying again" in record.getMessage() for record in list(caplog.records))
+
+    with (
+        Cluster() as own,
+        PostgresSaver(own.url, timeout=120, combine=combine, slow=None) as saver,
+        ThreadPoolExecutor(8) as pool,
+    ):
+        config = play(saver, "one", 1)
+        caplog.clear()
+        own.stop()
+        calls: list[Future[Any]] = [pool.submit(saver.put, thread(f"thread {each}"), *step(1)) for each in range(4)]
+        calls += [pool.submit(saver.get, config) for _ in range(4)]
+        wait_until(lambda: attempts() > 20, "no further attempts")
+        own.start()
+        for each in calls:
+            each.result()
+        saver.get(config)
+    warnings = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert "; trying again" in warnings[0]
+    assert ": works again after " in warnings[-1]
+    assert len(warnings) <= 4 < attempts()  # one that began before the end may fail after it
+
+
+def test_a_failed_attempt_says_when_the_next_one_is(lines: Callable[..., list[str]]) -> None:
     with Cluster() as own, PostgresSaver(own.url, timeout=0.5, slow=None) as saver:
         play(saver, "one", 1)
         own.stop()
-        found = list[str]()
         for _ in range(100):  # on a busy machine the time may be over after a single attempt
             with pytest.raises(StoreError, match="could not be used"):
                 saver.get(thread("one"))
-            found = lines(logging.WARNING)
+            found = [line for line in lines(logging.DEBUG) if "no connection" in line]
             assert all("; trying again in 0." in line and line.endswith(" s at most") for line in found)
             if len(found) > 2:
                 return
-    raise AssertionError(f"no more attempts are told than {found}")
+    raise AssertionError("no further attempts are told")
 
 
 def test_a_server_that_takes_no_writes_for_now_is_told(

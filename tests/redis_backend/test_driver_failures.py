@@ -302,9 +302,10 @@ def test_what_is_tried_again_is_logged_without_what_is_stored(
     driver = driver_of(proxy.url)
     driver.run(adding(key, 1))
     proxy.lose_reply("EVALSHA")
-    with caplog.at_level(logging.WARNING, "threadmark.redis"):
+    with caplog.at_level(logging.INFO, "threadmark.redis"):
         driver.run(adding(key, b"hidden"))
     assert "trying again" in caplog.text
+    assert "failed attempts: 1, callers: 1" in caplog.text
     assert "hidden" not in caplog.text
     driver.close()
 

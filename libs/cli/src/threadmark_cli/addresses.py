@@ -10,6 +10,7 @@ import click
 
 from threadmark import SaverProtocol
 from threadmark.types import Branch, Tree, TreeNode
+from threadmark_cli.describing import short_ns
 from threadmark_cli.exits import NotThereError
 from threadmark_cli.output import one_line
 from threadmark_cli.output.quantities import count_text
@@ -52,12 +53,23 @@ class Addresses:
 
         Without a namespace an id is looked for in all of them, and `~2` counts from the newest of the graph's own.
         """
+        ns = None if ns is None else self.ns(ns)
         match = _ADDRESS.fullmatch(address or "")
         begins, back = (match["id"], match["back"]) if match else ("", None)
         node = self._newest(ns or "") if begins in _NEWEST else self._by_id(begins, ns)
         for done in range(int(back or 1) if back is not None else 0):
             node = self._parent(node, done)
         return node
+
+    def ns(self, named: str) -> str:
+        """The namespace that is named by all of it, or as it is shown. Raises NotThereError if that means several."""
+        found = {node.ns for node in self.tree.nodes if named in (node.ns, short_ns(node.ns))}
+        if named in found or not found:
+            return named
+        if len(found) > 1:
+            meant = ", ".join(sorted(map(repr, found))[:_MOST_NAMED])
+            raise NotThereError(f"{named!r} means {len(found)} namespaces, such as {meant}: write all of it")
+        return found.pop()
 
     def config(self, address: str | None, ns: str | None) -> dict[str, Any]:
         """The configuration that names the checkpoint of an address."""

@@ -1,13 +1,17 @@
 """The classes behind every command: the options that all have, the database as first argument, examples in the help."""
 
-from collections.abc import Callable, Iterator, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
 import click
 
+from threadmark_cli.completion import files
 from threadmark_cli.exits import OutputClosedError
+from threadmark_cli.output.printable import one_line
 from threadmark_cli.session import Session
 from threadmark_cli.settings import database_first, global_options, settings_of
 
@@ -19,14 +23,24 @@ class Command(click.Command):
     """A command, to whose function a `Session` is given.
 
     `examples` is a text of lines that stand in the help: what to type, and behind `#` what it does. A command whose
-    own arguments are databases has `takes_databases`.
+    own arguments are databases has `takes_databases`; one that is about none has not `has_database`.
     """
 
-    def __init__(self, *args: Any, examples: str = "", takes_databases: bool = False, **attributes: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        examples: str = "",
+        takes_databases: bool = False,
+        has_database: bool = True,
+        **attributes: Any,
+    ) -> None:
         super().__init__(*args, **attributes)
-        self._takes_databases = takes_databases
+        self._takes_databases = takes_databases or not has_database
+        self._has_database = has_database
         self._global_options = global_options()
-        self._database = click.Argument(["database"], expose_value=False, callback=_database_given)
+        self._database = click.Argument(
+            ["database"], expose_value=False, callback=_database_given, shell_complete=files
+        )
         self.examples = [line.strip() for line in examples.strip().splitlines()]
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
@@ -37,8 +51,7 @@ class Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Decide first whether the first argument names the database."""
-        if not ctx.resilient_parsing:
-            ctx.meta[_DATABASE] = database_first(ctx, self, args)
+        ctx.meta[_DATABASE] = self._has_database and database_first(ctx, self, args, completing=ctx.resilient_parsing)
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -65,11 +78,15 @@ class Command(click.Command):
         super().format_epilog(ctx, formatter)
 
 
-def command(name: str, *, examples: str, takes_databases: bool = False) -> Callable[[Callable[..., Any]], Command]:
+def command(
+    name: str, *, examples: str, takes_databases: bool = False, has_database: bool = True
+) -> Callable[[Callable[..., Any]], Command]:
     """Make a command of a function, whose docstring is its help."""
 
     def decorate(function: Callable[..., Any]) -> Command:
-        made: Command = click.command(name, cls=Command, examples=examples, takes_databases=takes_databases)(function)
+        made: Command = click.command(
+            name, cls=Command, examples=examples, takes_databases=takes_databases, has_database=has_database
+        )(function)
         return made
 
     return decorate
@@ -97,6 +114,24 @@ class LazyGroup(click.Group):
         """Run the command."""
         with _closing_told():
             return super().invoke(ctx)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command. For a name that is none, the error suggests one."""
+        if not ctx.resilient_parsing and args[0] not in self._commands and not args[0].startswith("-"):
+            ctx.fail(f"No such command {args[0]!r}.{self._meant(args)}")
+        return super().resolve_command(ctx, args)
+
+    def _meant(self, args: Sequence[str]) -> str:
+        close = get_close_matches(args[0].lower(), self._commands, n=3, cutoff=0.5)
+        if close:
+            return f" Did you mean {' or '.join(close)}?"
+        command = args[1] if len(args) > 1 and args[1] in self._commands else ""
+        is_database = "://" in args[0] or os.path.exists(args[0])  # noqa: PTH110 - unlike Path, it takes any text
+        if is_database or command:
+            return f" The command comes first: threadmark {command or 'threads'} {one_line(args[0])}"
+        return " The names are in threadmark --help."
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """Return their names, in the order of the table."""

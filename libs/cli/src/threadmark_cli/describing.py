@@ -1,5 +1,6 @@
 """What the commands say of a checkpoint in a line: what ran, what changed, what its tasks wrote."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -7,6 +8,8 @@ from threadmark.types import HistoryEntry
 from threadmark_cli.output import Part
 
 _BRANCH = "branch:to:"
+_TASK = re.compile(r":([0-9a-f]{4})[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}(?![^|:])")
+"""The id of the task for which a subgraph was called, as it stands in a namespace."""
 _OWN = "__"
 """What names of the engine's own channels begin with."""
 
@@ -18,10 +21,18 @@ _SPECIAL: Mapping[str, Part] = {
 }
 """The channels that stand for something, and what."""
 
+DELTA = "stored as changes (a delta channel): graph.get_state(config).values has its value"
+"""What stands in the place of a value that only the graph can make."""
+
 
 def what_ran(entry: HistoryEntry) -> str:
     """The nodes that ran, or what else made the checkpoint."""
     return ", ".join(entry.nodes) or entry.source or "-"
+
+
+def short_ns(ns: str) -> str:
+    """A namespace with only the beginning of each task's id: of `lookup:<id of 36 characters>` it is `lookup:1a2b`."""
+    return _TASK.sub(r":\1", ns)
 
 
 def own_channels(channels: Sequence[str]) -> list[str]:

@@ -67,11 +67,14 @@ def of_file(path: Path) -> Iterator[Finding]:
         yield Finding("file", "warning", finding, "look for a reader that never ends, such as an open sqlite3 shell")
 
 
-def of_report(report: Any) -> Iterator[Finding]:
-    """What a saver reports of its server or file: facts, then warnings."""
+def of_report(report: Any, *, full: bool = True) -> Iterator[Finding]:
+    """What a saver reports of its server or file: facts, then warnings. `full` is whether Redis should be durable."""
     other = _WAY_OUT_OF_REDIS if hasattr(report, "servers") else _WAY_OUT
     for fact in _facts(report):
         yield Finding("database", "ok", fact)
+    for server in getattr(report, "servers", ()) if full else ():
+        if not server.waits_for_disk:
+            yield Finding("settings", "warning", f"{server.address} {_NOT_DURABLE}", _HOW_TO_BE_DURABLE)
     for warning in report.warnings:
         yield Finding("settings", "warning", warning, _WAYS_OUT.get(_first_word(warning), other))
     tables = getattr(report, "other_tables", ()) or getattr(report, "langgraph_tables", ())
@@ -84,6 +87,13 @@ _MOST_TABLES = 8
 
 _WAY_OUT = "docs/how-to/operating.md and docs/reference/options.md say what each setting does"
 _WAY_OUT_OF_REDIS = "docs/how-to/redis.md says which settings keep threads"
+_NOT_DURABLE = (
+    "acknowledges changes before they are on its disk, so a saver that writes is refused unless its durability is "
+    "'memory'; it can be read"
+)
+_HOW_TO_BE_DURABLE = (
+    "set appendonly yes and appendfsync always, or take Redis 7.2 or newer, or Valkey, with appendonly yes"
+)
 _WAYS_OUT = {
     "fsync": "set fsync = on in postgresql.conf",
     "full_page_writes": "set full_page_writes = on in postgresql.conf",

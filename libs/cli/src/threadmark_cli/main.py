@@ -34,6 +34,7 @@ COMMANDS = {
     "delete": "threadmark_cli.commands.editing:delete",
     "prune": "threadmark_cli.commands.cleaning:prune",
     "retention": "threadmark_cli.commands.cleaning:retention",
+    "keys": "threadmark_cli.commands.keys:keys",
     "reencrypt": "threadmark_cli.commands.upkeep:reencrypt",
     "migrate": "threadmark_cli.commands.moving:migrate",
     "export": "threadmark_cli.commands.moving:export",

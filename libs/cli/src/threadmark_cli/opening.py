@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _SQLITE = "sqlite://"
 _READ_ONLY = "mode=ro"
 _POSTGRES = ("postgres://", "postgresql://")
+_REDIS = ("redis://", "rediss://", "redis+", "rediss+")
 
 
 def url_of(given: str | None) -> str:
@@ -70,6 +71,8 @@ def open_for_reading(url: str, options: Mapping[str, Any]) -> SaverProtocol:
         read_only = f"{url}?{_READ_ONLY}"
     if url.startswith(_POSTGRES):
         options = {"read_only": True, **options}
+    if url.startswith(_REDIS) and "durability=" not in url:
+        options = {"durability": "memory", **options}  # what is only read need not reach a disk
     opened = _opened(url, read_only, options)
     return cast("SaverProtocol", opened.langgraphs if opened.ours is None else opened.ours)
 

@@ -2,7 +2,8 @@
 
 import json
 import re
-from datetime import timedelta
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,17 @@ def duration(text: str, or_else: str = "") -> timedelta:
     if not length:
         raise click.BadParameter(f"{text!r} is no time at all")
     return length
+
+
+def moment(text: str) -> datetime:
+    """Return a moment in UTC from a date, with or without a time, or from how long ago it is: `2026-11-20`, `1h`."""
+    with suppress(ValueError):
+        found = datetime.fromisoformat(text)
+        return found if found.tzinfo else found.replace(tzinfo=UTC)
+    try:
+        return datetime.now(UTC) - duration(text, ", or a moment such as 2026-11-20 or 2026-11-20T09:30")
+    except OverflowError as error:
+        raise click.BadParameter(f"{text!r} is longer ago than any thread is old") from error
 
 
 def size(text: str) -> int:

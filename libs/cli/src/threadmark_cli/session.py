@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -35,16 +35,22 @@ class Session:
 
     @contextmanager
     def saver(
-        self, *, write: bool = False, create: bool = False, expect_tables: bool = True
+        self,
+        *,
+        write: bool = False,
+        create: bool = False,
+        expect_tables: bool = True,
+        options: Mapping[str, Any] | None = None,
     ) -> Iterator[SaverProtocol]:
         """Open the database, and close it at the end. Raises DatabaseError if its tables should be there, and are not.
 
         Unless it is to be written to, nothing is created or changed in it, and objects are shown by name and fields
         instead of being made, so that no class is needed and no code of one runs. Of LangGraph's own database, it is
         an object with the reading methods of a saver. Only with `create` a SQLite file is made that is not there.
+        `options` are those of the saver unless the command line has others.
         """
         open_for = creating if create else open_for_writing if write else open_for_reading
-        opened = open_for(self.url, self.saver_options())
+        opened = open_for(self.url, {**(options or {}), **self.saver_options()})
         with opened:
             if expect_tables and not write and not opened.has_tables():
                 raise DatabaseError(f"{self.shown_url} has no tables of Threadmark: is it the right database?")

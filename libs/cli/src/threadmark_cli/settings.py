@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 import click
 
+from threadmark_cli.completion import files
+
 URL_VARIABLE = "THREADMARK_URL"
 KEYRING_VARIABLE = "THREADMARK_KEYRING"
 
@@ -32,12 +34,25 @@ def settings_of(ctx: click.Context) -> Settings:
 def global_options() -> list[click.Option]:
     """New objects of the options that every command has."""
     return [
-        _option("url", "-u", "--url", metavar="URL", help=f"The database: a URL, or a path (or set {URL_VARIABLE})."),
+        _option(
+            "url",
+            "-u",
+            "--url",
+            metavar="URL",
+            shell_complete=files,
+            help=f"The database: a URL, or a path (or set {URL_VARIABLE}).",
+        ),
         _flag("as_json", "--json", help="One JSON object a line."),
         _flag("color", "--color/--no-color", help="Colours everywhere, or nowhere (by default on a terminal only)."),
         _flag("pager", "--pager/--no-pager", help="Whether long output on a terminal goes through PAGER."),
         _option("owner", "--owner", metavar="OWNER", help="Only this owner's threads are there."),
-        _option("keyring", "--keyring", metavar="FILE", help=f"The keys of a sealed database (or {KEYRING_VARIABLE})."),
+        _option(
+            "keyring",
+            "--keyring",
+            metavar="FILE",
+            shell_complete=files,
+            help=f"The keys of a sealed database (or {KEYRING_VARIABLE}).",
+        ),
         _option("options", "-o", "--option", metavar="NAME=VALUE", multiple=True, help="An option of the saver."),
         _flag("debug", "--debug", help="Show the traceback of an error.", hidden=True),
     ]
@@ -63,11 +78,14 @@ def _remember(name: str) -> Callable[[click.Context, click.Parameter, Any], Any]
     return callback
 
 
-def database_first(ctx: click.Context, command: click.Command, args: list[str]) -> bool:
-    """Whether the first argument is the database: a URL, or anything where nothing else has named a database."""
+def database_first(ctx: click.Context, command: click.Command, args: list[str], *, completing: bool = False) -> bool:
+    """Whether the first argument is the database: a URL, or anything where nothing else has named a database.
+
+    With `completing`, the shell asks what may come next, so the first argument may still be missing.
+    """
     options = [param for param in command.params if isinstance(param, click.Option)]
     alone = click.Command(command.name, params=[*options, *global_options()], context_settings=command.context_settings)
     given, arguments, _ = alone.make_parser(ctx).parse_args(args=list(args))
     if "url" in given or settings_of(ctx).url is not None or not arguments:
-        return False
+        return completing and "url" not in given and settings_of(ctx).url is None and not os.environ.get(URL_VARIABLE)
     return "://" in arguments[0] or not os.environ.get(URL_VARIABLE)

@@ -78,6 +78,8 @@ class PruneReport(NamedTuple):
     size_bytes: int
     problems: Sequence["Problem"] = ()
     """The threads that are damaged. They were left as they are, and not counted."""
+    kept_for_deltas: int = 0
+    """How many old checkpoints stay because delta channels of newer ones are read from them."""
 
     def plus(self, other: "PruneReport") -> "PruneReport":
         """Both together."""
@@ -88,6 +90,7 @@ class PruneReport(NamedTuple):
             self.segments + other.segments,
             self.size_bytes + other.size_bytes,
             (*self.problems, *other.problems),
+            self.kept_for_deltas + other.kept_for_deltas,
         )
 
 
@@ -228,17 +231,23 @@ class RetentionReport(NamedTuple):
         """Say it in one line."""
         would = "would remove" if self.dry_run else "removed"
         whole = f"{self.expired} expired, {self.idle} idle, {self.for_space} for space, {self.size_bytes:,} bytes"
-        of_others = (
-            f"{self.pruned.checkpoints:,} checkpoints and {self.pruned.size_bytes:,} bytes of {self.pruned.threads}"
-        )
+        checkpoints, others = _counted(self.pruned.checkpoints, "checkpoint"), _counted(self.pruned.threads, "other")
         left = f"{self.busy} busy and {len(self.problems)} damaged ones left alone"
-        removed = f"{would} {self.expired + self.idle + self.for_space} ({whole}), and {of_others} others"
-        return f"looked at {self.threads} threads: {removed}; {left}; {self.seconds:.2f} s"
+        if self.pruned.kept_for_deltas:
+            old = _counted(self.pruned.kept_for_deltas, "old checkpoint")
+            left += f", and {old} kept, which delta channels are read from"
+        removed = f"{would} {self.expired + self.idle + self.for_space} ({whole})"
+        of_others = f"{checkpoints} and {self.pruned.size_bytes:,} bytes of {others}"
+        return f"looked at {_counted(self.threads, 'thread')}: {removed}, and {of_others}; {left}; {self.seconds:.2f} s"
 
     def __repr__(self) -> str:
         """Show the figures, and the beginning of a long list of problems."""
         figures = [f"{name}={value!r}" for name, value in zip(self._fields, self, strict=True) if name != "problems"]
         return f"RetentionReport({', '.join(figures)}, problems=[{beginning_of(list(map(repr, self.problems)))}])"
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def beginning_of(items: Sequence[str]) -> str:

@@ -6,26 +6,27 @@ who writes to it can neither change a row, nor move it to another place or into 
 plain bytes as a row. This needs the extra: `pip install threadmark[crypto]`.
 """
 
+import logging
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import msgpack
 
 from threadmark.errors import ConfigError, CorruptDataError, MissingDependencyError
 from threadmark.format.digests import HOW_TO_SEAL, segment_key
 from threadmark.format.incarnations import INCARNATION_LENGTH, Incarnation
+from threadmark.keyring_file import KEY_LENGTH, LONGEST_ID, parsed, read_text
+from threadmark.runtime.logs import log
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-KEY_LENGTH = 32
 _UNBOUND, _BOUND = 1, 2
 """The first byte of a sealed row: without the incarnation of its thread, or with it."""
 _NONCE_LENGTH = 12
 _TAG_LENGTH = 16
-_LONGEST_ID = 255
 # BLAKE2b's `person` field, so that no other use of the secret gives this key.
 _DIGEST_PURPOSE = b"threadmark.value"
 
@@ -40,9 +41,17 @@ class Keyring:
     `digest_secret`: it must stay the same for the life of the database.
 
     Random nonces are safe for about four billion rows sealed with one key. Rotate before that.
+
+    A keyring whose keys are made when the program starts loses everything when the program ends. Nobody can see that in
+    the bytes of a key, so a keyring remembers its `source`: the file or the environment variable that `from_file` and
+    `from_env` have read. For keys that come from elsewhere, such as a key service, name that place as `source`. The
+    first put into a new database logs a warning if there is no source. In a database that holds sealed rows the keys
+    prove themselves: the first put is refused unless a row opens.
     """
 
-    def __init__(self, keys: Mapping[str, bytes], newest: str, *, digest_secret: bytes) -> None:
+    def __init__(
+        self, keys: Mapping[str, bytes], newest: str, *, digest_secret: bytes, source: str | None = None
+    ) -> None:
         cipher, self._forged = _cryptography()
         keys = _checked_keys(keys)
         if not isinstance(newest, str) or newest not in keys:
@@ -53,6 +62,49 @@ class Keyring:
         self._ciphers = {name: cipher(key) for name, key in keys.items()}
         self._newest = newest
         self.digest_key = _derived(digest_secret)
+        self.source = source
+        """Where the keys are kept. None if the program has not said so."""
+        self._has_warned = False
+
+    @classmethod
+    def from_file(cls, path: "str | os.PathLike[str]") -> Self:
+        """Read the keyring from a file, such as `threadmark keys new` makes. Raises ConfigError if it has none."""
+        return cls._of(read_text(path), f"the keyring {os.fspath(path)!r}")
+
+    @classmethod
+    def from_env(cls, name: str) -> Self:
+        """Read the keyring from an environment variable that has the text of such a file."""
+        text = os.environ.get(name)
+        if not text:
+            raise ConfigError(
+                f"the environment variable {name} is not set: it should have the text of a keyring's file"
+            )
+        return cls._of(text, f"the environment variable {name}")
+
+    @classmethod
+    def _of(cls, text: str, place: str) -> Self:
+        keys, newest, digest_secret = parsed(text, place)
+        return cls(keys, newest, digest_secret=digest_secret, source=place)
+
+    def warn_of_lost_keys(self) -> None:
+        """Log once that the keys of a new database may be kept nowhere."""
+        if self.source is None and not self._has_warned:
+            self._has_warned = True
+            log.write(
+                logging.WARNING,
+                "a new database is sealed with a keyring that was not read from a file or the environment: if its keys "
+                "are kept nowhere else, everything is lost when the program ends; make a file with `threadmark keys "
+                "new` and read it with Keyring.from_file, or name the place of the keys as source=",
+            )
+
+    def expect_to_open(self, opened: Sequence[bool]) -> None:
+        """Raise ConfigError if there are rows and none of them opens."""
+        if opened and not any(opened):
+            raise ConfigError(
+                "the keyring does not hold the key that this database is sealed with: its newest checkpoints open with "
+                f"none of the keys {', '.join(map(repr, sorted(self._ciphers)))}, so nothing is stored; give the "
+                "keyring that the rows were sealed with, or if they are damaged, see what `verify` says"
+            )
 
     def __repr__(self) -> str:
         return f"Keyring({sorted(self._ciphers)}, newest={self._newest!r})"
@@ -145,8 +197,8 @@ def _checked_keys(keys: Mapping[str, bytes]) -> Mapping[str, bytes]:
     for name, key in keys.items():
         if not isinstance(name, str):
             raise ConfigError(f"the id of a key is a {type(name).__name__}: it must be text")
-        if not 0 < _length(name) <= _LONGEST_ID:
-            raise ConfigError(f"the id of key {name!r} must have 1 to {_LONGEST_ID} bytes")
+        if not 0 < _length(name) <= LONGEST_ID:
+            raise ConfigError(f"the id of key {name!r} must have 1 to {LONGEST_ID} bytes")
         _check_bytes(key, f"key {name!r}")
         if len(key) != KEY_LENGTH:
             raise ConfigError(f"key {name!r} has {len(key)} bytes; AES-256 needs {KEY_LENGTH}")

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from threadmark import ConfigError, TransientStoreError
 from threadmark.caching import Filling, Got, Wanted
+from threadmark.runtime.outages import Outage
 from threadmark.runtime.processes import begin_anew_after_fork, close_at_exit, was_closed
 from threadmark_redis.background import Background
 from threadmark_redis.columns import to_bytes
 from threadmark_redis.driver import RedisDriver, Settings, durability_of, servers_of_client, servers_of_url
 from threadmark_redis.driver.failures import Failure, Retries, what_happened
+from threadmark_redis.driver.log import log
 from threadmark_redis.keys import checked_prefix
 from threadmark_redis.steps import RunEach, script
 
@@ -52,6 +54,7 @@ class RedisCache:
             servers, durability_of("memory"), pool_size, _POOL_WAIT, prefix=prefix, may_be_evicted=True
         )
         self._driver = RedisDriver(self._settings)
+        self._outage = Outage(log, self._settings)
         self._changing = threading.Lock()
         self._background: Background | None = None
         begin_anew_after_fork(self)
@@ -120,7 +123,7 @@ class RedisCache:
     async def _answered(self, step: RunEach, within: float) -> Any:
         try:
             async with asyncio.timeout(within):
-                return await self._driver.aanswer(step, _OneMore(self._settings))
+                return await self._driver.aanswer(step, _OneMore(self._settings, self._outage))
         except TimeoutError:
             raise TransientStoreError(f"{self} gave no answer within {within:g} s") from None
 

@@ -9,6 +9,7 @@ from threadmark import ConfigError, SaverProtocol
 from threadmark.types import Blame, ObjectView
 from threadmark_cli.addresses import Addresses, addresses_of, at_option, config_of, ns_option
 from threadmark_cli.command import command
+from threadmark_cli.completion import thread_ids
 from threadmark_cli.describing import entry_record, what_ran
 from threadmark_cli.exits import NotThereError
 from threadmark_cli.output import Column, Output
@@ -27,7 +28,7 @@ from threadmark_cli.session import Session
     threadmark blame support-42 refund --at ~4                # what it was four checkpoints ago
     """,
 )
-@click.argument("thread")
+@click.argument("thread", shell_complete=thread_ids)
 @click.argument("path")
 @at_option
 @ns_option
@@ -81,7 +82,7 @@ def _of_parts(saver: SaverProtocol, config: dict[str, Any], found: Blame) -> Ite
 def _columns(addresses: Addresses) -> tuple[Column[Blame], ...]:
     return (
         Column("SINCE", lambda one: (addresses.short(one.entry.id), "id")),
-        Column("CREATED", lambda one: time_text(one.entry.created_at)),
+        Column("CREATED (UTC)", lambda one: time_text(one.entry.created_at)),
         Column("RAN", lambda one: (what_ran(one.entry), "name"), cut=True),
         Column("PATH", lambda one: one.path, cut=True),
         Column("VALUE", lambda one: brief(one.value), cut=True),

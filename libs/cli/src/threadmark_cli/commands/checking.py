@@ -6,9 +6,10 @@ import click
 
 from threadmark.types import ChannelStats, Problem, Stats, VerifyReport
 from threadmark_cli.command import command
+from threadmark_cli.completion import thread_ids
 from threadmark_cli.exits import DONE, WRONG, NotThereError
 from threadmark_cli.output import Column, Output, Part
-from threadmark_cli.output.quantities import bytes_text
+from threadmark_cli.output.quantities import bytes_text, count_text
 from threadmark_cli.session import Session
 
 _Channel = tuple[str, ChannelStats]
@@ -39,7 +40,7 @@ _PROBLEMS: tuple[Column[Problem], ...] = (
     threadmark stats --json | jq .bytes_stored
     """,
 )
-@click.argument("thread", required=False)
+@click.argument("thread", required=False, shell_complete=thread_ids)
 def stats(session: Session, thread: str | None) -> None:
     """Count what is stored, and what it would be if every checkpoint held its values whole.
 
@@ -87,7 +88,7 @@ def _show_stats(out: Output, found: Stats) -> None:
     threadmark verify --json | jq -r .location              # of THREADMARK_URL: what is damaged
     """,
 )
-@click.argument("thread", required=False)
+@click.argument("thread", required=False, shell_complete=thread_ids)
 @click.option("--decode", is_flag=True, help="Decode every value as well.")
 @click.option("--repair", is_flag=True, help="First make anew what can be made from the rows: the index of Redis.")
 def verify(session: Session, thread: str | None, *, decode: bool, repair: bool) -> int:
@@ -113,5 +114,7 @@ def verify(session: Session, thread: str | None, *, decode: bool, repair: bool) 
 
 
 def _summary(found: VerifyReport, problems: int, *, damaged: bool) -> list[Part]:
-    counts = f"{found.threads:,} threads, {found.checkpoints:,} checkpoints, {found.writes:,} pending writes: "
-    return [counts, (f"{problems} problems" if problems else "all as written", "bad" if damaged else "good")]
+    counts = ((found.threads, "thread"), (found.checkpoints, "checkpoint"), (found.writes, "pending write"))
+    looked_at = ", ".join(count_text(*each) for each in counts)
+    verdict = count_text(problems, "problem") if problems else "all as written"
+    return [f"{looked_at}: ", (verdict, "bad" if damaged else "good")]

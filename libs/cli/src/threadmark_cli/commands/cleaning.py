@@ -11,6 +11,7 @@ from threadmark.types import Problem, PruneReport, RetentionReport
 from threadmark_cli.addresses import expect_thread
 from threadmark_cli.command import command
 from threadmark_cli.commands.editing import dry_run_option, yes_option
+from threadmark_cli.completion import thread_ids
 from threadmark_cli.exits import DONE, WRONG
 from threadmark_cli.output.quantities import bytes_text, count_text
 from threadmark_cli.parameters import duration, json_object, size
@@ -27,7 +28,7 @@ Result = TypeVar("Result")
     threadmark prune --all --keep-last 10 --older-than 30d    # all that is neither new nor recent
     """,
 )
-@click.argument("threads", metavar="[THREAD...]", nargs=-1)
+@click.argument("threads", metavar="[THREAD...]", nargs=-1, shell_complete=thread_ids)
 @click.option("--all", "every", is_flag=True, help="Of all threads.")
 @click.option("--keep-last", type=click.IntRange(min=1), metavar="N", help="How many stay of a namespace [default: 1].")
 @click.option("--older-than", type=duration, metavar="TIME", help="Only what is older: 30d, 12h, 2w.")
@@ -68,6 +69,10 @@ def prune(
         session.out.record({**pruned._asdict(), "problems": _records(pruned.problems), "dry_run": dry_run})
     else:
         session.out.line("would remove " if dry_run else "removed ", _pruned_text(pruned))
+        if pruned.kept_for_deltas:
+            keeps = "would keep " if dry_run else "kept "
+            old = count_text(pruned.kept_for_deltas, "old checkpoint")
+            session.out.line(keeps, old, ", because delta channels of newer ones are read from there")
     return _warned(session, pruned.problems)
 
 

@@ -8,7 +8,8 @@ import click
 from threadmark.types import Edit, ValueChange
 from threadmark_cli.addresses import Addresses, addresses_of, config_of, ns_option
 from threadmark_cli.command import command
-from threadmark_cli.describing import is_of_the_engine
+from threadmark_cli.completion import thread_ids
+from threadmark_cli.describing import DELTA, is_of_the_engine
 from threadmark_cli.exits import DONE, WRONG
 from threadmark_cli.output import Output, Part, StyleName
 from threadmark_cli.output.values import DEFAULT, EVERYTHING, Limits, brief, value_lines
@@ -36,7 +37,7 @@ _SIGNS: dict[str, tuple[str, StyleName]] = {
     threadmark diff support-42 ~1 --exit-code          # for a script: 1 if there is any difference
     """,
 )
-@click.argument("thread")
+@click.argument("thread", shell_complete=thread_ids)
 @click.argument("a", required=False)
 @click.argument("b", required=False)
 @ns_option
@@ -72,15 +73,20 @@ def diff(
         if out.as_json:
             for change in changes:
                 out.record(change_record(thread, before, after, change))
+            for channel in found.deltas:
+                record = {"thread": thread, "ns": after[0], "a": before[1], "b": after[1]}
+                out.record({**record, "path": channel, "kind": "delta"})
         else:
             out.line(
                 ("from ", "dim"), (addresses.short(before[1]), "id"), (" to ", "dim"), (addresses.short(after[1]), "id")
             )
             for change in changes:
                 _show(out, change, EVERYTHING if full else DEFAULT)
+            for channel in found.deltas:
+                out.line(("~ ", "warning"), (channel, "name"), ": written to, ", (DELTA, "dim"))
         if found.left_out:
             out.warn(f"{found.left_out:,} further changes are left out: give a larger --limit, or a --path")
-    return WRONG if exit_code and (changes or found.left_out) else DONE
+    return WRONG if exit_code and (changes or found.deltas or found.left_out) else DONE
 
 
 def change_record(thread: str, a: tuple[str, str], b: tuple[str, str], change: ValueChange) -> dict[str, Any]:

@@ -60,7 +60,7 @@ def _findings(session: Session) -> Iterator[Finding]:
         yield Finding("connection", "ok", f"{session.shown_url} answers ({took:.0f} ms to the first answer)")
         report = getattr(saver, "report", None)
         if report is not None:
-            yield from of_report(report())
+            yield from of_report(report(), full="durability" not in session.saver_options())
         yield from _of_tables(saver, has_tables=has_tables, ours=report is not None)
         if has_tables:
             yield from _of_threads(saver)

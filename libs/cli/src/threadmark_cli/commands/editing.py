@@ -11,6 +11,7 @@ from threadmark.types import UNSET, ThreadInfo
 from threadmark_cli.addresses import addresses_of, at_option, expect_thread, ns_option
 from threadmark_cli.command import command
 from threadmark_cli.commands.threads import COLUMNS, thread_record
+from threadmark_cli.completion import thread_ids
 from threadmark_cli.exits import NotThereError
 from threadmark_cli.output.quantities import bytes_text, count_text
 from threadmark_cli.parameters import channel_values, duration, json_object
@@ -31,7 +32,7 @@ dry_run_option = click.option("--dry-run", is_flag=True, help="Only say what wou
     threadmark fork support-42 --as support-42-again              # a thread of its own; the old one stays as it is
     """,
 )
-@click.argument("thread")
+@click.argument("thread", shell_complete=thread_ids)
 @at_option
 @ns_option
 @click.option(
@@ -60,7 +61,7 @@ def fork(
     threadmark restore support-42 --at ~5     # the state of five checkpoints ago is the newest again
     """,
 )
-@click.argument("thread")
+@click.argument("thread", shell_complete=thread_ids)
 @click.option("--at", required=True, metavar="CHECKPOINT", help="An id, the beginning of one, or ~2.")
 @ns_option
 def restore(session: Session, *, thread: str, at: str, ns: str | None) -> None:
@@ -76,7 +77,7 @@ def restore(session: Session, *, thread: str, at: str, ns: str | None) -> None:
     threadmark copy support-42 support-42-copy
     """,
 )
-@click.argument("thread")
+@click.argument("thread", shell_complete=thread_ids)
 @click.argument("new")
 def copy(session: Session, *, thread: str, new: str) -> None:
     """Copy a thread, with its whole past, to a new id."""
@@ -94,7 +95,7 @@ def copy(session: Session, *, thread: str, new: str) -> None:
     threadmark rename support-42 billing-42
     """,
 )
-@click.argument("thread")
+@click.argument("thread", shell_complete=thread_ids)
 @click.argument("new")
 def rename(session: Session, *, thread: str, new: str) -> None:
     """Give a thread another id."""
@@ -112,7 +113,7 @@ def rename(session: Session, *, thread: str, new: str) -> None:
     threadmark update support-42 --expires 30d                                     # `retention` removes it then
     """,
 )
-@click.argument("thread")
+@click.argument("thread", shell_complete=thread_ids)
 @click.option("--title", help='The title; "" removes it.')
 @click.option("--metadata", metavar="JSON", help="Keys to set; null removes one.")
 @click.option("--set-owner", "new_owner", metavar="OWNER", help='Whom the thread belongs to; "" is nobody.')
@@ -146,7 +147,7 @@ def update(
     threadmark delete support-42 --at ~0             # only the newest checkpoint
     """,
 )
-@click.argument("threads", metavar="THREAD...", nargs=-1, required=True)
+@click.argument("threads", metavar="THREAD...", nargs=-1, required=True, shell_complete=thread_ids)
 @click.option("--at", metavar="CHECKPOINT", help="Remove this checkpoint alone: its id, the beginning of one, or ~2.")
 @ns_option
 @dry_run_option

@@ -11,13 +11,16 @@ from threadmark import SaverProtocol
 from threadmark.types import HistoryEntry
 from threadmark_cli.addresses import Addresses, addresses_of, thread_or_newest
 from threadmark_cli.command import command
-from threadmark_cli.describing import entry_record, own_channels, signs, what_ran
+from threadmark_cli.completion import thread_ids
+from threadmark_cli.describing import entry_record, own_channels, short_ns, signs, what_ran
 from threadmark_cli.graph import ASCII, LINES, Graph
 from threadmark_cli.output import Column, Output, Part, fitted, one_line, plain
-from threadmark_cli.output.quantities import bytes_text, time_text
+from threadmark_cli.output.quantities import bytes_text, minute_text, time_text
 from threadmark_cli.session import Session
 
 _PAGE = 256
+_NARROW = 80
+"""Columns of a terminal below which a time is shown without its year and seconds, so that nodes' names have room."""
 
 
 class _Line(NamedTuple):
@@ -38,7 +41,7 @@ class _Line(NamedTuple):
     threadmark log support-42 --json | jq .step
     """,
 )
-@click.argument("thread", required=False)
+@click.argument("thread", required=False, shell_complete=thread_ids)
 @click.option("--graph", is_flag=True, help="Draw which checkpoint follows which: branches, forks, subgraphs.")
 @click.option("--ns", metavar="NAMESPACE", help='Only this namespace, "" for the graph\'s own (by default all).')
 @click.option("-n", "--limit", type=click.IntRange(min=0), default=0, help="How many (by default all).")
@@ -50,12 +53,15 @@ def log(session: Session, thread: str | None, *, graph: bool, ns: str | None, li
     out = session.out
     with session.saver() as saver, out.paged():
         thread_id = thread_or_newest(saver, thread)
+        addresses = None
+        if ns or not out.as_json:  # which also says which namespace is meant
+            addresses = addresses_of(saver, thread_id)
+            ns = addresses.ns(ns) if ns else ns
         entries = _entries(session, saver, thread_id, ns, limit)
-        if out.as_json:
+        if addresses is None or out.as_json:
             for entry in entries:
                 out.record(entry_record(thread_id, entry))
             return
-        addresses = addresses_of(saver, thread_id)
         if thread is None:
             out.line(("thread ", "dim"), (thread_id, "id"))
         lines = (_Line(entry, addresses.short(entry.id), _marks(addresses, entry)) for entry in entries)
@@ -97,9 +103,9 @@ def _joined(marks: Sequence[Part]) -> Part:
 
 _COLUMNS: tuple[Column[_Line], ...] = (
     Column("CHECKPOINT", lambda line: (line.short, "id")),
-    Column("CREATED", lambda line: time_text(line.entry.created_at)),
+    Column("CREATED (UTC)", lambda line: time_text(line.entry.created_at)),
     Column("STEP", lambda line: "-" if line.entry.step is None else str(line.entry.step), right=True),
-    Column("NS", lambda line: line.entry.ns, cut=True),
+    Column("NS", lambda line: short_ns(line.entry.ns), cut=True),
     Column("RAN", lambda line: (what_ran(line.entry), "name"), cut=True),
     Column("CHANGED", lambda line: ", ".join(own_channels(line.entry.changed)), cut=True),
     Column("BYTES", lambda line: bytes_text(line.entry.size_bytes), right=True),
@@ -109,12 +115,13 @@ _COLUMNS: tuple[Column[_Line], ...] = (
 
 def _draw(out: Output, lines: Iterator[_Line], *, with_callers: bool) -> None:
     graph = Graph(LINES if _has_lines() else ASCII)
+    is_narrow = out.width is not None and out.width < _NARROW
     for line in lines:
         entry = line.entry
         joins, drawn = graph.add((entry.ns, entry.id), _followed(entry, with_callers=with_callers))
         if joins is not None:
             out.line((joins, "dim"))
-        out.line(*_fitted(out, [(drawn, "dim"), "  ", *_described(line)]))
+        out.line(*_fitted(out, [(drawn, "dim"), "  ", *_described(line, is_narrow=is_narrow)]))
 
 
 def _followed(entry: HistoryEntry, *, with_callers: bool) -> tuple[str, str] | None:
@@ -128,14 +135,14 @@ def _followed(entry: HistoryEntry, *, with_callers: bool) -> tuple[str, str] | N
     return (ns, caller) if isinstance(caller, str) else None
 
 
-def _described(line: _Line) -> Iterator[Part]:
+def _described(line: _Line, *, is_narrow: bool) -> Iterator[Part]:
     entry = line.entry
     yield line.short, "id"
     yield "  "
-    yield time_text(entry.created_at), "dim"
+    yield (minute_text if is_narrow else time_text)(entry.created_at), "dim"
     yield "  "
     if entry.ns:
-        yield f"{entry.ns}: ", "dim"
+        yield f"{short_ns(entry.ns)}: ", "dim"
     yield what_ran(entry), "name"
     channels = own_channels(entry.changed)
     if channels:

@@ -15,6 +15,7 @@ from threadmark.types import HistoryEntry, Progress
 from threadmark_cli.addresses import expect_thread
 from threadmark_cli.command import command, database_was_given
 from threadmark_cli.commands.editing import dry_run_option
+from threadmark_cli.completion import files, thread_ids
 from threadmark_cli.exits import DONE, WRONG
 from threadmark_cli.opening import creating, expect_file, file_of, path_or_url
 from threadmark_cli.session import Session
@@ -49,7 +50,7 @@ partial_option = click.option(
     """,
     takes_databases=True,
 )
-@click.argument("databases", metavar="SOURCE [TARGET]", nargs=-1)
+@click.argument("databases", metavar="SOURCE [TARGET]", nargs=-1, shell_complete=files)
 @click.option(
     "--from", "whose", type=click.Choice(["langgraph", "threadmark"]), help="Whose threads, where both are there."
 )
@@ -72,7 +73,7 @@ def migrate(
     Without TARGET it is the database of --url or THREADMARK_URL. A thread is copied whole or not at all, unless
     --partial asks for what can be had. Each checkpoint is read back and compared. The source stays as it is, and what
     was copied stays: after an interrupt, the same command goes on. Unlike the commands that only look, this makes the
-    values, with LangGraph's own serializer for its threads: run it where the application's modules can be imported.
+    values, with LangGraph's own serializer for its threads: run it in the application's folder.
     Options of a saver and a keyring are those of the target. It ends with 1 if something was not moved.
     """
     source, target = _two(session, databases)
@@ -95,8 +96,10 @@ def migrate(
     threadmark export agents.db --to old.db              # every thread back to LangGraph's own saver
     """,
 )
-@click.argument("threads", metavar="[THREAD...]", nargs=-1)
-@click.option("--to", "target", metavar="DATABASE", help="Copy every thread to LangGraph's own saver there.")
+@click.argument("threads", metavar="[THREAD...]", nargs=-1, shell_complete=thread_ids)
+@click.option(
+    "--to", "target", metavar="DATABASE", shell_complete=files, help="Copy every thread to LangGraph's own saver there."
+)
 @allow_option
 @import_option
 @partial_option
@@ -182,8 +185,7 @@ def _moving() -> tuple[Any, Any]:
 
 def _classes(loadable: Callable[[str], type], allow: tuple[str, ...], imported: tuple[str, ...]) -> list[type]:
     """Import what was named, from the current folder too, as `python -m` does. Returns the classes."""
-    if (allow or imported) and "" not in sys.path and str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))
+    _see_current_folder()
     for module in imported:
         try:
             importlib.import_module(module)
@@ -192,6 +194,12 @@ def _classes(loadable: Callable[[str], type], allow: tuple[str, ...], imported: 
                 f"the module {module!r} cannot be imported ({type(error).__name__}: {error})", param_hint="--import"
             ) from error
     return [_class_of(loadable, each) for each in allow]
+
+
+def _see_current_folder() -> None:
+    """Let modules of the current folder be imported, as `python -m` does: those of the application are often there."""
+    if "" not in sys.path and str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
 
 
 def _class_of(loadable: Callable[[str], type], named: str) -> type:

@@ -4,10 +4,12 @@ from typing import Any
 
 import click
 
-from threadmark import CheckpointTuple, SaverProtocol
+from threadmark import CheckpointTuple, ConfigError, SaverProtocol
+from threadmark.saver.paths import Path
 from threadmark_cli.addresses import Addresses, addresses_of, at_option, config_of, ns_option, thread_or_newest
 from threadmark_cli.command import command
-from threadmark_cli.describing import is_of_the_engine, kind_of_write
+from threadmark_cli.completion import thread_ids
+from threadmark_cli.describing import DELTA, is_of_the_engine, kind_of_write
 from threadmark_cli.exits import NotThereError
 from threadmark_cli.output import Output
 from threadmark_cli.output.quantities import time_text
@@ -15,6 +17,8 @@ from threadmark_cli.output.values import DEFAULT, EVERYTHING, Limits, brief, val
 from threadmark_cli.session import Session
 
 _NOTHING = object()
+_MOST_ASKED = 50
+"""Channels without a value of which it is asked whether they are delta channels."""
 _METADATA = 200
 """Characters of the metadata in the heading."""
 
@@ -31,7 +35,7 @@ _WRITE_STYLES: dict[str, Any] = {"error": "bad", "interrupt": "warning", "resume
     threadmark show support-42 --json | jq .state.messages
     """,
 )
-@click.argument("thread", required=False)
+@click.argument("thread", required=False, shell_complete=thread_ids)
 @click.argument("path", required=False)
 @at_option
 @ns_option
@@ -56,11 +60,14 @@ def show(
         found = saver.get_tuple(config)
         if found is None:
             raise NotThereError(f"the checkpoint {node.id} was removed just now")
+        deltas = _delta_channels(saver, config, found)
         if out.as_json:
-            out.record(checkpoint_record(found))
+            out.record({**checkpoint_record(found), "deltas": deltas})
             return
         _show_heading(out, addresses, found)
         _show_state(out, found, limits, engine=engine)
+        for channel in deltas:
+            out.line((channel, "name"), ": ", (DELTA, "dim"))
         _show_writes(out, found, limits, engine=engine)
 
 
@@ -81,6 +88,21 @@ def checkpoint_record(found: CheckpointTuple) -> dict[str, Any]:
             for task_id, channel, value in found.pending_writes or []
         ],
     }
+
+
+def _delta_channels(saver: SaverProtocol, config: dict[str, Any], found: CheckpointTuple) -> list[str]:
+    """The channels that are stored as changes. Like empty ones, they have a version and no value."""
+    absent = found.checkpoint["channel_versions"].keys() - found.checkpoint["channel_values"].keys()
+    asked = sorted(channel for channel in absent if not is_of_the_engine(channel))[:_MOST_ASKED]
+    return [channel for channel in asked if _is_delta(saver, config, channel)]
+
+
+def _is_delta(saver: SaverProtocol, config: dict[str, Any], channel: str) -> bool:
+    try:
+        saver.extract(config, str(Path(channel, ())))
+    except ConfigError:  # only the graph can make its value
+        return True
+    return False
 
 
 def _show_part(out: Output, saver: SaverProtocol, config: dict[str, Any], path: str, limits: Limits) -> None:

@@ -1,7 +1,8 @@
 """`threadmark threads`: a listing, which reads no state."""
 
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import click
@@ -11,7 +12,7 @@ from threadmark.types import ThreadInfo
 from threadmark_cli.command import command
 from threadmark_cli.output import Column, Part
 from threadmark_cli.output.quantities import bytes_text, time_text
-from threadmark_cli.parameters import json_object
+from threadmark_cli.parameters import json_object, moment
 from threadmark_cli.session import Session
 
 _STATUS_STYLES: Mapping[str, Any] = {"error": "bad", "interrupted": "warning", "busy": "good"}
@@ -26,7 +27,7 @@ def _status(thread: ThreadInfo) -> Part:
 COLUMNS: tuple[Column[ThreadInfo], ...] = (
     Column("THREAD", lambda thread: (thread.id, "id"), cut=True),
     Column("STATUS", _status),
-    Column("UPDATED", lambda thread: time_text(thread.updated_at)),
+    Column("UPDATED (UTC)", lambda thread: time_text(thread.updated_at)),
     Column("CHECKPOINTS", lambda thread: f"{thread.checkpoints:,}", right=True),
     Column("BYTES", lambda thread: bytes_text(thread.size_bytes), right=True),
     Column("OWNER", lambda thread: thread.owner or "-", cut=True),
@@ -46,8 +47,8 @@ COLUMNS: tuple[Column[ThreadInfo], ...] = (
 @click.option("--text", help="Only those whose title has this, in any case, or whose id has it, exactly.")
 @click.option("--status", type=click.Choice(["idle", "busy", "interrupted", "error"]), help="Only those.")
 @click.option("--metadata", metavar="JSON", help="Only those whose metadata has these keys and values.")
-@click.option("--since", type=click.DateTime(), help="Only those that were updated then or later (UTC).")
-@click.option("--until", type=click.DateTime(), help="Only those that were updated before (UTC).")
+@click.option("--since", type=moment, metavar="WHEN", help="Only those updated since then: 1h, 2026-11-20 (UTC).")
+@click.option("--until", type=moment, metavar="WHEN", help="Only those updated before then: 1h, 2026-11-20 (UTC).")
 @click.option(
     "--sort",
     type=click.Choice(["updated", "-updated", "created", "-created", "id", "-id"]),
@@ -59,10 +60,13 @@ COLUMNS: tuple[Column[ThreadInfo], ...] = (
 def threads(session: Session, limit: int, **wanted: Any) -> None:
     """List threads, without reading their states."""
     wanted["metadata"] = json_object(wanted["metadata"], "--metadata")
-    for name in ("since", "until"):
-        wanted[name] = wanted[name] and wanted[name].replace(tzinfo=UTC)
-    with session.saver() as saver, session.out.paged():
-        session.out.rows(COLUMNS, _threads(session, saver, limit, wanted), thread_record)
+    shown = _Shown()
+    with session.saver() as saver:
+        with session.out.paged():
+            session.out.rows(COLUMNS, _threads(session, saver, limit, wanted, shown), thread_record)
+        if shown.more:
+            filters = {name: value for name, value in wanted.items() if name != "sort"}
+            session.out.note(f"{shown.threads:,} of {saver.count_threads(**filters):,} threads: --limit 0 lists all")
 
 
 def thread_record(thread: ThreadInfo) -> dict[str, Any]:
@@ -73,7 +77,18 @@ def thread_record(thread: ThreadInfo) -> dict[str, Any]:
     return {**record, **times, "problems": [problem._asdict() for problem in thread.problems]}
 
 
-def _threads(session: Session, saver: SaverProtocol, limit: int, wanted: Mapping[str, Any]) -> Iterator[ThreadInfo]:
+@dataclass
+class _Shown:
+    """What a listing has shown."""
+
+    threads: int = 0
+    more: bool = False
+    """Whether the limit has left out some."""
+
+
+def _threads(
+    session: Session, saver: SaverProtocol, limit: int, wanted: Mapping[str, Any], shown: _Shown
+) -> Iterator[ThreadInfo]:
     cursor, left = None, limit
     while True:
         page = saver.list_threads(**wanted, limit=min(left, _PAGE) if limit else _PAGE, cursor=cursor)
@@ -82,5 +97,7 @@ def _threads(session: Session, saver: SaverProtocol, limit: int, wanted: Mapping
             for problem in thread.problems:
                 session.out.warn(f"{problem.location}: {problem.problem}")
         left, cursor = left - len(page.threads), page.cursor
+        shown.threads += len(page.threads)
         if cursor is None or (limit and left <= 0):
+            shown.more = cursor is not None
             return

@@ -11,6 +11,7 @@ from threadmark_cli.addresses import expect_thread
 from threadmark_cli.backup import back_up
 from threadmark_cli.command import command
 from threadmark_cli.commands.editing import yes_option
+from threadmark_cli.completion import thread_ids
 from threadmark_cli.exits import RefusedError
 from threadmark_cli.opening import expect_file, file_of
 from threadmark_cli.output.quantities import bytes_text, count_text
@@ -147,7 +148,7 @@ def _other_tool(url: str) -> str:
     threadmark reencrypt --keyring keys.json --plain seal        # rows that are not encrypted yet, too
     """,
 )
-@click.argument("thread", required=False)
+@click.argument("thread", required=False, shell_complete=thread_ids)
 @click.option(
     "--plain",
     type=click.Choice(["refuse", "seal"]),

@@ -11,6 +11,11 @@ def time_text(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
+def minute_text(moment: datetime) -> str:
+    """A moment in UTC, to the minute, without its year."""
+    return moment.astimezone(UTC).strftime("%m-%d %H:%M")
+
+
 def bytes_text(count: int) -> str:
     """A number of bytes: `812 B`, `1.4 MB`."""
     size = float(count)

@@ -152,7 +152,9 @@ async def a_delta_channel_keeps_the_ancestors_it_is_read_from(world: World) -> N
         await run.step({"other": number}, metadata=counters, unsaved=["d"])
     before = await world.saver.aget_delta_channel_history(config=run.config, channels=["d"])
     assert len(before["d"]["writes"]) == 6
-    await world.saver.aprune(["thread"])
+    for dry_run in (True, False):
+        pruned = await world.saver.aprune(["thread"], dry_run=dry_run)
+        assert (pruned.checkpoints, pruned.kept_for_deltas) == (1, 6)
     for saver in (world.saver, world.another()):
         assert await saver.aget_delta_channel_history(config=run.config, channels=["d"]) == before
         assert await values(saver, run.config) == {"other": 5}

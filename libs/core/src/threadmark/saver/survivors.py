@@ -151,6 +151,8 @@ class Survival(NamedTuple):
     doomed: set[Key]
     needed: set[bytes]
     """The segments of the checkpoints that stay."""
+    kept_for_deltas: int
+    """How many were chosen to go, and stay because delta channels of others are read from them."""
 
 
 class _Visited(NamedTuple):
@@ -186,7 +188,7 @@ def survival(
         for outlines_of_one in group:
             survey.doomed |= choose(Namespace(outlines_of_one, calls.over(outlines_of_one, survey.doomed)))
         yield from survey.spare([outline for outlines_of_one in group for outline in outlines_of_one])
-    return Survival(survey.doomed, survey.needed)
+    return Survival(survey.doomed, survey.needed, survey.kept_for_deltas)
 
 
 class _Survey:
@@ -209,6 +211,7 @@ class _Survey:
                 self._unreadable.add(row[:2])
         self.doomed: set[Key] = set()
         self.needed: set[bytes] = set()
+        self.kept_for_deltas = 0
 
     def spare(self, outlines: Sequence[Outline]) -> Program[None]:
         """Take from the doomed of these namespaces what the others are read from."""
@@ -224,6 +227,7 @@ class _Survey:
             on = (wanted.get(each.key, _NONE) & each.passed_on) | (open_channels[each.key] & each.lacking)
             if each.parent is not None and (on or each.reads_sends):
                 wanted[each.parent] = wanted.get(each.parent, _NONE) | on
+                self.kept_for_deltas += bool(on) and each.parent in self.doomed
                 self.doomed.discard(each.parent)
 
     def _visit(self, parents: Mapping[Key, Key | None]) -> Program[list[_Visited]]:

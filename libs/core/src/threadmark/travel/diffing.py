@@ -15,6 +15,7 @@ from threadmark.errors import CheckpointNotFoundError, ConfigError
 from threadmark.model import Config
 from threadmark.program import Operation, Program, read
 from threadmark.saver.kit import (
+    ANCESTORS_ASKED,
     NO_EPOCH,
     CheckpointLoader,
     LoadedCheckpoint,
@@ -22,10 +23,12 @@ from threadmark.saver.kit import (
     SaverContext,
     SegmentCache,
     Stored,
+    counted_channels,
     decode_part,
     expect_plain_once,
     fill,
     key_text,
+    may_be_delta,
     name_text,
     parse_path,
     prove_absent,
@@ -220,6 +223,7 @@ class Pair(NamedTuple):
     equal: list[str]
     different: list[str]
     bytes_read: int
+    deltas: tuple[str, ...]
 
 
 def diff(context: SaverContext, a: Config, b: Config, path: str | None, limit: int) -> Operation[Diff]:
@@ -243,7 +247,7 @@ def diff(context: SaverContext, a: Config, b: Config, path: str | None, limit: i
         changes.compare(Place(text, text), _part(shows, pair.a, steps), _part(shows, pair.b, steps))
         if len(changes) == count:  # its bytes differ in the order of keys, or in what is not shown
             equal.append(channel)
-    return Diff(changes.found, sorted(equal), changes.left_out, pair.bytes_read)
+    return Diff(changes.found, sorted(equal), changes.left_out, pair.bytes_read, pair.deltas)
 
 
 def _part(context: SaverContext, loaded: LoadedCheckpoint, path: Path) -> Any:
@@ -262,11 +266,36 @@ def _load(context: SaverContext, a: ParsedConfig, b: ParsedConfig, path: Path | 
     channels = sorted(values.keys() | others.keys()) if path is None else [path.channel]
     both = [channel for channel in channels if channel in values and channel in others]
     equal = [channel for channel in both if same_value(values[channel], others[channel])]
-    different = [channel for channel in channels if channel not in equal]
+    deltas = yield from _deltas(context, a, b, ours, theirs)
+    different = [channel for channel in channels if channel not in equal and channel not in deltas]
     keys = ours.value_keys(different.__contains__) | theirs.value_keys(different.__contains__)
     fetched = (yield from context.store.segments(a.thread_id, lacking)) if (lacking := cache.lacking(keys)) else {}
     cache.add(fetched)
-    return Pair(ours.loaded(), theirs.loaded(), equal, different, sum(map(len, fetched.values())))
+    versions, other_versions = ours.header.versions, theirs.header.versions
+    written = tuple(
+        channel
+        for channel in sorted(deltas)
+        if versions.get(channel) != other_versions.get(channel) and (path is None or path.channel == channel)
+    )
+    return Pair(ours.loaded(), theirs.loaded(), equal, different, sum(map(len, fetched.values())), written)
+
+
+def _deltas(
+    context: SaverContext, a: ParsedConfig, b: ParsedConfig, ours: CheckpointLoader, theirs: CheckpointLoader
+) -> Program[set[str]]:
+    """Return the delta channels that have no value in one of two checkpoints."""
+    lacking = {
+        channel
+        for header in (ours.header, theirs.header)
+        for channel in header.versions.keys() - header.values.keys()
+        if may_be_delta(channel)
+    }
+    counted = counted_channels([ours.outline, theirs.outline])
+    if lacking - counted:  # a state that was changed by hand counts nothing in some releases of LangGraph
+        for where, loader in ((a, ours), (b, theirs)):
+            rows = yield from context.store.chain(where.thread_id, where.ns, loader.outline.id, ANCESTORS_ASKED)
+            counted |= counted_channels(row.outline for row in rows)
+    return lacking & counted
 
 
 def load_header(context: SaverContext, cache: SegmentCache, where: ParsedConfig) -> Program[CheckpointLoader | None]:

@@ -43,6 +43,9 @@ _PULLED = re.compile("^~?__pregel_pull, (.+)$", re.DOTALL)
 """The path of a task that LangGraph began because channels had changed. It ends with the node's name; the path of one
 that was sent names none."""
 
+_PUSHED = re.compile("^~?__pregel_push\\b")
+"""The path of a task that LangGraph began because of a packet."""
+
 _PAGE = 512
 
 _RESERVED = "__"
@@ -155,9 +158,22 @@ class _Teller:
         seen, seen_before = fields.get("versions_seen"), _seen_in(before)
         if isinstance(seen, Mapping) and seen_before is not None:
             ran = [name for name, versions in seen.items() if seen_before.get(name) != versions]
+            ran += self._sent_to(outline.parent_key, seen)
         else:  # the fields need the serializer
             ran = [_node(row) or _RESERVED for row in self._writes.get(outline.parent_key, ())]
         return [name for name in dict.fromkeys(ran) if isinstance(name, str) and not name.startswith(_RESERVED)]
+
+    def _sent_to(self, key: Key, seen: Mapping[str, Any]) -> Sequence[str]:
+        """The node that packets went to, if tasks of a checkpoint were made by packets and there is only one such node.
+
+        A node that only packets lead to sees no versions: after its first step it looks as if it had not run again.
+        """
+        if not any(
+            isinstance(row.task_path, str) and _PUSHED.match(row.task_path) for row in self._writes.get(key, ())
+        ):
+            return ()
+        found = [name for name, versions in seen.items() if versions == {} and not str(name).startswith(_RESERVED)]
+        return found if len(found) == 1 else ()
 
     def _proven_writes(self, key: Key) -> list[WriteRow]:
         proven = proven_batches(self._thread_id, self._writes.get(key, ()))

@@ -132,6 +132,8 @@ class Diff(NamedTuple):
     """How many changes there are beyond the limit."""
     bytes_read: int
     """How many bytes of segments were read for it."""
+    deltas: Sequence[str] = ()
+    """The delta channels that were written in between. They are stored as changes, so no values are compared."""
 
 
 class Blame(NamedTuple):

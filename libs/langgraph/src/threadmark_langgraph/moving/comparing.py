@@ -3,11 +3,13 @@
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import is_dataclass
 from typing import Any, NamedTuple
 
 from langgraph.checkpoint.base import WRITES_IDX_MAP, Checkpoint, CheckpointTuple
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.types import RESUME
+from pydantic import BaseModel
 
 from threadmark.serde.exact import exactly_equal, says_equal
 from threadmark_langgraph.moving.differences import Difference, first_difference, pairs
@@ -22,6 +24,10 @@ _REPLACED = -1
 
 _NO_TASK = "00000000-0000-0000-0000-000000000000"
 """Writes of the run itself, such as the answer to a question."""
+
+
+_DEEPEST = 50
+"""Levels at which parts are compared by themselves."""
 
 
 class Content(NamedTuple):
@@ -148,5 +154,40 @@ def alike(one: Any, other: Any) -> bool:
     return all(alike(*pair) for _, *pair in parts)
 
 
-def _equal(one: Any, other: Any) -> bool:
-    return exactly_equal(one, other) or says_equal(one, other)
+def _equal(one: Any, other: Any, depth: int = 0) -> bool:
+    return exactly_equal(one, other) or says_equal(one, other) or _has_equal_parts(one, other, depth + 1)
+
+
+def _has_equal_parts(one: Any, other: Any, depth: int) -> bool:
+    """Whether two values of one type consist of parts that are equal.
+
+    A model says that it is equal to one of which other fields were set by hand. What holds a model may be unable to say
+    so, such as a dataclass without `__eq__`, or a list in which an array stands as well.
+    """
+    kind = type(one)
+    if kind is not type(other) or depth > _DEEPEST:
+        return False
+    if kind is dict:
+        return one.keys() == other.keys() and all(_equal(one[key], other[key], depth) for key in one)
+    if kind in (list, tuple):
+        return len(one) == len(other) and all(_equal(*pair, depth) for pair in zip(one, other, strict=True))
+    return _is_plain(kind) and _has_equal_parts(_state(one), _state(other), depth)
+
+
+def _is_plain(kind: type) -> bool:
+    """Whether a class is one of fields, and keeps nothing elsewhere."""
+    if not (is_dataclass(kind) or issubclass(kind, BaseModel)):
+        return False
+    own = kind.__mro__[:-1]  # without `object`
+    own = own[: own.index(BaseModel)] if BaseModel in own else own
+    return all(each.__flags__ & _MADE_IN_PYTHON and not vars(each).get("__slots__") for each in own)
+
+
+def _state(value: Any) -> dict[str, Any]:
+    if not isinstance(value, BaseModel):
+        return dict(vars(value))
+    return {**vars(value), "extra": value.__pydantic_extra__, "private": value.__pydantic_private__}
+
+
+_MADE_IN_PYTHON = 1 << 9
+"""The flag of a type that a program has made: one in C may hold more than its attributes."""

@@ -32,7 +32,10 @@ def first_difference(what: str, one: Any, other: Any, same: Callable[[Any, Any],
         step, one, other = inner
         path += step
     where = f"at {path}, " if path else ""
-    return Difference(what, f"{where}{_shown(one, other)} in the source, {_shown(other, one)} in the target")
+    texts = _shown(one, other), _shown(other, one)
+    if texts[0] == texts[1]:
+        return Difference(what, f"{where}{texts[0]} in both, and different in something that is not shown here")
+    return Difference(what, f"{where}{texts[0]} in the source, {texts[1]} in the target")
 
 
 def pairs(one: Any, other: Any) -> Iterator[tuple[str, Any, Any]]:

@@ -76,9 +76,10 @@ class Moved:
     def counts(self) -> str:
         """The counts in a line."""
         held_back = f", {self.held_back} held back with them" if self.held_back else ""
-        messages = f" and {self.messages} messages" if self.messages else ""
+        messages = f" and {_counted(self.messages, 'message')}" if self.messages else ""
+        checkpoints, writes = _counted(self.checkpoints, "checkpoint"), _counted(self.writes, "pending write")
         return (
-            f"{self.checkpoints} checkpoints with {self.writes} pending writes{messages} of {self.threads} threads, "
+            f"{checkpoints} with {writes}{messages} of {_counted(self.threads, 'thread')}, "
             f"{self.already_there} already there, {len(self.problems)} not moved{held_back}"
         )
 
@@ -86,11 +87,17 @@ class Moved:
         """The causes, each with a count and an example, then the counts."""
         lines = [*_by_cause("not moved", self.problems), *_by_cause("moved, but changed", self.changed)]
         if self.incomplete:
+            some = _counted(len(self.incomplete), "thread")
             lines.append(
-                f"{len(self.incomplete)} threads lack checkpoints in the target (such as {self.incomplete[0]!r}): "
+                f"{some} {'lacks' if len(self.incomplete) == 1 else 'lack'} checkpoints in the target "
+                f"(such as {self.incomplete[0]!r}): "
                 "move these before an application uses the threads, or it goes on from older ones"
             )
         return "\n".join([*lines, self.counts])
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def _by_cause(what: str, found: Iterable[NotMoved | Changed]) -> Iterator[str]:

@@ -13,6 +13,7 @@ import psycopg
 
 from threadmark.errors import ClosedError, ConfigError, SchemaError
 from threadmark.program import Transaction
+from threadmark.runtime.outages import Outage
 from threadmark.runtime.processes import begin_anew_after_fork, close_at_exit, was_closed
 from threadmark.runtime.workers import Workers, may_be_interrupted, run_on_loop
 from threadmark_postgres import migrations
@@ -50,6 +51,7 @@ class PostgresDriver:
         given_async: aio.BorrowedConnection | None = None,
     ) -> None:
         self._settings = settings
+        self._outage = Outage(log, settings)
         self._given = given
         self._given_async = given_async
         self._changing = threading.Lock()
@@ -183,33 +185,44 @@ class PostgresDriver:
         begun, retries = time.monotonic(), None
         while True:
             source = self._source()
+            failures = self._outage.failures
             try:
-                return self._run_once(source, transaction)
+                result = self._run_once(source, transaction)
             except UnicodeEncodeError as error:
                 raise_encoding_error(error)
             except psycopg.Error as error:
-                retries = retries or Retries(self._settings, begun)
+                retries = retries or Retries(self._settings, begun, self._outage)
                 wait = retries.next_wait(error, reached=self._reached)
                 if is_for_all(error):
                     source.forget_idle(retries.left)
+            else:
+                if self._outage.is_on:
+                    self._outage.succeeded(failures)
+                return result
             time.sleep(wait)
 
     async def _arun(self, transaction: Transaction[Any]) -> Any:
         begun, retries = time.monotonic(), None
         while True:
             source = self._source_of_loop()
+            failures = self._outage.failures
             try:
-                return await self._arun_once(source, transaction)
+                result = await self._arun_once(source, transaction)
             except UnicodeEncodeError as error:
                 raise_encoding_error(error)
             except psycopg.Error as error:
-                retries = retries or Retries(self._settings, begun)
+                retries = retries or Retries(self._settings, begun, self._outage)
                 wait = retries.next_wait(error, reached=self._reached)
                 if is_for_all(error):
                     await source.forget_idle(retries.left)
+            else:
+                if self._outage.is_on:
+                    self._outage.succeeded(failures)
+                return result
             await asyncio.sleep(wait)
 
     def _run_shared(self, queries: Sequence[Query]) -> list[Rows]:
+        failures = self._outage.failures
         try:
             with self._source().lend() as connection:
                 self._reached = True
@@ -219,14 +232,17 @@ class PostgresDriver:
                 answers = blocking.answers(connection, queries, prepare=self._settings.prepare)
                 if (seconds := time.monotonic() - begun) >= self._settings.slow:
                     self._note_slow(seconds, queries)
+                if self._outage.is_on:
+                    self._outage.succeeded(failures)
                 return answers
         except psycopg.Error as error:
             if not self._reached:  # this is everybody's error: each by itself would wait for it once more
                 check_worth_waiting(error, self._settings, reached=False)
-            note_failed_batch(error, self._settings)
+            note_failed_batch(error, self._settings, self._outage)
             raise
 
     async def _arun_shared(self, queries: Sequence[Query]) -> list[Rows]:
+        failures = self._outage.failures
         try:
             async with self._source_of_loop().lend() as connection:
                 self._reached = True
@@ -236,11 +252,13 @@ class PostgresDriver:
                 answers = await aio.answers(connection, queries, prepare=self._settings.prepare)
                 if (seconds := time.monotonic() - begun) >= self._settings.slow:
                     self._note_slow(seconds, queries)
+                if self._outage.is_on:
+                    self._outage.succeeded(failures)
                 return answers
         except psycopg.Error as error:
             if not self._reached:  # this is everybody's error: each by itself would wait for it once more
                 check_worth_waiting(error, self._settings, reached=False)
-            note_failed_batch(error, self._settings)
+            note_failed_batch(error, self._settings, self._outage)
             raise
 
     def _run_once(self, source: blocking.ConnectionSource, transaction: Transaction[Any]) -> Any:

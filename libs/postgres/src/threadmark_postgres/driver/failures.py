@@ -15,6 +15,7 @@ from psycopg import errors
 
 from threadmark.errors import ConfigError, StoreError, ThreadmarkError, TransientStoreError
 from threadmark.program import Attempts
+from threadmark.runtime.outages import Outage
 from threadmark_postgres.driver.log import log
 from threadmark_postgres.driver.settings import Settings
 
@@ -67,9 +68,11 @@ class Retries(Attempts):
     A saver that never had a connection does not wait: an address that is wrong looks like a server that is away.
     """
 
-    def __init__(self, settings: Settings, begun: float) -> None:
+    def __init__(self, settings: Settings, begun: float, outage: Outage) -> None:
         super().__init__(settings.timeout - (time.monotonic() - begun))
         self._settings = settings
+        self._outage = outage
+        self._is_first = True
 
     def next_wait(self, error: psycopg.Error, *, reached: bool) -> float:
         """Return the seconds to wait before the next attempt, and log it. Raises what ends the attempts.
@@ -82,14 +85,9 @@ class Retries(Attempts):
                 f"{self._settings} could not be used for {self._settings.timeout:g} s: {_words(error)}"
             ) from error
         wait = self._longer_wait()
-        log.write(
-            logging.WARNING,
-            "%s: %s; trying again in %.2f s, and for %.0f s at most",
-            str(self._settings),
-            what_happened(error),
-            wait,
-            self.left,
-        )
+        then = f"trying again in {wait:.2f} s, and for {self.left:.0f} s at most"
+        self._outage.failed(what_happened(error), then, is_first=self._is_first)
+        self._is_first = False
         return wait
 
 
@@ -120,10 +118,10 @@ def passes(error: psycopg.Error) -> bool:
     return isinstance(error, psycopg.InterfaceError) and "closed" in str(error)
 
 
-def note_failed_batch(error: psycopg.Error, settings: Settings) -> None:
+def note_failed_batch(error: psycopg.Error, settings: Settings, outage: Outage) -> None:
     """Log later that a shared statement failed. Its changes are then stored one by one."""
     if passes(error):
-        log.note(logging.WARNING, "%s: %s; trying again", str(settings), what_happened(error))
+        outage.failed(what_happened(error), "trying again", is_first=True, holds_lock=True)
     code = error.sqlstate or type(error).__name__  # its text may quote what was to be stored
     log.note(logging.DEBUG, "%s: a batch failed (%s): its changes are stored one by one", str(settings), code)
 

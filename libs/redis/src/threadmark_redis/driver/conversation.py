@@ -21,7 +21,7 @@ def conversation(router: Router, settings: Settings, transaction: Transaction[An
     Where a thread that it has read was changed before its own changes were made, it is run again, after a pause by
     chance, which is longer each time.
     """
-    retries = Retries(settings)
+    retries = router.retries()
     clustered = settings.servers.layout == "cluster"
     for attempt in range(ATTEMPTS):
         program = partial(in_transaction, transaction.begin, attempt, grace=settings.grace, clustered=clustered)

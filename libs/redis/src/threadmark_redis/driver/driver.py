@@ -63,20 +63,20 @@ class RedisDriver:
 
     def start(self) -> None:
         """Reach every master, and see that each is as durable as it should be."""
-        self._converse(self._router.start(Retries(self._settings)))
+        self._converse(self._router.start(self._router.retries()))
 
     async def astart(self) -> None:
         """Like `start`, for asyncio."""
-        await self._aconverse(self._router.start(Retries(self._settings)))
+        await self._aconverse(self._router.start(self._router.retries()))
 
     def survey(self) -> list[tuple[Facts, bool]]:
         """Ask every master about itself. Returns what each says, and whether it runs scripts."""
-        found: list[tuple[Facts, bool]] = self._converse(self._router.survey(Retries(self._settings)))
+        found: list[tuple[Facts, bool]] = self._converse(self._router.survey(self._router.retries()))
         return found
 
     async def asurvey(self) -> list[tuple[Facts, bool]]:
         """Like `survey`, for asyncio."""
-        found: list[tuple[Facts, bool]] = await self._aconverse(self._router.survey(Retries(self._settings)))
+        found: list[tuple[Facts, bool]] = await self._aconverse(self._router.survey(self._router.retries()))
         return found
 
     def warnings(self, facts: Facts) -> list[str]:

@@ -4,14 +4,13 @@ Every step of a saver's transactions may be sent twice: rows are named by their 
 finds them there says so. So one whose reply was lost is sent again, even if it may have been carried out.
 """
 
-import logging
 from typing import NamedTuple
 
 from redis import exceptions
 
 from threadmark.errors import ConfigError, StoreError, ThreadmarkError, TransientStoreError
 from threadmark.program import Attempts
-from threadmark_redis.driver.log import log
+from threadmark.runtime.outages import Outage
 from threadmark_redis.driver.settings import Settings
 
 
@@ -98,9 +97,11 @@ class Retries(Attempts):
     A saver that never had a connection does not wait: an address that is wrong looks like a server that is away.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, outage: Outage) -> None:
         super().__init__(settings.timeout)
         self._settings = settings
+        self._outage = outage
+        self._is_first = True
 
     def next_wait(self, failure: Failure, *, reached: bool) -> float:
         """Return the seconds to wait before the next attempt, and log it. Raises what ends the attempts.
@@ -120,14 +121,9 @@ class Retries(Attempts):
                 f"{self._settings} could not be used for {self._settings.timeout:g} s: {what_happened(failure)}"
             ) from failure.error
         wait = self._longer_wait()
-        log.write(
-            logging.WARNING,
-            "%s: %s; trying again in %.2f s, and for %.0f s at most",
-            str(self._settings),
-            what_happened(failure),
-            wait,
-            self.left,
-        )
+        then = f"trying again in {wait:.2f} s, and for {self.left:.0f} s at most"
+        self._outage.failed(what_happened(failure), then, is_first=self._is_first)
+        self._is_first = False
         return wait
 
 

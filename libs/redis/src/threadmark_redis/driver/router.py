@@ -12,6 +12,7 @@ from itertools import islice
 from typing import Any
 
 from threadmark.program import Pause, Step
+from threadmark.runtime.outages import Outage
 from threadmark_redis.driver.connecting import Address
 from threadmark_redis.driver.facts import Facts, unproven, warnings_about
 from threadmark_redis.driver.failures import Failure, Lost, Refused, Retries
@@ -42,11 +43,16 @@ class Router:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
+        self.outage = Outage(log, settings)
         self._topology = topology_of(settings.servers)
         self._reached = False
         """Whether any server ever answered."""
         self._started = False
         self._warned: set[str] = set()
+
+    def retries(self) -> Retries:
+        """Return the retries of a new operation."""
+        return Retries(self._settings, self.outage)
 
     def answer(self, step: Step, retries: Retries) -> Conversation:
         """Return what a step is answered with."""
@@ -160,11 +166,14 @@ class Router:
                 continue
             for address, slots in places.items():
                 asked = [command for slot in slots for command in batches[slot].commands]
+                failures = self.outage.failures
                 outcome = yield from self._topology.exchange(Exchange(address, asked, change))
                 self._see(outcome)
                 outcome = yield from self._followed(outcome, asked, change)
                 failure = self._sort(outcome, address, {slot: batches[slot] for slot in slots}, replies)
                 failed = (address, failure) if failure is not None else failed
+                if failure is None and self.outage.is_on:
+                    self.outage.succeeded(failures)
             batches = {slot: batch for slot, batch in batches.items() if not batch.is_done}
             if failed is not None:
                 redirections += 1

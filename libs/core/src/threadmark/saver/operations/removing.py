@@ -109,17 +109,18 @@ def removal_of(context: SaverContext, thread_id: str, rule: Rule) -> Program[Rem
     outlines = yield from all_outlines(context, thread_id)
     writes = yield from context.store.writes(thread_id, None)
     choose = rule.choose if rule.everything else sparing_messages(rule.choose)
-    doomed, needed = yield from survival(context, thread_id, outlines, writes, choose)
+    doomed, needed, kept = yield from survival(context, thread_id, outlines, writes, choose)
     late = late_writes(outlines, writes, now()) if rule.late_writes else set()
     if rule.orphan_writes:
         late = {row[:2] for row in writes} - {outline.key for outline in outlines}
     gone = [row for row in writes if rule.everything or row[:2] in doomed or row[:2] in late]
-    kept = () if rule.everything else [row for row in writes if row[:2] not in doomed and row[:2] not in late]
+    staying = () if rule.everything else [row for row in writes if row[:2] not in doomed and row[:2] not in late]
     sizes = yield from context.store.segment_sizes(thread_id)
-    written = {key for write in proven_writes(thread_id, kept) for key in write.value.segment_keys()}
+    written = {key for write in proven_writes(thread_id, staying) for key in write.value.segment_keys()}
     swept = sorted(sizes.keys() - needed - written)
-    pruned = PruneReport(1, len(doomed), count_writes(thread_id, gone), len(swept), sum(sizes[key] for key in swept))
-    whole = rule.everything or bool(outlines and len(doomed) == len(outlines) and not kept)
+    size = sum(sizes[key] for key in swept)
+    pruned = PruneReport(1, len(doomed), count_writes(thread_id, gone), len(swept), size, kept_for_deltas=kept)
+    whole = rule.everything or bool(outlines and len(doomed) == len(outlines) and not staying)
     return Removal(outlines, doomed, late, gone, swept, whole, pruned)
 
 

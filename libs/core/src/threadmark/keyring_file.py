@@ -1,0 +1,110 @@
+"""The keyring as JSON text, in a file or an environment variable, and how such a file is made and gets further keys.
+
+    {"newest": "2026", "keys": {"2026": "64 hexadecimal digits"}, "digest_secret": "64 hexadecimal digits or more"}
+
+No error quotes what is in it.
+"""
+
+import json
+import os
+import stat
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from threadmark.errors import ConfigError, shown
+
+KEY_LENGTH = 32
+LONGEST_ID = 255
+"""Bytes of a key's name."""
+_SECRET_LENGTH = 32
+_FORM = (
+    '{"newest": "2026", "keys": {"2026": "64 hexadecimal digits"}, "digest_secret": "64 hexadecimal digits or more"}'
+)
+_OWNER_ONLY = stat.S_IRUSR | stat.S_IWUSR
+
+
+class Keys(NamedTuple):
+    """What a keyring is made of."""
+
+    keys: dict[str, bytes]
+    newest: str
+    digest_secret: bytes
+
+
+def read_text(path: str | os.PathLike[str]) -> str:
+    """Return the text of a keyring's file. Raises ConfigError if it cannot be read."""
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise ConfigError(f"the keyring {os.fspath(path)!r} cannot be read: it is not UTF-8 text") from None
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ConfigError(f"the keyring {os.fspath(path)!r} cannot be read: {reason}") from error
+
+
+def parsed(text: str, place: str) -> Keys:
+    """Return what a text holds. `place` names where it is, for the error."""
+    try:
+        found = json.loads(text)
+        keys = {name: bytes.fromhex(key) for name, key in found["keys"].items()}
+        return Keys(keys, found["newest"], bytes.fromhex(found["digest_secret"]))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise ConfigError(f"{place} should be JSON of this form: {_FORM}") from None
+
+
+def make(path: str | os.PathLike[str], name: str) -> None:
+    """Make a file with one key. Only its owner may read it, and a file that is there is not replaced."""
+    _check_name(name)
+    content = {
+        "newest": name,
+        "keys": {name: os.urandom(KEY_LENGTH).hex()},
+        "digest_secret": os.urandom(_SECRET_LENGTH).hex(),
+    }
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWNER_ONLY)
+    except FileExistsError:
+        raise ConfigError(
+            f"{os.fspath(path)!r} is there already, and is not replaced: what was sealed with its keys would be lost"
+        ) from None
+    try:
+        _write(descriptor, content)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(path)  # noqa: PTH108 - as it was opened
+        raise
+
+
+def add(path: str | os.PathLike[str], name: str) -> None:
+    """Add a key to a file, and make it the newest. The file is replaced as a whole, or stays as it is."""
+    from tempfile import mkstemp
+
+    _check_name(name)
+    text, place = read_text(path), f"the keyring {os.fspath(path)!r}"
+    keys = parsed(text, place).keys
+    if name in keys:
+        raise ConfigError(f"{place} has a key {name!r} already: give another name")
+    content = json.loads(text)
+    content["keys"][name] = os.urandom(KEY_LENGTH).hex()
+    content["newest"] = name
+    target = Path(path).resolve()
+    descriptor, temporary = mkstemp(prefix=f".{target.name}.", dir=target.parent)  # only its owner may read it
+    try:
+        _write(descriptor, content)
+        os.replace(temporary, target)  # noqa: PTH105 - the name is text
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary)  # noqa: PTH108 - the name is text
+        raise
+
+
+def _check_name(name: str) -> None:
+    if not 0 < len(name.encode("utf-8", "replace")) <= LONGEST_ID or not name.isprintable():
+        raise ConfigError(f"the name of a key has 1 to {LONGEST_ID} bytes of printable text, not {shown(name)}")
+
+
+def _write(descriptor: int, content: dict[str, Any]) -> None:
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(json.dumps(content, indent=2) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
