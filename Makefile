@@ -2,6 +2,8 @@
 # PYTHON=python3.13 and DEPENDENCIES=lowest (or newest, instead of the pinned ones) have environments of their own.
 VENV := .venv$(if $(PYTHON),-$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])'))$(if $(DEPENDENCIES),-$(DEPENDENCIES))
 BIN := $(VENV)/bin
+# The demonstrations have a small environment, without the tools of the tests.
+DEMO := .venv-demo
 DATABASE := demo.db
 SOURCES := libs tests benchmarks examples scripts
 
@@ -10,12 +12,12 @@ SOURCES := libs tests benchmarks examples scripts
 help: ## What can be made here
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.ready ## The main job, shown: an agent is killed in the middle and goes on
-	$(BIN)/python examples/langgraph_agent.py --keep agent-demo.db
+demo: $(DEMO)/.ready ## The main job, shown: an agent is killed in the middle and goes on
+	$(DEMO)/bin/python examples/langgraph_agent.py --keep agent-demo.db
 
-page: $(VENV)/.ready ## The page in the browser, of a demo database (or DATABASE=agent-demo.db, which `make demo` leaves)
-	test -e $(DATABASE) || $(BIN)/python examples/demo_database.py $(DATABASE)
-	$(BIN)/threadmark serve --write $(DATABASE)
+page: $(DEMO)/.ready ## The page in the browser, of a demo database (or DATABASE=agent-demo.db, which `make demo` leaves)
+	test -e $(DATABASE) || $(DEMO)/bin/python examples/demo_database.py $(DATABASE)
+	$(DEMO)/bin/threadmark serve --write $(DATABASE)
 
 test: $(VENV)/.ready ## The whole suite, on real databases (Postgres, PgBouncer, Redis and Chromium are installed if they can be)
 	@scripts/ensure-postgres >/dev/null
@@ -64,3 +66,6 @@ pins: $(VENV)/.ready ## Write constraints.txt anew from what is installed
 $(VENV)/.ready: scripts/make-venv constraints.txt requirements-dev.txt $(wildcard libs/*/pyproject.toml libs/speed/*.py \
     libs/speed/src/*/*.pyx libs/speed/src/*/*.pxd)
 	@VENV=$(VENV) scripts/make-venv
+
+$(DEMO)/.ready: scripts/make-venv constraints.txt examples/requirements.txt $(wildcard libs/*/pyproject.toml)
+	@VENV=$(DEMO) REQUIREMENTS=examples/requirements.txt COMPILED=no DEPENDENCIES=pinned scripts/make-venv
