@@ -5,9 +5,10 @@ BIN := $(VENV)/bin
 # The demonstrations have a small environment, without the tools of the tests.
 DEMO := .venv-demo
 DATABASE := demo.db
+FAST := not postgres and not redis and not browser and not slow
 SOURCES := libs tests benchmarks examples scripts
 
-.PHONY: help demo page test test-citus check format bench bench-full pins
+.PHONY: help demo page test test-fast coverage test-citus check format bench bench-full pins
 
 help: ## What can be made here
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,6 +34,12 @@ test: $(VENV)/.ready ## The whole suite, on real databases (Postgres, PgBouncer,
 	    *) exit 1;; \
 	esac
 
+test-fast: $(VENV)/.ready ## What needs no server and is quick, in two minutes
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -m "$(FAST)" --numprocesses 2 --dist worksteal
+
+coverage: $(VENV)/.ready ## What the quick tests reach of libs/, by lines and branches; fails below the floor of pyproject.toml
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -m "$(FAST)" --numprocesses 2 --dist worksteal --cov --cov-report=
+
 test-citus: $(VENV)/.ready ## What needs Citus, on a coordinator with two workers (it must be installed: docs/how-to/citus.md)
 	@scripts/ensure-postgres >/dev/null
 	@scripts/ensure-chromium >/dev/null
@@ -42,12 +49,14 @@ test-citus: $(VENV)/.ready ## What needs Citus, on a coordinator with two worker
 
 check: $(VENV)/.ready ## Format, lint, types, and what is written from other code
 	$(BIN)/python scripts/write_twins.py --check
+	$(BIN)/python scripts/write_tests_table.py --check
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/mypy $(SOURCES)
 
-format: $(VENV)/.ready ## Format the sources, mend what can be mended, and write the asyncio methods
+format: $(VENV)/.ready ## Format the sources, mend what can be mended, and write the asyncio methods and the table of tests
 	$(BIN)/python scripts/write_twins.py
+	$(BIN)/python scripts/write_tests_table.py
 	$(BIN)/ruff format $(SOURCES)
 	$(BIN)/ruff check --fix $(SOURCES)
 

@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[2]
 PROGRAM = """
 import os, signal, sys
 signal.signal(signal.SIGINT, signal.SIG_IGN)
-os.execv(sys.executable, [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", sys.argv[1]])
+os.execv(sys.executable, [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", sys.argv[1]])
 """
 
 
