@@ -39,11 +39,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Do not even import a file of which `-m` selects nothing: half the time of a quick run would be imports."""
-    if not config.option.markexpr or not collection_path.is_relative_to(FOLDER):
+    """Do not even import a file of which nothing is to run: half the time of a quick run would be imports."""
+    if not collection_path.is_relative_to(FOLDER):
         return None
     name = collection_path.relative_to(FOLDER).as_posix() + ("/" if collection_path.is_dir() else "")
-    return marks.is_left_out(name, config.option.markexpr) or None
+    if ONCE_EACH and name.startswith(tuple(NOT_AGAIN)) and not any(each.startswith(name) for each in AGAIN):
+        return True
+    expression = config.option.markexpr
+    return (marks.is_left_out(name, expression) or None) if expression else None
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest selects by markers

@@ -35,6 +35,7 @@ PATHS = {
     "postgres/": {"postgres"},
     "races/test_locks.py": {"postgres"},
     "redis_backend/": {"redis"},
+    "replication/test_later_writes.py::test_those_that_are_added": {"redis"},
     "replication/test_deleted_apart.py::test_where_it_begins_just": {"postgres"},
     "test_agent_server.py": {"postgres"},
     "test_benchmarks.py::test_a_missed_must": {"postgres"},
@@ -54,6 +55,7 @@ WORDS = {
 """The markers of every test that has the word in the brackets behind its name."""
 
 SLOW = {
+    "caching/test_benchmark.py": 5,
     "caching/test_conformance.py": 50,
     "caching/test_deleting.py": 6,
     "cli/test_command.py": 25,
@@ -148,7 +150,7 @@ SLOW = {
     "test_views.py": 7,
     "test_conformance.py::": 295,
 }
-"""What takes more than four seconds, named as in `PATHS`, and its seconds in `make test` on two cores, servers left out."""
+"""What takes more than four seconds, named as in `PATHS`, and its seconds in `make test` without servers."""
 
 QUICK = ("test_conformance.py::test_behaviour[", ("-memory-blocking]", "-sqlite file-asyncio]"))
 """How the tests begin and end that are quick all the same: each behaviour once in memory and once on a file."""
