@@ -36,7 +36,7 @@ class Built(NamedTuple):
 def build(lib: Path, folder: Path) -> Built:
     """Build the sdist from the checkout, and the wheel from the sdist alone, unpacked elsewhere.
 
-    Processes that share the folder build each package once: compiling one takes as long as all else.
+    Processes that share the folder build each package once, because one of them is compiled.
     """
     folder.mkdir(exist_ok=True)
     names = folder / f"{lib.name}.txt"
@@ -56,8 +56,7 @@ def build(lib: Path, folder: Path) -> Built:
 
 def _built(kind: str, source: Path, folder: Path) -> Path:
     command = [sys.executable, "-c", _BUILD.format(kind=kind), str(folder)]
-    quickly = {**os.environ, "CFLAGS": f"{os.environ.get('CFLAGS', '')} -O0"}  # which takes half as long
-    return folder / _output(command, source, quickly).splitlines()[-1]
+    return folder / _output(command, source).splitlines()[-1]
 
 
 class CleanEnvironment:
