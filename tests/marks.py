@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 from itertools import combinations
 
-from _pytest.mark.expression import Expression
+from _pytest.mark.expression import Expression, ExpressionMatcher
 
 MARKERS = {
     "postgres": "needs a Postgres server",
@@ -184,7 +184,14 @@ def is_left_out(path: str, expression: str) -> bool:
     certain, select = of_path(path), Expression.compile(expression)
     others = sorted(MARKERS.keys() - certain)
     subsets = (certain.union(more) for size in range(len(others) + 1) for more in combinations(others, size))
-    return not any(select.evaluate(lambda marker, found=found, **_: marker in found) for found in subsets)
+    return not any(select.evaluate(_matcher(found)) for found in subsets)
+
+
+def _matcher(found: set[str]) -> ExpressionMatcher:
+    def matches(marker: str, /, **_: str | int | bool | None) -> bool:
+        return marker in found
+
+    return matches
 
 
 def running(found: set[str] | None) -> None:
