@@ -2,20 +2,23 @@
 # PYTHON=python3.13 and DEPENDENCIES=lowest (or newest, instead of the pinned ones) have environments of their own.
 VENV := .venv$(if $(PYTHON),-$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])'))$(if $(DEPENDENCIES),-$(DEPENDENCIES))
 BIN := $(VENV)/bin
+# The demonstrations have a small environment, without the tools of the tests.
+DEMO := .venv-demo
 DATABASE := demo.db
+FAST := not postgres and not redis and not browser and not slow
 SOURCES := libs tests benchmarks examples scripts
 
-.PHONY: help demo page test test-citus check format bench bench-full docs pins
+.PHONY: help demo page test test-fast coverage test-citus check format bench bench-full docs pins
 
 help: ## What can be made here
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.ready ## The main job, shown: an agent is killed in the middle and goes on
-	$(BIN)/python examples/langgraph_agent.py --keep agent-demo.db
+demo: $(DEMO)/.ready ## The main job, shown: an agent is killed in the middle and goes on
+	$(DEMO)/bin/python examples/langgraph_agent.py --keep agent-demo.db
 
-page: $(VENV)/.ready ## The page in the browser, of a demo database (or DATABASE=agent-demo.db, which `make demo` leaves)
-	test -e $(DATABASE) || $(BIN)/python examples/demo_database.py $(DATABASE)
-	$(BIN)/threadmark serve --write $(DATABASE)
+page: $(DEMO)/.ready ## The page in the browser, of a demo database (or DATABASE=agent-demo.db, which `make demo` leaves)
+	test -e $(DATABASE) || $(DEMO)/bin/python examples/demo_database.py $(DATABASE)
+	$(DEMO)/bin/threadmark serve --write $(DATABASE)
 
 test: $(VENV)/.ready ## The whole suite, on real databases (Postgres, PgBouncer, Redis and Chromium are installed if they can be)
 	@scripts/ensure-postgres >/dev/null
@@ -31,6 +34,13 @@ test: $(VENV)/.ready ## The whole suite, on real databases (Postgres, PgBouncer,
 	    *) exit 1;; \
 	esac
 
+test-fast: $(VENV)/.ready ## What needs no server and is quick, in two minutes
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -m "$(FAST)" --numprocesses 2 --dist worksteal
+
+coverage: $(VENV)/.ready ## What the quick tests reach of libs/, by lines and branches; fails below the floor of pyproject.toml
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -m "$(FAST)" --numprocesses 2 --dist worksteal --cov --cov-report= \
+	    --deselect tests/test_public_names.py::test_what_is_needed_rarely_is_not_imported_with_the_package
+
 test-citus: $(VENV)/.ready ## What needs Citus, on a coordinator with two workers (it must be installed: docs/how-to/citus.md)
 	@scripts/ensure-postgres >/dev/null
 	@scripts/ensure-chromium >/dev/null
@@ -40,12 +50,14 @@ test-citus: $(VENV)/.ready ## What needs Citus, on a coordinator with two worker
 
 check: $(VENV)/.ready ## Format, lint, types, and what is written from other code
 	$(BIN)/python scripts/write_twins.py --check
+	$(BIN)/python scripts/write_tests_table.py --check
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/mypy $(SOURCES)
 
-format: $(VENV)/.ready ## Format the sources, mend what can be mended, and write the asyncio methods
+format: $(VENV)/.ready ## Format the sources, mend what can be mended, and write the asyncio methods and the table of tests
 	$(BIN)/python scripts/write_twins.py
+	$(BIN)/python scripts/write_tests_table.py
 	$(BIN)/ruff format $(SOURCES)
 	$(BIN)/ruff check --fix $(SOURCES)
 
@@ -73,3 +85,6 @@ $(VENV)/.ready: scripts/make-venv constraints.txt requirements-dev.txt $(wildcar
 	$(or $(PYTHON),python3) -m venv --clear .venv-docs
 	.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check -r docs/requirements.txt
 	@touch $@
+
+$(DEMO)/.ready: scripts/make-venv constraints.txt examples/requirements.txt $(wildcard libs/*/pyproject.toml)
+	@VENV=$(DEMO) REQUIREMENTS=examples/requirements.txt COMPILED=no DEPENDENCIES=pinned scripts/make-venv

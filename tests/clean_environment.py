@@ -4,6 +4,7 @@ A clean environment holds what the packages ask for and no more. What is not the
 tests run in, as links to its files, so that no network is needed.
 """
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -33,11 +34,21 @@ class Built(NamedTuple):
 
 
 def build(lib: Path, folder: Path) -> Built:
-    """Build the sdist from the checkout, and the wheel from the sdist alone, unpacked elsewhere."""
-    sdist = _built("sdist", lib, folder)
-    with tarfile.open(sdist) as archive:
-        archive.extractall(folder / "unpacked", filter="data")
-    wheel = _built("wheel", folder / "unpacked" / sdist.name.removesuffix(".tar.gz"), folder)
+    """Build the sdist from the checkout, and the wheel from the sdist alone, unpacked elsewhere.
+
+    Processes that share the folder build each package once, because one of them is compiled.
+    """
+    folder.mkdir(exist_ok=True)
+    names = folder / f"{lib.name}.txt"
+    with (folder / f"{lib.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not names.exists():
+            sdist = _built("sdist", lib, folder)
+            with tarfile.open(sdist) as archive:
+                archive.extractall(folder / "unpacked", filter="data")
+            wheel = _built("wheel", folder / "unpacked" / sdist.name.removesuffix(".tar.gz"), folder)
+            names.write_text(f"{sdist.name}\n{wheel.name}")
+    sdist, wheel = (folder / name for name in names.read_text().splitlines())
     with ZipFile(wheel) as archive:
         (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
         return Built(lib, sdist, wheel, BytesParser().parsebytes(archive.read(name)))

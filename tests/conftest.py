@@ -1,11 +1,14 @@
 """What every test module needs before it is imported."""
 
 import os
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+import marks
 from length import AGAIN, NOT_AGAIN, ONCE_EACH
 
 FOLDER = Path(__file__).parent
@@ -21,8 +24,39 @@ settings.register_profile("threadmark", deadline=None, derandomize=True)
 settings.load_profile("threadmark")
 
 
+_MARKERS = pytest.StashKey[set[str]]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Declare the markers, and have Ctrl-C work in tests whose processes were started in the background.
+
+    A shell without job control starts what ends with `&` with SIGINT ignored, and a child process inherits that.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    for name, meaning in marks.MARKERS.items():
+        config.addinivalue_line("markers", f"{name}: {meaning}")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not even import a file of which nothing is to run: half the time of a quick run would be imports."""
+    if not collection_path.is_relative_to(FOLDER):
+        return None
+    name = collection_path.relative_to(FOLDER).as_posix() + ("/" if collection_path.is_dir() else "")
+    if ONCE_EACH and name.startswith(tuple(NOT_AGAIN)) and not any(each.startswith(name) for each in AGAIN):
+        return True
+    expression = config.option.markexpr
+    return (marks.is_left_out(name, expression) or None) if expression else None
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest selects by markers
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out, when the suite runs a second time in Python only, what has nothing to do with values."""
+    """Mark all tests, and leave out, when the suite runs again in Python only, what has nothing to do with values."""
+    for item in items:
+        found = marks.markers(_name(item), getattr(item, "fixturenames", ()))
+        item.stash[_MARKERS] = found
+        for marker in found:
+            item.add_marker(marker)
     if not ONCE_EACH:
         return
     left_out = {
@@ -30,6 +64,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     }
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in left_out]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Note which servers the test may start (marks.py)."""
+    marks.running(item.stash[_MARKERS])
+    try:
+        return (yield)
+    finally:
+        marks.running(None)
 
 
 def _name(item: pytest.Item) -> str:

@@ -11,8 +11,7 @@ PYTHON = """#!/bin/sh
 case "$*" in
     *version_info\\[*) echo 3.11 ;;
     "-m venv --clear "*) mkdir -p "$4/bin" && cp "$0" "$4/bin/python" ;;
-    "-m pip install hatchling"*) echo "Collecting hatchling" ;;
-    *--no-deps*) echo "Obtaining file:///somewhere/libs/speed" ;;
+    "-m pip install --quiet "*) ;;
     "-m pip install "*)
         echo "Obtaining file:///somewhere/libs/core"
         echo "  Downloading much.whl (1 MB)"
@@ -38,15 +37,22 @@ def test_each_package_is_a_line(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "made" / ".ready").exists()
     assert done.stderr.splitlines() == [
-        f"Making {tmp_path}/made ...",
-        "Installing what Threadmark and its tests need, which takes a minute or two ...",
-        "  1 hatchling",
-        "  2 core",
-        "  3 msgpack",
-        "  unpacking ...",
-        "  4 speed",
+        f"1/5 Making {tmp_path}/made",
+        "2/5 Installing what builds the packages",
+        "3/5 Collecting what requirements-dev.txt lists",
+        "  1 core",
+        "  2 msgpack",
+        "4/5 Unpacking",
+        "5/5 Compiling ./libs/speed",
         f"{tmp_path}/made is ready.",
     ]
+
+
+def test_the_demonstrations_have_an_environment_without_the_compiled_part(tmp_path: Path) -> None:
+    done = _made(tmp_path, COMPILED="no", REQUIREMENTS="examples/requirements.txt")
+    assert done.returncode == 0, done.stderr
+    assert "3/4 Collecting what examples/requirements.txt lists" in done.stderr
+    assert "Compiling" not in done.stderr
 
 
 def test_an_environment_that_could_not_be_made_is_not_ready(tmp_path: Path) -> None:

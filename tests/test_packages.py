@@ -1,5 +1,6 @@
 """Each package is built and installed by itself, works as its README says, and says who made it and what it needs."""
 
+import os
 import re
 import tarfile
 import tomllib
@@ -38,8 +39,9 @@ def _name(lib: Path) -> str:
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Built]:
-    """Every package, by its name."""
-    folder = tmp_path_factory.mktemp("built")
+    """Every package, by its name: built once for all processes of a run, whose temporary folders stand side by side."""
+    workers = "PYTEST_XDIST_WORKER" in os.environ
+    folder = (tmp_path_factory.getbasetemp().parent if workers else tmp_path_factory.getbasetemp()) / "built"
     return {_name(lib): build(lib, folder) for lib in LIBS}
 
 

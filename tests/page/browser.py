@@ -18,6 +18,7 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.wait import WebDriverWait
 
+from marks import require
 from patience import PATIENCE
 from ports import free_port
 from threadmark import SaverProtocol
@@ -63,6 +64,7 @@ _T = TypeVar("_T")
 
 def program(variable: str) -> str:
     """Return where a program is. `scripts/ensure-chromium` installs it."""
+    require("browser")
     names = (os.environ[variable],) if variable in os.environ else PROGRAMS[variable]
     for name in names:
         if found := shutil.which(name):

@@ -15,6 +15,7 @@ from typing import Self
 
 import psycopg
 
+from marks import require
 from ports import free_port
 
 ROOT = Path(__file__).parents[2]
@@ -63,6 +64,7 @@ class Cluster(PostgresServer):
     def __init__(
         self, *, durable: bool = False, primary: "Cluster | None" = None, settings: Mapping[str, str] = {}
     ) -> None:
+        require("postgres")
         self.folder = Path(tempfile.mkdtemp(prefix="threadmark-postgres-"))
         self.data = self.folder / "data"
         super().__init__(free_port())
@@ -140,13 +142,18 @@ def processes(data: Path) -> list[int]:
     return [first, *map(int, children)]
 
 
-@functools.cache
 def shared() -> PostgresServer:
     """The one server of a run of tests that need none of their own; it ends with the process.
 
     THREADMARK_POSTGRES_PORT names the port of another one, so that CI can run them on every version. It is for one
     process at a time, and its databases stay.
     """
+    require("postgres")
+    return _shared()
+
+
+@functools.cache
+def _shared() -> PostgresServer:
     given = os.environ.get("THREADMARK_POSTGRES_PORT")
     if given:
         return PostgresServer(int(given))

@@ -19,9 +19,13 @@ def server() -> RedisProcess:
 
 
 @pytest.fixture
-def prefix() -> str:
-    """A prefix of the test's own for all keys."""
-    return f"test{next(_numbers)}:"
+def prefix() -> Iterator[str]:
+    """A prefix of the test's own for all keys.
+
+    What is stored on the shared server goes at the end: what goes over all threads looks through all keys of a server.
+    """
+    yield f"test{next(_numbers)}:"
+    processes.shared().command("FLUSHALL")
 
 
 @pytest.fixture

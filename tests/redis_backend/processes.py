@@ -18,6 +18,7 @@ from typing import Any, Self
 
 import redis
 
+from marks import require
 from patience import wait_until
 from ports import BUS, free_port
 
@@ -80,6 +81,7 @@ class RedisProcess:
 
     def launch(self) -> None:
         """Start it."""
+        require("redis")
         self._process = subprocess.Popen(
             [program(), str(self._settings), *self._options],
             stdin=subprocess.DEVNULL,
@@ -205,9 +207,14 @@ def _guard(folder: Path) -> None:
     stream.flush()
 
 
-@functools.cache
 def shared() -> RedisProcess:
     """The single server of all tests that need none of their own; it ends with the process."""
+    require("redis")
+    return _shared()
+
+
+@functools.cache
+def _shared() -> RedisProcess:
     server = RedisProcess(FORGETFUL).start()
     atexit.register(server.__exit__)
     return server

@@ -24,14 +24,6 @@ def key(prefix: str) -> bytes:
     return f"{prefix}{{one}}".encode()
 
 
-@pytest.fixture
-def interruptible() -> Iterator[None]:
-    """A process that was started in the background of a shell ignores SIGINT."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 def _requested(proxy: Proxy) -> None:
     """Forget the requests that have come, so that the next one is noticed."""
     while proxy.requested.acquire(blocking=False):
@@ -96,7 +88,6 @@ def _interrupted_when_requested(proxy: Proxy) -> Iterator[None]:
         thread.join()
 
 
-@pytest.mark.usefixtures("interruptible")
 def test_an_interrupted_call_leaves_no_reply_to_the_next_one(proxy: Proxy, key: bytes) -> None:
     driver = driver_of(proxy.url, pool_size=1)
     assert driver.run(echoing(key, b"first")) == b"first"
@@ -110,7 +101,6 @@ def test_an_interrupted_call_leaves_no_reply_to_the_next_one(proxy: Proxy, key: 
 
 # Of a connection that is being opened nobody knows yet: the interpreter closes it, and says so.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.usefixtures("interruptible")
 def test_interrupts_at_any_instant_harm_no_later_call(server: RedisProcess, key: bytes) -> None:
     driver = driver_of(server.url, pool_size=1)
     ended = threading.Event()
