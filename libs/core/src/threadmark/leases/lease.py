@@ -77,8 +77,7 @@ class Lease:
 
     @property
     def config(self) -> Any:
-        """The configuration to start a run with: it names the thread and carries the token for everything that is
-        stored.
+        """The configuration to start a run with: it names the thread and has the token for everything that is stored.
 
         After a rollback it may also name the checkpoint to go back to. Each access returns a new dictionary. (Its type
         is `Any`, because each engine has a type of its own for it.)

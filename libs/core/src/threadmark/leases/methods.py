@@ -11,9 +11,7 @@ from threadmark.saver.kit import SaverContext
 
 
 class LeaseMethods:
-    """The saver's method that makes a lease. It serves both APIs, because `with` or `async with` decides which one is
-    used.
-    """
+    """The saver's method that makes a lease. It serves both APIs: `with` or `async with` decides which one is used."""
 
     _driver: Driver
     _context: SaverContext

@@ -41,7 +41,7 @@ class ChannelStats(NamedTuple):
 class Stats(NamedTuple):
     """The size of the stored data, and its size if every checkpoint held its values whole.
 
-    No figure includes keys, checks and indexes, which any saver has, or the unused space in the database's pages.
+    No figure includes keys, checks and indexes, which any saver has, or the overhead of the database's pages.
     """
 
     threads: int

@@ -312,7 +312,7 @@ class SaverProtocol(Protocol):
         """Return the differences between two checkpoints of a thread, by channel and by place inside values."""
 
     def blame(self, thread: Config | str, path: str) -> Blame | None:
-        """Return the checkpoint that first held the present value at a path, or None if there is nothing at the path."""
+        """Return the checkpoint that first held the present value at a path, or None if there is nothing."""
 
     def fork(self, config: Config, values: Values | None = None, *, as_thread: str | None = None) -> dict[str, Any]:
         """Begin a branch at a checkpoint, or a new thread, and return the configuration to go on with."""

@@ -54,7 +54,7 @@ class TravelMethods:
         return run(self._driver, diffing.diff(self._context, a, b, path, given_count(limit, "limit")))
 
     def blame(self, thread: Config | str, path: str) -> Blame | None:
-        """Return the checkpoint that first held the present value at a path, or None if there is nothing at the path.
+        """Return the checkpoint that first held the present value at a path, or None if there is nothing.
 
         "Present" means in the newest checkpoint, or in the one that the configuration names. Checkpoints with the same
         stored value of the channel are skipped without reading it.
@@ -75,7 +75,7 @@ class TravelMethods:
             config: The checkpoint. Without a `checkpoint_id` it is the newest.
             values: New values of channels, whole: reducers are not applied.
             as_thread: The id of a new thread. It gets the checkpoint and its ancestors under the same ids, and the
-                pending writes (open questions, tasks that have finished) unless the run has gone on since.
+                pending writes (open questions, results of finished tasks) unless the run has gone on since.
         """
         return run(self._driver, forking.fork(self._context, config, values, as_thread))
 
