@@ -74,9 +74,7 @@ class ForbiddenTypeError(LocatedError):
 
 
 class CorruptDataError(LocatedError):
-    """Stored bytes differ from the bytes that were written. The message names thread, namespace, checkpoint and
-    channel.
-    """
+    """Stored bytes are not the bytes that were written. The message names thread, namespace, checkpoint, channel."""
 
 
 class SchemaError(ThreadmarkError):
@@ -116,9 +114,7 @@ class LeaseLostError(ThreadmarkError):
 
 
 class ConflictError(ThreadmarkError):
-    """A parent is no longer the newest, an id is taken, or other checkpoints need this one. Nothing was done; read
-    again.
-    """
+    """A parent is no longer the newest, an id is taken, or others need a checkpoint. Nothing was done; read again."""
 
 
 class ClosedError(ThreadmarkError):

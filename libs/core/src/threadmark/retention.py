@@ -199,8 +199,7 @@ class _StopError(Exception):
 
 
 class _Stopping:
-    """Wakes the thread that sleeps. Unlike an Event, it leaves no lock held if the thread that sets it is interrupted.
-    """
+    """Wakes the thread that sleeps. Unlike an Event, it leaves no lock held if its setter is interrupted."""
 
     def __init__(self) -> None:
         self._set = False

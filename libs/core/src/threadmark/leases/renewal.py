@@ -44,8 +44,7 @@ class Schedule:
         return time.monotonic() >= self._deadline
 
     def pause(self, *, waits: bool) -> float:
-        """Return the seconds until the next renewal, or until the deadline if it is earlier or a renewal is on its way.
-        """
+        """Return the seconds until the next renewal, or until an earlier deadline, or if a renewal is on its way."""
         until = self._deadline if waits else min(self._due, self._deadline)
         return max(0.0, until - time.monotonic())
 

@@ -5,8 +5,7 @@ from datetime import datetime
 from typing import Literal, NamedTuple
 
 SideName = Literal["primary", "secondary"]
-"""The two databases, by the order in which you gave them. The one that takes the writes is called active; it can be
-either."""
+"""The two databases, in the order in which you gave them. Either can be the active one, which takes the writes."""
 
 ReplicationMode = Literal["sync", "async"]
 """Whether a write is acknowledged when both databases have it, or as soon as the active one has."""

@@ -37,8 +37,7 @@ class ReplicatedSaver(ReadFromSaver):
     def reconcile(
         self, *, both_ways: bool = False, dry_run: bool = False, after: str = "", progress: OnProgress | None = None
     ) -> ReconcileReport:
-        """Compare the databases thread by thread, and copy missing data to the one that is not active. Returns a
-        report.
+        """Compare the databases thread by thread, and copy to the inactive one what it lacks. Returns a report.
 
         You can stop it at any time, for example by an error that `progress` raises, and continue it with `after`.
 
@@ -62,7 +61,7 @@ class ReplicatedSaver(ReadFromSaver):
         return self._pair.play(self._whole_pair.promote(side, force=force))
 
     def drain(self, within: float = 30.0) -> int:
-        """Wait until everything is copied, for up to `within` seconds. Returns the number of changes that still wait."""
+        """Wait until everything is copied, for up to `within` seconds. Returns the number of changes still waiting."""
         return self._pair.play(self._whole_pair.drain(within))
 
     @property
