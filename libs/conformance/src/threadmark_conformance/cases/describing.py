@@ -105,7 +105,7 @@ async def a_renamed_thread_is_the_same_under_another_id(world: World) -> None:
     assert await world.saver.arename_thread("thread", "other") is False
     assert await world.saver.arename_thread("renamed", "renamed") is True
     await world.saver.acreate_thread("taken")
-    with pytest.raises(ConflictError, match="'taken' is there already"):
+    with pytest.raises(ConflictError, match="'taken' exists already"):
         await world.saver.arename_thread("renamed", "taken")
 
 

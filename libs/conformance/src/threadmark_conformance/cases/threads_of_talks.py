@@ -202,9 +202,9 @@ async def a_thread_that_begins_again_is_not_held_up_by_messages_of_before(world:
 
 
 async def the_namespace_of_messages_is_not_for_checkpoints(world: World) -> None:
-    with pytest.raises(ConfigError, match="is that of messages"):
+    with pytest.raises(ConfigError, match="is reserved for messages"):
         await world.saver.aput(at("talk", MESSAGES_NS), checkpoint({"message": 1}), {}, {"message": 1})
-    with pytest.raises(ConfigError, match="is that of messages"):
+    with pytest.raises(ConfigError, match="is reserved for messages"):
         await world.saver.aput_writes(at("talk", MESSAGES_NS, new_id()), [("message", 1)], "task")
     assert await world.saver.aget_thread("talk") is None
 

@@ -41,7 +41,9 @@ def open_cache(url: str) -> Cache:
         ) from missing
     cache = made(url)
     if not isinstance(cache, Cache):
-        raise ConfigError(f"what serves {scheme!r} URLs of caches is no threadmark.Cache")
+        raise ConfigError(
+            f"the entry point for {scheme!r} URLs of caches returned no threadmark.Cache: update its package"
+        )
     return cache
 
 

@@ -57,8 +57,8 @@ class Conversations(Interface):
         the stored one completely. If several in one call have the same id, the last is stored.
 
         The first message of a new thread begins it, as a put does, and the thread belongs to the config's `user_id`.
-        The `run_id` is stored with each message; `delete_for_runs` leaves messages alone. While another holder has a
-        lease of the thread, this raises ThreadBusyError unless the config has its token as `lease_token`.
+        The `run_id` is stored with each message; `delete_for_runs` leaves messages alone. While the thread is leased,
+        this raises ThreadBusyError unless the config has the token of the lease as `lease_token`.
         """
         return self._play(stored_messages.put_messages(self._named(config), given_messages(messages)))
 
@@ -105,7 +105,7 @@ class Conversations(Interface):
         self._play(states.put_state(self._named(config), self._caches, state))
 
     def get_state(self, config: ConversationConfig) -> Any:
-        """Return a copy of the newest state, or None if there is none. A graph's state is the values of its channels."""
+        """Return a copy of the newest state, or None if there is none. For a graph, the values of its channels."""
         return self._play(states.get_state(self._named(config), self._caches))
 
     def clear_state(self, config: ConversationConfig) -> bool:

@@ -35,7 +35,7 @@ def given_message_id(message_id: object) -> str:
     """Check the id of a message."""
     name = as_text(message_id, "a message's id")
     if not name:
-        raise ConfigError("a message's id must not be empty: leave it out, and one is made")
+        raise ConfigError("a message's id must not be empty: leave it out to get a new one")
     check_length(name, ID_BYTES, "a message's id")
     return name
 

@@ -57,7 +57,7 @@ class SessionMetadata:
         """Refuse values that cannot be stored."""
         as_text(self.session_id, "session_id")
         if self.checkpoint_id is not None and not as_text(self.checkpoint_id, "checkpoint_id"):
-            raise ConfigError("checkpoint_id must not be empty: leave it out, and one is made")
+            raise ConfigError("checkpoint_id must not be empty: leave it out to get a new one")
         if self.node_name is not None:
             as_text(self.node_name, "node_name")
         if self.step is not None and (isinstance(self.step, bool) or not isinstance(self.step, int)):
@@ -180,7 +180,7 @@ def _expect_none_beside(config: ConversationConfig) -> None:
     for name in ("thread_id", "user_id", "lease_token"):
         if name in config:
             raise ConfigError(
-                f'the config has {name!r} beside "configurable", where nobody looks for it: put it inside'
+                f'the config has {name!r} outside of "configurable", where it would be ignored: put it inside'
             )
 
 

@@ -98,7 +98,7 @@ class Sharing:
             # Only the error's class: its text may quote what was to be kept.
             log.write(
                 logging.WARNING,
-                "the shared cache of states failed (%s): states are read from the database meanwhile",
+                "the shared cache of states failed (%s): states are read from the database until it answers again",
                 type(error).__name__,
             )
 

@@ -79,8 +79,7 @@ class States(Interface):
         return self._run(states.size(self._context))
 
     def cleanup_old(self, max_age: timedelta) -> RetentionReport:
-        """Remove the threads that this interface began and whose newest state is older than `max_age`. Returns a
-        report.
+        """Remove the threads that this interface began whose newest state is older than `max_age`. Returns a report.
 
         It calls `saver.apply_retention(idle_for=max_age)` for these threads: expired threads are removed, too, and
         threads with a live lease stay.

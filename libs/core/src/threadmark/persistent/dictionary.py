@@ -120,7 +120,7 @@ def checked_path(path: str | os.PathLike[str]) -> str:
     if not isinstance(given, str) or not given or "\0" in given:
         raise ConfigError(f"expected the path of a file, not {shown(path)}")
     if given == ":memory:":
-        raise ConfigError("':memory:' is no file: what is not kept needs no file")
+        raise ConfigError("':memory:' is no file: use a plain dict for data that need not be kept")
     return os.path.realpath(given)
 
 

@@ -33,7 +33,7 @@ class AtExit:
                 # Its message may have a key in it, which belongs in no log.
                 name = type(error).__name__
                 log.write(
-                    logging.ERROR, "%s: the program has ended, and what changed last is lost: %s", self._path, name
+                    logging.ERROR, "%s: the program has ended, and the last changes are lost: %s", self._path, name
                 )
                 raise
 

@@ -93,7 +93,7 @@ def draft(before: Contents, items: Iterable[tuple[Any, Any]], serde: Serializer)
 def decoded(row: Row, serde: Serializer) -> tuple[Any, Any]:
     """Return the key and the value of a row. Raises CorruptDataError if it is not what was written."""
     if row.digest != _digest(row.position, row.key, row.value):
-        raise CorruptDataError("it is not what was written", _place_of(row, serde))
+        raise CorruptDataError("it is not as it was written", _place_of(row, serde))
     with located(f"the key of entry {row.position}"):
         key = _decoded(row.key, serde)
     with located(f"key {shown(key)}"):

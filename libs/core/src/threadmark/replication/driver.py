@@ -175,7 +175,7 @@ class PairDriver:
         else:
             what = f"with {left:,} changes that are not copied yet" if left else ""
         if what:
-            then = "whoever opens the pair next copies them"
+            then = "they are copied when the pair is opened next"
             log.write(logging.WARNING, "%s was closed %s: %s", str(self), what, then)
         return True
 

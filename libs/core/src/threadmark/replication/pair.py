@@ -149,7 +149,9 @@ class Pair:
     def known(self) -> Roles:
         """Who takes the writes. Raises ReplicationError as long as that is not known."""
         if self.roles is None:
-            raise ReplicationError("it is not known yet who takes the writes: the databases could not be asked")
+            raise ReplicationError(
+                "it is not known yet which side takes the writes, because the databases could not be reached: try again"
+            )
         return self.roles
 
     def side(self, name: SideName) -> Side:

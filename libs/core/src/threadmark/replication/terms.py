@@ -44,9 +44,9 @@ class Agreement(NamedTuple):
         try:
             found = cls(**json.loads(body))
         except (ValueError, TypeError) as error:
-            raise CorruptDataError("what the database notes of its pair is damaged, or from a later release") from error
+            raise CorruptDataError("the database's record of its pair is damaged, or from a later release") from error
         if found.name not in get_args(SideName) or found.active not in get_args(SideName):
-            raise CorruptDataError("what the database notes of its pair is damaged, or from a later release")
+            raise CorruptDataError("the database's record of its pair is damaged, or from a later release")
         return found
 
 
@@ -155,7 +155,7 @@ def spread_term(pair: Pair, side: Side, replica: Replica) -> PairFlow[None]:
         return
     agreement = Agreement.from_json(replica.body)
     if (agreement.pair, agreement.name) != (pair.known.pair, side.name):
-        raise ConfigError(f"{side} is not the database that it was: it belongs to another pair now")
+        raise ConfigError(f"{side} is not the same database as before: it belongs to another pair now")
     if replica.term < pair.known.term:
         yield from write_replica(side, pair.known)
 

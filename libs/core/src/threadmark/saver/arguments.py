@@ -68,7 +68,7 @@ def check_config(where: ParsedConfig) -> None:
     """ConfigError where names are longer than the key of a row may be, or the namespace is not for checkpoints."""
     thread_id, ns, checkpoint_id, _ = where
     if ns == MESSAGES_NS:
-        raise ConfigError(f"the namespace {ns!r} is that of messages: threadmark.Conversations(saver) stores them")
+        raise ConfigError(f"the namespace {ns!r} is reserved for messages: threadmark.Conversations(saver) stores them")
     if len(thread_id) <= SHORT and len(ns) <= SHORT and len(checkpoint_id or "") <= SHORT:
         return
     check_length(thread_id, THREAD_ID_BYTES, "thread_id")
@@ -290,7 +290,7 @@ def given_owner(owner: object) -> str:
     """Check the name of an owner."""
     name = as_text(owner, "owner")
     if not name:
-        raise ConfigError("owner must not be empty: give None for a thread that belongs to nobody")
+        raise ConfigError("owner must not be empty: give None for a thread without an owner")
     check_length(name, THREAD_ID_BYTES, "owner")
     return name
 

@@ -18,7 +18,7 @@ from threadmark.saver.paging import Pages
 from threadmark.saver.proving import checkpoint_location, is_sound, namespace_location
 from threadmark.store.contract import CheckpointRow, Found, Head, Scope
 
-_ADVICE = "`verify` names what is damaged"
+_ADVICE = "`verify` names the damaged rows"
 
 
 _PAGE = 512

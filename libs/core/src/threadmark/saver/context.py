@@ -142,7 +142,7 @@ def _thread_rules(options: SaverOptions) -> ThreadRules:
     if ttl is not None and (not isinstance(ttl, timedelta) or ttl <= timedelta(0)):
         raise ConfigError(f"ttl must be a positive datetime.timedelta, such as timedelta(days=30), not {shown(ttl)}")
     if refresh and ttl is None:
-        raise ConfigError("refresh_on_read needs a ttl, which says for how long a thread that was read lives on")
+        raise ConfigError("refresh_on_read needs a ttl, the time for which a thread that was read lives on")
     check_keep_last(keep_last)
     microseconds = 0 if ttl is None else microseconds_in(ttl)
     return ThreadRules(None, owner_key, microseconds, refresh, keep_last, expect_newest)

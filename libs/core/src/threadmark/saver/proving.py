@@ -120,7 +120,7 @@ def _mark(idx: int) -> int:
 
 
 def _problem(check: bytes) -> str:
-    return _PROBLEMS.get(check, "is not what was written")
+    return _PROBLEMS.get(check, "is not as it was written")
 
 
 _PROBLEMS = {

@@ -60,7 +60,7 @@ class Registry:
             raise ConfigError(f"register({cls.__name__}): give both encode and decode, or neither")
         if encode is not None and upgrade is not None:
             raise ConfigError(
-                f"register({cls.__name__}): upgrade has no use beside decode, which sees the old state itself"
+                f"register({cls.__name__}): give upgrade or decode, not both: decode gets the old state itself"
             )
         own_name = name or f"{cls.__module__}:{cls.__qualname__}"
         entry = Registered(cls, own_name, encode, decode, upgrade)

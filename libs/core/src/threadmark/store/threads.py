@@ -51,7 +51,7 @@ def expect_sound_thread(row: ThreadRow) -> None:
         )
     if not is_sound_thread(row):
         raise CorruptDataError(
-            "its owner, title, metadata or expiry is not what was written: `update_thread` with all four of them, "
+            "its owner, title, metadata or expiry is not as it was written: `update_thread` with all four of them, "
             "on a saver that is no view of an owner, writes them again",
             f"thread {row.thread_id!r}",
         )

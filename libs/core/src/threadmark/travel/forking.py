@@ -177,11 +177,11 @@ def _new_thread(where: ParsedConfig, as_thread: object) -> str:
     check_length(target, THREAD_ID_BYTES, "as_thread")
     if where.ns:
         raise ConfigError(
-            f"a thread of its own begins at a checkpoint of the graph itself, not of the namespace {where.ns!r}: "
+            f"a new thread begins at a checkpoint of the graph itself, not of the namespace {where.ns!r}: "
             "fork without as_thread, or the checkpoint that the subgraph was called from"
         )
     if target == where.thread_id:
-        raise ConflictError(f"thread {target!r} is there already: choose another id for as_thread")
+        raise ConflictError(f"thread {target!r} exists already: choose another id for as_thread")
     return target
 
 

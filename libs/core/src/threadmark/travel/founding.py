@@ -206,7 +206,7 @@ def found_thread(context: SaverContext, founding: Founding, tried: list[int]) ->
     for thread_id in sorted((source, target)):
         epochs[thread_id] = yield from context.store.lock(thread_id)
     if epochs[target] is not None and epochs[target] not in tried:
-        raise ConflictError(f"thread {target!r} is there already: choose another id for as_thread")
+        raise ConflictError(f"thread {target!r} exists already: choose another id for as_thread")
     if epochs[source] is None:
         raise CheckpointNotFoundError(f"{checkpoint_location(origin.outline)}: its thread was deleted")
     if epochs[source] != origin.epoch:
@@ -296,7 +296,7 @@ class _Mover:
         keys = [outline.key for outline in outlines]
         rows = yield from context.store.rows(source, keys)
         if {row.outline.key for row in rows} != set(keys):
-            raise CorruptDataError("a checkpoint is missing: `verify` names what is damaged", f"thread {source!r}")
+            raise CorruptDataError("a checkpoint is missing: `verify` names the damaged rows", f"thread {source!r}")
         loaders = [CheckpointLoader(row, (), context.encoding_cache) for row in rows]
         segment_cache = context.segment_cache()
         yield from fill(segment_cache, context.store, source, missing_headers(loaders))
@@ -325,7 +325,7 @@ class _Mover:
             some = keys[start : start + _SEGMENTS]
             segments = yield from store.segments(source, some)
             if len(segments) < len(some):
-                raise CorruptDataError("a segment is missing: `verify` names what is damaged", f"thread {source!r}")
+                raise CorruptDataError("a segment is missing: `verify` names the damaged rows", f"thread {source!r}")
             yield from store.replace(Change(target, None, now(), segments, (), (), None))
         self._moved.update(keys)
         yield from store.replace(Change(target, None, now(), {}, rows, writes, None))

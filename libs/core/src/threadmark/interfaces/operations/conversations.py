@@ -138,7 +138,9 @@ def decoded_message(context: SaverContext, loaded: LoadedCheckpoint) -> Any:
         value = decode_channel(context, loaded.outline, _CHANNEL, values[_CHANNEL], loaded.data)
         if type(value) is tuple and len(value) == _PARTS and value[1] == loaded.outline.id:
             return value[2]
-    raise CorruptDataError("it is no message, and stands where only messages do", checkpoint_location(loaded.outline))
+    raise CorruptDataError(
+        "it is no message, although its namespace has only messages", checkpoint_location(loaded.outline)
+    )
 
 
 def message_in(found: CheckpointTuple) -> Any:

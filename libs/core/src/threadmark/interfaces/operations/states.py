@@ -271,7 +271,7 @@ def config_of(thread_id: str, checkpoint_id: str | None = None, lease_token: int
     if thread_id is None:
         raise ConfigError("the id of a thread, or session, must be a string, an int or a UUID, not None")
     if checkpoint_id == "":
-        raise ConfigError("an empty id is none: None stands for the newest, or for all")
+        raise ConfigError("an id must not be empty: None stands for the newest, or for all")
     configurable = {"thread_id": thread_id, "checkpoint_ns": "", "checkpoint_id": checkpoint_id}
     return {"configurable": configurable if lease_token is None else {**configurable, "lease_token": lease_token}}
 
@@ -310,7 +310,7 @@ def save_draft(
             )
         except (ConflictError, ThreadDeletedError):  # what is deleted meanwhile begins anew, as if it had gone before
             continue
-    raise TransientStoreError(f"{where} is deleted and begun anew all the time, so that nothing was stored: try again")
+    raise TransientStoreError(f"{where} is deleted and created again all the time, so nothing was stored: try again")
 
 
 def _place(context: SaverContext, thread_id: str, own_id: str | None, attempt: int) -> Program[_Place]:

@@ -144,7 +144,7 @@ class Reader:
     def finish(self) -> None:
         """Say what a listing of all threads had to leave out, or what one of a whole thread should have found."""
         for location, problem in self._missing:
-            raise CorruptDataError(f"{problem}: `verify` names what is damaged", location)
+            raise CorruptDataError(f"{problem}: `verify` names the damaged rows", location)
         if self._left_out:
             first, number = self._left_out[0], len(self._left_out)
             problem = f"{first.problem} (the listing left out {number} unreadable checkpoints; this is the first)"

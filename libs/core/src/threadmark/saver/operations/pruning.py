@@ -38,7 +38,7 @@ def prune(
     check_progress(progress)
     if thread_ids is None:
         if rule.everything:  # a name that was not found is None as well
-            raise ConfigError("prune(None, strategy='delete') would delete every thread: name those that are to go")
+            raise ConfigError("prune(None, strategy='delete') would delete every thread: name the threads to delete")
         return (yield from _prune_all(context, rule, progress, dry_run=dry_run))
     names = given_names(thread_ids, "thread_ids", as_thread_id)
     if not missing_ok:

@@ -196,7 +196,7 @@ def delete_checkpoint(context: SaverContext, config: Config) -> Operation[bool]:
     where = parse_config(config)
     if where.checkpoint_id is None:
         raise ConfigError(
-            "delete_checkpoint needs the checkpoint_id of the one that is to go: `delete_thread` removes a whole thread"
+            "delete_checkpoint needs the checkpoint_id of the one to remove; `delete_thread` removes the whole thread"
         )
     return (yield from write_and_reclaim(_delete_one, context, where, (where.ns, where.checkpoint_id), []))
 

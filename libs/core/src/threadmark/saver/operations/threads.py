@@ -190,10 +190,12 @@ def _create(context: SaverContext, thread_id: str, update: ThreadUpdate, tried: 
         if added.refused == "owner":
             raise ConflictError(f"the thread_id {thread_id!r} is taken: choose another one")
         if added.refused:
-            raise ConflictError(f"somebody holds a lease of {thread_id!r}, and so will begin it")
+            raise ConflictError(
+                f"another holder has a lease of {thread_id!r}, and will begin it: wait, or choose another id"
+            )
         tried.append(added.epoch)
     elif epoch not in tried:
-        raise ConflictError(f"thread {thread_id!r} is there already: `update_thread` changes what is set of it")
+        raise ConflictError(f"thread {thread_id!r} exists already: `update_thread` changes it")
     return (yield from _update(context, thread_id, update))
 
 

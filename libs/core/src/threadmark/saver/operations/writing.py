@@ -378,7 +378,7 @@ def add_change(
     if added.too_late:
         raise ThreadDeletedError(
             f"thread {change.thread_id!r} was deleted, and checkpoint {change.continues!r} with it: "
-            "what continues it is not stored. Start the thread anew, without a checkpoint_id"
+            "nothing that continues it is stored. Start the thread again, without a checkpoint_id"
         )
     if not added.replaced and change.epoch not in (None, added.epoch):
         context.encoding_cache.see_epoch(change.thread_id, added.epoch)
@@ -435,7 +435,7 @@ def refusal_error(context: SaverContext, change: Change, refused: Refusal, lease
     if refused == "conflict":
         return ConflictError(
             f"thread {change.thread_id!r}: checkpoint {change.continues!r} is no longer the newest of its namespace, "
-            "somebody else has stored one: read again, or declare a fork with put(..., expect_newest=False)"
+            "because a newer one was stored: read again, or declare a fork with put(..., expect_newest=False)"
         )
     if refused == "busy":
         return busy_error(change.thread_id, lease)
@@ -454,7 +454,7 @@ def lost_error(thread_id: str, token: int | None, lease: LeaseRow | None) -> Lea
     """Return the error for the holder of a lease that is no longer the last one of its thread."""
     return LeaseLostError(
         f"the lease of thread {thread_id!r} with token {token} was released or taken over{_by(lease)}: nothing was "
-        "stored. Stop, or take a lease anew and read the thread again"
+        "stored. Stop, or take another lease and read the thread again"
     )
 
 
