@@ -1,7 +1,7 @@
-"""A checkpoint's header: everything of a checkpoint but its key, with each value in its stored form.
+"""A checkpoint's header: everything of a checkpoint except its key, with each value in its stored form.
 
-It is encoded as plain msgpack, in the order that the engine gave, so that a step's header differs from its parent's in
-a few places only, and the rope stores just those.
+It is encoded as plain msgpack, in the engine's order, so that a step's header differs from its parent's in a few places
+only, and the rope stores just those.
 """
 
 from collections.abc import Callable, Mapping

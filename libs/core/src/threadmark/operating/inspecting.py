@@ -1,6 +1,7 @@
-"""Inspecting: whether everything stored is what was written, and, if asked, whether it can be decoded here.
+"""Inspection: whether all rows are as they were written, and, if requested, whether they can be decoded here.
 
-Also here: what a database holds, without the states, for tools that go through everything. Nothing here creates tables.
+This module also lists the contents of a database without the states, for tools that go through everything. Nothing here
+creates tables.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

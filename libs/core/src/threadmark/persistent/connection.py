@@ -18,7 +18,7 @@ from threadmark.persistent import sql
 
 
 class _Turn:
-    """Whoever works on a file has the turn; whoever forks takes it meanwhile."""
+    """A thread that works on a file has the turn; a fork takes it while it forks."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()

@@ -1,4 +1,4 @@
-"""Writing to the target what the source has of a thread: programs, each of which is one transaction.
+"""Writing a thread's data from the source to the target: programs, each of which is one transaction.
 
 A thread is copied in parts, so that a large one is never in memory as a whole.
 """

@@ -1,6 +1,6 @@
-"""The one thread of a pair in a process: it checks both databases, copies what waits, and moves the writes if it may.
+"""The one thread of a pair in a process: it checks both databases, copies waiting changes, and fails over if allowed.
 
-It is a daemon, begun when the pair is first used, ended by `close`, and begun anew in a forked child.
+It is a daemon, begun when the pair is first used, ended by `close`, and begun again in a forked child.
 """
 
 import logging

@@ -1,4 +1,4 @@
-"""Copying what changed in a thread of one database to the other one."""
+"""Copying the changes of a thread from one database to the other."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""`PairDriver`: runs a saver's transactions on a pair, for both APIs, and says how the pair is doing."""
+"""`PairDriver`: runs a saver's transactions on a pair, for both APIs, and reports the state of the pair."""
 
 import asyncio
 import logging

@@ -1,6 +1,6 @@
-"""Whether a database is well: what counts against it, and a real read and write that proves it.
+"""The health of a database: the errors that count against it, and a real read and write that proves it.
 
-Only errors of the database count, and missed deadlines, never a caller's own mistake. And a database whose transaction
+Only errors of the database count, and missed deadlines, never a caller's own mistake. A database whose transaction
 failed counts as away only if that real read and write fails as well.
 """
 

@@ -1,6 +1,6 @@
-"""What all savers of a pair share: the two sides, what was asked for, and what is known of both.
+"""The shared state of all savers of a pair: the two sides, the settings, and the last known state of both.
 
-They take turns: of the callers of one process that have written to the same thread, one copies for all that wait.
+They take turns: if several callers of one process have written to the same thread, one copies for all that wait.
 """
 
 import logging

@@ -1,4 +1,4 @@
-"""Moving the writes to the other side: promotion, by a person or by the saver itself, and what is copied for it."""
+"""Moving the writes to the other side: promotion, by a person or by the saver itself, and the copying for it."""
 
 from contextlib import suppress
 from functools import partial
@@ -87,7 +87,7 @@ def reconcile_pair(
 
 
 def unless_moved(pair: Pair, flow: PairFlow[T]) -> PairFlow[T]:
-    """Run a flow that takes long. Raises ReplicationError where somebody else moves the writes meanwhile."""
+    """Run a long flow. Raises ReplicationError if another process moves the writes during it."""
     try:
         return (yield from flow)
     except StaleTermError as error:

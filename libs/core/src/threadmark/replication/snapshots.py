@@ -1,10 +1,10 @@
-"""What one database has of a thread, read to be compared with what the other one has, and the rows that are copied.
+"""The data of a thread in one database, read to be compared with the other one, and the rows that are copied.
 
 Most changes are copied by the few rows that the entries of a thread name, read at the source. Rows that are only added
-commute, so it does not matter that a source goes on meanwhile: the entries up to some position are copied with the rows
-that they name, and later ones are left for the next time. A row may be newer than that position only if it does no
-harm to write it again later, and if nothing older is left that would be written over it. The segments that it needs
-are copied with it: the source may be lost before the next time.
+commute, so the source may go on during the copying: the entries up to some position are copied with the rows that they
+name, and later ones are left for the next time. A row may be newer than that position only if it does no harm to write
+it again later, and if nothing older is left that would be written over it. The segments that it needs are copied with
+it: the source may be lost before the next time.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence

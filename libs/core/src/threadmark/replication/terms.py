@@ -1,7 +1,7 @@
-"""Who writes where: the term that both databases hold, what is noted with it, and how a process learns of a new one.
+"""Who writes where: the term that both databases hold, the record of the pair, and how a process learns of a new term.
 
-The terms of the primary are odd, those of the secondary are even. So two processes that promote different sides at
-the same time never do so under the same term.
+The terms of the primary are odd, those of the secondary are even. So two processes that promote different sides at the
+same time never do so under the same term.
 """
 
 import json

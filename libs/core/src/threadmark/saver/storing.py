@@ -1,4 +1,4 @@
-"""Storing: what a checkpoint or a write adds to what its thread holds, and the stored form of it.
+"""The bytes that a checkpoint or a write adds to its thread, and their stored form.
 
 A `Draft` is a checkpoint that may be stored, and encodes its values. A `Deduplicator` compares each with similar values
 of the thread, and gives it its stored form.

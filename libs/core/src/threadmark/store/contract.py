@@ -1,8 +1,8 @@
-"""What a backend must answer: about a dozen coarse operations on rows, each a program.
+"""The operations of a backend: coarse operations on rows, each a program.
 
-A backend knows rows, not meaning: bytes here are opaque, checks are made and compared in `saver`, and the order of
-statements is the backend's own affair. An operation that writes happens in a transaction whose driver rolls back on
-any error, so that no operation has to tidy up.
+A backend knows rows, not meaning: bytes here are opaque, checks are made and compared in `saver`, and each backend
+chooses the order of its statements. An operation that writes happens in a transaction whose driver rolls back on any
+error, so that no operation has to tidy up.
 """
 
 import re

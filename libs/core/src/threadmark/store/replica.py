@@ -1,9 +1,9 @@
-"""What a backend keeps for replication: the term of the database, an outbox of changes, and how far copies have come.
+"""The replication data of a backend: the term of the database, an outbox of changes, and how far copies have come.
 
-A *term* says who may write where. It is a number that two databases hold, and only grows; a change that is made under
-a smaller one is refused. The *outbox* has an entry for each change that the other database does not have yet, recorded
-in the transaction that made the change. Entries of one thread are numbered by *positions* that grow in the order in
-which their transactions commit, so a transaction that numbers one keeps a lock on the thread until it ends.
+A *term* decides who may write where. It is a number that two databases hold, and only grows; a change that is made
+under a smaller one is refused. The *outbox* has an entry for each change that the other database does not have yet,
+recorded in the transaction that made the change. Entries of one thread are numbered by *positions* that grow in the
+order in which their transactions commit, so a transaction that numbers one keeps a lock on the thread until it ends.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

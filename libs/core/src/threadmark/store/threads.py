@@ -1,9 +1,9 @@
-"""What a backend keeps of threads themselves: their rows, their listing and their leases.
+"""The threads of a backend: their rows, their listing and their leases.
 
-A thread's row holds what is set rarely. What changes with every step (when it was updated, its status, its size) is
-derived when somebody asks for it, so that a put writes no row that others wait for. The one row that a put has always
-brought up to date is the head of its namespace; a thread has a head for the namespace "" from its beginning to its
-end, and listings go along an index of those.
+A thread's row holds the fields that are rarely set. Fields that change with every step (time of update, status, size)
+are computed on request, so that a put writes no row that others wait for. The one row that every put updates is the
+head of its namespace. A thread has a head for the namespace "" from its beginning to its end, and listings go along an
+index of those.
 """
 
 from collections.abc import Sequence

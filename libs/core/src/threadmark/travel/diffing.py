@@ -1,8 +1,8 @@
-"""What differs between two checkpoints, and between two values, place by place.
+"""The differences between two checkpoints, and between two values, place by place.
 
-Of what the headers of the checkpoints say to be the same nothing is read. Dictionaries are compared by key, objects by
-field, and lists by items that belong together. The work is little more than linear in the size of the values, see
-`aligning`. Types count: True is not 1.
+Values that are the same by the headers of the checkpoints are not read. Dictionaries are compared by key, objects by
+field, and lists by matching items. The work is little more than linear in the size of the values, see `aligning`. Types
+count: True is not 1.
 """
 
 from collections import deque

@@ -1,11 +1,11 @@
-"""A new thread that begins with a checkpoint of another one: what goes along, and how it gets there.
+"""A new thread that begins with a checkpoint of another one: the rows that it gets, and how they are copied.
 
-The checkpoint goes with its ancestors, all under their ids. While nothing but forks follows it, a run may be waiting
-there, and its pending writes go along with the calls of subgraphs that were made from it: the run goes on in the new
-thread as it would in the old one. Else they are left behind, so that the step after it runs anew.
+The checkpoint is copied with its ancestors, all under their ids. While only forks follow it, a run may be waiting
+there. Then its pending writes are copied, too, with the calls of subgraphs that were made from it: the run goes on in
+the new thread as it would in the old one. Otherwise they are left behind, so that the next step runs again.
 
-A subgraph with a memory of its own has a namespace without a task. It goes along as it was when the checkpoint was
-made: LangGraph looks no further either, when it goes back to a checkpoint.
+A subgraph with a memory of its own has a namespace without a task. It is copied as it was when the checkpoint was made:
+LangGraph looks no further either, when it goes back to a checkpoint.
 
 Also here: the new checkpoint that a fork begins with. Its header shares the bytes of the old one, and only new values
 are encoded.

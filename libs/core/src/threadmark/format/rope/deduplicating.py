@@ -1,8 +1,8 @@
-"""Deciding what a put stores of a value: slices of segments that the thread holds, and at most one new segment.
+"""Deciding how to store a value: as slices of segments that the thread holds, and at most one new segment.
 
-Each put stores a manifest: about 14 bytes for each segment that it names and 5 for each part. Bytes that are made raw
-are stored anew, but only once. So each rule here makes bytes raw that cost more where they are than they would cost
-anew. What is raw goes into the one segment that the put adds.
+Each put stores a manifest: about 14 bytes for each segment that it names and 5 for each part. Raw bytes are stored
+again, but only once. So each rule here makes bytes raw if they cost more as slices than they would cost as new bytes.
+All raw bytes go into the one segment that the put adds.
 """
 
 from bisect import bisect_right

@@ -1,11 +1,12 @@
-"""What `Conversations` does: messages as rows, and the state of a conversation.
+"""The operations of `Conversations`: messages as rows, and the state of a conversation.
 
-Each message is a checkpoint of its own, which shares no bytes with anything else. So appending one costs the same
-whatever the length of the conversation, and removing one removes its row and exactly the segments that this names.
-Nothing is compared with what was stored before, nothing is remembered to be compared with, and each stored value begins
-with bytes of its own, so that no segment of another value can be equal.
+Each message is a checkpoint of its own, which shares no bytes with anything else. So the cost of appending one does not
+depend on the length of the conversation, and removing one removes its row and exactly the segments that it names.
+Nothing is compared with stored values or remembered for a comparison, and each stored value begins with bytes of its
+own, so that no segment of another value can be equal.
 
-The state of a conversation is the newest checkpoint of its thread, stored, read, remembered and cleared.
+The state of a conversation is the newest checkpoint of its thread. This module also stores, reads, caches and clears
+it.
 """
 
 import secrets

@@ -1,11 +1,11 @@
-"""What `States` does, and what every interface shares with it: saving, listing and removing the states of threads.
+"""The operations of `States`, and those that all interfaces share: saving, listing and removing states of threads.
 
-A plain dictionary whose keys are plain text has a channel for each key, so that a part of it can be read, and only what
-changed is stored. Any other state is the value of one channel. So a state comes back as exactly what it was. It becomes
-the newest checkpoint of its thread, or takes the place of one of the same id.
+A plain dictionary whose keys are plain text has a channel for each key, so that a part of it can be read, and only
+changes are stored. Any other state is the value of one channel. So a state comes back exactly. It becomes the newest
+checkpoint of its thread, or replaces the one with the same id.
 
-An entry in the metadata of a thread says which interface began it. Methods that go over many threads look at those
-only, so that no graph's thread in the same database is ever touched by them.
+An entry in the metadata of a thread names the interface that began it. Methods that go over many threads look at those
+only, so they never touch a graph's thread in the same database.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,6 +1,6 @@
 """Listing: pages of outlines, searched by their metadata, then loaded a few at a time.
 
-Nothing is held between two batches: a listing that is paused blocks nobody, and one that is dropped leaks nothing.
+No lock and no connection is held between two batches: a paused listing blocks no one, and a dropped one leaks nothing.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Pruning: old checkpoints of the threads that are given, or of all, or of one that was just put to."""
+"""Pruning: removal of old checkpoints from some threads, from all, or from the thread of a put."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress

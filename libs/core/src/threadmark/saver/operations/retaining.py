@@ -1,8 +1,8 @@
-"""Retention: what has expired, lain idle or takes too much space goes, and old checkpoints of the other threads.
+"""Retention: removal of expired, idle and excess threads, and of old checkpoints in the other threads.
 
 It goes through the threads a few at a time, and first looks at them without a lock, because mostly there is nothing to
-do. The transaction that removes locks those where there is, and looks again: others may run at once, such as a writer,
-whoever takes a lease, or another retention. So it may be killed anywhere, and run again.
+do. The transaction that removes locks the affected threads and looks again, because a writer, a lease or another
+retention may have changed them. So you can kill it at any point and run it again.
 """
 
 import time

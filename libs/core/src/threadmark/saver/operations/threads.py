@@ -1,4 +1,4 @@
-"""Threads themselves: found, listed, counted, created and described. No value is read or decoded for it."""
+"""Finding, listing, counting, creating and updating threads. This reads and decodes no value."""
 
 import sys
 from collections.abc import Callable, Mapping, Sequence

@@ -1,10 +1,9 @@
 """Writing: a checkpoint, and the pending writes of a task.
 
-Values are encoded and compared before any transaction starts. The transaction then proves that the thread is still
-in the epoch that the comparison relied on; where it is not (something was deleted meanwhile), the work is done
-again with what is there now. A change that was refused becomes an error that says what happened, to which thread, and
-the way out. A task that writes again to a batch that is packed (`format/packs.py`) gets rows for what
-it had not written yet.
+Values are encoded and compared before any transaction starts. The transaction then proves that the thread is still in
+the epoch that the comparison relied on. If it is not, because something was deleted, the work is done again with the
+present data. A change that was refused becomes an error that names the reason, the thread and the way out. A task that
+writes again to a packed batch (`format/packs.py`) gets rows for the writes that are new.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
