@@ -170,7 +170,7 @@ async def aplay(generator: Generator[Asked, Any, T], answer: Callable[[Asked], A
 def relay(
     generator: Generator[Asked, Any, T], answer: Callable[[Asked], Generator[Other, Any, Any]]
 ) -> Generator[Other, Any, T]:
-    """Like `play`, as a generator itself: whatever is needed to answer is asked of whoever drives it."""
+    """Like `play`, as a generator itself: its driver is asked for everything that an answer needs."""
     try:
         asked = next(generator)
         while True:

@@ -106,7 +106,7 @@ def expect_plain_tables(connection: sqlite3.Connection, names: Iterable[str], pa
 
 
 def _as_text(column: str | bytes) -> str:
-    """A text, whatever text factory the connection has."""
+    """A text, with any text factory of the connection."""
     return column if isinstance(column, str) else column.decode("utf-8", "replace")
 
 

@@ -430,7 +430,7 @@ class SealedStore(SealedThreadStore):
     def _open_checked(
         self, thread_id: str, check: bytes, body: bytes, where: bytes, known: Incarnations
     ) -> tuple[bytes, bytes]:
-        """Return the check of a row and its body. A sealed row has its check inside, and none beside it."""
+        """Return the check of a row and its body. A sealed row has its check inside the body."""
         if check:
             return NOT_SEALED, b""
         opened = self._open(body, where)
@@ -465,7 +465,7 @@ def _is_plain_segment(key: bytes, data: bytes) -> bool:
 def _change(
     thread_id: str, segments: Mapping[bytes, bytes], checkpoints: Sequence[CheckpointRow], writes: Sequence[WriteRow]
 ) -> Change:
-    """Return a change that relies on no epoch, and asks nobody who holds a lease: what is stored stays the same."""
+    """Return a change that relies on no epoch and on no lease, because the stored content stays the same."""
     return Change(thread_id, None, 0, segments, checkpoints, writes, None, token=ANYONE)
 
 

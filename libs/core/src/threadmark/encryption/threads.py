@@ -43,7 +43,7 @@ class SealedThreadStore(ForwardingStore):
         """Seal it for the thread's incarnation.
 
         If it takes the thread from an owner, the epoch ends: a change that was sealed before is sealed again. A thread
-        without an owner is in nobody's view, so its row may be put back.
+        without an owner is in no owner's view, so its row may be put back.
         """
         before = yield from self._store.thread(row.thread_id)
         incarnation = self._incarnation_in(before)

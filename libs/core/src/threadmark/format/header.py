@@ -23,10 +23,10 @@ _SPECIAL = {"id", "channel_values", "channel_versions"}
 
 
 class Header(NamedTuple):
-    """What a checkpoint's row holds beside its key and its metadata.
+    """The content of a checkpoint's row, without its key and its metadata.
 
     `plain` has the usual fields, encoded by msgpack, which restores them exactly. `rest` has all others, encoded by the
-    serializer. Both stay encoded, so that nobody can change a header that is remembered.
+    serializer. Both stay encoded, so that a remembered header cannot be changed.
     """
 
     versions: dict[str, Version]

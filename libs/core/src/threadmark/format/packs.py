@@ -31,7 +31,7 @@ Written = tuple[int, str, bytes]
 
 _FIELDS = 3
 _FRAME = 8
-"""About how many bytes a write in a pack takes beside its channel, its value and its keys."""
+"""About how many bytes a write in a pack takes besides its channel, its value and its keys."""
 
 MOST_KEYS = 255
 """So many keys a pack names at most, the first ones."""

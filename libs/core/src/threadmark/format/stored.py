@@ -207,7 +207,7 @@ def shrink(data: bytes) -> bytes:
 def expand(stored: bytes, size: int) -> bytes:
     """Return the segment of `size` bytes from its stored form.
 
-    Never makes more than that, whatever the stored bytes say.
+    Never makes more than that, even if the stored bytes announce more.
     """
     tag, body = stored[:1], stored[1:]
     if tag == _ZSTD:

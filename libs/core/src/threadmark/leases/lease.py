@@ -220,7 +220,7 @@ class Lease:
 
     def _may_leave(self, error: BaseException | None, failure: Exception) -> bool:
         """Return whether the block may end although the release failed: the lease then ends when its time is over."""
-        if isinstance(failure, (ClosedError, ThreadNotFoundError)):  # it is nobody's affair any more
+        if isinstance(failure, (ClosedError, ThreadNotFoundError)):  # there is nothing left to release
             self._lose()
         elif not self.lost.is_set():
             place, kind = str(self._driver), type(failure).__name__

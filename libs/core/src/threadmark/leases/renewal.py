@@ -94,7 +94,7 @@ class RenewalThread:
         self._renewing = renewing
         self._news: SimpleQueue[Renewed | None] = SimpleQueue()
         news = self._news
-        self._lose = WeakMethod(lose, lambda _: news.put(None))  # of a lease that nobody releases any more
+        self._lose = WeakMethod(lose, lambda _: news.put(None))  # of a lease that no one releases any more
 
     def start(self) -> None:
         """Begin to renew."""

@@ -187,7 +187,7 @@ class _Findings:
 
 
 def _verify_thread(context: SaverContext, thread_id: str, *, decode: bool) -> Operation[VerifyReport]:
-    """Verify one thread, a few checkpoints in each transaction. Starts again if rows were deleted meanwhile."""
+    """Verify one thread, a few checkpoints in each transaction. Starts again if rows are deleted."""
     for _ in range(_ATTEMPTS):
         try:
             contents = yield from read(contents_of, context, thread_id)

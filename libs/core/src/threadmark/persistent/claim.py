@@ -49,7 +49,7 @@ class Claim:
     def release(self) -> None:
         """Let others have it. You may call this again."""
         with turn.lock:
-            # First of all it is not ours any more: a file that is there after this one was removed is somebody else's.
+            # First of all it is not ours any more: if a file is there after the removal, it belongs to another holder.
             connection, self._connection = self._connection, None
             if connection is not None:
                 with suppress(OSError):  # some systems remove no file that is open: it stays, and does no harm

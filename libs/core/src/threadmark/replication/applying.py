@@ -131,7 +131,7 @@ def add_entry_rows(route: Route, found: EntryRows, copied_to: int) -> Program[Li
 def add_some(route: Route, compared: Compared, expected: Copied | None, fetched: Fetched) -> Program[Copied | None]:
     """Add rows that a large thread lacks, before `finish`. Returns up to where it is copied then.
 
-    Returns None, having added nothing, where somebody else changed it.
+    Returns None, having added nothing, if another writer changed it.
     """
     theirs, ours, difference = compared
     store, thread_id = route.target.store, route.thread_id

@@ -116,7 +116,7 @@ class Background:
 
     def _round(self, *, looks: bool) -> PairFlow[None]:
         pair = self._pair
-        if pair.roles is None:  # whoever uses the pair first finds out who takes the writes
+        if pair.roles is None:  # the first user of the pair finds out which side takes the writes
             return
         if looks:
             yield from check_both(pair)

@@ -1,5 +1,4 @@
-"""The data that a thread of one database lacks compared with another database. This knows keys and marks, and no
-bodies.
+"""The data that a thread of one database lacks compared with another one. This knows keys and marks, no bodies.
 
 If both changed the thread, and one of them removed a checkpoint, one side has to decide. It is the side that removed
 it, or was asked to remove it and had none: its present data counts, which is nothing unless the checkpoint was put
@@ -106,7 +105,7 @@ def compare(source: Snapshot, target: Snapshot) -> Difference:
 
 
 def take_target(store: ReplicaStore, thread_id: str, source: Snapshot) -> Program[Snapshot | None]:
-    """Return what the target has of a thread, None where it changed meanwhile, as `take_snapshot` does."""
+    """Return the target's data of a thread, or None if it changed during the read, as `take_snapshot` does."""
     seen = source.copied.position if source.copied else NEVER
     target = yield from take_snapshot(store, thread_id, seen, entries_at_most=ALL_ENTRIES)
     if target is not None and source.touched.removed and _both_changed(source, target):

@@ -30,10 +30,10 @@ class Touched(NamedTuple):
     thread: bool = False
     """Whether the thread's own row was set."""
     dropped: bool = False
-    """Whether the thread was deleted, and perhaps begun anew after that."""
+    """Whether the thread was deleted, and perhaps begun again after that."""
     merged: bool = False
     """Whether what both databases wrote was merged here: all of it is compared, as with `everything`, but none
-    of these rows was changed by anybody."""
+    of these rows was changed."""
 
     @property
     def whole(self) -> bool:

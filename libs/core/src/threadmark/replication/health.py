@@ -83,7 +83,7 @@ def _hear_of_promotion(pair: Pair, roles: Roles) -> PairFlow[None]:
     try:
         replica = yield from read_replica(other)
     except StoreError:
-        return  # nobody here can know
+        return  # it is unknown here
     if replica.body and replica.term > roles.term:
         found = roles_in(pair, replica)
         if (found.pair, found.active) == (roles.pair, other):

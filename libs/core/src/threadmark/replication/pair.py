@@ -53,7 +53,7 @@ class Waiters:
         self._turn = threading.Lock()
 
     def take_turn(self) -> bool:
-        """Take the turn if nobody has it. Returns whether it was taken. It never waits."""
+        """Take the turn if it is free. Returns whether it was taken. It never waits."""
         return self._turn.acquire(blocking=False)
 
     def end_turn(self) -> None:

@@ -195,7 +195,7 @@ def _take_over(pair: Pair, side: Side) -> PairFlow[None]:
     if replica.term == roles.term:
         pair.set_roles(roles)
         pair.wake()
-    else:  # somebody else was quicker
+    else:  # another process was quicker
         yield from follow(pair)
 
 

@@ -301,7 +301,7 @@ def time_of(microseconds: int) -> datetime:
         raise CorruptDataError("a stored time is no number")
     try:
         return _EPOCH + timedelta(microseconds=microseconds)
-    except OverflowError:  # somebody's clock, or damage: `created` and `updated` are in no check
+    except OverflowError:  # a wrong clock, or damage: `created` and `updated` are in no check
         return _LAST if microseconds > 0 else _FIRST
 
 

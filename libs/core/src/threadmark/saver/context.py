@@ -246,7 +246,7 @@ def extend_expiry(context: SaverContext, thread_id: str) -> Operation[bool]:
 def _extend(context: SaverContext, thread_id: str) -> Program[bool]:
     yield from context.store.lock(thread_id)
     outline = yield from context.store.thread(thread_id)
-    # A damaged row is left to whoever reads it; a new check would hide it.
+    # A damaged row is left to its reader; a new check would hide it.
     if outline is not None and is_due(context, outline.row.expires_at) and is_sound_thread(outline.row):
         yield from context.store.set_thread(thread_row(outline.row._replace(expires_at=first_expiry(context))))
     return outline is not None

@@ -1,5 +1,4 @@
-"""Finding the place inside a value at which an error occurred. The packers do not know it, so the value is walked
-again.
+"""Finding the place of an error inside a value. The packers do not know it, so the value is walked again.
 
 This runs only after a failure, so that it slows nothing down, and it does not change the error's text.
 """

@@ -149,7 +149,7 @@ class Scope(NamedTuple):
 
 
 Refusal = Literal["owner", "busy", "lost", "conflict", "term", "behind"]
-"""Why a change was refused: the thread has another owner, somebody holds a lease of it, the change's lease was lost,
+"""Why a change was refused: the thread has another owner, another holder has a lease, the change's lease was lost,
 another checkpoint is the newest, the database has a greater term, or the thread lacks what another database has."""
 
 
@@ -220,7 +220,7 @@ class Change(NamedTuple):
 
 
 ANYONE = 2**63 - 1
-"""A `Change.token` with which a change is accepted whoever holds a lease: the thread's own upkeep has it."""
+"""A `Change.token` with which a change is accepted despite any lease: the thread's own upkeep has it."""
 
 
 class Added(NamedTuple):
@@ -235,7 +235,7 @@ class Added(NamedTuple):
     exists: bool = False
     """A checkpoint of the change exists already. Nothing was added; use `replace`."""
     replaced: bool = False
-    """A checkpoint took the place of one with another header, and the epoch ended: nobody may count on the old one."""
+    """A checkpoint took the place of one with another header, and the epoch ended: no one may rely on the old one."""
     replaced_writes: Sequence[WriteRow] = ()
     """Writes of the change that took the place of others, each with the value that the other one had."""
     renewal: int = 0
@@ -321,7 +321,7 @@ class Store(ThreadStore, Protocol):
         """The thread's epoch, None for a thread that is not there."""
 
     def lock(self, thread_id: str) -> Program[int | None]:
-        """Like `epoch`, and until the transaction ends nobody else adds to the thread or removes from it.
+        """Like `epoch`, and no one else adds to the thread or removes from it until the transaction ends.
 
         Whoever locks two threads does so in ascending order, or two of them could wait for each other.
         """
@@ -357,7 +357,7 @@ class Store(ThreadStore, Protocol):
         """Return damage that belongs to no thread, as (location, problem), such as lost rows."""
 
     def mend(self) -> Program[None]:
-        """Make anew what can be made from the rows, such as an index that is no part of the transactions.
+        """Rebuild what can be made from the rows, such as an index that is no part of the transactions.
 
         A backend that has nothing of the kind leaves this as it is.
         """
@@ -399,7 +399,7 @@ class Store(ThreadStore, Protocol):
     def sample(self) -> Program[tuple[bytes, bytes] | None]:
         """Return the check and the header of some checkpoint, None where there is none.
 
-        A backend whose rows nobody else finds may leave this as it is.
+        A backend whose rows no other process finds may leave this as it is.
         """
         yield from ()
         return None

@@ -173,9 +173,9 @@ class OwnedStore(Store):
         return (yield from self._store.thread_counts(own))
 
     def lock_lease(self, thread_id: str) -> Program[LeaseRow]:
-        """Lock it, too, where there is no thread of this id: whoever takes a lease first may begin it.
+        """Lock it, too, if there is no thread of this id: the first taker of a lease may begin it.
 
-        Who holds one of those now is nobody's business.
+        The holder of such a lease stays hidden.
         """
         lease = yield from self._store.lock_lease(thread_id)
         found = yield from self._store.thread(thread_id)

@@ -62,7 +62,7 @@ def is_followed(copied: Copied | None, follows: Follows) -> bool:
     """Whether a change that another database made follows what a thread has from there.
 
     It must have come just as far, and nothing may have been removed there since: that ends the epoch, and has an entry
-    of its own, unless somebody did it who records nothing.
+    of its own, unless a writer did it that records nothing.
     """
     if copied is None:
         return follows.previous == NEVER
@@ -70,7 +70,7 @@ def is_followed(copied: Copied | None, follows: Follows) -> bool:
 
 
 class Summary(NamedTuple):
-    """A thread in few bytes, to be compared with the same thread in another database of whatever kind."""
+    """A thread in few bytes, to be compared with the same thread in another database of any kind."""
 
     thread_id: str
     epoch: int

@@ -198,7 +198,7 @@ class ThreadStore(Protocol):
         """Return what is derived of these threads, in any order. Those that are not live are left out."""
 
     def lock_lease(self, thread_id: str) -> Program[LeaseRow]:
-        """Return the last lease, and let nobody else change it or add to the thread until the transaction ends.
+        """Return the last lease. No one else can change it or add to the thread until the transaction ends.
 
         A thread that has no row gets one that is not live: no listing has it, and the first change begins it.
         """

@@ -284,7 +284,7 @@ def load_header(context: SaverContext, cache: SegmentCache, where: ParsedConfig)
 
 
 def same_value(one: Stored, other: Stored) -> bool:
-    """Whether two stored values are the same, whatever their manifests."""
+    """Return whether two stored values are the same, even if their manifests differ."""
     return content_name(one) == content_name(other)
 
 

@@ -56,7 +56,7 @@ from threadmark.travel.history import steps_of
 from threadmark.travel.model import Values
 
 _OF_ANOTHER_STEP = {"run_id", "writes"}
-"""Keys of metadata that say what made a checkpoint. Its fork was made by nobody's run."""
+"""Keys of metadata that name the run that made a checkpoint. No run made its fork."""
 
 
 class NewState(NamedTuple):
@@ -127,7 +127,7 @@ def branch_of(
 def expect_plain_channels(
     context: SaverContext, loaded: LoadedCheckpoint, state: NewState, known: Iterable[str], counted: Iterable[str]
 ) -> None:
-    """Raise ConfigError for channels that nobody knows, and for delta channels, whose values only the graph can make.
+    """Raise ConfigError for unknown channels, and for delta channels, whose values only the graph can make.
 
     `known` are the channels of the thread, `counted` those that are known to be delta channels.
     """

@@ -133,7 +133,7 @@ def loaded_rows(
 
 
 def decoded_message(context: SaverContext, loaded: LoadedCheckpoint) -> Any:
-    """Decode a message, anew for each caller."""
+    """Decode a message, separately for each caller."""
     values = loaded.header.values
     if values.keys() == {_CHANNEL}:
         value = decode_channel(context, loaded.outline, _CHANNEL, values[_CHANNEL], loaded.data)
@@ -161,7 +161,7 @@ def _opened(
 
 
 _ATTEMPTS = 64
-"""How often somebody else may be faster, or a thread expire, before that is given up."""
+"""How often another caller may be faster, or a thread expire, before this gives up."""
 
 _SEARCHED = 256
 """How many messages to read at once where their text is searched."""
@@ -419,7 +419,7 @@ def _newest(conversation: Conversation) -> Program[Newest | None]:
     context, thread_id, *_ = conversation
     rows = yield from context.store.chain(thread_id, "", None, 1)
     heads = yield from context.store.heads(thread_id, "")
-    if [head.newest for head in heads] != [row.outline.rank for row in rows]:  # damage, or somebody was quicker
+    if [head.newest for head in heads] != [row.outline.rank for row in rows]:  # damage, or another put was quicker
         yield from prove_complete(context, thread_id, "")
     if not rows:
         return None
@@ -450,7 +450,7 @@ def _decoded(conversation: Conversation, outline: Outline, header: Header, value
 
 
 def _forget(conversation: Conversation, caches: Caches) -> CachedOperation[None]:
-    """Forget the newest state; older ones are forgotten in time. A damaged one is found by whoever reads it."""
+    """Forget the newest state; older ones are forgotten in time. The next reader finds a damaged one."""
     try:
         newest = yield from read(_newest, conversation)
     except CorruptDataError:

@@ -202,7 +202,7 @@ def history(context: SaverContext, thread_id: str, limit: int, cursor: str | Non
 
 
 def _newest(context: SaverContext, threads: Sequence[ThreadOutline]) -> Program[list[StateInfo]]:
-    """The newest state of each thread, in one question. One that has gone meanwhile is left out."""
+    """The newest state of each thread, in one query. A thread that was deleted since then is left out."""
     rows = yield from newest_rows(context, [thread.row.thread_id for thread in threads])
     for row in rows.values():
         prove_checkpoint(row)
@@ -247,7 +247,7 @@ def _rank_of(thread_id: str, cursor: str | None) -> str | None:
 
 
 _ATTEMPTS = 64
-"""How often a place is looked for. Each time somebody else was faster, and has saved."""
+"""How often to look for a place. After each failure another save was faster."""
 
 _SOURCES = ("input", "loop", "update", "fork")
 """What made a checkpoint of LangGraph, as its metadata says."""
@@ -288,7 +288,7 @@ def save_draft(
     """Store a draft as the newest of its thread, or with `replaces` in the place of one of its id. Returns its config.
 
     Of several who save at once, each has the one before as its parent; where others are always faster, the last attempt
-    is stored beside theirs.
+    is stored next to theirs.
     """
     where = parse_config(config)
     check_config(where)
@@ -308,7 +308,7 @@ def save_draft(
                     about_thread=mark if place == _FIRST else None,
                 )
             )
-        except (ConflictError, ThreadDeletedError):  # what is deleted meanwhile begins anew, as if it had gone before
+        except (ConflictError, ThreadDeletedError):  # a thread deleted just now begins again, as if it had gone before
             continue
     raise TransientStoreError(f"{where} is deleted and created again all the time, so nothing was stored: try again")
 
@@ -318,7 +318,7 @@ def _place(context: SaverContext, thread_id: str, own_id: str | None, attempt: i
         same = yield from context.store.page(Scope(thread_id, "", own_id), None, 1)
         if same:
             return _Place(same[0].parent, same[0].rank, _in_graph(decode_metadata(same[0]), steps=0))
-    if attempt > 1:  # another one was the newest: somebody was faster, or its row is damaged and was not found
+    if attempt > 1:  # another one was the newest: it was faster, or its row is damaged and was not found
         yield from newest_rows(context, [thread_id])
     newest = yield from context.store.page(Scope(thread_id, ""), None, 1)
     return _Place(newest[0].id, None, _in_graph(decode_metadata(newest[0]), steps=1)) if newest else _FIRST

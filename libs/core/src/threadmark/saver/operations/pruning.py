@@ -73,8 +73,8 @@ def keep_last(context: SaverContext, where: ParsedConfig, kept: int) -> Operatio
     """Prune a thread that was put to, as the option `keep_last` says.
 
     A removal reads what the thread holds, so it comes when a namespace has an eighth more checkpoints than it is to
-    have, or than the last removal had to leave. How many puts that takes is remembered, and found out anew where it has
-    been forgotten. What was put is stored by now: damage that is found on the way is left to whoever reads it.
+    have, or than the last removal had to leave. How many puts that takes is remembered, and found again where it has
+    been forgotten. What was put is stored by now: damage that is found on the way is left to the next reader.
     """
     thread_id, ns, checkpoint_id, *_ = where
     cache = context.encoding_cache
@@ -92,7 +92,7 @@ def keep_at_most(context: SaverContext, where: ParsedConfig, most: int) -> Opera
     """Prune a thread that was put to, where a namespace has more than so many checkpoints now.
 
     Unlike `keep_last` it counts after every put, those of others, too, so that there are never more. From 64 on, a
-    few more are removed than have to be, so that not every put removes. Damage is left to whoever reads it.
+    few more are removed than have to be, so that not every put removes. Damage is left to the next reader.
     """
     thread_id, ns, checkpoint_id, *_ = where
     heads = yield from read(context.store.heads, thread_id, ns)

@@ -72,7 +72,7 @@ def delete_thread(context: SaverContext, thread_id: str) -> Operation[bool]:
 def sweep(context: SaverContext, thread_id: str) -> Operation[None]:
     """Remove the segments of a thread that nothing needs any more, after something was replaced.
 
-    What was replaced is stored by then, so damage found on the way is left to whoever reads it, and to `verify`.
+    What was replaced is stored by then, so damage found on the way is left to the next reader, and to `verify`.
     """
     try:
         yield from _removal(context, thread_id, Rule(everything=False, choose=_nothing))
@@ -173,7 +173,7 @@ def _forget_parents(
 
 
 def _may_match(row: Outline, wanted: Mapping[str, str]) -> bool:
-    """Whether a checkpoint is of a run, or nobody can tell: then its thread is looked at, and found to be damaged."""
+    """Return whether a checkpoint may be of a run. If it is unclear, a closer look finds its thread to be damaged."""
     try:
         return matches(decode_metadata(row), wanted)
     except CorruptDataError:

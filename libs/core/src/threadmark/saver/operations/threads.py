@@ -92,7 +92,7 @@ def _matches(query: ThreadQuery, outline: ThreadOutline) -> bool:
 
 
 def _row_to_update(outline: ThreadOutline, update: ThreadUpdate) -> ThreadRow:
-    """Return the row that an update starts from: nothing of a damaged one, where all of it is given anew."""
+    """Return the row that an update starts from: an empty one if a damaged row is replaced completely."""
     if not is_sound_thread(outline.row) and update.metadata is not None and UNSET not in update:
         return ThreadRow(outline.row.thread_id, outline.row.created_at)
     return sound_row(outline)
@@ -134,7 +134,7 @@ def _infos(
     outlines: Sequence[ThreadOutline],
     info: Callable[[ThreadOutline, ThreadCounts], ThreadInfo],
 ) -> Program[list[ThreadInfo]]:
-    """Complete what a listing found. A thread that was deleted meanwhile is left out."""
+    """Complete the threads of a listing. A thread that was deleted since then is left out."""
     if not outlines:
         return []
     found = yield from context.store.thread_counts([outline.row.thread_id for outline in outlines])

@@ -58,7 +58,7 @@ def has_more(rows: Sequence[WriteRow]) -> bool:
 
 
 def add_whole(store: Store, written: Sequence[Written], change: Change) -> Program[Added]:
-    """Add what one task wrote, in one transaction, whatever it has written before.
+    """Add the writes of one task in one transaction, also if it has written before.
 
     Returns what became of the change, with nothing left out.
     """
@@ -458,7 +458,7 @@ def lost_error(thread_id: str, token: int | None, lease: LeaseRow | None) -> Lea
 
 
 def busy_error(thread_id: str, lease: LeaseRow | None) -> ThreadBusyError:
-    """Return the error for somebody who has no lease where somebody else has one."""
+    """Return the error for a writer without a lease if another holder has one."""
     left = f" for {lease.left / 1e6:.1f} s more, unless it is renewed" if lease and lease.left else ""
     return ThreadBusyError(
         f"thread {thread_id!r} is leased{_by(lease)}{left}: take a lease yourself, with on_busy='wait' when it is "
