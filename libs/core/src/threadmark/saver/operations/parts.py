@@ -23,7 +23,7 @@ from threadmark.serde.steps import NOTHING, Name
 
 
 class Parts(NamedTuple):
-    """What was extracted of one thread."""
+    """The extracted parts of one thread."""
 
     extracted: dict[str, Any]
     problems: list[Problem]

@@ -32,7 +32,7 @@ def prune(
     missing_ok: bool,
     progress: OnProgress | None,
 ) -> Operation[PruneReport]:
-    """Remove what the rule lets go from these threads, or for None from all."""
+    """Remove the checkpoints that the rule selects from these threads, or from all for None."""
     check_flag(dry_run, "dry_run")
     check_flag(missing_ok, "missing_ok")
     check_progress(progress)
@@ -102,7 +102,7 @@ def keep_at_most(context: SaverContext, where: ParsedConfig, most: int) -> Opera
 
 
 class _Kept(NamedTuple):
-    """What a removal after a put has left."""
+    """The checkpoints that a removal after a put has left."""
 
     left: int
     """Checkpoints of the namespace."""

@@ -78,7 +78,7 @@ def update_thread(context: SaverContext, thread_id: str, update: ThreadUpdate) -
 
 
 def status_of(counts: ThreadCounts) -> ThreadStatus:
-    """What a thread is doing."""
+    """Return the activity of a thread."""
     if counts.leased:
         return "busy"
     return "error" if counts.failed else "interrupted" if counts.interrupted else "idle"

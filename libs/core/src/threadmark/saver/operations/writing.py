@@ -189,7 +189,7 @@ def time_in(checkpoint: Checkpoint) -> int:
 def put_writes(
     context: SaverContext, config: Config, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str
 ) -> Operation[None]:
-    """Store what a task wrote, all of it or nothing."""
+    """Store the writes of a task, all or none."""
     where = given_config(config)
     thread_id, _, checkpoint_id, token = where
     if checkpoint_id is None:
@@ -309,12 +309,7 @@ _Start = tuple[Known | None, Deduplicator]
 def _remembered(
     context: SaverContext, where: ParsedConfig, reads: Collection[str] | None, *, early: bool
 ) -> _Start | None:
-    """What a change starts from, None if it must be read.
-
-    That is so where the checkpoint is not remembered, or the values of the channels in `reads` are not; None reads
-    nothing. One that is asked for `early` may still be on its way, so it is read only where nothing of its thread is
-    remembered.
-    """
+    """Return the remembered state from which a change starts, or None if it must be read."""
     cache, (thread_id, ns, checkpoint_id, _) = context.encoding_cache, where
     known = None
     if checkpoint_id is not None:
@@ -329,7 +324,7 @@ def _remembered(
 
 
 def _read(context: SaverContext, where: ParsedConfig, channels: Collection[str], *, early: bool) -> Operation[_Start]:
-    """What a change starts from, read with the values of some channels."""
+    """Read the state from which a change starts, with the values of some channels."""
     found = yield from read(load, context, where, frozenset(channels).__contains__, early=early)
     if found is None:
         return None, Deduplicator(context, where.thread_id, context.encoding_cache.epoch(where.thread_id), {})
@@ -402,7 +397,7 @@ def live_on(context: SaverContext, change: Change, added: Added) -> Operation[bo
 
 
 def _beginning(context: SaverContext, config: Config, metadata: Mapping[str, Any], thread_id: str) -> Beginning:
-    """What the thread gets if the change begins it: it may, unless it counts on an epoch."""
+    """Return the fields of the thread if the change begins it: it may, unless it relies on an epoch."""
     owner, key = context.threads.owner, context.threads.owner_key
     if owner is None and key is not None:
         owner = owner_in(config, metadata, key)
