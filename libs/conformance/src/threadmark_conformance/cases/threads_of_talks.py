@@ -42,9 +42,9 @@ async def a_user_reaches_only_its_own_conversations(world: World) -> None:
     assert (await talk.aget_thread(ada)).owner == "ada"  # type: ignore[union-attr]  # it is there
     assert await talk.aget_messages({"configurable": {**ada, "checkpoint_ns": ""}}) == [said(1)]
     for overlooked in ({"user_id": "eve"}, {"thread_id": "other"}, {"lease_token": 1}):
-        with pytest.raises(ConfigError, match="beside"):
+        with pytest.raises(ConfigError, match="outside of"):
             await talk.aget_messages({"configurable": TALK, **overlooked})
-    with pytest.raises(ConfigError, match="beside"):
+    with pytest.raises(ConfigError, match="outside of"):
         await talk.aget_threads({"configurable": {}, "user_id": "eve"})
     of_a_run = {"configurable": ada, "run_id": new_id(), "metadata": {"thread_id": "talk", "user_id": "ada"}}
     assert await talk.aget_messages(of_a_run) == [said(1)]
