@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from threadmark.types import ReplicatedSaver
 
 from patience import PATIENCE
 from replication.lines import Database, Opened, config, number_in, put, wait_for
-from threadmark import ClosedError, ConfigError, ReplicatedSaver, ReplicationError, Serde, replicated
+from threadmark import ClosedError, ConfigError, ReplicationError, Serde, replicated
 from threadmark.program import Transaction
 from threadmark_langgraph import wrap
 

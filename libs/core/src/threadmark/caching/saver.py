@@ -42,7 +42,7 @@ def open_cache(url: str) -> Cache:
     cache = made(url)
     if not isinstance(cache, Cache):
         raise ConfigError(
-            f"the entry point for {scheme!r} URLs of caches returned no threadmark.Cache: update its package"
+            f"the entry point for {scheme!r} URLs of caches returned no threadmark.types.Cache: update its package"
         )
     return cache
 

@@ -77,7 +77,9 @@ class SessionCheckpoint:
     def __post_init__(self) -> None:
         """Refuse other types, such as a dictionary in place of the metadata."""
         if not isinstance(self.metadata, SessionMetadata):
-            raise ConfigError(f"metadata must be a threadmark.SessionMetadata, not {type(self.metadata).__name__}")
+            raise ConfigError(
+                f"metadata must be a threadmark.types.SessionMetadata, not {type(self.metadata).__name__}"
+            )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the checkpoint as a dictionary for JSON, from which `from_dict` makes an equal one.

@@ -45,7 +45,7 @@ class ReplicatedSaver(ReadFromSaver):
             both_ways: Also copy data that only the other database has to the active one.
             dry_run: Copy nothing; return the report of what would be copied.
             after: Where to continue one that was stopped: the `thread_id` of its last progress.
-            progress: A function that is called with a `threadmark.Progress` after each page of threads.
+            progress: A function that is called with a `threadmark.types.Progress` after each page of threads.
         """
         return self._pair.play(
             self._whole_pair.reconcile(both_ways=both_ways, dry_run=dry_run, after=after, progress=progress)

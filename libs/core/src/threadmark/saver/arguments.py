@@ -117,7 +117,7 @@ def check_keep_last(keep_last: object) -> None:
 def check_progress(progress: object) -> None:
     """Raise ConfigError for anything but None or a function."""
     if progress is not None and not callable(progress):
-        raise ConfigError(f"progress must be a function that takes a threadmark.Progress, not {shown(progress)}")
+        raise ConfigError(f"progress must be a function that takes a threadmark.types.Progress, not {shown(progress)}")
 
 
 def microseconds_in(duration: timedelta) -> int:

@@ -274,7 +274,7 @@ class SaverProtocol(Protocol):
     ) -> ThreadInfo: ...
     async def arename_thread(self, thread_id: str, new_thread_id: str) -> bool: ...
     def without_classes(self) -> Self:
-        """Return a saver on the same connections that shows objects by name and fields, as `threadmark.ObjectView`."""
+        """Return a saver on the same connections that shows objects by name and fields, as `threadmark.types.ObjectView`."""
 
     def extract(self, thread: Config | str, path: str, default: Any = None) -> Any:
         """Return a part of a thread's newest state, such as `messages[-1].content`, without reading the rest."""

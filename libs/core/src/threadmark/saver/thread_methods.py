@@ -191,7 +191,7 @@ class PartMethods:
     _context: SaverContext
 
     def without_classes(self) -> Self:
-        """Return a saver on the same connections that shows objects by name and fields, as `threadmark.ObjectView`.
+        """Return a saver on the same connections that shows objects by name and fields, as `threadmark.types.ObjectView`.
 
         It needs no class to read a state and runs no code of one, so you can look at a state where the application is
         not installed. You cannot put the values that it returns. If you close one saver, both are closed.

@@ -108,7 +108,7 @@ class Edit(NamedTuple):
     text: str
 
 
-class Change(NamedTuple):
+class ValueChange(NamedTuple):
     """A change of one part of a state."""
 
     path: str
@@ -124,7 +124,7 @@ class Change(NamedTuple):
 class Diff(NamedTuple):
     """The differences between two checkpoints of a thread."""
 
-    changes: list[Change]
+    changes: list[ValueChange]
     """Sorted by channel, then by place."""
     equal: list[str]
     """The channels that are the same in both."""

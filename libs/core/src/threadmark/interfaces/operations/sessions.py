@@ -17,7 +17,7 @@ from threadmark.saver.kit import Reader, SaverContext, get_tuple, given_count, l
 def save(context: SaverContext, checkpoint: SessionCheckpoint, lease_token: int | None) -> Operation[SessionCheckpoint]:
     """Store a checkpoint as the newest of its session. Returns it with what was made for it."""
     if not isinstance(checkpoint, SessionCheckpoint):
-        raise ConfigError(f"save takes a threadmark.SessionCheckpoint, not a {type(checkpoint).__name__}")
+        raise ConfigError(f"save takes a threadmark.types.SessionCheckpoint, not a {type(checkpoint).__name__}")
     about = checkpoint.metadata
     made_id = new_id() if about.checkpoint_id is None else as_text(about.checkpoint_id, "checkpoint_id")
     about = replace(about, checkpoint_id=made_id, timestamp=about.timestamp or datetime.now(UTC))
