@@ -199,7 +199,7 @@ def test_a_row_that_was_proven_is_proven_by_comparison_and_another_one_by_its_ch
         row._replace(header=body + b"\0"),
     ):
         assert loading.remembered(changed, (), encoding_cache) is None
-        with pytest.raises(CorruptDataError, match="is not what was written"):
+        with pytest.raises(CorruptDataError, match="is not as it was written"):
             loading.CheckpointLoader(changed, (), encoding_cache)
     assert len(proven) == 6
 

@@ -281,7 +281,7 @@ def test_damage_is_named_with_the_thread(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("UPDATE entry SET value = substr(value, 2)")
         connection.commit()
-    with pytest.raises(CorruptDataError, match=r"agents\.mem' -> entry 1, key 'one': it is not what was written"):
+    with pytest.raises(CorruptDataError, match=r"agents\.mem' -> entry 1, key 'one': it is not as it was written"):
         MemorySaver(file=path)
 
 

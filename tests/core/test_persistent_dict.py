@@ -247,7 +247,7 @@ def test_what_cannot_be_stored_at_the_end_is_told(path: Path) -> None:
         path,
     )
     _, told = process.communicate(timeout=120)
-    assert "cache.db: the program has ended, and what changed last is lost: " in told
+    assert "cache.db: the program has ended, and the last changes are lost: " in told
     assert "secret" not in told.partition("\n")[0]
 
 

@@ -329,11 +329,11 @@ def test_a_flipped_bit_anywhere_gives_an_error_or_what_was_stored(path: Path) ->
 
 
 DAMAGES = {
-    "a value": ("UPDATE entry SET value = zeroblob(3) WHERE position = 2", r"key 'a': it is not what was written"),
-    "a key": ("UPDATE entry SET key = x'00' WHERE position = 2", r"entry 2.*: it is not what was written"),
+    "a value": ("UPDATE entry SET value = zeroblob(3) WHERE position = 2", r"key 'a': it is not as it was written"),
+    "a key": ("UPDATE entry SET key = x'00' WHERE position = 2", r"entry 2.*: it is not as it was written"),
     "a value of another key": (
         "UPDATE entry SET value = (SELECT value FROM entry WHERE position = 3) WHERE position = 2",
-        r"key 'a': it is not what was written",
+        r"key 'a': it is not as it was written",
     ),
     "a value of another type": ("UPDATE entry SET value = 'text' WHERE position = 2", "key 'a'"),
     "a number": ("UPDATE entry SET value = 5 WHERE position = 2", "key 'a'"),

@@ -258,7 +258,7 @@ def test_a_damaged_row_is_still_damaged_after_it_was_sealed(tmp_path: Path) -> N
         damage.execute("UPDATE threadmark_checkpoint SET header = header || x'00' WHERE number = 3")
     with SqliteSaver(tmp_path / "open.db", keyring=ring("old")) as saver:
         assert saver.reencrypt(plain="seal") > 0
-        assert [each.problem for each in saver.verify().problems] == ["the checkpoint's row is not what was written"]
+        assert [each.problem for each in saver.verify().problems] == ["the checkpoint's row is not as it was written"]
 
 
 def test_whoever_has_no_key_gives_nobody_a_thread(tmp_path: Path) -> None:
@@ -278,7 +278,7 @@ def test_whoever_has_no_key_gives_nobody_a_thread(tmp_path: Path) -> None:
             lambda: eve.delete_thread("thread"),
         ]
         for attempt in attempts:
-            with pytest.raises(CorruptDataError, match="owner, title, metadata or expiry is not what was written"):
+            with pytest.raises(CorruptDataError, match="owner, title, metadata or expiry is not as it was written"):
                 attempt()
         assert saver.for_owner("ada").get(THREAD) is None
         assert len(list(saver.list(THREAD))) == 5

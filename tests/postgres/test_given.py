@@ -245,7 +245,7 @@ def test_a_failed_operation_leaves_a_given_connection_usable(url: str) -> None:
         connection.commit()
         with pytest.raises(ValueError, match="keep_last"):
             saver.prune(["one"], keep_last=0)
-        with pytest.raises(Exception, match="not what was written"):
+        with pytest.raises(Exception, match="not as it was written"):
             saver.prune(["one"])
         assert connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
         saver.put(config, *step(2))

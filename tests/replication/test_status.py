@@ -100,7 +100,7 @@ def test_a_change_that_is_made_while_the_others_are_counted_stays_noted(database
     pair.primary.after = None
     pair.primary.cut = True
     pair.secondary.cut = False
-    with pytest.raises(ReplicationError, match="may lack what was written last"):
+    with pytest.raises(ReplicationError, match="may lack the last writes"):
         pair.saver.promote("secondary")
     assert [number_in(each.saver()) for each in databases] == [2, 1]
     pair.primary.cut = False

@@ -1,4 +1,4 @@
-"""What a saver reads from a run's configuration: the checkpoint it names, and what it adds to metadata."""
+"""The fields of a run's configuration that a saver reads: the checkpoint that it names, and metadata that it adds."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -27,7 +27,7 @@ NOT_METADATA = frozenset(
 
 
 _NO_TOKEN = 2**63 - 1
-"""Tokens of users are smaller: this one is `store.ANYONE`, with which nobody's lease counts."""
+"""Tokens of users are smaller: this one is `store.ANYONE`, which ignores leases."""
 
 _NO_CONFIGURABLE = "the config has no 'configurable': give {'configurable': {'thread_id': ...}}"
 

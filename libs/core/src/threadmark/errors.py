@@ -1,26 +1,26 @@
-"""Every error a saver raises, under one base class.
+"""All errors of a saver, under one base class.
 
-A message says what happened, to which key, and what to do about it. Errors about a value know its location: the
-layer that meets one adds what it knows (`error.at('channel "state"')`), so that the user reads the whole path.
+A message says what happened, to which key, and what you can do about it. An error about a value also has its location:
+each layer that it passes adds its part (`error.at('channel "state"')`), so that you read the whole path.
 """
 
 from typing import Self
 
 
 class ThreadmarkError(Exception):
-    """Base of every error that Threadmark raises on purpose."""
+    """Base class of every error that Threadmark raises on purpose."""
 
 
 class ConfigError(ThreadmarkError, ValueError):
-    """Invalid arguments: a missing thread_id, a negative limit, an unknown URL scheme."""
+    """Invalid arguments, such as a missing thread_id, a negative limit or an unknown URL scheme."""
 
 
 class MissingDependencyError(ThreadmarkError, ImportError):
-    """A package that this needs is not installed. The message has the command that installs it."""
+    """A package is missing that this feature needs. The message has the command that installs it."""
 
 
 class LocatedError(ThreadmarkError):
-    """An error about a stored or given value, which knows the way to it."""
+    """An error about a value, with the location of the value."""
 
     def __init__(self, problem: str, location: str = "") -> None:
         super().__init__(f"{location}: {problem}" if location else problem)
@@ -33,12 +33,12 @@ class LocatedError(ThreadmarkError):
 
     @property
     def origin(self) -> BaseException:
-        """The error that caused this one, such as one of the user's serializer, or this error itself."""
+        """The cause of this error, such as an error of your own serializer, or this error itself."""
         return self.__cause__ or self
 
 
 class located:  # noqa: N801 - reads as a statement: `with located("channel 'x'"):`
-    """A block whose located errors get one more step in front of their location."""
+    """A block that adds one more step in front of the location of located errors."""
 
     __slots__ = ("_location",)
 
@@ -54,7 +54,7 @@ class located:  # noqa: N801 - reads as a statement: `with located("channel 'x'"
 
 
 def shown(value: object) -> str:
-    """A caller's value for a message: cut where it is long, only its type where it cannot be shown."""
+    """Return a caller's value for a message: shortened if it is long, only its type if it cannot be shown."""
     try:
         text = repr(value)
     except Exception:  # noqa: BLE001 - a repr of the user's may raise anything, and one of a long int does
@@ -70,23 +70,23 @@ class SerializationError(LocatedError):
 
 
 class ForbiddenTypeError(LocatedError):
-    """This saver may not store or load a value's class. The message has the line of code that allows it."""
+    """This saver may not store or load the class of a value. The message has the line of code that allows it."""
 
 
 class CorruptDataError(LocatedError):
-    """Stored bytes are not what was written. The message names thread, namespace, checkpoint and channel."""
+    """Stored bytes are not the bytes that were written. The message names thread, namespace, checkpoint, channel."""
 
 
 class SchemaError(ThreadmarkError):
-    """The database holds a format that this release does not read, or not a Threadmark database at all."""
+    """The database has a format that this release does not read, or is not a Threadmark database at all."""
 
 
 class StoreError(ThreadmarkError):
-    """The database failed (locked, full, unreachable). The driver's own error is the cause."""
+    """The database failed (locked, full, unreachable). The cause is the error of the driver."""
 
 
 class TransientStoreError(StoreError):
-    """The database failed in a way that passes, and the saver has tried again in vain: the same call may succeed."""
+    """The database failed temporarily, and all attempts of the saver failed. The same call may succeed later."""
 
 
 class ReplicationError(TransientStoreError):
@@ -94,23 +94,23 @@ class ReplicationError(TransientStoreError):
 
 
 class ThreadDeletedError(ThreadmarkError):
-    """The thread was deleted with the checkpoint that this continues. Nothing was stored, so it stays deleted."""
+    """The thread was deleted, with the checkpoint that this one continues. Nothing was stored, so it stays deleted."""
 
 
 class ThreadNotFoundError(ThreadmarkError, LookupError):
-    """There is no such thread here, or it belongs to another owner. Nothing was stored."""
+    """The thread does not exist, or belongs to another owner. Nothing was stored."""
 
 
 class CheckpointNotFoundError(ThreadmarkError, LookupError):
-    """There is no such checkpoint."""
+    """The checkpoint does not exist."""
 
 
 class ThreadBusyError(ThreadmarkError):
-    """Somebody else holds a lease of the thread. Nothing was stored; wait, or take the lease over."""
+    """Another holder has a lease of the thread. Nothing was stored; wait, or take the lease over."""
 
 
 class LeaseLostError(ThreadmarkError):
-    """The lease is over, and the thread may be somebody else's. Nothing was stored, nor will be under this lease."""
+    """The lease is over, and another holder may have the thread. Nothing was stored, nor will be under this lease."""
 
 
 class ConflictError(ThreadmarkError):

@@ -1,7 +1,7 @@
-"""Checkpoint ids and channel versions: what only grows.
+"""Checkpoint ids and channel versions, which only grow.
 
 Ids are UUIDs of version 6 as text, which sort by the time at which they were made. LangGraph makes its ids in the same
-way, so that both sort together. Where ids are only compared for equality, backends store the 16 bytes of a UUID. The
+way, so ids of both sort together. If ids are only compared for equality, backends store the 16 bytes of a UUID. The
 next version of a channel is of the type that its thread already uses.
 """
 
@@ -102,7 +102,7 @@ _FRACTION_LIMIT = 10**16
 """Random fractions are below this number: 16 digits."""
 
 _MOST_DIGITS = 600
-"""The longest text that every Python converts to an int, whatever limit it was given."""
+"""The longest text that every Python converts to an int, regardless of its limit."""
 
 
 def next_version(current: Version | None) -> Version:

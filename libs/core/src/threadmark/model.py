@@ -1,4 +1,4 @@
-"""The shapes that a saver's callers see. Those of checkpoints are LangGraph's: either can stand for the other."""
+"""The shapes that a saver takes and returns. Those of checkpoints are LangGraph's: either can stand for the other."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, NamedTuple, NotRequired, TypedDict
 from threadmark.ids import Version
 
 MAPPING = (dict, Mapping)
-"""For `isinstance`: dictionaries come first, because to ask the abstract class takes six times as long."""
+"""For `isinstance`: dictionaries come first, because a check of the abstract class takes six times as long."""
 
 Config = Mapping[str, Any]
 """A run's configuration. A saver reads its `configurable` and `metadata`."""
@@ -17,10 +17,10 @@ ChannelVersions = Mapping[str, Version]
 Metadata = dict[str, Any]
 
 PruneStrategy = Literal["keep_latest", "delete"]
-"""What `prune` keeps of a thread: the newest checkpoints of each namespace, or nothing."""
+"""The checkpoints that `prune` keeps of a thread: the newest of each namespace, or none."""
 
 ProblemKind = Literal["damaged", "orphan", "unreadable"]
-"""What `verify` may find; `Problem` says what each is."""
+"""The kinds of problems that `verify` may find; see `Problem`."""
 
 PendingWrite = tuple[str, str, Any]
 """(task_id, channel, value)"""
@@ -39,7 +39,7 @@ class Checkpoint(TypedDict, total=False):
 
 
 class CheckpointTuple(NamedTuple):
-    """A stored checkpoint with everything that belongs to it."""
+    """A stored checkpoint with its metadata, parent and pending writes."""
 
     config: dict[str, Any]
     checkpoint: Checkpoint
@@ -49,7 +49,7 @@ class CheckpointTuple(NamedTuple):
 
 
 class CheckpointRef(NamedTuple):
-    """Where a checkpoint stands, without its state."""
+    """The ids of a checkpoint and its parent, without its state."""
 
     thread_id: str
     ns: str
@@ -58,9 +58,9 @@ class CheckpointRef(NamedTuple):
 
 
 class DeltaChannelHistory(TypedDict):
-    """What the ancestors of a checkpoint contributed to one channel, oldest first.
+    """The value of one channel at an ancestor of a checkpoint, and the writes since then, oldest first.
 
-    `seed` is the channel's value at the nearest ancestor that has one; it is absent where none has.
+    `seed` is the channel's value at the nearest ancestor that has one; it is absent if none has.
     """
 
     writes: list[PendingWrite]
@@ -68,21 +68,21 @@ class DeltaChannelHistory(TypedDict):
 
 
 class PruneReport(NamedTuple):
-    """What a `prune` or `delete_for_runs` removed, or with `dry_run` would remove."""
+    """The rows that `prune` or `delete_for_runs` removed, or would remove with `dry_run`."""
 
     threads: int
-    """How many threads were looked at; ids of threads that do not exist are not counted."""
+    """The number of threads that were considered; ids of threads that do not exist are not counted."""
     checkpoints: int
     writes: int
     segments: int
     size_bytes: int
     problems: Sequence["Problem"] = ()
-    """The threads that are damaged. They were left as they are, and not counted."""
+    """The damaged threads. They were left unchanged and are not counted."""
     kept_for_deltas: int = 0
     """How many old checkpoints stay because delta channels of newer ones are read from them."""
 
     def plus(self, other: "PruneReport") -> "PruneReport":
-        """Both together."""
+        """Return the sum of both."""
         return PruneReport(
             self.threads + other.threads,
             self.checkpoints + other.checkpoints,
@@ -95,11 +95,11 @@ class PruneReport(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """Something that `verify` found.
+    """A problem that `verify` found.
 
-    Its kind is "damaged" (bytes are not what was written, or are missing), "orphan" (bytes that nothing refers to; they
-    cost space and no more) or "unreadable" (the bytes are right, but the serializer cannot decode them here, because a
-    class is not imported, say).
+    Its kind is "damaged" (bytes are missing, or are not the bytes that were written), "orphan" (nothing refers to these
+    bytes; they only cost space) or "unreadable" (the bytes are right, but this program's serializer cannot decode them,
+    for example because a class is not imported).
     """
 
     kind: ProblemKind
@@ -108,27 +108,28 @@ class Problem(NamedTuple):
 
 
 ThreadStatus = Literal["idle", "busy", "interrupted", "error"]
-"""What a thread is doing: a live lease makes it busy; else what the tasks of its newest checkpoint wrote decides."""
+"""The activity of a thread: "busy" with a live lease, otherwise decided by the writes of its newest checkpoint's tasks.
+"""
 
 ThreadSort = Literal["updated", "-updated", "created", "-created", "id", "-id"]
-"""What a listing of threads is sorted by; with a minus, the greatest comes first."""
+"""The order of a listing of threads; a minus puts the greatest first."""
 
 
 class ThreadFilter(TypedDict, total=False):
-    """Which threads a listing has, as keyword arguments; None leaves one out."""
+    """Keyword arguments that select the threads of a listing; None leaves one out."""
 
     owner: str | None
-    """Only this owner's."""
+    """Only this owner's threads."""
     status: ThreadStatus | None
-    """Only those that are "idle", "busy", "interrupted" or "error"."""
+    """Only threads that are "idle", "busy", "interrupted" or "error"."""
     metadata: Mapping[str, Any] | None
-    """Only those whose metadata has these keys, with equal JSON values."""
+    """Only threads whose metadata has these keys, with equal JSON values."""
     text: str | None
-    """Only those with this text in their title, whatever its case, or exactly in their id."""
+    """Only threads with this text in their title, ignoring case, or exactly in their id."""
     since: datetime | None
-    """Only those updated at this time or later."""
+    """Only threads updated at this time or later."""
     until: datetime | None
-    """Only those updated before this time."""
+    """Only threads updated before this time."""
 
 
 class ThreadInfo(NamedTuple):
@@ -138,30 +139,30 @@ class ThreadInfo(NamedTuple):
     owner: str | None
     title: str | None
     metadata: Metadata
-    """What was set with `update_thread`. The metadata of its checkpoints is another matter."""
+    """The thread's own metadata, set with `update_thread`. It is separate from the metadata of checkpoints."""
     created_at: datetime
     updated_at: datetime
-    """When a checkpoint of the graph itself (the namespace ""), or a message, was last stored, by the clock of whoever
-    did. A removal does not set it back."""
+    """The time of the last checkpoint of the graph itself (the namespace ""), or of the last message, by the clock of
+    the process that stored it. A removal does not set it back."""
     status: ThreadStatus
     checkpoints: int
     namespaces: int
     size_bytes: int
-    """Its segments, headers, metadata and pending writes, as they are stored; without keys and indexes."""
+    """The stored size of its segments, headers, metadata and pending writes, without keys and indexes."""
     newest: str | None
     """The id of the graph's newest checkpoint."""
     expires_at: datetime | None
-    """When `retention` may remove it."""
+    """The time from which `apply_retention` may remove it."""
     extracted: Mapping[str, Any]
-    """The parts of its newest state that `list_threads(extract=...)` asked for, by their names; None for one that is
-    not there."""
+    """The parts of its newest state that you asked for with `list_threads(extract=...)`, by name; None for a part that
+    is not there."""
     problems: Sequence["Problem"]
-    """What could not be read: a part that was asked for, which `extracted` then lacks, or the thread's own row; owner,
-    title, metadata and expiry are then left out."""
+    """Failures to read a part that you asked for, which is then missing in `extracted`, or the thread's own row, whose
+    owner, title, metadata and expiry are then left out."""
 
 
 class ThreadPage(NamedTuple):
-    """Some threads, and the cursor with which the next ones are found; None where these are the last."""
+    """Some threads, and the cursor of the next page, which is None on the last page."""
 
     threads: list[ThreadInfo]
     cursor: str | None
@@ -172,9 +173,9 @@ class MessagePage(NamedTuple):
 
     messages: list[Any]
     before: int | None
-    """What to give `messages` as `before` for the page of older ones; None where there are no older ones."""
+    """The argument `before` of `extract_items` for the page of older messages; None if there are no older ones."""
     total: int
-    """How many there are altogether."""
+    """The number of all messages."""
 
 
 class Unset(Enum):
@@ -187,48 +188,48 @@ class Unset(Enum):
 
 
 UNSET: Final = Unset.UNSET
-"""Stands for an argument that was not given, where None means something."""
+"""The default of arguments for which None has a meaning."""
 
 
 class Progress(NamedTuple):
-    """How far a long operation has come. It is given to the function that was given as `progress`."""
+    """The progress of a long operation. The operation passes it to your `progress` function."""
 
     threads: int
-    """How many are done."""
+    """The number of threads that are done."""
     of: int | None
-    """How many there are, None where that is not known."""
+    """The number of all threads, None if it is not known."""
     thread_id: str
-    """The last one that was done."""
+    """The last thread that was done."""
 
 
 OnProgress = Callable[[Progress], object]
-"""Is called between two transactions. What it raises ends the operation there, and is passed on."""
+"""A function that is called between two transactions. An error that it raises ends the operation and reaches you."""
 
 
 class RetentionReport(NamedTuple):
-    """What `retention` removed, or with `dry_run` would remove."""
+    """The threads and rows that `apply_retention` removed, or would remove with `dry_run`."""
 
     threads: int
-    """How many threads were looked at. Where nothing is pruned, those are the expired and the idle ones only."""
+    """The number of threads that were considered. If nothing is pruned, only expired and idle threads count."""
     busy: int
-    """How many of them were left alone, because somebody held a lease."""
+    """The number of threads that were left alone because they had a live lease."""
     expired: int
-    """How many were removed whole, because they had expired."""
+    """The number of threads removed whole because they had expired."""
     idle: int
-    """How many, because nothing had been stored in them for so long."""
+    """The number of threads removed whole because of `idle_for`."""
     for_space: int
-    """How many, because of `max_bytes`."""
+    """The number of threads removed whole because of `max_bytes`."""
     size_bytes: int
-    """The stored bytes of the threads that were removed whole, counted as in `ThreadInfo.size_bytes`."""
+    """The size of the threads that were removed whole, counted as in `ThreadInfo.size_bytes`."""
     pruned: PruneReport
-    """What was removed from the others."""
+    """The rows that were removed from the other threads."""
     problems: list[Problem]
-    """The threads that are damaged. They were left as they are."""
+    """The damaged threads. They were left unchanged."""
     seconds: float
     dry_run: bool
 
     def __str__(self) -> str:
-        """Say it in one line."""
+        """Return the report in one line."""
         would = "would remove" if self.dry_run else "removed"
         whole = f"{self.expired} expired, {self.idle} idle, {self.for_space} for space, {self.size_bytes:,} bytes"
         checkpoints, others = _counted(self.pruned.checkpoints, "checkpoint"), _counted(self.pruned.threads, "other")
@@ -251,7 +252,7 @@ def _counted(count: int, what: str) -> str:
 
 
 def beginning_of(items: Sequence[str]) -> str:
-    """The first items of a long list, and how many more there are."""
+    """Return the first items of a long list, and the number of the others."""
     left_out = [f"... and {len(items) - _MOST_SHOWN} more"] if len(items) > _MOST_SHOWN else []
     return ", ".join([*items[:_MOST_SHOWN], *left_out])
 
@@ -260,4 +261,4 @@ _MOST_SHOWN = 5
 
 
 SPECIAL_WRITES = {"__error__": -1, "__scheduled__": -2, "__interrupt__": -3, "__resume__": -4}
-"""Channels to which a task has one write at most, the newest, each with a fixed negative index."""
+"""Channels that have at most one write of each task, the newest, each with a fixed negative index."""

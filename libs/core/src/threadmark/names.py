@@ -1,8 +1,8 @@
 """Names of threads, namespaces, checkpoints, tasks and channels, and text that every database can hold.
 
-A name may be any text up to a limit of length. Databases refuse what Python allows: Postgres has no NUL in text, and
-UTF-8 has no lone surrogates. `to_column` maps any string to one that both accept. Ordinary text maps to itself, so that
-stored names stay readable. The mapping keeps the order of code points, because ids are compared in SQL.
+A name may be any text up to a limit of length. Databases refuse some text that Python allows: Postgres has no NUL in
+text, and UTF-8 has no lone surrogates. `to_column` maps any string to one that both accept. Ordinary text maps to
+itself, so that stored names stay readable. The mapping keeps the order of code points, because ids are compared in SQL.
 """
 
 from threadmark.errors import ConfigError, shown

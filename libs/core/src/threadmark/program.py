@@ -28,7 +28,7 @@ Other = TypeVar("Other")
 
 
 class Step:
-    """What a program asks its driver for. Each backend has classes of its own."""
+    """A request of a program to its driver. Each backend has its own classes."""
 
     __slots__ = ()
 
@@ -48,7 +48,7 @@ class Transaction(NamedTuple, Generic[T]):
     creates_tables: bool = True
     """Whether to create missing tables (and a missing file) first. If not, the result without tables is None."""
     proves: bool = False
-    """Whether it asks what the database itself has, so that no cache may answer it."""
+    """Whether only the database itself may answer, and no cache."""
 
     def begin(self) -> Program[T]:
         """Return the program's generator. Each attempt begins a new one."""
@@ -81,7 +81,7 @@ def read(program: Callable[P, Program[T]], *args: P.args, **kwargs: P.kwargs) ->
 
 
 def read_itself(program: Callable[P, Program[T]], *args: P.args, **kwargs: P.kwargs) -> Operation[T]:
-    """Like `read`, of what the database itself has: no cache may answer."""
+    """Like `read`, but from the database itself: no cache may answer."""
     result: T = yield Transaction(program, args, kwargs, proves=True)
     return result
 
@@ -170,7 +170,7 @@ async def aplay(generator: Generator[Asked, Any, T], answer: Callable[[Asked], A
 def relay(
     generator: Generator[Asked, Any, T], answer: Callable[[Asked], Generator[Other, Any, Any]]
 ) -> Generator[Other, Any, T]:
-    """Like `play`, as a generator itself: whatever is needed to answer is asked of whoever drives it."""
+    """Like `play`, as a generator itself: its driver is asked for everything that an answer needs."""
     try:
         asked = next(generator)
         while True:

@@ -1,4 +1,4 @@
-"""`Retention`: a service that repeats `saver.apply_retention`, in a thread of its own or as a task of an event loop."""
+"""`Retention`: a service that repeats `saver.apply_retention` in a thread, or as a task of an event loop."""
 
 import logging
 import random
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     import asyncio
 
 _FIRST_PAUSE = 1.0
-"""Seconds after the first failure. Each pause after another failure is twice as long, up to what `every` says."""
+"""Seconds after the first failure. Each further failure doubles the pause, up to `every`."""
 
 
 class RetentionRules(TypedDict, total=False):
-    """What `Saver.apply_retention` is told to remove."""
+    """The arguments of `Saver.apply_retention` that select what to remove."""
 
     keep_last: int | None
     older_than: timedelta | None
@@ -37,12 +37,13 @@ class RetentionRules(TypedDict, total=False):
 class Retention:
     """Calls `saver.apply_retention` with the same rules, again and again, from `start` to `stop`.
 
-    `start` runs it in a daemon thread, `astart` as a task of the running event loop; as a context manager, blocking or
-    asyncio, it is started and stopped. An error is logged, and after a growing pause the retention is tried again. Only
-    a saver that was closed ends it. Several may serve one database.
+    `start` runs it in a daemon thread, `astart` as a task of the running event loop; `with` and `async with` start and
+    stop it. An error is logged, and the retention is tried again after a growing pause. Only closing the saver ends it.
+    Several may serve one database.
 
-    `every` is from the end of one retention to the beginning of the next, longer by a random part of up to `jitter` of
-    it, so that processes that are started together do not all begin at once; the first comes after such a part alone.
+    `every` is the time from the end of one retention to the beginning of the next. A random part of up to `jitter` of
+    it is added, so that processes that start together do not all begin at once; the first retention waits only for such
+    a part.
     """
 
     def __init__(
@@ -72,13 +73,13 @@ class Retention:
         self._thread: threading.Thread | None = None
         self._task: asyncio.Task[None] | None = None
         self.last_report: RetentionReport | None = None
-        """What the last retention that came to its end has removed."""
+        """The report of the last retention that finished."""
         self.last_error: Exception | None = None
-        """Why the last one failed; None if it did not."""
+        """The error of the last retention; None if it did not fail."""
         begin_anew_after_fork(self)
 
     def start(self) -> None:
-        """Begin, in a daemon thread. What it still does when the interpreter ends is ended between two transactions."""
+        """Begin in a daemon thread. If the interpreter ends during a retention, it stops between two transactions."""
         self._expect_not_started()
         stopping = _Stopping()
         self._stop = stopping.set
@@ -87,7 +88,7 @@ class Retention:
         close_at_exit(self)
 
     def stop(self) -> None:
-        """End it, at once if it sleeps, otherwise after the running transaction. It may be started again."""
+        """Stop at once if it sleeps, otherwise after the running transaction. You may start it again."""
         thread = self._thread
         if self._stop is not None and thread is not None:
             self._stop()
@@ -110,7 +111,7 @@ class Retention:
         self._task = asyncio.get_running_loop().create_task(self._arun(stopping), name="threadmark-retention")
 
     async def astop(self) -> None:
-        """Like `stop`, for what `astart` began. Call it in the same event loop."""
+        """Like `stop`, for a retention that `astart` began. Call it in the same event loop."""
         import asyncio
 
         task = self._task
@@ -198,7 +199,7 @@ class _StopError(Exception):
 
 
 class _Stopping:
-    """Wakes the thread that sleeps. An interrupt in the thread that sets it leaves no lock held, as an Event would."""
+    """Wakes the thread that sleeps. Unlike an Event, it leaves no lock held if its setter is interrupted."""
 
     def __init__(self) -> None:
         self._set = False
@@ -214,7 +215,7 @@ class _Stopping:
         return self._set
 
     def wait(self, seconds: float) -> bool:
-        """Sleep, but only until it is set. Returns whether it is."""
+        """Sleep, but only until it is set. Returns whether it is set."""
         if not self._set:
             self._sleep.acquire(timeout=min(seconds, threading.TIMEOUT_MAX))
         return self._set
@@ -229,7 +230,7 @@ def _ends_when(is_set: Callable[[], bool]) -> Callable[[Progress], None]:
 
 
 async def _waited(wait: Callable[[], Awaitable[object]], seconds: float) -> bool:
-    """Wait for something for so long. Returns whether it came."""
+    """Wait for an event for this many seconds. Returns whether it was set."""
     import asyncio
 
     try:

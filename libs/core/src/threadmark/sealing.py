@@ -34,11 +34,11 @@ _DIGEST_PURPOSE = b"threadmark.value"
 class Keyring:
     """The keys of a database, by id. Rows are sealed with the newest key, and opened with any of them.
 
-    To rotate, add a key, make it the newest, and seal the old rows again with `reencrypt`. Then the old key can be
-    removed. The ids of keys are stored in clear.
+    To rotate, add a key, make it the newest, and seal the old rows again with `reencrypt`. Then you can remove the old
+    key. The ids of keys are stored in clear.
 
-    The digests that find equal content must not change by this, so they have a key of their own, which is derived from
-    `digest_secret`: it must stay the same for the life of the database.
+    Rotation must not change the digests that find equal content. They have a key of their own, derived from
+    `digest_secret`, which must stay the same for the life of the database.
 
     Random nonces are safe for about four billion rows sealed with one key. Rotate before that.
 
@@ -116,7 +116,7 @@ class Keyring:
         return header + nonce + self._ciphers[self._newest].encrypt(nonce, plain, header + where)
 
     def open(self, sealed: bytes, where: bytes) -> bytes:
-        """Decrypt what was encrypted for this location. Raises CorruptDataError if it does not decrypt."""
+        """Decrypt bytes that were encrypted for this location. Raises CorruptDataError if they do not decrypt."""
         name, header = _key_of(sealed)
         cipher = self._ciphers.get(name)
         if cipher is None:
@@ -131,11 +131,11 @@ class Keyring:
             ) from None
 
     def segment_key(self, data: bytes) -> bytes:
-        """The key of a segment, from which nobody without the secret can tell what the segment holds."""
+        """Return the key of a segment. Without the secret, it does not reveal the segment's content."""
         return segment_key(data, secret=self.digest_key)
 
     def is_current(self, sealed: bytes) -> bool:
-        """Whether the newest key sealed this row, so that it need not be sealed again."""
+        """Return whether the newest key sealed this row, so that it need not be sealed again."""
         return _key_of(sealed)[0] == self._newest
 
 
@@ -147,9 +147,9 @@ class SegmentNames:
         self.are_proven = False
 
     def prove(self, keys: Iterable[bytes], whole: Mapping[bytes, bytes]) -> None:
-        """Look at the segments of a value that is sound. Raises ConfigError if another secret has named them.
+        """Look at the segments of a sound value. Raises ConfigError if another secret has named them.
 
-        What was stored before the database had a keyring is named without any, and proves nothing.
+        Segments stored before the database had a keyring are named without a secret, and prove nothing.
         """
         for key in keys:
             if key == self._keyring.segment_key(whole[key]):
@@ -163,13 +163,13 @@ class SegmentNames:
 
 
 def incarnation_of(sealed: bytes) -> Incarnation | None:
-    """Return the incarnation that a row names, None if it names none. Only a row that opens is to be believed."""
+    """Return the incarnation that a row names, or None. Trust it only if the row opens."""
     _, header = _key_of(sealed)
     return Incarnation.unpacked(header[-INCARNATION_LENGTH:]) if header[0] == _BOUND else None
 
 
 def looks_sealed(body: bytes) -> bool:
-    """Whether a row's body has the form of a sealed one, with whichever key."""
+    """Return whether a row's body has the form of a sealed one, with any key."""
     try:
         return bool(_key_of(body))
     except CorruptDataError:
@@ -177,13 +177,13 @@ def looks_sealed(body: bytes) -> bool:
 
 
 def row_name(table: str, *key: object) -> bytes:
-    """What the sealed part of a row is bound to: its table and its key."""
+    """Return the text that the sealed part of a row is bound to: its table and its key."""
     packed: bytes = msgpack.packb((table, *key), unicode_errors="surrogatepass")
     return packed
 
 
 def opens_segment(keyring: Keyring, thread_id: str, key: bytes, data: bytes) -> bool:
-    """Whether bytes are the sealed segment of this thread with this key."""
+    """Return whether bytes are the sealed segment of this thread with this key."""
     try:
         keyring.open(data, row_name("segment", thread_id, key))
     except CorruptDataError:

@@ -1,7 +1,7 @@
-"""`open(url)`: the backend is chosen by the URL's scheme.
+"""`open(url)`: the URL's scheme chooses the backend.
 
-Backends announce themselves through the entry-point group `threadmark.savers`; an entry's name is its scheme, and
-what it points to is called with the URL and the options. A new backend is an install away.
+Backends announce themselves through the entry-point group `threadmark.savers`. The name of an entry is its scheme, and
+its object is called with the URL and the options. To add a backend, install its package.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -21,7 +21,7 @@ _EXAMPLES = {
     "redis": "redis://host:6379/0",
     "replicated": "replicated:?primary=URL&secondary=URL",
 }
-"""What to write for our own backends."""
+"""URLs to suggest for our own backends."""
 
 _EXTRAS = {
     "sqlite": "sqlite",
@@ -48,7 +48,7 @@ _MEANT = {
     "rediss": "redis",
     "unix": "redis",
 }
-"""Other names for schemes, those of other libraries among them."""
+"""Other names for schemes, including those of other libraries."""
 
 
 def open(url: str, **options: Any) -> SaverProtocol:  # noqa: A001 - read as `threadmark.open`
@@ -58,10 +58,10 @@ def open(url: str, **options: Any) -> SaverProtocol:  # noqa: A001 - read as `th
 
     Args:
         url: Its scheme names the backend, whose package has to be installed.
-        **options: Those of every saver are `serde`, `cache_bytes`, `max_expansion_bytes`, `pause_gc`, `keyring` and
-            `seal_metadata`. Others are the backend's own, such as `timeout` and `slow`: `help(type(saver))` says what
-            they do, and so does docs/reference/options.md for our own backends. An unknown one is a ConfigError that
-            lists all.
+        **options: Every saver takes `serde`, `cache_bytes`, `max_expansion_bytes`, `pause_gc`, `keyring`,
+            `seal_metadata`, `owner_key`, `ttl`, `refresh_on_read`, `keep_last` and `expect_newest`. Backends add their
+            own, such as `timeout` and `slow`: see `help(type(saver))` and, for our backends, docs/reference/options.md.
+            An unknown option raises a ConfigError that lists all.
     """
     scheme = _scheme_of(url)
     known = {entry.name: entry for entry in entry_points(group=GROUP)}
@@ -71,7 +71,7 @@ def open(url: str, **options: Any) -> SaverProtocol:  # noqa: A001 - read as `th
 
 
 def parameters_in(url: str, example: str, *, needed: Collection[str], optional: Collection[str]) -> dict[str, str]:
-    """Return the parameters of a URL that is written like `example`, such as `cached:?saver=URL&cache=URL`.
+    """Return the parameters of a URL with the form of `example`, such as `cached:?saver=URL&cache=URL`.
 
     Raises ConfigError for any other URL. It shows nothing of the URL, which may hold passwords.
     """
@@ -93,7 +93,7 @@ def parameters_in(url: str, example: str, *, needed: Collection[str], optional: 
 
 
 def _scheme_of(url: str) -> str:
-    """The scheme of a URL. Raises an error that shows the URL to write for what looks like a path."""
+    """Return the scheme of a URL. For text that looks like a path, raise an error that shows the URL to write."""
     if not isinstance(url, str):
         raise ConfigError(f"expected a URL, got {type(url).__name__}: for a file, write 'sqlite:///file.db'")
     scheme, colon, _ = url.partition(":")
@@ -107,7 +107,7 @@ def _scheme_of(url: str) -> str:
 
 
 def _unknown(scheme: str, known: Mapping[str, EntryPoint]) -> ConfigError | MissingDependencyError:
-    """What to write or to install instead of a URL with a scheme that nobody serves."""
+    """Return the error for a scheme that no installed backend serves: the URL to write, or the package to install."""
     if scheme in _EXTRAS:
         return MissingDependencyError(
             f"the backend for {scheme!r} URLs is not installed: pip install 'threadmark[{_EXTRAS[scheme]}]'"
@@ -125,7 +125,7 @@ def _unknown(scheme: str, known: Mapping[str, EntryPoint]) -> ConfigError | Miss
 
 
 def _loaded(entry: EntryPoint) -> Callable[..., object]:
-    """What makes savers of a backend. Raises an error that says what is missing if it cannot be imported."""
+    """Return the function that makes a backend's savers, or raise an error that names the missing package."""
     try:
         made: Callable[..., object] = entry.load()
     except MissingDependencyError:  # it says what to install

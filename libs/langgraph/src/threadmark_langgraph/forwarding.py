@@ -29,7 +29,7 @@ class ForwardingMethods:
     _saver: SaverProtocol
 
     def delete_checkpoint(self, config: Config) -> bool:
-        """Remove the checkpoint that `config` names by its `checkpoint_id`. Returns whether there was one."""
+        """Remove the checkpoint that `config` names by its `checkpoint_id`. Returns whether it existed."""
         return self._saver.delete_checkpoint(config)
 
     def apply_retention(
@@ -44,7 +44,7 @@ class ForwardingMethods:
         dry_run: bool = False,
         progress: OnProgress | None = None,
     ) -> RetentionReport:
-        """Remove what has expired, and what the arguments say, from all threads. Returns what was removed."""
+        """Remove expired threads, and everything else that the arguments select, from all threads. Returns a report."""
         return self._saver.apply_retention(
             keep_last=keep_last,
             older_than=older_than,
@@ -100,11 +100,11 @@ class ForwardingMethods:
         )
 
     def count_threads(self, **filters: Unpack[ThreadFilter]) -> int:
-        """Return how many threads a listing with these filters has."""
+        """Return the number of threads that match these filters."""
         return self._saver.count_threads(**filters)
 
     def get_thread(self, thread_id: str) -> ThreadInfo | None:
-        """Return one thread without its checkpoints. Returns None if there is none."""
+        """Return one thread without its checkpoints, or None if there is none."""
         return self._saver.get_thread(thread_id)
 
     def create_thread(
@@ -116,7 +116,7 @@ class ForwardingMethods:
         owner: str | Unset | None = UNSET,
         expires_at: datetime | timedelta | Unset | None = UNSET,
     ) -> ThreadInfo:
-        """Create a thread before its first checkpoint. Raises ConflictError if it is there already."""
+        """Create a thread before its first checkpoint. Raises ConflictError if it already exists."""
         return self._saver.create_thread(thread_id, title=title, metadata=metadata, owner=owner, expires_at=expires_at)
 
     def update_thread(
@@ -128,11 +128,11 @@ class ForwardingMethods:
         owner: str | Unset | None = UNSET,
         expires_at: datetime | timedelta | Unset | None = UNSET,
     ) -> ThreadInfo:
-        """Set something of a thread, and leave the rest. Raises ThreadNotFoundError if there is none."""
+        """Set the title, metadata, owner or expiry of a thread. Raises ThreadNotFoundError if there is none."""
         return self._saver.update_thread(thread_id, title=title, metadata=metadata, owner=owner, expires_at=expires_at)
 
     def rename_thread(self, thread_id: str, new_thread_id: str) -> bool:
-        """Give a thread another id, with everything in it. Returns whether there is one."""
+        """Give a thread another id, with everything in it. Returns whether the thread existed."""
         return self._saver.rename_thread(thread_id, new_thread_id)
 
     async def alist_threads(
@@ -217,23 +217,23 @@ class ForwardingMethods:
         return self._saver.history(thread, ns=ns, limit=limit, cursor=cursor)
 
     def tree(self, thread: Config | str) -> Tree:
-        """Return all checkpoints of a thread, and the branches that they form, in all namespaces."""
+        """Return all checkpoints of a thread in all namespaces, and the branches that they form."""
         return self._saver.tree(thread)
 
     def diff(self, a: Config, b: Config, *, path: str | None = None, limit: int = 1000) -> Diff:
-        """Return what differs between two checkpoints of a thread, by channel and by place inside of values."""
+        """Return the differences between two checkpoints of a thread, by channel and by place inside values."""
         return self._saver.diff(a, b, path=path, limit=limit)
 
     def blame(self, thread: Config | str, path: str) -> Blame | None:
-        """Return which checkpoint first held the present value at a path. Returns None where there is nothing."""
+        """Return the checkpoint that first held the present value at a path, or None if there is nothing."""
         return self._saver.blame(thread, path)
 
     def fork(self, config: Config, values: Values | None = None, *, as_thread: str | None = None) -> dict[str, Any]:
-        """Begin a branch at a checkpoint, or a thread of its own, and return the configuration to go on with."""
+        """Begin a branch at a checkpoint, or a new thread, and return the configuration to go on with."""
         return self._saver.fork(config, values, as_thread=as_thread)
 
     def restore(self, config: Config) -> dict[str, Any]:
-        """Make a checkpoint the newest again, without losing what came after it. Returns its new configuration."""
+        """Make a checkpoint the newest again, without losing later ones. Returns its new configuration."""
         return self._saver.restore(config)
 
     def search(
@@ -245,7 +245,7 @@ class ForwardingMethods:
         limit: int = 20,
         cursor: str | None = None,
     ) -> SearchPage:
-        """Return where a text occurs in a thread's values, pending writes and metadata, whatever its case."""
+        """Return the places of a text in a thread's values, pending writes and metadata, ignoring case."""
         return self._saver.search(thread, text, ns=ns, limit=limit, cursor=cursor)
 
     async def ahistory(
@@ -296,7 +296,7 @@ class ForwardingMethods:
         repair: bool = False,
         progress: OnProgress | None = None,
     ) -> VerifyReport:
-        """Read everything stored, or everything of one thread, and report what is damaged or orphaned."""
+        """Read all rows, or all rows of one thread, and report damage and orphans."""
         return self._saver.verify(thread_id, decode=decode, repair=repair, progress=progress)
 
     def stats(self, thread_id: str | None = None, *, progress: OnProgress | None = None) -> Stats:
@@ -308,11 +308,11 @@ class ForwardingMethods:
         return self._saver.has_tables()
 
     def has_only_langgraph_data(self) -> bool:
-        """Return whether LangGraph's own saver has checkpoints in this database and this saver has none."""
+        """Return whether this database has checkpoints of LangGraph's own saver and none of this saver."""
         return self._saver.has_only_langgraph_data()
 
     def list_checkpoint_refs(self) -> Sequence[CheckpointRef]:
-        """Return references to all checkpoints, newest first, unreadable ones included. Creates no tables."""
+        """Return references to all checkpoints, newest first, including unreadable ones. Creates no tables."""
         return self._saver.list_checkpoint_refs()
 
     def list_orphan_writes(self) -> Sequence[CheckpointRef]:

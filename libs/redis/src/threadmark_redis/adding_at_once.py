@@ -69,7 +69,7 @@ def _add(settings: Settings, change: Change, replica: tuple[bytes, ...]) -> Prog
         raise ChangedError
     if outcome == b"damaged":
         raise CorruptDataError(
-            "its head cannot be read: `verify` names what is damaged", f"thread {change.thread_id!r}"
+            "its head cannot be read: `verify` names the damaged rows", f"thread {change.thread_id!r}"
         )
     if outcome == b"exists" and settings.clustered:
         # Maybe this change was made, and its reply lost: then the index has to be told still.

@@ -50,7 +50,7 @@ async def what_is_set_of_a_thread_stays_and_is_patched(world: World) -> None:
 async def a_created_thread_is_there_and_is_begun_by_a_put(world: World) -> None:
     made = await world.saver.acreate_thread("thread", title="a title", metadata={"a": 1}, owner="ada")
     assert made == await _there(world, "thread")
-    with pytest.raises(ConflictError, match="there already"):
+    with pytest.raises(ConflictError, match="exists already"):
         await world.another().acreate_thread("thread")
     await world.saver.aprune(["thread"])
     assert await _there(world, "thread") == made
@@ -105,7 +105,7 @@ async def a_renamed_thread_is_the_same_under_another_id(world: World) -> None:
     assert await world.saver.arename_thread("thread", "other") is False
     assert await world.saver.arename_thread("renamed", "renamed") is True
     await world.saver.acreate_thread("taken")
-    with pytest.raises(ConflictError, match="'taken' is there already"):
+    with pytest.raises(ConflictError, match="'taken' exists already"):
         await world.saver.arename_thread("renamed", "taken")
 
 

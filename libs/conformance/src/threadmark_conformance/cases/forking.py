@@ -232,7 +232,7 @@ async def what_is_not_there_or_no_channel_is_refused(world: World) -> None:
         for place in (at("nobody"), at("thread", "other"), at("thread", "", "unknown")):
             with pytest.raises(CheckpointNotFoundError, match=f"thread '{place['configurable']['thread_id']}'"):
                 await method(place)
-        with pytest.raises(ConfigError, match="is that of messages"):
+        with pytest.raises(ConfigError, match="is reserved for messages"):
             await method(at("thread", "__messages__"))
     with pytest.raises(ConfigError, match=r"no channel 'm'.*'a', 'n'.*graph.update_state"):
         await saver.afork(configs[0], {"m": 1})
@@ -244,7 +244,7 @@ async def what_is_not_there_or_no_channel_is_refused(world: World) -> None:
             await saver.afork(configs[0], wrong)
     await saver.acreate_thread("taken")
     for taken_id in ("taken", "thread"):
-        with pytest.raises(ConflictError, match=f"'{taken_id}' is there already"):
+        with pytest.raises(ConflictError, match=f"'{taken_id}' exists already"):
             await saver.afork(configs[0], as_thread=taken_id)
     assert await listed(world.cold, None) == before
 

@@ -42,9 +42,9 @@ async def a_user_reaches_only_its_own_conversations(world: World) -> None:
     assert (await talk.aget_thread(ada)).owner == "ada"  # type: ignore[union-attr]  # it is there
     assert await talk.aget_messages({"configurable": {**ada, "checkpoint_ns": ""}}) == [said(1)]
     for overlooked in ({"user_id": "eve"}, {"thread_id": "other"}, {"lease_token": 1}):
-        with pytest.raises(ConfigError, match="beside"):
+        with pytest.raises(ConfigError, match="outside of"):
             await talk.aget_messages({"configurable": TALK, **overlooked})
-    with pytest.raises(ConfigError, match="beside"):
+    with pytest.raises(ConfigError, match="outside of"):
         await talk.aget_threads({"configurable": {}, "user_id": "eve"})
     of_a_run = {"configurable": ada, "run_id": new_id(), "metadata": {"thread_id": "talk", "user_id": "ada"}}
     assert await talk.aget_messages(of_a_run) == [said(1)]
@@ -202,9 +202,9 @@ async def a_thread_that_begins_again_is_not_held_up_by_messages_of_before(world:
 
 
 async def the_namespace_of_messages_is_not_for_checkpoints(world: World) -> None:
-    with pytest.raises(ConfigError, match="is that of messages"):
+    with pytest.raises(ConfigError, match="is reserved for messages"):
         await world.saver.aput(at("talk", MESSAGES_NS), checkpoint({"message": 1}), {}, {"message": 1})
-    with pytest.raises(ConfigError, match="is that of messages"):
+    with pytest.raises(ConfigError, match="is reserved for messages"):
         await world.saver.aput_writes(at("talk", MESSAGES_NS, new_id()), [("message", 1)], "task")
     assert await world.saver.aget_thread("talk") is None
 

@@ -1,1 +1,1 @@
-"""What savers around other savers share: those of a pair of databases, and those in front of a cache."""
+"""The parts that wrapping savers share: pairs of databases, and savers in front of a cache."""

@@ -1,4 +1,4 @@
-"""A store that answers nothing itself: which store does is decided when a program runs.
+"""A store that answers nothing itself: the real store is chosen when a program runs.
 
 A saver over two databases, or over a cache, is made of the same operations as any other. Their programs ask a
 `deferred_store()`, so each of their steps is a `StoreCall`; a driver chooses a real store, and runs `resolved`.

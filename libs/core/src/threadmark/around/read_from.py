@@ -10,7 +10,7 @@ from threadmark.saver import Saver
 from threadmark.saver.operations import listing, reading
 
 READ_FROM: ContextVar[list[str] | None] = ContextVar("READ_FROM", default=None)
-"""A list to which the standby's name is added when something is read from there. None where nobody wants to know."""
+"""A list to which the standby's name is added when something is read from it, or None if that is not needed."""
 
 
 READ_FROM_KEY = "__read_from"

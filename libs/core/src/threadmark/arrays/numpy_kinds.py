@@ -39,7 +39,7 @@ def dtype_parts(dtype: "np.dtype[Any]") -> Any:
     import numpy as np
 
     if dtype.names is not None:
-        # A field's title is another key beside its name.
+        # A field's title is another key for it.
         known: Any = dtype.fields
         fields = [[name, dtype_parts(known[name][0]), known[name][1]] for name in dtype.names]
         if dtype.hasobject or len(known) > len(dtype.names) or not dtype.itemsize:

@@ -145,7 +145,7 @@ FAMILIES = (PandasValues(),)
 
 
 def _refuse_attributes(value: Any) -> None:
-    """Refuse attributes that a user attached beside `attrs`. Those of pandas are in a copy too, or in the class."""
+    """Refuse attributes that a user attached outside of `attrs`. Those of pandas are in a copy too, or in the class."""
     found = getattr(value, "__dict__", None)
     if not found:
         return
@@ -174,7 +174,7 @@ def _parts(pandas: Any) -> dict[type, Any]:
 
 
 def _deconstruct_timestamp(value: Any) -> tuple[Any, ...]:
-    # The zone decides the fold, and a Timestamp without a zone has none, whatever it says.
+    # The zone decides the fold, and a Timestamp without a zone has none, even if it shows one.
     if value.fold and value.tz is None:
         raise SerializationError("a pandas Timestamp with a fold but no zone cannot be stored")
     return (value.asm8,) if value.tz is None else (value.asm8, value.tz)

@@ -1,8 +1,8 @@
-"""What a SQLite file may ask of whoever reads it.
+"""Limits on the work and memory that a SQLite file can demand of its reader.
 
-In a file that somebody has crafted a table may be a view, and pages may be in several places at once. Reading it then
-never ends, or gives more than there is memory for, though the file is small. So tables have to be tables, a transaction
-has so many steps of SQLite as the file's size accounts for, and a statement may give so many bytes.
+In a crafted file a table may be a view, and pages may be in several places at once. Reading it may then never end, or
+give more than there is memory for, although the file is small. So tables have to be tables, the steps of a transaction
+are limited by the file's size, and so are the bytes that a statement may return.
 """
 
 import sqlite3
@@ -106,7 +106,7 @@ def expect_plain_tables(connection: sqlite3.Connection, names: Iterable[str], pa
 
 
 def _as_text(column: str | bytes) -> str:
-    """A text, whatever text factory the connection has."""
+    """A text, with any text factory of the connection."""
     return column if isinstance(column, str) else column.decode("utf-8", "replace")
 
 

@@ -1,4 +1,4 @@
-"""What is asked of a SQLite file before anything is read from it."""
+"""The queries on a SQLite file before anything is read from it."""
 
 PAGES = "PRAGMA page_count"
 PAGE_BYTES = "PRAGMA page_size"

@@ -1,4 +1,4 @@
-"""A saver in front of another one, which looks for segments in a cache before it asks its database for them."""
+"""A saver that looks for segments in a cache before it reads them from the database."""
 
 from threadmark.caching.cache import Cache, Filling, Got, Wanted
 from threadmark.caching.memory import MemoryCache

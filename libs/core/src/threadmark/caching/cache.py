@@ -1,10 +1,10 @@
-"""What a cache must answer: bytes by place and key. One is here, in memory; `threadmark_redis` has another.
+"""The interface of a cache: bytes by place and key. `caching.memory` implements it here, `threadmark_redis` on Redis.
 
 A *place* is sixteen bytes that stand for a thread of a database: a digest of the database's name and the thread's id. A
-cache need not know what an entry is: whoever reads one proves that it is what its thread stored under its key, and goes
-to the database where there is none. It has to keep one promise: what was read before a place was forgotten never comes
-back. So each place has a *token*, which a reader gets before it asks the database, and gives back with what it has read
-there; forgetting a place ends its token.
+cache need not know what an entry is. A reader proves that an entry is what its thread stored under its key, and goes to
+the database if there is none. A cache has to keep one promise: bytes that were read before a place was forgotten never
+come back. So each place has a *token*, which a reader gets before it asks the database, and gives back with the bytes
+that it read there. Forgetting a place ends its token.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -19,25 +19,25 @@ from threadmark.sealing import Keyring, opens_segment
 
 
 class Wanted(NamedTuple):
-    """What is asked of one place."""
+    """A request for entries of one place."""
 
     epoch: int
-    """That of the thread, as its database said. Entries from before it are removed, because the thread has lost rows
-    since; a reader who comes with an older one gets no token."""
+    """The thread's epoch, from its database. Entries from an earlier epoch are removed, because the thread has lost
+    rows since; a reader with an earlier epoch gets no token."""
     keys: Sequence[bytes]
 
 
 class Got(NamedTuple):
-    """What is there of one place."""
+    """The entries that one place has."""
 
     token: bytes
-    """To be given back with what is added to the place later. It is empty where nothing may be added."""
+    """Give it back with the entries that you add to the place later. It is empty if nothing may be added."""
     entries: Mapping[bytes, bytes]
-    """Those of the wanted ones that are there."""
+    """The wanted entries that are there."""
 
 
 class Filling(NamedTuple):
-    """What is to be added to one place."""
+    """Entries to add to one place."""
 
     token: bytes
     entries: Mapping[bytes, bytes]
@@ -47,18 +47,18 @@ class Filling(NamedTuple):
 class Cache(Protocol):
     """Keeps bytes for a while. Every method has a twin for asyncio.
 
-    A call that fails raises an error, and so does one that takes longer than `within` seconds; the caller goes on
-    without it. Its text (`__str__`) says which cache, for log lines. It shows no password.
+    A call that fails, or takes longer than `within` seconds, raises an error, and the caller goes on without the cache.
+    Its text (`__str__`) names the cache for log lines, without a password.
     """
 
     def get(self, wanted: Mapping[bytes, Wanted], ttl: float, within: float) -> dict[bytes, Got]:
-        """Return what is there of these places. A new place is removed after `ttl` seconds."""
+        """Return the entries that these places have. A new place is removed after `ttl` seconds."""
 
     async def aget(self, wanted: Mapping[bytes, Wanted], ttl: float, within: float) -> dict[bytes, Got]:
         """Like `get`, for asyncio."""
 
     def set(self, fillings: Mapping[bytes, Filling], within: float) -> None:
-        """Add entries to places. A place whose token has changed meanwhile stays as it is."""
+        """Add entries to places. A place whose token has changed stays as it is."""
 
     async def aset(self, fillings: Mapping[bytes, Filling], within: float) -> None:
         """Like `set`, for asyncio."""
@@ -80,7 +80,7 @@ T = TypeVar("T")
 
 
 class CacheCall(NamedTuple):
-    """A method of `Cache`, with its arguments. It is answered by its result, or by its error."""
+    """A method of `Cache` with its arguments. The answer is its result or its error."""
 
     method: Literal["get", "set", "forget"]
     args: tuple[Any, ...]
@@ -98,7 +98,7 @@ CachedFlow = Flow[Transaction[Any] | CacheCall, T]
 
 
 def on_database(transaction: Transaction[T]) -> CachedFlow[T]:
-    """Have a transaction run on the database. Returns its result."""
+    """Run a transaction on the database. Returns its result."""
     result: T = yield transaction
     return result
 
@@ -111,8 +111,8 @@ _PURPOSE = b"threadmark.cache"
 class Places:
     """The places of one database, as savers with one keyring see it.
 
-    With a keyring, its secret is the key of the digest: nobody can tell from a place which thread it is, and savers
-    with another keyring, or with none, have other places.
+    With a keyring, its secret is the key of the digest. Then a place does not reveal its thread, and savers with
+    another keyring, or with none, have other places.
     """
 
     def __init__(self, name: str, keyring: Keyring | None) -> None:
@@ -129,13 +129,13 @@ LARGEST = 16 * 1024 * 1024
 """Larger segments are not cached: to expand a forged one could otherwise take 128 times its length in memory."""
 
 SegmentProof = Callable[[str, bytes, bytes], bool]
-"""Is given a thread's id, a key and bytes. Returns whether they are the segment of that thread with that key."""
+"""Takes a thread's id, a key and bytes. Returns whether they are the segment of that thread with that key."""
 
 
 def segment_proof(keyring: Keyring | None) -> SegmentProof:
-    """Return how the entries of a saver with this keyring are proven.
+    """Return the proof for entries of a saver with this keyring.
 
-    A segment that is not sealed is named by a digest of its bytes. One that is sealed opens only in its thread and
+    The key of a segment that is not sealed is a digest of its bytes. A sealed segment opens only in its thread and
     under its key. Neither proof relies on the cache, so no entry can be forged, cut short or moved.
     """
     return _is_named_by_digest if keyring is None else partial(opens_segment, keyring)

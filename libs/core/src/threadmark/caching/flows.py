@@ -1,13 +1,13 @@
-"""What becomes of a transaction of a cached saver: which parts the cache answers, and which the database.
+"""The flow of a cached saver's transaction: which parts the cache answers, and which the database.
 
-Rows always come from the database, so it alone says which checkpoint is the newest. Segments come from the cache as far
-as it has them. They never change, and each is proven when it is read, so they may be older or younger than the rows.
+Rows always come from the database, so it alone decides which checkpoint is the newest. Segments come from the cache if
+it has them. They never change, and each is proven when it is read, so they may be older or younger than the rows.
 
-The flows here ask for transactions on the database and for calls of the cache. The driver plays them for both APIs.
+The flows here request transactions on the database and calls of the cache. The driver plays them for both APIs.
 
 No error of a cache reaches a caller: without the cache everything works, only slower. After a failure the cache is not
-asked for a while, then one caller tries again. Places that it has to forget are remembered here meanwhile, and are the
-first thing that it is told when it is back.
+asked for a while, then one caller tries again. Places to forget are remembered here until then, and are the first
+request when the cache is back.
 """
 
 import logging
@@ -337,7 +337,7 @@ class CachedDriver:
         return await aplay(self._flows.flow(transaction), self._aanswer)
 
     def close(self) -> None:
-        """Close the saver, and the cache if nobody else has it."""
+        """Close the saver, and the cache if no other saver has it."""
         play(self._flows.forget_pending(), self._answer)
         try:
             self._saver.close()

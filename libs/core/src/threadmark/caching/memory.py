@@ -1,4 +1,4 @@
-"""A cache in the memory of this process: bounded in bytes, and shared by all savers that it is given to."""
+"""A cache in the memory of this process, limited in bytes. Any number of savers may share it."""
 
 import threading
 import time
@@ -16,7 +16,7 @@ MEMORY_BYTES = 256 * 1024 * 1024
 
 _TOKEN_BYTES = 8
 _OVERHEAD = 120
-"""About what Python takes for an entry besides its bytes."""
+"""About how much memory Python takes for an entry in addition to its bytes."""
 
 
 class _Place:
@@ -38,7 +38,7 @@ def _weight(data: bytes) -> int:
 
 
 class MemoryCache:
-    """Keeps up to `max_bytes` of stored bytes. Of more, the threads that were read longest ago are removed."""
+    """Keeps up to `max_bytes` of stored bytes. Beyond that, the least recently read threads are removed."""
 
     def __init__(self, *, max_bytes: int = MEMORY_BYTES) -> None:
         if type(max_bytes) is not int or max_bytes < 1:
@@ -67,7 +67,7 @@ class MemoryCache:
         return self._places.used
 
     def get(self, wanted: Mapping[bytes, Wanted], ttl: float, within: float) -> dict[bytes, Got]:  # noqa: ARG002 - no wait
-        """Return what is there of these places. A new place is removed after `ttl` seconds."""
+        """Return the entries that these places have. A new place is removed after `ttl` seconds."""
         now = time.monotonic()
         with self._turn:
             return {place: self._got(place, asked, now, ttl) for place, asked in wanted.items()}
@@ -77,7 +77,7 @@ class MemoryCache:
         return self.get(wanted, ttl, within)
 
     def set(self, fillings: Mapping[bytes, Filling], within: float) -> None:  # noqa: ARG002 - nothing here waits
-        """Add entries to places. A place whose token has changed meanwhile stays as it is."""
+        """Add entries to places. A place whose token has changed stays as it is."""
         with self._turn:
             for place, filling in fillings.items():
                 held = self._places.get(place)
@@ -99,7 +99,7 @@ class MemoryCache:
         self.forget(places, within)
 
     def close(self) -> None:
-        """Remove everything. The cache may be used again."""
+        """Remove everything. You may use the cache again."""
         with self._turn:
             self._places.clear()
 
@@ -108,7 +108,7 @@ class MemoryCache:
         self.close()
 
     def _reset_after_fork(self) -> None:
-        """In the child of a fork, where the places have begun empty."""
+        """In the child of a fork, whose places begin empty."""
         self._turn = threading.Lock()
 
     def _got(self, place: bytes, asked: Wanted, now: float, ttl: float) -> Got:
@@ -129,9 +129,9 @@ class MemoryCache:
         self._places.set((place, held, held.size))
 
     def _sweep(self, now: float) -> None:
-        """Remove what has expired of the two places that were read longest ago.
+        """Remove the two least recently read places if they have expired.
 
-        This is called for each new place, so expired ones go faster than new ones come.
+        This runs for each new place, so expired places disappear faster than new ones appear.
         """
         for place, held in self._places.oldest(2):
             if held.until <= now:

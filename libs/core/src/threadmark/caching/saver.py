@@ -1,7 +1,7 @@
-"""`CachedSaver`: a saver that finds stored bytes in a cache, and `cached`, which makes one.
+"""`CachedSaver`: a saver that finds stored bytes in a cache, and `cached`, the function that makes one.
 
-Packages announce caches through the entry-point group `threadmark.caches`, as backends are announced (`urls.py`): an
-entry's name is a scheme, and what it points to is called with the URL.
+Packages announce caches through the entry-point group `threadmark.caches`, as they announce backends (`urls.py`). The
+name of an entry is a scheme, and its object is called with the URL.
 """
 
 from datetime import timedelta
@@ -41,12 +41,14 @@ def open_cache(url: str) -> Cache:
         ) from missing
     cache = made(url)
     if not isinstance(cache, Cache):
-        raise ConfigError(f"what serves {scheme!r} URLs of caches is no threadmark.types.Cache")
+        raise ConfigError(
+            f"the entry point for {scheme!r} URLs of caches returned no threadmark.types.Cache: update its package"
+        )
     return cache
 
 
 def arguments_in(url: str) -> dict[str, Any]:
-    """Return the arguments of `cached` that the URL of a cached saver has. No error shows a value of it."""
+    """Return the arguments of `cached` in the URL of a cached saver. No error shows a value of it."""
     arguments: dict[str, Any] = {
         **parameters_in(url, _URL, needed=("saver", "cache"), optional=("ttl", "wait", "name"))
     }
@@ -68,9 +70,9 @@ HOUR = timedelta(hours=1)
 
 
 class CachedSaver(ReadFromSaver):
-    """A saver in front of another one, which finds in a cache the bytes that never change.
+    """A saver in front of another one. It finds bytes that never change in a cache.
 
-    Made by `threadmark.cached`. Every method is that of any saver.
+    `threadmark.cached` makes it. It has every method of a saver.
     """
 
     def __init__(self, saver: Saver, cache: Cache, *, ttl: timedelta, wait: float, name: str, owns_cache: bool) -> None:
@@ -84,12 +86,12 @@ class CachedSaver(ReadFromSaver):
 
     @property
     def uncached(self) -> Saver:
-        """The saver that this one is in front of, with the same threads. What it reads does not come from the cache."""
+        """The saver behind this one, with the same threads. It reads nothing from the cache."""
         owner = self._context.threads.owner
         return self._uncached if owner is None else self._uncached.for_owner(owner)
 
     def setup(self) -> None:
-        """Do what `setup` of the saver does that this one is in front of."""
+        """Do what `setup` of the saver behind this one does."""
         self._uncached.setup()
 
     async def asetup(self) -> None:
@@ -106,22 +108,22 @@ def cached(
     name: str | None = None,
     **options: Any,
 ) -> CachedSaver:
-    """Return a saver that finds stored bytes in a cache, as far as they are there, and everything else in a database.
+    """Return a saver that reads stored bytes from a cache if they are there, and everything else from a database.
 
     `with threadmark.cached("postgresql://db/agents", "redis://cache:6379/0") as saver: ...`
 
-    Which checkpoint is the newest always comes from the database, and no byte of the cache is used without proof.
-    While the cache is away, everything works without it (docs/how-to/caching.md).
+    The database always decides which checkpoint is the newest, and no byte of the cache is used without proof. While
+    the cache is away, everything works without it (docs/how-to/caching.md).
 
     Args:
         saver: The database: a URL, or a saver, which is closed together with this one.
         cache: The cache: a URL (`redis://...`, or `memory:` for this process), or a `threadmark.MemoryCache` or
             `threadmark_redis.RedisCache`, which stays open for others.
-        ttl: For how long at most bytes are kept in the cache.
-        wait: How many seconds a call of the cache may take.
-        name: What the database is called in the cache. By default it is what `repr(saver)` shows, so savers of one
-            database that reach it by different addresses need the same name, or they do not share what is cached.
-        **options: Those of the saver, where it is given as a URL.
+        ttl: The longest time for which bytes stay in the cache.
+        wait: The seconds that a call of the cache may take.
+        name: The name of the database in the cache (default: its address in `repr(saver)`). Savers that reach one
+            database by different addresses need the same name to share the cache.
+        **options: The options of the saver, if you give it as a URL.
     """
     if not isinstance(ttl, timedelta) or ttl <= timedelta(0):
         raise ConfigError(f"ttl must be a positive datetime.timedelta, such as timedelta(hours=1), not {shown(ttl)}")

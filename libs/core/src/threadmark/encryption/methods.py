@@ -1,4 +1,4 @@
-"""The method of a saver that seals everything with the newest key, in both APIs."""
+"""The saver's method that encrypts everything with the newest key, in both APIs."""
 
 from threadmark.encryption import resealing
 from threadmark.encryption.resealing import PlainRows
@@ -8,7 +8,7 @@ from threadmark.saver.kit import SaverContext
 
 
 class EncryptionMethods:
-    """What a saver with a keyring can do beside all others."""
+    """The method of a saver that needs a keyring."""
 
     _driver: Driver
     _context: SaverContext
@@ -18,7 +18,7 @@ class EncryptionMethods:
     ) -> int:
         """Encrypt everything stored, or one thread, with the newest key. Returns how many rows were encrypted again.
 
-        With `plain="seal"`, rows that were stored without a keyring are encrypted as well; otherwise they are refused.
+        With `plain="seal"`, rows that were stored without a keyring are encrypted as well; by default they are refused.
         """
         return run(self._driver, resealing.reencrypt(self._context, thread_id, plain, progress))
 

@@ -1,10 +1,10 @@
 """Encryption at rest: a store around another store, which seals the bodies of rows when it adds them.
 
-It opens them when it reads. What a row is found by stays readable: thread, namespace, checkpoint, task, channel and
-times. Values, headers, checks and digests do not, and neither does metadata unless it is to be searched in SQL. A
-sealed body is bound to its table and key, so a row that was moved or swapped does not open, and unless it is a segment
-to an incarnation of its thread, so that a row of another life of the thread does not open either. Segments are named by
-their content, and are found by the rows that name them.
+It opens them when it reads. The keys of rows stay readable: thread, namespace, checkpoint, task, channel and times.
+Values, headers, checks and digests do not, and neither does metadata unless it is to be searched in SQL. A sealed body
+is bound to its table and key, so a row that was moved or swapped does not open. Unless it is a segment, it is also
+bound to an incarnation of its thread, so that a row of another life of the thread does not open either. Segments are
+named by their content, and are found by the rows that name them.
 """
 
 from base64 import b85decode, b85encode
@@ -430,7 +430,7 @@ class SealedStore(SealedThreadStore):
     def _open_checked(
         self, thread_id: str, check: bytes, body: bytes, where: bytes, known: Incarnations
     ) -> tuple[bytes, bytes]:
-        """Return the check of a row and its body. A sealed row has its check inside, and none beside it."""
+        """Return the check of a row and its body. A sealed row has its check inside the body."""
         if check:
             return NOT_SEALED, b""
         opened = self._open(body, where)
@@ -465,7 +465,7 @@ def _is_plain_segment(key: bytes, data: bytes) -> bool:
 def _change(
     thread_id: str, segments: Mapping[bytes, bytes], checkpoints: Sequence[CheckpointRow], writes: Sequence[WriteRow]
 ) -> Change:
-    """Return a change that relies on no epoch, and asks nobody who holds a lease: what is stored stays the same."""
+    """Return a change that relies on no epoch and on no lease, because the stored content stays the same."""
     return Change(thread_id, None, 0, segments, checkpoints, writes, None, token=ANYONE)
 
 

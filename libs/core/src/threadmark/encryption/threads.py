@@ -1,6 +1,6 @@
-"""The rows of threads, sealed: title and metadata are encrypted where metadata is, owner and expiry stay readable.
+"""The rows of threads, sealed: title and metadata are encrypted if metadata is, owner and expiry stay readable.
 
-What is sealed stands in the row's check, which is sealed in any case: so nobody without the key gives a thread another
+The sealed part is in the row's check, which is sealed in any case, so no one without the key can give a thread another
 owner. It names the thread's incarnation (`format/incarnations.py`), without which no other row of the thread opens.
 """
 
@@ -43,7 +43,7 @@ class SealedThreadStore(ForwardingStore):
         """Seal it for the thread's incarnation.
 
         If it takes the thread from an owner, the epoch ends: a change that was sealed before is sealed again. A thread
-        without an owner is in nobody's view, so its row may be put back.
+        without an owner is in no owner's view, so its row may be put back.
         """
         before = yield from self._store.thread(row.thread_id)
         incarnation = self._incarnation_in(before)

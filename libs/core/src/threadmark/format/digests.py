@@ -36,7 +36,7 @@ PIECE = 16 * 1024
 
 
 def segment_key(segment: bytes, secret: bytes = b"") -> bytes:
-    """Return the key of a segment inside its thread. With a secret, the key tells nobody what the bytes are.
+    """Return the key of a segment inside its thread. With a secret, the key does not reveal the bytes.
 
     It is short because every manifest repeats it. Should two segments ever collide, the digest of the whole value,
     checked on every read, turns that into a CorruptDataError.

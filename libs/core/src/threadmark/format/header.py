@@ -1,7 +1,7 @@
-"""A checkpoint's header: everything of a checkpoint but its key, with each value in its stored form.
+"""A checkpoint's header: everything of a checkpoint except its key, with each value in its stored form.
 
-It is encoded as plain msgpack, in the order that the engine gave, so that a step's header differs from its parent's in
-a few places only, and the rope stores just those.
+It is encoded as plain msgpack, in the engine's order, so that a step's header differs from its parent's in a few places
+only, and the rope stores just those.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,10 +23,10 @@ _SPECIAL = {"id", "channel_values", "channel_versions"}
 
 
 class Header(NamedTuple):
-    """What a checkpoint's row holds beside its key and its metadata.
+    """The content of a checkpoint's row, without its key and its metadata.
 
     `plain` has the usual fields, encoded by msgpack, which restores them exactly. `rest` has all others, encoded by the
-    serializer. Both stay encoded, so that nobody can change a header that is remembered.
+    serializer. Both stay encoded, so that a remembered header cannot be changed.
     """
 
     versions: dict[str, Version]

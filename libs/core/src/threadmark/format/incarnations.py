@@ -1,10 +1,10 @@
-"""Incarnations: which life of a thread a sealed row belongs to.
+"""Incarnations: the life of a thread to which a sealed row belongs.
 
 A thread's id may be used again after the thread was deleted, and a thread may get another owner. If sealed rows were
-bound to the id alone, then someone without the key could give you what another owner stored: they put back the row of
-the thread from an earlier time, or let you begin a thread over rows that are still there. So each thread gets an
-incarnation when it begins, and counts its owners. Both stand in the thread's sealed row, and in each sealed row that
-tells anything of its state.
+bound to the id alone, then someone without the key could give you another owner's data: they put back the row of the
+thread from an earlier time, or let you begin a thread over rows that are still there. So each thread gets an
+incarnation when it begins, and counts its owners. Both are in the thread's sealed row, and in each sealed row that
+reveals anything of its state.
 """
 
 import os

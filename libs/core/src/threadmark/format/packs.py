@@ -1,13 +1,13 @@
-"""Packs: what a row holds that has all that a task wrote to ordinary channels, in place of a row for each write.
+"""Packs: one row for all writes of a task to ordinary channels, instead of a row for each write.
 
-Each row costs its key, its check and its places in the database, which is more than most values take. So what one
-`put_writes` stores for ordinary channels is one row, whose value is the array of its writes. What a task wrote first
-stays: a pack is never changed, and where a task writes again, what it had not written yet is stored in rows of its own.
-Where a backend has a limit (`Store.longest_pack`) a batch has several packs, of which the first decides whether it is
-the task's first. Of two packs that hold the same write the one with the smaller index counts, which is the older one.
+Each row costs its key, its check and its places in the database, which is more than most values take. So one
+`put_writes` stores its writes to ordinary channels in one row, whose value is the array of these writes. A task's first
+writes stay: a pack is never changed, and if a task writes again, only its new writes are stored, in rows of their own.
+If a backend has a limit (`Store.longest_pack`), a batch has several packs, of which the first decides whether it is the
+task's first. If two packs hold the same write, the one with the smaller index counts, which is the older one.
 
-Like any stored value, a pack begins with keys of its segments, so that a backend can bring them along without reading
-it. Where it has more than a byte can count, the others are asked for.
+Like any stored value, a pack begins with keys of its segments, so that a backend can return them along with it without
+reading it. If it has more than a byte can count, the others are requested separately.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ Written = tuple[int, str, bytes]
 
 _FIELDS = 3
 _FRAME = 8
-"""About how many bytes a write in a pack takes beside its channel, its value and its keys."""
+"""About how many bytes a write in a pack takes besides its channel, its value and its keys."""
 
 MOST_KEYS = 255
 """So many keys a pack names at most, the first ones."""

@@ -1,9 +1,8 @@
-"""What rows hold: an encoded value, literally while it is small, else as slices of segments; and the segments.
+"""The contents of rows: an encoded value, literal while it is small, else as slices of segments; and the segments.
 
 One form serves a channel's value (inside a checkpoint's header), a pending write's value and the header itself. A
-segment stands in a row of its own behind a byte that says how: as it is, or compressed where that pays. zstandard is an
-optional extra. Rows written with it and without it live side by side, and it is missed only where a compressed row is
-read without it.
+segment has a row of its own, behind a byte that names its form: plain, or compressed if that saves space. zstandard is
+an optional extra. Rows written with it and without it live side by side; it is required only to read a compressed row.
 """
 
 import threading
@@ -208,7 +207,7 @@ def shrink(data: bytes) -> bytes:
 def expand(stored: bytes, size: int) -> bytes:
     """Return the segment of `size` bytes from its stored form.
 
-    Never makes more than that, whatever the stored bytes say.
+    Never makes more than that, even if the stored bytes announce more.
     """
     tag, body = stored[:1], stored[1:]
     if tag == _ZSTD:

@@ -1,7 +1,7 @@
-"""Simple interfaces over any saver, for those who do not run a graph engine. None has a storage of its own.
+"""Simple interfaces over any saver, for programs without a graph engine. None has storage of its own.
 
-A session is a thread, a saved state is a checkpoint, and bytes are shared as everywhere. What the methods do is written
-once, as operations; each class has them in both APIs.
+A session is a thread, a saved state is a checkpoint, and bytes are shared as in any saver. The logic is written once,
+as operations; each class has its methods in both APIs.
 """
 
 from threadmark.interfaces.conversations import Conversations

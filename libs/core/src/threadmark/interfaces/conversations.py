@@ -25,16 +25,16 @@ class Conversations(Interface):
     """Messages, state and threads of an agent server.
 
     Each method takes a `config`: `{"thread_id": ..., "user_id": ..., "run_id": ...}`, or that of a LangGraph run, which
-    has these under "configurable". With a `user_id` only this user's threads are there (`Saver.for_owner`); without one
-    all threads are that the saver has.
+    has these under "configurable". With a `user_id`, a method sees only this user's threads (`Saver.for_owner`);
+    without one, all threads of the saver.
 
     Args:
-        saver: What everything is stored in. Close it, not this.
-        cache: A cache of states that several processes share, such as one on Redis. What it gives back is verified;
-            where it fails, states are read from the database. Where the saver has a keyring, it is given sealed bytes.
-        cache_bytes: How many bytes of states to remember in this process.
-        cache_entries: How many states.
-        cache_ttl: For how long a state is remembered, here and in the shared cache.
+        saver: The saver that stores everything. Close it, not this object.
+        cache: A cache of states that several processes share, such as one on Redis. Its answers are verified; if it
+            fails, states are read from the database. If the saver has a keyring, the cache gets sealed bytes.
+        cache_bytes: The most bytes of states to remember in this process.
+        cache_entries: The most states to remember in this process.
+        cache_ttl: How long a state is remembered, here and in the shared cache.
     """
 
     def __init__(
@@ -50,15 +50,15 @@ class Conversations(Interface):
         self._caches = Caches(StateCache(cache_bytes, cache_entries, cache_ttl), Sharing(cache))
 
     def put_messages(self, config: ConversationConfig, messages: Iterable[Any]) -> list[str]:
-        """Store messages behind those that are there. Returns their ids, in the order of the messages.
+        """Append messages to the conversation. Returns their ids, in the order of the messages.
 
         All are stored, in their order, or none. A message is a dictionary, a dataclass, one of LangChain's, or any
-        object with an attribute `id`; one without an id gets one, in a copy. One whose id is known takes the place of
-        the message of that id, of which nothing is left. Of several of one id in one call, the last is stored.
+        object with an attribute `id`; a message without an id gets one, in a copy. A message with a known id replaces
+        the stored one completely. If several in one call have the same id, the last is stored.
 
-        The first of a thread begins it, as a put does, and then it belongs to the config's `user_id`. The `run_id` is
-        stored beside each message; `delete_for_runs` leaves messages alone. Leases count: without the token of one, in
-        the config's `lease_token`, ThreadBusyError is raised while somebody holds one.
+        The first message of a new thread begins it, as a put does, and the thread belongs to the config's `user_id`.
+        The `run_id` is stored with each message; `delete_for_runs` leaves messages alone. While the thread is leased,
+        this raises ThreadBusyError unless the config has the token of the lease as `lease_token`.
         """
         return self._play(stored_messages.put_messages(self._named(config), given_messages(messages)))
 
@@ -70,72 +70,72 @@ class Conversations(Interface):
         limit: int = 50,
         before: str | None = None,
     ) -> list[Any]:
-        """Return the newest messages, oldest first: what a chat shows, and with `before` what stands above that.
+        """Return the newest messages, oldest first, or with `before` the messages above that one.
 
-        Only these are read, however long the conversation is. What is returned is a copy.
+        Only these are read, however long the conversation is. The messages are copies.
 
         Args:
             config: The conversation.
-            search: Only messages with this in their text, whatever its case. Reads back until there are enough.
-            offset: How many of the newest to leave out.
-            limit: How many to return at most.
-            before: Only messages before the one of this id. Raises ConfigError if there is none: it may have been
-                deleted, and nothing would be taken for the beginning of the conversation.
+            search: Only messages with this in their text, ignoring case. Reads back until there are enough.
+            offset: The number of newest messages to leave out.
+            limit: The most messages to return.
+            before: Only messages before the one with this id. Raises ConfigError if there is none: it may have been
+                deleted, and an empty page would look like the beginning of the conversation.
         """
         return self._play(stored_messages.get_messages(self._named(config), *given_page(search, offset, limit, before)))
 
     def get_message(self, config: ConversationConfig, message_id: str) -> Any:
-        """Return one message, None where there is none of this id."""
+        """Return one message, or None if there is none with this id."""
         return self._play(stored_messages.get_message(self._named(config), given_message_id(message_id)))
 
     def delete_message(self, config: ConversationConfig, message_id: str) -> bool:
-        """Remove a message, so that no stored row has anything of it. Returns whether there was one.
+        """Remove a message, so that no stored row has any part of it. Returns whether it existed.
 
-        It costs the same whatever the length of the conversation. docs/how-to/conversations.md says what databases keep
-        outside of their rows. What a graph or `put_state` stored is another matter: `clear_state` removes that.
+        The cost does not depend on the length of the conversation. docs/how-to/conversations.md says which copies
+        databases keep outside of their rows. States from a graph or `put_state` stay: `clear_state` removes them.
         """
         return self._play(stored_messages.delete_message(self._named(config), given_message_id(message_id)))
 
     def put_state(self, config: ConversationConfig, state: Any) -> None:
-        """Store a state as the newest of the conversation. What did not change since the last one costs nothing.
+        """Store a state as the newest of the conversation. Parts that did not change cost nothing.
 
-        The state before it stays in the thread's history, until it is pruned or cleared. A graph that runs on the
-        thread goes on from this state: a dictionary's keys are its channels.
+        The state before it stays in the thread's history until it is pruned or cleared. A graph that runs on the thread
+        goes on from this state: a dictionary's keys are its channels.
         """
         self._play(states.put_state(self._named(config), self._caches, state))
 
     def get_state(self, config: ConversationConfig) -> Any:
-        """Return a copy of the newest state, None where there is none. Of a graph it is the values of its channels."""
+        """Return a copy of the newest state, or None if there is none. For a graph, the values of its channels."""
         return self._play(states.get_state(self._named(config), self._caches))
 
     def clear_state(self, config: ConversationConfig) -> bool:
-        """Remove the state of a conversation with its whole history, and what subgraphs and tasks stored.
+        """Remove the state of a conversation with its history and all data of subgraphs and tasks.
 
         Messages stay, and so does the thread. Returns whether there was a state.
         """
         return self._play(states.clear_state(self._named(config), self._caches))
 
     def put_state_cache(self, config: ConversationConfig, state: Any) -> bool:
-        """Remember a state for `get_state_cache`, if it is what the newest checkpoint holds. Returns whether it is.
+        """Remember a state for `get_state_cache` if it equals the newest checkpoint. Returns whether it does.
 
-        `put_state` and `get_state` do so by themselves.
+        `put_state` and `get_state` do this automatically.
         """
         return self._play(states.put_state_cache(self._named(config), self._caches, state))
 
     def get_state_cache(self, config: ConversationConfig) -> Any:
-        """Return the newest state if it is remembered, and None if it is not; `get_state` reads it then.
+        """Return the newest state if it is remembered, or None if it is not; then call `get_state`.
 
-        Which state is the newest is asked of the database, with no value. So it is never one that another process has
-        replaced.
+        The database is asked which state is the newest, without its values. So you never get a state that another
+        process has replaced.
         """
         return self._play(states.get_state_cache(self._named(config), self._caches))
 
     def get_thread(self, config: ConversationConfig) -> ThreadInfo | None:
-        """Return what is known of a conversation without reading it, None where there is none."""
+        """Return a conversation's thread without reading its contents, or None if there is none."""
         return self._play(self._thread(config))
 
     def delete_thread(self, config: ConversationConfig) -> bool:
-        """Remove a conversation whole: messages, state and history. Returns whether there was one."""
+        """Remove a whole conversation: messages, state and history. Returns whether it existed."""
         return self._play(states.delete_conversation(self._named(config), self._caches))
 
     def get_threads(
@@ -148,15 +148,16 @@ class Conversations(Interface):
     ) -> ThreadPage:
         """Return a page of conversations, the one with the latest message or checkpoint first.
 
-        It has `threads` and the `cursor` of the next page. Every thread of the database is one, and with a `user_id` in
-        the config every thread of this user.
+        The page has `threads` and the `cursor` of the next page. Every thread of the database is a conversation; with a
+        `user_id` in the config, every thread of this user.
 
         Args:
-            config: Whose conversations; it need not name a thread.
-            search: Is in the title, whatever its case, or in the id.
-            offset: How many to skip. Prefer the cursor: it neither skips nor repeats what is stored meanwhile.
-            limit: How many to return at most.
-            cursor: That of the page before.
+            config: The user whose conversations to list; it need not name a thread.
+            search: Only conversations with this text in their title, ignoring case, or in their id.
+            offset: The number to skip. Prefer the cursor: it neither skips nor repeats conversations that change
+                between two calls.
+            limit: The most conversations to return.
+            cursor: The cursor of the page before.
         """
         return self._play(self._threads(config, search, offset, limit, cursor))
 

@@ -1,4 +1,4 @@
-"""`Interface`: what the interfaces have in common: the saver that they are over, and values that JSON carries."""
+"""The base class of the interfaces, which holds their saver, and the check for values that JSON can carry."""
 
 from collections.abc import Iterable
 from math import isfinite
@@ -13,9 +13,9 @@ T = TypeVar("T")
 
 
 class Interface:
-    """An interface over a saver. There is nothing to close but the saver, which its user closes.
+    """An interface over a saver. It has nothing to close; close the saver.
 
-    What a method does is an operation, which gets the saver's context; `_run` and `_arun` drive it.
+    Each method is an operation on the saver's context; `_run` and `_arun` drive it.
     """
 
     def __init__(self, saver: SaverProtocol) -> None:
@@ -26,7 +26,7 @@ class Interface:
 
     @property
     def _context(self) -> SaverContext:
-        """What operations work with."""
+        """The context for operations."""
         return self._saver._context  # noqa: SLF001 - see below
 
     def _run(self, operation: Operation[T]) -> T:
@@ -39,7 +39,7 @@ class Interface:
 
 
 def given_saver(given: object) -> Saver:
-    """Return the saver that an interface was given. Raises ConfigError if it is none."""
+    """Return the argument if it is a saver, or raise ConfigError."""
     if isinstance(given, Saver):
         return given
     checkpointer = isinstance(getattr(given, "saver", None), Saver)
@@ -48,7 +48,7 @@ def given_saver(given: object) -> Saver:
 
 
 _DEEPEST = 200
-"""Levels. Python's own encoder and decoder of JSON stop at a number that depends on who calls them."""
+"""The deepest nesting. Python's own JSON encoder and decoder stop at a depth that depends on their caller."""
 
 _LONGEST_LOCATION = 200
 
@@ -56,7 +56,7 @@ _LONGEST_LOCATION = 200
 def json_ready(value: Any, location: str, levels: int = _DEEPEST) -> Any:
     """Return a copy of a value that JSON gives back equal, type for type.
 
-    Raises SerializationError with the location of the first part that it would not give back, such as a tuple.
+    Raises SerializationError with the location of the first part that would change, such as a tuple.
     """
     kind = type(value)
     if value is None or kind is bool:
@@ -75,7 +75,7 @@ def json_ready(value: Any, location: str, levels: int = _DEEPEST) -> Any:
 
 
 def _items(value: dict[Any, Any], location: str) -> Iterable[tuple[str, str, Any]]:
-    """The items of a dictionary, each with the step that leads to it."""
+    """Return the items of a dictionary, each with the step that leads to it."""
     for key, item in value.items():
         if type(key) is not str:
             raise _refusal(f"JSON has no key {shown(key)}: keys must be text", location)
@@ -85,7 +85,7 @@ def _items(value: dict[Any, Any], location: str) -> Iterable[tuple[str, str, Any
 
 
 def _changes(value: str | float) -> str | None:
-    """Why JSON would not give a scalar back."""
+    """Return why JSON would change a scalar."""
     if isinstance(value, float) and not isfinite(value):
         return f"JSON has no {value}"
     try:

@@ -1,7 +1,7 @@
-"""Messages as users give them: dictionaries, dataclasses, LangChain's, or any object with an `id`.
+"""Messages as users pass them: dictionaries, dataclasses, LangChain's, or any object with an `id`.
 
-What was given is never changed: a message without an id gets one in a copy. No class is known by name here, so that
-nothing of LangChain is imported for it.
+Your objects are never changed: a message without an id gets one in a copy. This module names no message class, so
+nothing of LangChain is imported.
 """
 
 import copy
@@ -35,13 +35,13 @@ def given_message_id(message_id: object) -> str:
     """Check the id of a message."""
     name = as_text(message_id, "a message's id")
     if not name:
-        raise ConfigError("a message's id must not be empty: leave it out, and one is made")
+        raise ConfigError("a message's id must not be empty: leave it out to get a new one")
     check_length(name, ID_BYTES, "a message's id")
     return name
 
 
 class MessagePage(NamedTuple):
-    """Which messages are asked for."""
+    """The arguments that select messages."""
 
     search: str | None
     offset: int
@@ -50,7 +50,7 @@ class MessagePage(NamedTuple):
 
 
 def given_page(search: object, offset: object, limit: object, before: object) -> MessagePage:
-    """Check which messages are asked for."""
+    """Check the arguments that select messages."""
     return MessagePage(
         None if search is None else as_text(search, "search"),
         given_count(offset, "offset"),
@@ -60,7 +60,7 @@ def given_page(search: object, offset: object, limit: object, before: object) ->
 
 
 def has_text(message: Any, folded: str) -> bool:
-    """Whether a message's text has this in it, whatever the case of either. `folded` is casefolded already."""
+    """Return whether a message's text contains this text, ignoring case. `folded` is casefolded already."""
     return folded in "\n".join(_texts(message)).casefold()
 
 
@@ -81,7 +81,7 @@ def _given(message: Any) -> GivenMessage:
 
 
 def _with_id(message: Any, made: str) -> Any:
-    """A copy of a message, with an id."""
+    """Return a copy of a message with an id."""
     if type(message) is dict:
         return {"id": made, **{key: value for key, value in message.items() if key != "id"}}
     try:
@@ -95,7 +95,7 @@ def _with_id(message: Any, made: str) -> Any:
 
 
 def _put_into(other: Any, message: Any, made: str) -> Any:
-    """Put an id into a copy of a message of whatever class, and return it."""
+    """Put an id into a copy of a message of any class, and return it."""
     if other is message:  # a class, say
         raise TypeError("it is no other when it is copied")
     if isinstance(other, dict):
@@ -106,7 +106,7 @@ def _put_into(other: Any, message: Any, made: str) -> Any:
 
 
 def _texts(message: Any) -> Iterator[str]:
-    """The text of a message: its content, which may be a list of blocks, and its `text`."""
+    """Return the text of a message: its content, which may be a list of blocks, and its `text`."""
     for name in ("content", "text"):
         found = message.get(name) if isinstance(message, dict) else getattr(message, name, None)
         # LangChain's `text` is made of its content.

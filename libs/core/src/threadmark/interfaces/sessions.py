@@ -6,31 +6,31 @@ from threadmark.interfaces.operations.states import SESSION
 from threadmark.interfaces.shapes import SessionCheckpoint, SessionStats
 
 Checkpoints = list[SessionCheckpoint]
-"""In the class, `list` is a method."""
+"""The type under another name, because `list` is a method of the class."""
 
 
 class Sessions(Interface):
-    """Checkpoints of sessions over any saver: a session is a thread, and each of its checkpoints is one of the thread.
+    """Checkpoints of named steps, by session, over any saver. A session is a thread.
 
-    Every method has an asyncio version whose name begins with `a`. What is loaded is a copy. A thread that a graph made
-    can be read by its id as well; `clear_all` and `stats` leave it out.
+    Every method has an asyncio twin whose name begins with `a`. Loaded states are copies. You can also read a thread
+    that a graph made, by its id; `clear_all` and `stats` leave it out.
     """
 
     def save(self, checkpoint: SessionCheckpoint, *, lease_token: int | None = None) -> SessionCheckpoint:
         """Store a checkpoint as the newest of its session. Returns it with its id and its time.
 
-        One with an id that the session has takes that one's place. Two that are saved at once are both kept, one after
-        the other. Raises SerializationError where the state cannot be stored, with the place of what cannot.
+        If the session has a checkpoint with this id, it is replaced. Two checkpoints that are saved at once are both
+        kept, one after the other. Raises SerializationError, with the place of the part, if the state cannot be stored.
 
         Args:
-            checkpoint: The session's state and the step that made it. Its `checkpoint_id` and `timestamp` are made
-                where they are missing.
-            lease_token: The token of a lease of the session, where somebody may hold one (docs/how-to/leases.md).
+            checkpoint: The session's state and the step that made it. A missing `checkpoint_id` or `timestamp` is
+                filled in.
+            lease_token: The token of your lease of the session, if sessions are leased (docs/how-to/leases.md).
         """
         return self._run(sessions.save(self._context, checkpoint, lease_token))
 
     def load(self, session_id: str, checkpoint_id: str | None = None) -> SessionCheckpoint | None:
-        """Return a checkpoint of a session, by default the newest. Returns None if there is none."""
+        """Return a checkpoint of a session, by default the newest, or None if there is none."""
         return self._run(sessions.load(self._context, session_id, checkpoint_id))
 
     def list(self, session_id: str, limit: int = 10) -> Checkpoints:
@@ -38,18 +38,18 @@ class Sessions(Interface):
         return self._run(sessions.list_checkpoints(self._context, session_id, limit))
 
     def delete(self, session_id: str, checkpoint_id: str | None = None) -> bool:
-        """Remove a whole session, or one checkpoint of it. Returns whether it was there.
+        """Remove a whole session, or one checkpoint of it. Returns whether it existed.
 
-        The other checkpoints read as before. With its last checkpoint a session is gone.
+        The other checkpoints read as before. A session ends with its last checkpoint.
         """
         return self._run(states.delete(self._context, session_id, checkpoint_id))
 
     def clear_all(self) -> int:
-        """Remove every session that was begun here. Returns how many there were."""
+        """Remove every session that this interface began. Returns their number."""
         return self._run(states.clear(self._context, SESSION))
 
     def stats(self) -> SessionStats:
-        """Return how many sessions were begun here, and what they hold. No state is read."""
+        """Return the number of sessions that this interface began, and their size. Reads no state."""
         return self._run(sessions.stats(self._context))
 
     # Written by scripts/write_twins.py from the methods above: change those, and run it.

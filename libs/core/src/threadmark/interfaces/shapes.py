@@ -1,4 +1,4 @@
-"""The shapes of sessions, states and conversations: what is given, listed and returned."""
+"""The shapes of sessions, states and conversations, as arguments and results."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -19,17 +19,17 @@ class StateInfo(NamedTuple):
     id: str
     thread_id: str
     created_at: datetime
-    """When its thread began."""
+    """The time at which its thread began."""
     updated_at: datetime
-    """When this state was saved."""
+    """The time at which this state was saved."""
     metadata: dict[str, Any]
-    """What was given with it."""
+    """The metadata that you saved with it."""
     size_bytes: int | None
-    """How many bytes it was encoded in, whatever of it was there before. None where a graph made it."""
+    """The encoded size, including parts that were stored before. None if a graph made the state."""
 
 
 class StatePage(NamedTuple):
-    """Some states, and the cursor with which the next ones are found; None where these are the last."""
+    """Some states, and the cursor of the next page, which is None on the last page."""
 
     states: list[StateInfo]
     cursor: str | None
@@ -40,24 +40,24 @@ _FIELDS = ("checkpoint_id", "session_id", "timestamp", "node_name", "step")
 
 @dataclass(frozen=True, kw_only=True)
 class SessionMetadata:
-    """Which checkpoint of which session it is, and the step that made it."""
+    """The ids of a checkpoint and its session, and the step that made it."""
 
     checkpoint_id: str | None = None
-    """Made by `Sessions.save` where it is None."""
+    """If it is None, `Sessions.save` makes one."""
     session_id: str
     timestamp: datetime | None = None
-    """Has a time zone. It is kept as ISO 8601 says it, with its offset from UTC and to the microsecond, so that what
-    is stored is equal to it. Made by `Sessions.save` where it is None."""
+    """A time with a time zone, stored as ISO 8601 text with its offset from UTC and microseconds, so that the stored
+    time is equal. If it is None, `Sessions.save` sets it."""
     node_name: str | None = None
-    """The name of the step that was done, any text. None also where a graph stored the checkpoint without one."""
+    """The name of the finished step, any text. Also None if a graph stored the checkpoint without one."""
     step: int | None = None
-    """Its number; what it counts is the caller's affair."""
+    """The number of the step; you decide what it counts."""
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be stored."""
+        """Refuse values that cannot be stored."""
         as_text(self.session_id, "session_id")
         if self.checkpoint_id is not None and not as_text(self.checkpoint_id, "checkpoint_id"):
-            raise ConfigError("checkpoint_id must not be empty: leave it out, and one is made")
+            raise ConfigError("checkpoint_id must not be empty: leave it out to get a new one")
         if self.node_name is not None:
             as_text(self.node_name, "node_name")
         if self.step is not None and (isinstance(self.step, bool) or not isinstance(self.step, int)):
@@ -75,17 +75,17 @@ class SessionCheckpoint:
     state: Any
 
     def __post_init__(self) -> None:
-        """Refuse another shape, such as the dictionary of one."""
+        """Refuse other types, such as a dictionary in place of the metadata."""
         if not isinstance(self.metadata, SessionMetadata):
             raise ConfigError(
                 f"metadata must be a threadmark.types.SessionMetadata, not {type(self.metadata).__name__}"
             )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as a dictionary that JSON carries, from which `from_dict` makes an equal one.
+        """Return the checkpoint as a dictionary for JSON, from which `from_dict` makes an equal one.
 
-        Times are ISO text. Raises SerializationError with the place of the first part of the state that JSON would not
-        give back as it is: a tuple, bytes, a key that is not text, NaN, an instance of any other class.
+        Times are ISO text. Raises SerializationError with the place of the first part of the state that JSON would
+        change: a tuple, bytes, a key that is not text, NaN, an instance of any other class.
         """
         about = self.metadata
         fields = {name: getattr(about, name) for name in _FIELDS}
@@ -94,7 +94,7 @@ class SessionCheckpoint:
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> "SessionCheckpoint":
-        """Return the checkpoint that `to_dict` made a dictionary of. Raises ConfigError for any other dictionary."""
+        """Return the checkpoint from a dictionary that `to_dict` made. Raises ConfigError for any other dictionary."""
         fields = _parts(given, "a session's checkpoint", ("metadata", "state"))
         about = _parts(fields["metadata"], "its metadata", _FIELDS)
         time = about["timestamp"]
@@ -110,18 +110,18 @@ class SessionCheckpoint:
 
 
 class SessionStats(NamedTuple):
-    """What all sessions hold, those of graphs left out."""
+    """The size of all sessions, without the threads of graphs."""
 
     sessions: int
     checkpoints: int
     checkpoints_per_session: float
-    """The mean, 0 where there is no session."""
+    """The mean, 0 if there is no session."""
     size_bytes: int
-    """What is stored of them, as `ThreadInfo.size_bytes` counts."""
+    """Their stored size, counted as in `ThreadInfo.size_bytes`."""
 
 
 def _parts(given: object, what: str, names: Collection[str]) -> dict[str, Any]:
-    """A dictionary with exactly these keys."""
+    """Return a dictionary after checking that it has exactly these keys."""
     if not isinstance(given, Mapping) or given.keys() != set(names):
         keys = f"the keys {', '.join(map(shown, given))}" if isinstance(given, Mapping) else f"a {type(given).__name__}"
         raise ConfigError(f"{what} must be a dictionary of {', '.join(sorted(names))}, not {keys}")
@@ -129,26 +129,26 @@ def _parts(given: object, what: str, names: Collection[str]) -> dict[str, Any]:
 
 
 ConversationConfig = Mapping[str, Any]
-"""`{"thread_id": ..., "user_id": ..., "run_id": ..., "lease_token": ...}`, of which only the thread_id is needed. That
-of a run, which has these under "configurable", will do as well."""
+"""`{"thread_id": ..., "user_id": ..., "run_id": ..., "lease_token": ...}`; only the thread_id is required. The
+configuration of a run, which has these under "configurable", is accepted, too."""
 
 
 class Conversation(NamedTuple):
-    """Which conversation is meant."""
+    """The conversation that a config names."""
 
     context: SaverContext
-    """That of the user, where one is named: only the threads of this user are there."""
+    """The saver's context; with a user, limited to this user's threads."""
     thread_id: str
     run_id: str | None
     lease_token: int | None
 
     def metadata(self) -> dict[str, Any]:
-        """What is stored beside a message or a state."""
+        """The metadata stored with a message or a state."""
         return {} if self.run_id is None else {"run_id": self.run_id}
 
 
 def given_conversation(context: SaverContext, config: ConversationConfig) -> Conversation:
-    """Check a config. Raises ConfigError where it names no thread, or another owner than the saver is a view of."""
+    """Check a config. Raises ConfigError if it names no thread, or another owner than that of the saver's view."""
     fields = _fields(config)
     thread_id = as_thread_id(fields.get("thread_id"))
     check_length(thread_id, THREAD_ID_BYTES, "thread_id")
@@ -160,7 +160,7 @@ def given_conversation(context: SaverContext, config: ConversationConfig) -> Con
 
 
 def given_user(context: SaverContext, config: ConversationConfig | None) -> SaverContext:
-    """Return the context of the user that a config names, which need not name a thread."""
+    """Return the context of the user in a config, which need not name a thread."""
     return context if config is None else _of_user(context, _fields(config))
 
 
@@ -175,14 +175,14 @@ def _fields(config: ConversationConfig) -> Mapping[str, Any]:
 
 
 def _expect_none_beside(config: ConversationConfig) -> None:
-    """Raise ConfigError for what is given beside "configurable": a user that is overlooked is every user.
+    """Raise ConfigError for keys outside of "configurable": to overlook a user there would show every user's threads.
 
     A run's configuration has a `run_id` of its own there.
     """
     for name in ("thread_id", "user_id", "lease_token"):
         if name in config:
             raise ConfigError(
-                f'the config has {name!r} beside "configurable", where nobody looks for it: put it inside'
+                f'the config has {name!r} outside of "configurable", where it would be ignored: put it inside'
             )
 
 

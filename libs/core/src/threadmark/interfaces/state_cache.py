@@ -1,7 +1,7 @@
 """States that are remembered between calls: in this process, and in a cache that several processes share.
 
-An entry is found by a digest of everything that the state consists of, never by its thread alone. Which state is the
-newest is no question for a cache: the store is asked that each time. So an entry can be evicted, but not outdated.
+The key of an entry is a digest of everything in the state, never its thread alone. A cache does not decide which state
+is the newest: the store is asked each time. So an entry can be evicted, but never outdated.
 """
 
 import logging
@@ -20,24 +20,24 @@ from threadmark.runtime.logs import log
 from threadmark.saver.kit import BoundedCache, Header, proof
 
 _LEFT_OUT = 30.0
-"""For how many seconds a shared cache that failed is not asked."""
+"""Seconds for which a shared cache is not asked after it failed."""
 
 
 @runtime_checkable
 class SharedCache(Protocol):
-    """A cache that several processes share, such as one on Redis. What it gives back is verified, and may be missing.
+    """A cache that several processes share, such as one on Redis. Its answers are verified, and may be missing.
 
-    The blocking methods serve `Conversations.get_state` and its like, the others their `a` twins.
+    The blocking methods serve `Conversations.get_state` and similar methods, the others their `a` twins.
     """
 
     def get(self, key: str) -> bytes | None:
-        """Return what was kept under a key, None where it is not there any more."""
+        """Return the bytes under a key, or None if they are gone."""
 
     def set(self, key: str, data: bytes, ttl: float) -> None:
-        """Keep bytes for so many seconds at most."""
+        """Keep bytes for at most this many seconds."""
 
     def delete(self, key: str) -> None:
-        """Forget what was kept under a key."""
+        """Forget the bytes under a key."""
 
     async def aget(self, key: str) -> bytes | None:
         """Like `get`, for asyncio."""
@@ -50,14 +50,14 @@ class SharedCache(Protocol):
 
 
 class CacheCall(NamedTuple):
-    """What an operation asks a shared cache for. The answer of one that fails is None."""
+    """A call of a shared cache. If it fails, the answer is None."""
 
     method: str
     arguments: tuple[Any, ...]
 
 
 class Sharing:
-    """A shared cache, which may fail: that costs speed, and nothing else."""
+    """A shared cache that may fail. A failure costs speed and nothing else."""
 
     def __init__(self, cache: SharedCache | None) -> None:
         if cache is not None and not isinstance(cache, SharedCache):
@@ -70,11 +70,11 @@ class Sharing:
 
     @property
     def is_there(self) -> bool:
-        """Whether there is one that is worth asking now."""
+        """Whether there is a cache and it is worth asking now."""
         return self._cache is not None and time.monotonic() >= self._left_out_until
 
     def call(self, asked: CacheCall) -> Any:
-        """Ask it. Returns its answer, None where it fails."""
+        """Call the cache. Returns its answer, or None if it fails."""
         try:
             answer = getattr(self._cache, asked.method)(*asked.arguments)
         except Exception as error:  # noqa: BLE001 - whatever it raises is no reason to fail
@@ -98,7 +98,7 @@ class Sharing:
             # Only the error's class: its text may quote what was to be kept.
             log.write(
                 logging.WARNING,
-                "the shared cache of states failed (%s): states are read from the database meanwhile",
+                "the shared cache of states failed (%s): states are read from the database until it answers again",
                 type(error).__name__,
             )
 
@@ -141,14 +141,14 @@ _PREFIX = "threadmark:state:"
 
 
 class Caches:
-    """What remembers the states of conversations."""
+    """The caches of conversations' states."""
 
     def __init__(self, local: StateCache, shared: Sharing) -> None:
         self.local = local
         self.shared = shared
 
     def get(self, conversation: Conversation, header: Header) -> CachedOperation[Mapping[bytes, bytes] | None]:
-        """Return the values of the state with this header, proven. Returns None if they are not remembered."""
+        """Return the proven values of the state with this header, or None if they are not remembered."""
         name = _name(conversation, header)
         values = self.local.get(name)
         if values is not None or not self.shared.is_there:
@@ -177,10 +177,10 @@ class Caches:
 
 
 def _name(conversation: Conversation, header: Header) -> str:
-    """The name of a state in caches: a digest of its thread, its owner, and what each channel holds.
+    """Return the name of a state in caches: a digest of its thread, its owner, and the content of each channel.
 
-    A value is named by the digest of its bytes, which is in the header, or is in the header itself. With a keyring the
-    digest is keyed, so that nobody can find out by guessing what a state is.
+    The header names a value by the digest of its bytes, or holds the value itself. With a keyring the digest is keyed,
+    so that a state cannot be found out by guessing.
     """
     values = [(channel, each.tag, each.digest or each.packed) for channel, each in sorted(header.values.items())]
     about = (conversation.thread_id, conversation.context.threads.owner, values)
@@ -190,7 +190,7 @@ def _name(conversation: Conversation, header: Header) -> str:
 
 
 def _are_those_of(header: Header, values: Mapping[Any, Any]) -> bool:
-    """Whether these are all values of the state, and every byte of them is what was stored."""
+    """Return whether these are all values of the state, and every byte of them is as stored."""
     wanted = {value.digest for value in header.values.values() if value.digest}
     return values.keys() == wanted and all(
         type(data) is bytes and proof(data).digest == digest for digest, data in values.items()
@@ -198,14 +198,14 @@ def _are_those_of(header: Header, values: Mapping[Any, Any]) -> bool:
 
 
 def _packed(conversation: Conversation, name: str, values: Mapping[bytes, bytes]) -> bytes:
-    """What a shared cache keeps: sealed where the rows of the database are."""
+    """Return the bytes for a shared cache: sealed if the rows of the database are."""
     packed: bytes = msgpack.packb(dict(values))
     keyring = conversation.context.keyring
     return packed if keyring is None else keyring.seal(packed, name.encode())
 
 
 def _opened(conversation: Conversation, name: str, data: bytes) -> Mapping[bytes, bytes] | None:
-    """What `_packed` packed; None for anything else."""
+    """Return the values that `_packed` packed, or None for anything else."""
     keyring = conversation.context.keyring
     try:
         plain = data if keyring is None else keyring.open(data, name.encode())

@@ -1,4 +1,4 @@
-"""`States`: one state for each thread, with its history; and `CleanedStates`, which keeps only so much of it."""
+"""`States`: one state for each thread, with its history; and `CleanedStates`, which limits the history and the age."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -16,10 +16,10 @@ from threadmark.saver.kit import check_flag, check_keep_last, expect_compression
 
 
 class States(Interface):
-    """The states of threads over any saver. Each that is saved becomes the newest of its thread's history.
+    """The states of threads over any saver. A saved state becomes the newest in its thread's history.
 
-    Every method has an asyncio version whose name begins with `a`. What is loaded is a copy. A thread that a graph made
-    can be read by its id as well: its state is the values of its channels. `list`, `size` and `cleanup_old` leave such
+    Every method has an asyncio twin whose name begins with `a`. Loaded states are copies. You can also read a thread
+    that a graph made, by its id: its state is the values of its channels. `list`, `size` and `cleanup_old` leave such
     threads out.
     """
 
@@ -35,58 +35,59 @@ class States(Interface):
     ) -> str:
         """Store a state as the newest of its thread. Returns its id.
 
-        What it has in common with the one before is not stored again. Two that are saved at once are both kept, one
-        after the other. Raises SerializationError where the state cannot be stored, with the place of what cannot.
+        Parts that it shares with the state before are not stored again. Two states that are saved at once are both
+        kept, one after the other. Raises SerializationError, with the place of the part, if the state cannot be stored.
 
         Args:
             thread_id: The thread. It begins with its first state.
-            state: Whatever the saver's serializer stores; it comes back with the same types.
+            state: Any value that the saver's serializer stores; it comes back with the same types.
             metadata: JSON about this state, for listings.
-            lease_token: The token of a lease of the thread, where somebody may hold one (docs/how-to/leases.md).
+            lease_token: The token of your lease of the thread, if threads are leased (docs/how-to/leases.md).
         """
         return self._run(states.save(self._context, thread_id, state, metadata, lease_token, self._max_history))
 
     def load(self, thread_id: str, state_id: str | None = None, *, default: Any = None) -> Any:
-        """Return a state of a thread, by default the newest. Returns `default` if there is none."""
+        """Return a state of a thread, by default the newest, or `default` if there is none."""
         return self._run(states.load(self._context, thread_id, state_id, default))
 
     def exists(self, thread_id: str, state_id: str | None = None) -> bool:
-        """Return whether a thread has a state, or the one with this id. No value is read."""
+        """Return whether a thread has a state, or the state with this id. Reads no value."""
         return self._run(states.exists(self._context, thread_id, state_id))
 
     def delete(self, thread_id: str, state_id: str | None = None) -> bool:
-        """Remove a whole thread, or one state of its history. Returns whether it was there.
+        """Remove a whole thread, or one state of its history. Returns whether it existed.
 
-        The other states read as before. With its last state a thread is gone.
+        The other states read as before. A thread ends with its last state.
         """
         return self._run(states.delete(self._context, thread_id, state_id))
 
     def list(self, *, limit: int = 20, cursor: str | None = None, sort: ThreadSort = "-updated") -> StatePage:
-        """Return a page of the newest states of all threads that were begun here, and the cursor of the next page.
+        """Return a page of the newest states of all threads that this interface began, and the cursor of the next page.
 
-        No value is read. `sort` is by when the thread was "updated" or "created", or by its "id"; with a minus, the
-        greatest comes first. Threads that come or go meanwhile do not shift the next page.
+        Reads no value. `sort` is the time of the thread's last update ("updated") or of its beginning ("created"), or
+        its "id"; a minus puts the greatest first. Threads that appear or disappear between two calls do not shift the
+        next page.
         """
         return self._run(states.list_states(self._context, limit, cursor, sort))
 
     def history(self, thread_id: str, *, limit: int = 20, cursor: str | None = None) -> StatePage:
-        """Return a page of the states of one thread, newest first, and the cursor of the next. No value is read."""
+        """Return a page of the states of one thread, newest first, and the cursor of the next page. Reads no value."""
         return self._run(states.history(self._context, thread_id, limit, cursor))
 
     def size(self) -> int:
-        """Return how many threads with a state there are: those that were begun here. Their metadata is read."""
+        """Return the number of threads with a state that this interface began. Reads their metadata."""
         return self._run(states.size(self._context))
 
     def cleanup_old(self, max_age: timedelta) -> RetentionReport:
-        """Remove the threads that were begun here and whose newest state is older than that. Returns what was removed.
+        """Remove the threads that this interface began whose newest state is older than `max_age`. Returns a report.
 
-        It is `saver.apply_retention(idle_for=max_age)` of these threads, so that expired ones go, too, and those that
-        somebody holds a lease of stay.
+        It calls `saver.apply_retention(idle_for=max_age)` for these threads: expired threads are removed, too, and
+        threads with a live lease stay.
         """
         return self._run(states.cleanup_old(self._context, max_age))
 
     def ping(self) -> bool:
-        """Return whether the database answers: False where asking it is a StoreError. Any other error is raised."""
+        """Return whether the database answers: False if the attempt raises StoreError. Any other error is raised."""
         return self._run(states.ping(self._context))
 
     # Written by scripts/write_twins.py from the methods above: change those, and run it.
@@ -138,10 +139,9 @@ class States(Interface):
 
 
 class CleanedStates(States):
-    """States of which old ones are removed: by each save, and by a `Retention` that runs from `start` to `stop`.
+    """States that are removed when they are old: by each save, and by a `Retention` that runs from `start` to `stop`.
 
-    As a context manager, blocking or asyncio, it is started and stopped. Threads of graphs are left alone. The saver
-    stays open.
+    `with` and `async with` start and stop it. Threads of graphs are left alone. The saver stays open.
     """
 
     def __init__(
@@ -153,15 +153,15 @@ class CleanedStates(States):
         interval: timedelta = timedelta(hours=1),
         compression: bool = True,
     ) -> None:
-        """Make it, not yet started.
+        """Make it without starting it.
 
         Args:
-            saver: The saver that it is over.
-            max_history: How many states of a thread are kept. Each save sees to it, whether this is started or not.
-            max_age: Threads whose newest state is older than that are removed.
-            interval: How long to wait between two looks at all threads.
-            compression: Whether it must be there: True raises MissingDependencyError where zstandard is not installed.
-                What is stored is compressed wherever it is, with False, too.
+            saver: The saver that stores the states.
+            max_history: The number of states of a thread to keep. Each save applies it, even if this is not started.
+            max_age: Threads whose newest state is older than this are removed.
+            interval: The time between two checks of all threads.
+            compression: Whether compression is required: True raises MissingDependencyError if zstandard is not
+                installed. If it is installed, data is compressed in either case.
         """
         super().__init__(saver)
         check_keep_last(max_history)
@@ -170,10 +170,10 @@ class CleanedStates(States):
             expect_compression()
         self._max_history = max_history
         self.retention = Retention(self._saver, every=interval, keep_last=max_history, idle_for=max_age, metadata=STATE)
-        """The service, whose `last_report` and `last_error` say what it has done."""
+        """The service. Its `last_report` and `last_error` show its results."""
 
     def start(self) -> None:
-        """Begin to look at all threads again and again, in a daemon thread."""
+        """Begin to check all threads regularly, in a daemon thread."""
         self.retention.start()
 
     async def astart(self) -> None:
@@ -181,11 +181,11 @@ class CleanedStates(States):
         await self.retention.astart()
 
     def stop(self) -> None:
-        """End it, after the transaction that is under way. It may be started again."""
+        """Stop after the running transaction. You may start it again."""
         self.retention.stop()
 
     async def astop(self) -> None:
-        """Like `stop`, for what `astart` began."""
+        """Like `stop`, for a service that `astart` began."""
         await self.retention.astop()
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""Leases: one writer at a time, and the late ones find out."""
+"""Leases: one writer of a thread at a time; a late writer gets an error."""
 
 from threadmark.leases.lease import Lease
 

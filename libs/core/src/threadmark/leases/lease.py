@@ -1,4 +1,4 @@
-"""`Lease`: the right to write to a thread, for the time of a `with` or `async with` block."""
+"""`Lease`: the right to write to a thread during a `with` or `async with` block."""
 
 import logging
 import math
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from threadmark.leases.renewal_aio import RenewalTask
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
-"""Seconds between two looks at a lease that is waited for. Each pause is twice as long as the one before."""
+"""Seconds between two checks of a lease that another holder has. Each pause is twice as long as the one before."""
 
 
 class Lease:
-    """The right to write to a thread, which one at a time has. `Saver.lease` returns one.
+    """The right to write to a thread, which one holder at a time has. `Saver.lease` returns one.
 
-    `with` or `async with` takes it. While its block runs it is renewed in the background, and by what is stored under
-    it; at the end of the block it is released.
+    `with` or `async with` takes the lease. During the block it is renewed in the background, and by everything that is
+    stored under it; the end of the block releases it.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Lease:
         self._over = False
         self._told = threading.Lock()
         self.lost = threading.Event()
-        """Set as soon as it is known that the lease is lost, or could not be renewed in time."""
+        """Set as soon as the lease is known to be lost, or could not be renewed in time."""
         begin_anew_after_fork(self)
 
     def __repr__(self) -> str:
@@ -62,12 +62,12 @@ class Lease:
 
     @property
     def thread_id(self) -> str:
-        """The thread."""
+        """The id of the thread."""
         return self._wanted.thread_id
 
     @property
     def holder(self) -> str:
-        """Who is to be shown to those who find the thread busy."""
+        """The name that others see when they find the thread busy."""
         return self._wanted.holder
 
     @property
@@ -77,10 +77,10 @@ class Lease:
 
     @property
     def config(self) -> Any:
-        """The configuration to start a run with: it names the thread and has the token, for everything that is stored.
+        """The configuration to start a run with: it names the thread and has the token for everything that is stored.
 
-        After a rollback it may also name the checkpoint to go back to. It is a new dictionary each time. (Its type is
-        left open, because each engine has one of its own for it.)
+        After a rollback it may also name the checkpoint to go back to. Each access returns a new dictionary. (Its type
+        is `Any`, because each engine has a type of its own for it.)
         """
         configurable: dict[str, Any] = {"thread_id": self.thread_id, "lease_token": self.token}
         if self._have().checkpoint_id is not None:
@@ -88,9 +88,9 @@ class Lease:
         return {"configurable": configurable}
 
     def renew(self) -> None:
-        """Let the lease live for its whole time from now on. Raises LeaseLostError if it is lost.
+        """Extend the lease to its full time from now. Raises LeaseLostError if it is lost.
 
-        The background does so by itself; this is for a moment at which you want to know.
+        The background renewal does this for you. Call it when you want to be certain that you still hold the lease.
         """
         token, sent = self.token, time.monotonic()
         self._renewed(sent, lives=run(self._driver, renew(self._context, self.thread_id, token, self._wanted.ttl)))
@@ -102,7 +102,7 @@ class Lease:
         self._renewed(sent, lives=lives)
 
     def release(self) -> bool:
-        """End the lease before its block ends. Returns whether it was there to be released: not lost, nor released."""
+        """End the lease before its block ends. Returns False if it was lost or released before."""
         token = self.token
         if self._over:
             return False
@@ -150,7 +150,7 @@ class Lease:
         await self._aexit(error)
 
     def _reset_after_fork(self) -> None:
-        """In the child of a fork: the lease is the parent's, who renews and releases it."""
+        """In the child of a fork: the lease belongs to the parent, which renews and releases it."""
         self._over, self._renewal = True, None
         self._told, self.lost = threading.Lock(), threading.Event()
 
@@ -160,7 +160,7 @@ class Lease:
         self._entered = True
 
     def _take(self) -> float:
-        """Take the lease. Returns when it was asked for."""
+        """Take the lease. Returns the time at which it was asked for."""
         waiting = _Waiting(self._wanted, self._timeout)
         while True:
             sent = time.monotonic()
@@ -219,8 +219,8 @@ class Lease:
                 raise
 
     def _may_leave(self, error: BaseException | None, failure: Exception) -> bool:
-        """Whether the block may end although the lease was not released: it ends by itself when its time is over."""
-        if isinstance(failure, (ClosedError, ThreadNotFoundError)):  # it is nobody's affair any more
+        """Return whether the block may end although the release failed: the lease then ends when its time is over."""
+        if isinstance(failure, (ClosedError, ThreadNotFoundError)):  # there is nothing left to release
             self._lose()
         elif not self.lost.is_set():
             place, kind = str(self._driver), type(failure).__name__
@@ -248,7 +248,7 @@ class Lease:
 
 
 class _Waiting:
-    """How long to wait for a lease, and how long between two looks at it."""
+    """How long to wait for a lease, and how long between two checks."""
 
     def __init__(self, wanted: LeaseRequest, timeout: float | None) -> None:
         self._thread_id = wanted.thread_id
@@ -256,7 +256,7 @@ class _Waiting:
         self._pause = _FIRST_PAUSE
 
     def pause(self, held: LeaseRow) -> float:
-        """Return how long to wait before the next look. Raises ThreadBusyError when the time is over."""
+        """Return how long to wait before the next check. Raises ThreadBusyError when the time is over."""
         left = self._until - time.monotonic()
         if left <= 0:
             raise busy_error(self._thread_id, held)

@@ -1,7 +1,7 @@
-"""Renewing a lease while its block runs: when to do so, until when it surely lives, and the thread that does it.
+"""Renewal of a lease during its block: the schedule, the deadline, and the thread that sends the renewals.
 
-A renewal that failed is not yet a lost lease: it is tried again until the deadline, which is counted from when the last
-renewal that succeeded was sent. The lease lives at least as long in the database, whose clock starts when it arrives.
+A failed renewal is not a lost lease yet: it is tried again until the deadline, which counts from the time at which the
+last successful renewal was sent. In the database the lease lives at least as long, because its clock starts on arrival.
 """
 
 import logging
@@ -17,14 +17,14 @@ from threadmark.program import Driver, Operation, run
 from threadmark.runtime.logs import log
 
 _PARTS = 3
-"""A renewal is sent when this part of the time to live has passed, so that it may fail and be tried again."""
+"""A renewal is sent after this fraction of the time to live, which leaves time to fail and try again."""
 
 _AGAIN = 12
-"""After a failure the next one is sent when this part has passed."""
+"""After a failure the next renewal is sent after this fraction."""
 
 
 class Schedule:
-    """When the next renewal of a lease is due, and when the lease has to be taken for lost. Times are monotonic."""
+    """When the next renewal of a lease is due, and when the lease counts as lost. Times are monotonic."""
 
     def __init__(self, ttl: float, sent: float) -> None:
         self._ttl = ttl
@@ -32,32 +32,32 @@ class Schedule:
         self.renewed(sent)
 
     def renewed(self, sent: float) -> None:
-        """A renewal that was sent at this time succeeded."""
+        """Note that a renewal that was sent at this time succeeded."""
         self._due, self._deadline = sent + self._ttl / _PARTS, max(self._deadline, sent + self._ttl)
 
     def failed(self) -> None:
-        """A renewal failed. Another one is due soon."""
+        """Note that a renewal failed. The next one is due soon."""
         self._due = time.monotonic() + self._ttl / _AGAIN
 
     def is_over(self) -> bool:
-        """Whether the deadline has passed."""
+        """Return whether the deadline has passed."""
         return time.monotonic() >= self._deadline
 
     def pause(self, *, waits: bool) -> float:
-        """Seconds until the next renewal is due, or until the deadline, if that is earlier or one is on its way."""
+        """Return the seconds until the next renewal, or until an earlier deadline, or if a renewal is on its way."""
         until = self._deadline if waits else min(self._due, self._deadline)
         return max(0.0, until - time.monotonic())
 
 
 class Renewed(NamedTuple):
-    """What became of a renewal: whether the lease was still the last one, or an error."""
+    """The result of a renewal: whether the lease was still the last one, or an error."""
 
     sent: float
     outcome: bool | Exception
 
 
 class Renewing:
-    """What the thread and the task that renew a lease have in common."""
+    """The part of a renewal that the thread and the task share."""
 
     def __init__(self, driver: Driver, ttl: float, sent: float, operation: Callable[[], Operation[bool]]) -> None:
         self.driver = driver
@@ -65,7 +65,7 @@ class Renewing:
         self.schedule = Schedule(ttl, sent)
 
     def goes_on(self, renewed: Renewed) -> bool:
-        """Take a renewal into account. Returns whether the lease is still to be renewed."""
+        """Take a renewal into account. Returns whether the lease still needs renewing."""
         sent, outcome = renewed
         if isinstance(outcome, (ClosedError, ThreadNotFoundError)):  # so would every further one
             return False
@@ -84,24 +84,24 @@ class Renewing:
 
 
 class RenewalThread:
-    """A daemon thread that renews a lease until it is stopped, or the lease is lost, or forgotten by everybody.
+    """A daemon thread that renews a lease until it is stopped, or the lease is lost or no longer referenced.
 
-    Each renewal is sent by a thread of its own, so that one that hangs in a pool is not waited for beyond the deadline.
-    What reaches this thread goes through a queue of C, because the main thread may be interrupted at any instruction.
+    A thread of its own sends each renewal, so that one that hangs in a pool cannot hold up the deadline. Messages to
+    this thread go through a queue written in C, because the main thread may be interrupted at any instruction.
     """
 
     def __init__(self, renewing: Renewing, lose: Callable[[], None]) -> None:
         self._renewing = renewing
         self._news: SimpleQueue[Renewed | None] = SimpleQueue()
         news = self._news
-        self._lose = WeakMethod(lose, lambda _: news.put(None))  # of a lease that nobody releases any more
+        self._lose = WeakMethod(lose, lambda _: news.put(None))  # of a lease that no one releases any more
 
     def start(self) -> None:
         """Begin to renew."""
         threading.Thread(target=self._work, name="threadmark-lease", daemon=True).start()
 
     def stop(self) -> None:
-        """Renew no more. A renewal that is on its way is left alone."""
+        """Stop renewing. A renewal that is on its way is left alone."""
         self._news.put(None)
 
     async def astop(self) -> None:

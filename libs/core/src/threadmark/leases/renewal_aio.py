@@ -24,12 +24,12 @@ class RenewalTask:
         self._tasks = [self._loop.create_task(self._work(), name="threadmark-lease")]
 
     def stop(self) -> None:
-        """Renew no more, without waiting for a renewal that is on its way. May be called from any thread."""
+        """Stop renewing, without waiting for a renewal that is on its way. Any thread may call this."""
         with suppress(RuntimeError):  # the loop was closed, and its tasks with it
             self._loop.call_soon_threadsafe(self._cancel)
 
     async def astop(self) -> None:
-        """Like `stop`, and wait until nothing of it is left, which only the event loop of `start` can."""
+        """Like `stop`, and wait for every task to end. Only the event loop of `start` can do this."""
         if asyncio.get_running_loop() is not self._loop:
             self.stop()
             return
@@ -41,7 +41,7 @@ class RenewalTask:
             task.cancel()
 
     def _others(self) -> list[asyncio.Task[Any]]:
-        """The tasks, but the caller's own: `on_lost` may release the lease."""
+        """Return the tasks without the caller's own one, because `on_lost` may release the lease."""
         return [task for task in self._tasks if task is not asyncio.current_task(self._loop)]
 
     async def _work(self) -> None:

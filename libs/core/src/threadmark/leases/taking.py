@@ -1,4 +1,4 @@
-"""Leases: taken, renewed and released, each in one transaction, by the clock of the database alone."""
+"""Taking, renewing and releasing a lease: one transaction each, by the clock of the database alone."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -30,22 +30,22 @@ from threadmark.store.contract import Change, Outline, Scope, now, rank_after
 from threadmark.store.threads import LeaseRow
 
 OnBusy = Literal["wait", "reject", "interrupt", "rollback"]
-"""What `lease` does where somebody else holds one of the thread."""
+"""What `lease` does if another holder has a lease of the thread."""
 
 _SHORTEST, _LONGEST = 0.01, 30 * 86400
-"""Seconds of a lease. One that lives for a month has been forgotten by whoever took it."""
+"""Bounds for `ttl`, in seconds. A holder of a lease for a month has most likely forgotten it."""
 
 _EMPTY_METADATA = to_json({"source": "fork", "step": -2, "parents": {}})
-"""The engine numbers its steps from -1 on, for the input; an empty state comes before it."""
+"""The engine numbers its steps from -1, the input; an empty state comes before it."""
 
 
 class LeaseRequest(NamedTuple):
-    """A lease that somebody wants."""
+    """A request for a lease."""
 
     thread_id: str
     on_busy: OnBusy
     ttl: int
-    """Microseconds."""
+    """In microseconds."""
     holder: str
 
 
@@ -54,13 +54,13 @@ class Taken(NamedTuple):
 
     token: int
     checkpoint_id: str | None
-    """Where its run begins, None for the newest checkpoint."""
+    """The checkpoint at which its run begins; None for the newest."""
 
 
 def given_lease(
     thread_id: object, on_busy: OnBusy, ttl: float | timedelta, holder: str | None, timeout: float | None
 ) -> LeaseRequest:
-    """Check what a lease is asked for."""
+    """Check the arguments of `lease`. Returns the request."""
     name = as_thread_id(thread_id)
     check_length(name, THREAD_ID_BYTES, "thread_id")
     check_word(on_busy, OnBusy, "on_busy")
@@ -78,7 +78,7 @@ def given_lease(
 
 
 def acquire(context: SaverContext, wanted: LeaseRequest) -> Operation[Taken | LeaseRow]:
-    """Take a lease. Returns instead the one that has to be waited for, where that is what is wanted."""
+    """Take a lease. Returns instead the lease of another holder if the request is to wait for it."""
     if not context.keyring_check.done:
         yield from check_keyring(context)
     if wanted.on_busy in ("wait", "reject"):
@@ -91,7 +91,7 @@ def acquire(context: SaverContext, wanted: LeaseRequest) -> Operation[Taken | Le
 
 
 def renew(context: SaverContext, thread_id: str, token: int, ttl: int) -> Operation[bool]:
-    """Let a lease live for its whole time from now on. Returns whether it is still the last one of its thread."""
+    """Extend a lease to its full time from now. Returns whether it is still the last one of its thread."""
     return (yield from write(context.store.renew_lease, thread_id, token, ttl))
 
 
@@ -109,10 +109,10 @@ def _held(wanted: LeaseRequest, held: LeaseRow) -> LeaseRow:
 def _take(
     context: SaverContext, wanted: LeaseRequest, empty: "_Empty | None", tried: list[int]
 ) -> Program[Taken | LeaseRow]:
-    """Take a lease that is free, or that may be taken over. Returns the last one if neither is so.
+    """Take a lease that is free or may be taken over. Otherwise returns the last lease.
 
-    `tried` has the tokens of earlier attempts. A driver tries again where a connection was lost, also where the commit
-    was carried out: the lease that is in the way is then this one's own, and is taken anew.
+    `tried` has the tokens of earlier attempts. A driver tries again after a lost connection even if the commit was
+    carried out. The lease in the way is then this request's own, and is taken again.
     """
     thread_id, on_busy, ttl, holder = wanted
     last = yield from context.store.lock_lease(thread_id)
@@ -140,7 +140,7 @@ def _take(
 
 
 def _release(context: SaverContext, thread_id: str, token: int, tried: list[int]) -> Program[bool]:
-    """End a lease. `tried` has the tokens that earlier attempts ended it with: one may have been committed."""
+    """End a lease. `tried` has the tokens with which earlier attempts ended it: one may have been committed."""
     last = yield from context.store.lock_lease(thread_id)
     if last.token in tried:
         return True
@@ -151,9 +151,9 @@ def _release(context: SaverContext, thread_id: str, token: int, tried: list[int]
 
 
 class _Empty(NamedTuple):
-    """A checkpoint without any state, to put before a run that begins a thread anew.
+    """A checkpoint with no state, put before a run that begins a thread again from nothing.
 
-    It has no parent: a delta channel would be read from what the ancestors' tasks wrote.
+    It has no parent, because a delta channel would be read from the writes of its ancestors.
     """
 
     id: str
@@ -162,7 +162,7 @@ class _Empty(NamedTuple):
     needs: Callable[[], Sequence[bytes]]
 
     def after(self, newest: Outline, token: int) -> Change:
-        """The change that puts it as the newest of its thread."""
+        """Return the change that puts it as the newest of its thread."""
         moment = now()
         rank = rank_after(newest.rank, self.id)
         outline = Outline(newest.thread_id, "", self.id, rank, None, moment, _EMPTY_METADATA)

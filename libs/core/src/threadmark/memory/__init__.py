@@ -1,7 +1,7 @@
-"""The dictionary backend: everything in this process, gone when the saver is.
+"""The memory backend: everything in dictionaries of this process, gone with the saver.
 
-It keeps the rows that a database would keep, so that it answers for the same semantics; a transaction undoes what
-it did when its program fails.
+It keeps the rows that a database would keep, so that it follows the same semantics; if a program fails, its transaction
+is undone.
 """
 
 from threadmark.memory.saver import MemorySaver

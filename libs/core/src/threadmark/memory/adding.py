@@ -1,4 +1,4 @@
-"""Adding the rows of one change to the dictionaries, or saying what refuses it."""
+"""Adding the rows of one change to the dictionaries, or refusing it with a reason."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""`MemorySaver`: a store on dictionaries, and the driver that runs programs on it."""
+"""`MemorySaver` stores checkpoints in dictionaries. This module has the saver and its driver."""
 
 import os
 import threading
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class MemoryDriver:
-    """Runs a program at a time, on the caller's thread, and undoes it when it fails."""
+    """Runs one program at a time on the caller's thread, and undoes it if it fails."""
 
     may_hang = False
 
@@ -47,11 +47,11 @@ class MemoryDriver:
             return result
 
     async def arun(self, transaction: Transaction[T]) -> T:
-        """Like `run`, for asyncio. Nothing here waits, so nothing is gained by another thread."""
+        """Like `run`, for asyncio. Nothing here waits, so another thread would gain nothing."""
         return self.run(transaction)
 
     def close(self) -> None:
-        """Let everything go."""
+        """Drop all data."""
         with self._lock:
             self._tables = None
 
@@ -60,7 +60,7 @@ class MemoryDriver:
         self.close()
 
     def _reset_after_fork(self) -> None:
-        """In the child of a fork: another thread may have been in the middle of a transaction, and is not there."""
+        """In the child of a fork: replace the lock, which a thread of the parent may have held during a transaction."""
         self._lock = threading.Lock()
 
 
@@ -73,8 +73,8 @@ def _execute(tables: Tables, step: Step) -> Any:
 class MemorySaver(Saver):
     """Keeps everything in this process, for tests and for graphs whose state need not outlive the process.
 
-    With a `file`, everything is read from there when the saver is made, and stored there by `sync`, by `close` and when
-    the program ends: what was put since then does not survive a crash. Only one saver has the file at a time.
+    With a `file`, the saver reads the file when it is made, and stores everything there when you call `sync` or `close`
+    and when the program ends. A crash loses the changes since then. Only one saver can have the file at a time.
     """
 
     _kept: "KeptDriver | None" = None
@@ -91,16 +91,16 @@ class MemorySaver(Saver):
 
     @classmethod
     def from_url(cls, url: str, *, file: str | os.PathLike[str] | None = None, **options: Unpack[SaverOptions]) -> Self:
-        """The saver for `memory:`."""
+        """Return the saver for `memory:`."""
         if url not in ("memory:", "memory://"):
             raise ConfigError(f"{url!r}: a memory saver has no name or path; write 'memory:'")
         return cls(file=file, **options)
 
     def sync(self) -> None:
-        """Store in the file what has changed, all or nothing. When this returns, it is on the disk.
+        """Store all changes in the file, or none. When this returns, they are on the disk.
 
-        Calls of other threads go on meanwhile, except for the moment in which their rows are taken. In asyncio, call it
-        with `asyncio.to_thread`.
+        Calls of other threads go on, except for the moment in which their rows are copied. In asyncio, call it with
+        `asyncio.to_thread`.
         """
         if self._kept is None:
             raise ConfigError("this saver has no file to store anything in: make it with MemorySaver(file=...)")

@@ -1,4 +1,4 @@
-"""The store operations on dictionaries, row for row what a database would keep."""
+"""The store operations on dictionaries, with the same rows as in a database."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial

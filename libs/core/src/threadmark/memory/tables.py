@@ -36,7 +36,7 @@ _NEVER = Lease(LeaseRow(0), 0, 0)
 
 
 def clock() -> int:
-    """Microseconds, by a clock that nobody can set: it stands for the clock of a database."""
+    """Microseconds, by a clock that cannot be set: it stands for the clock of a database."""
     return time.monotonic_ns() // 1000
 
 

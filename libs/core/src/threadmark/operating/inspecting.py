@@ -1,6 +1,7 @@
-"""Inspecting: whether everything stored is what was written, and, if asked, whether it can be decoded here.
+"""Inspection: whether all rows are as they were written, and, if requested, whether they can be decoded here.
 
-Also here: what a database holds, without the states, for tools that go through everything. Nothing here creates tables.
+This module also lists the contents of a database without the states, for tools that go through everything. Nothing here
+creates tables.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -186,7 +187,7 @@ class _Findings:
 
 
 def _verify_thread(context: SaverContext, thread_id: str, *, decode: bool) -> Operation[VerifyReport]:
-    """Verify one thread, a few checkpoints in each transaction. Starts again if rows were deleted meanwhile."""
+    """Verify one thread, a few checkpoints in each transaction. Starts again if rows are deleted."""
     for _ in range(_ATTEMPTS):
         try:
             contents = yield from read(contents_of, context, thread_id)

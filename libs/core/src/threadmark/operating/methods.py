@@ -1,4 +1,4 @@
-"""The methods of a saver for whoever operates a database, in both APIs. The logic is in the modules beside this one."""
+"""The saver's methods for operators of a database, in both APIs. The modules of this package have the logic."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from threadmark.saver.kit import SaverContext
 
 
 class OperatingMethods:
-    """What whoever operates a database asks about it: whether it is sound, how much it holds, what is there."""
+    """The methods of a saver that report the state of a database: damage, sizes, contents."""
 
     _driver: Driver
     _context: SaverContext
@@ -23,14 +23,16 @@ class OperatingMethods:
         repair: bool = False,
         progress: OnProgress | None = None,
     ) -> VerifyReport:
-        """Read everything stored, or everything of one thread, and report what is damaged or orphaned.
+        """Read all rows, or all rows of one thread, and report damage and orphans.
 
-        It compares bytes with what was written and needs none of the application's classes. With `decode=True` it also
-        decodes every value, and reports in `unreadable` what this program's serializer cannot decode.
-        `VerifyReport.threads` is 0 if there is no thread of this id. It costs a get of every checkpoint, from a cold
-        cache: each row is read twice and each value is joined and hashed, in transactions of 16 checkpoints that block
-        nobody. With `repair=True` and no `thread_id` the backend first makes anew what it can make from its rows: on
-        Redis the index of threads, elsewhere there is nothing of the kind. No damaged row is touched.
+        This compares bytes with the digests of what was written and needs none of the application's classes. With
+        `decode=True` it also decodes every value, and lists in `unreadable` the values that this program's serializer
+        cannot decode. `VerifyReport.threads` is 0 if no thread has this id.
+
+        It costs as much as a get of every checkpoint from a cold cache: each row is read twice, and each value is
+        joined and hashed. Transactions of 16 checkpoints keep it from blocking others. With `repair=True` and no
+        `thread_id`, the backend first rebuilds what it can from its rows: the index of threads on Redis, nothing on
+        other backends. Damaged rows are never touched.
         """
         verified = inspecting.verify(self._context, thread_id, decode=decode, repair=repair, progress=progress)
         return run(self._driver, verified)
@@ -38,8 +40,8 @@ class OperatingMethods:
     def stats(self, thread_id: str | None = None, *, progress: OnProgress | None = None) -> Stats:
         """Return how much is stored, and how much it would be if every value were stored whole.
 
-        With `thread_id`, of that thread only; `Stats.threads` is 0 if there is none. Damaged data is reported beside
-        the figures of everything else.
+        With `thread_id`, the figures are those of one thread; `Stats.threads` is 0 if it does not exist. Damaged data
+        is reported in `problems`, with the figures of the rest.
         """
         return run(self._driver, counting.stats(self._context, thread_id, progress))
 
@@ -48,14 +50,14 @@ class OperatingMethods:
         return run(self._driver, inspecting.has_tables(self._context))
 
     def has_only_langgraph_data(self) -> bool:
-        """Return whether LangGraph's own saver has checkpoints in this database and this saver has none.
+        """Return whether this database has checkpoints of LangGraph's own saver and none of this saver.
 
         `threadmark_langgraph.migrate` moves them.
         """
         return run(self._driver, inspecting.has_only_langgraph_data(self._context))
 
     def list_checkpoint_refs(self) -> Sequence[CheckpointRef]:
-        """Return references to all checkpoints, newest first, unreadable ones included. Creates no tables."""
+        """Return references to all checkpoints, newest first, including unreadable ones. Creates no tables."""
         return run(self._driver, inspecting.list_checkpoint_refs(self._context))
 
     def list_orphan_writes(self) -> Sequence[CheckpointRef]:

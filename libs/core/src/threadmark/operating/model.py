@@ -1,4 +1,4 @@
-"""What operators are told about a database: whether it is sound, and how much it holds."""
+"""The reports for operators of a database: damage, and sizes."""
 
 from typing import NamedTuple
 
@@ -7,16 +7,16 @@ from threadmark.model import Problem, beginning_of
 
 
 class VerifyReport(NamedTuple):
-    """What `verify` looked at, and what it found."""
+    """The rows that `verify` read, and the problems that it found."""
 
     threads: int
-    """How many threads there are; 0 if `verify` was given the id of a thread that does not exist."""
+    """The number of threads; 0 if `verify` got the id of a thread that does not exist."""
     checkpoints: int
     writes: int
     problems: list[Problem]
-    """What is damaged or orphaned, whoever asks."""
+    """Damaged and orphaned data. This does not depend on the program that reads it."""
     unreadable: list[Problem]
-    """What this program cannot decode, one problem for each checkpoint. It is empty unless `decode=True` was given."""
+    """Checkpoints that this program cannot decode, one problem each. Empty unless you passed `decode=True`."""
 
     def __repr__(self) -> str:
         """Show the counts, and the beginning of long lists."""
@@ -26,43 +26,42 @@ class VerifyReport(NamedTuple):
 
 
 class ChannelStats(NamedTuple):
-    """What one channel's values take."""
+    """The size of one channel's values."""
 
     values: int
     bytes_stored: int
-    """The segments that its values consist of. Segments shared with other channels count for each of them."""
+    """The segments of its values. A segment shared with other channels counts for each of them."""
     bytes_whole: int
 
     def plus(self, other: "ChannelStats") -> "ChannelStats":
-        """Both together."""
+        """Return the sum of both."""
         return ChannelStats(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
 
 
 class Stats(NamedTuple):
-    """What is stored, and what it would take if every checkpoint held its values whole.
+    """The size of the stored data, and its size if every checkpoint held its values whole.
 
-    Keys, checks and indexes, which any saver has, and the pages of the database are in none of the figures.
+    No figure includes keys, checks and indexes, which any saver has, or the overhead of the database's pages.
     """
 
     threads: int
-    """How many threads there are; 0 if `stats` was given the id of a thread that does not exist."""
+    """The number of threads; 0 if `stats` got the id of a thread that does not exist."""
     checkpoints: int
     writes: int
     segments: int
     bytes_stored: int
     bytes_whole: int
     bytes_overhead: int
-    """Those of `bytes_stored` that hold nothing of a value: manifests and digests, the records of batches, and what
-    frames or seals a segment. In a small database they may be more than what is saved."""
+    """The part of `bytes_stored` that holds no value: manifests and digests, records of batches, and the frame or seal
+    of a segment. In a small database it may be more than the savings."""
     channels: dict[str, ChannelStats]
     problems: list[Problem]
-    """Checkpoints and writes whose rows are damaged: their stored bytes are counted, what they would be is not known.
+    """Checkpoints and writes with damaged rows. Their stored bytes are counted; their whole size is unknown.
 
-    `verify` names damaged values, too.
-    """
+    `verify` also names damaged values."""
 
     def __repr__(self) -> str:
-        """Show the figures, and of many channels those with the largest values."""
+        """Show the figures. If there are many channels, show those with the largest values."""
         largest = sorted(self.channels.items(), key=lambda item: item[1].bytes_whole, reverse=True)
         figures = [f"{name}={value}" for name, value in zip(self._fields, self, strict=True) if isinstance(value, int)]
         channels = beginning_of([f"{shown(name)}: {of_one}" for name, of_one in largest])

@@ -1,9 +1,9 @@
 """A claim on a file: only one object, of one process, has it open for writing.
 
-It is the lock of a second, empty SQLite file beside it (`cache.db-lock`), held as long as the dictionary is open. The
-system releases it when the process ends, however it ends, and no child of a fork has it. The dictionary's own file is
-locked only while it is read or stored, so that others may read it meanwhile, and so that nothing depends on its lock
-when another part of the program opens and closes it, which takes away a process's locks of a file.
+It is the lock of a second, empty SQLite file next to it (`cache.db-lock`), held as long as the dictionary is open. The
+system releases it when the process ends, in whatever way, and no child of a fork has it. The dictionary's own file is
+locked only while it is read or stored. So others may read it, and nothing depends on its lock, which a process loses
+when another part of the program opens and closes the file.
 """
 
 import os
@@ -18,7 +18,7 @@ from threadmark.persistent import sql
 from threadmark.persistent.connection import WRITE, connect, turn
 
 _ATTEMPTS = 100
-"""How often to begin again because whoever had the claim is just removing the file of the lock."""
+"""How often to begin again because the last holder of the claim is just removing the file of the lock."""
 
 
 class _Identity(NamedTuple):
@@ -47,9 +47,9 @@ class Claim:
                 raise self._refused(path, error) from error
 
     def release(self) -> None:
-        """Let others have it. It may be called again."""
+        """Let others have it. You may call this again."""
         with turn.lock:
-            # First of all it is not ours any more: a file that is there after this one was removed is somebody else's.
+            # First of all it is not ours any more: if a file is there after the removal, it belongs to another holder.
             connection, self._connection = self._connection, None
             if connection is not None:
                 with suppress(OSError):  # some systems remove no file that is open: it stays, and does no harm
@@ -63,7 +63,7 @@ class Claim:
         )
 
     def abandon(self) -> None:
-        """In the child of a fork: the parent has it, and goes on with it."""
+        """In the child of a fork: the claim belongs to the parent, which goes on with it."""
         _of_parents.append(self._connection)
         self._connection = None
 
@@ -90,10 +90,10 @@ class Claim:
         raise sqlite3.OperationalError("others open and close it all the time")
 
     def _made(self) -> _Identity | None:
-        """Make the file if it is not there, and see that it is one of its own. Returns its identity.
+        """Make the file if it does not exist, and check that the path has its own file. Returns its identity.
 
         SQLite would follow a link: a dangling one to wherever it points, and a second name of the file to a lock that
-        others do not look at. A file that is there is not opened here, because to close it would release locks of it.
+        others do not look at. An existing file is not opened here, because closing it would release locks of it.
         """
         with suppress(FileExistsError):
             os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666))
@@ -112,4 +112,4 @@ def _identity(path: Path) -> _Identity | None:
 
 
 _of_parents: list[sqlite3.Connection | None] = []
-"""Connections that a parent uses. To close one here is of no use, and may wait for a lock that nobody releases."""
+"""Connections that a parent uses. Closing one here is of no use, and may wait for a lock that is never released."""

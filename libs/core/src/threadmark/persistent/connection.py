@@ -18,7 +18,7 @@ from threadmark.persistent import sql
 
 
 class _Turn:
-    """Whoever works on a file has the turn; whoever forks takes it meanwhile."""
+    """A thread that works on a file has the turn; a fork takes it while it forks."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
@@ -52,7 +52,7 @@ T = TypeVar("T")
 _WRITING = (sql.DURABLE, sql.OVERWRITE_DELETED)
 
 _TIMEOUT = 30.0
-"""Seconds to wait for somebody who is reading, or storing, at this moment."""
+"""Seconds to wait for another reader or writer of the file."""
 
 Mode = str
 """How a file is opened, as SQLite's URIs say it."""
@@ -97,7 +97,7 @@ def transact(path: str, mode: Mode, work: Callable[[sqlite3.Connection], T], *, 
 
 
 def look(path: str, work: Callable[[sqlite3.Connection], T]) -> T:
-    """Call `work` on the file as it is now, changing nothing in it or beside it. Raises errors of SQLite."""
+    """Call `work` on the file as it is now, changing nothing in it or next to it. Raises errors of SQLite."""
     with turn.lock:
         connection = connect(path, UNCHANGING)
         try:

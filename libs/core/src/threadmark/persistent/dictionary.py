@@ -1,4 +1,4 @@
-"""`PersistentDict`: a dict that is kept in a file. One that was opened with flag "r" has a class of its own."""
+"""`PersistentDict`: a dict that is kept in a file. With flag "r", it is of a class that refuses changes."""
 
 import os
 from collections.abc import Iterable
@@ -24,15 +24,15 @@ _FLAGS = {"r": "read", "w": "write", "c": "create where it is missing", "n": "be
 class PersistentDict(dict[K, V]):
     """A dict that is read from a file when it is opened, and stored there by `sync` and `close`.
 
-    Between the two it is a dict, with nothing in between: no access reads or writes the file. `sync` compares every key
-    and value with what was stored last, also what was changed inside a value, and stores the difference in one
-    transaction. Use it as a context manager, or close it; what a program does not close is stored when it ends.
+    Between the two it is a plain dict: no access reads or writes the file. `sync` compares every key and value with the
+    last stored ones, including changes inside a value, and stores the difference in one transaction. Use it as a
+    context manager, or close it. If your program does not close it, it is stored when the program ends.
 
     Args:
         path: The file.
-        flag: "r" only reads, also while somebody else has the file open for writing; "w" needs an existing file; "c"
-            makes it where it is missing; "n" begins with an empty dictionary, which takes the place of what is in the
-            file at the first `sync` or `close`.
+        flag: "r" only reads, even while the file is open for writing elsewhere; "w" needs an existing file; "c" creates
+            it if it is missing; "n" begins with an empty dictionary, which replaces the contents of the file at the
+            first `sync` or `close`.
         serde: The serializer of keys and values. The default is `threadmark.Serde()`.
     """
 
@@ -42,7 +42,7 @@ class PersistentDict(dict[K, V]):
     _at_exit: AtExit
 
     def __new__(cls, path: str | os.PathLike[str], flag: "Flag" = "c", *, serde: Serializer | None = None) -> Self:
-        """Make an object whose class refuses changes where the flag does, so that other objects pay nothing."""
+        """Make an object of a class that refuses changes if the flag does, so that other objects pay nothing."""
         del path, serde  # see `__init__`
         return super().__new__(read_only(cls) if flag == "r" else cls)
 
@@ -64,18 +64,17 @@ class PersistentDict(dict[K, V]):
             self._at_exit = AtExit(self, storage.path)
 
     def sync(self) -> None:
-        """Store what differs from what was stored last, all or nothing. When this returns, it is on the disk.
+        """Store all differences from the last stored contents, or none. When this returns, they are on the disk.
 
-        Other threads may go on meanwhile: which keys there are, and which value each has, is taken at one moment. A
-        value that is changed inside while it is encoded is stored in one of its states or between them, and again by
-        the next call.
+        Other threads may go on: the keys and their values are taken at one moment. A value that is changed inside while
+        it is encoded is stored in one of its states or between them, and again by the next call.
         """
         self._storage.store(self._snapshot)
 
     def close(self) -> None:
-        """Store everything and let others open the file; what is in memory stays readable. It may be called again.
+        """Store everything and let others open the file. The contents in memory stay readable. You may call it again.
 
-        If it cannot be stored, this raises, and the dictionary stays open: nothing is lost, and it can be closed again.
+        If it cannot be stored, this raises, and the dictionary stays open: nothing is lost, and you can close it again.
         """
         storage = self._storage
         if storage.is_open and hasattr(self, "_at_exit"):
@@ -99,7 +98,7 @@ class PersistentDict(dict[K, V]):
                 self._storage.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A copy, and what is pickled, is a plain dict: only one object has the file."""
+        """Make copies and pickles plain dicts, because only one object has the file."""
         return dict, (dict(self),)
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
@@ -115,12 +114,12 @@ class PersistentDict(dict[K, V]):
 
 
 def checked_path(path: str | os.PathLike[str]) -> str:
-    """Return the one absolute path of a file, without symbolic links. Raises ConfigError for what is no path."""
+    """Return the absolute path of a file, without symbolic links. Raises ConfigError for anything but a path."""
     given = os.fspath(path) if isinstance(path, (str, os.PathLike)) else None
     if not isinstance(given, str) or not given or "\0" in given:
         raise ConfigError(f"expected the path of a file, not {shown(path)}")
     if given == ":memory:":
-        raise ConfigError("':memory:' is no file: what is not kept needs no file")
+        raise ConfigError("':memory:' is no file: use a plain dict for data that need not be kept")
     return os.path.realpath(given)
 
 
@@ -151,5 +150,5 @@ class _ReadOnly:
 
 @cache
 def read_only(cls: type[D]) -> type[D]:
-    """Return the class that refuses changes, of a class of dictionaries."""
+    """Return the variant of a dictionary class that refuses changes."""
     return type(cls.__name__, (_ReadOnly, cls), {"__slots__": (), "__module__": cls.__module__, "__doc__": cls.__doc__})

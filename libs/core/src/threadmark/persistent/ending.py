@@ -1,4 +1,4 @@
-"""Storing what was never closed: when the interpreter ends, or when nobody holds the object any more."""
+"""Storing of objects that were never closed: when the interpreter ends, or when the object is no longer referenced."""
 
 import logging
 from typing import Any, Protocol
@@ -15,7 +15,7 @@ class _Closes(Protocol):
 class AtExit:
     """Closes an object when the interpreter ends, if it lives until then and was not closed.
 
-    The object holds this, and not the other way round: an object that is dropped before goes at once.
+    The object refers to this, and not the other way round, so an object that is dropped earlier is freed at once.
     """
 
     def __init__(self, owner: _Closes, path: str) -> None:
@@ -24,7 +24,7 @@ class AtExit:
         close_at_exit(self)
 
     def close(self) -> None:
-        """Close the object. What cannot be stored any more is at least told."""
+        """Close the object. If it cannot be stored any more, log an error."""
         owner = self._owner()
         if owner is not None:
             try:
@@ -33,7 +33,7 @@ class AtExit:
                 # Its message may have a key in it, which belongs in no log.
                 name = type(error).__name__
                 log.write(
-                    logging.ERROR, "%s: the program has ended, and what changed last is lost: %s", self._path, name
+                    logging.ERROR, "%s: the program has ended, and the last changes are lost: %s", self._path, name
                 )
                 raise
 

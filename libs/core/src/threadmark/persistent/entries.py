@@ -1,7 +1,7 @@
-"""Entries of a persistent dictionary: their stored form, their digests, and what of them is new.
+"""Entries of a persistent dictionary: their stored form, their digests, and which of them are new.
 
-Order is kept by positions that only grow. A key keeps its position as long as it comes after the keys that it came
-after before; one that was deleted and added again comes last, in the dictionary and here.
+Positions that only grow keep the order. A key keeps its position as long as it comes after the same keys as before. A
+key that was deleted and added again comes last, in the dictionary and here.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,7 +16,7 @@ DIGEST_SIZE = 16
 LONGEST = 10**9 - 10**6
 """The bytes of a key and its value together. SQLite takes rows of a billion bytes."""
 _ATTEMPTS = 20
-"""How often a value is encoded anew that another thread is changing."""
+"""How often to encode a value again that another thread is changing."""
 
 
 class Row(NamedTuple):
@@ -45,12 +45,12 @@ class Contents(NamedTuple):
 
 
 class Draft(NamedTuple):
-    """The contents that a sync leaves, and what it writes and deletes for that."""
+    """The contents after a sync, and the rows that it writes and deletes."""
 
     contents: Contents
     rows: list[Row]
     gone: list[int]
-    """Positions that have no entry any more."""
+    """Positions that no longer have an entry."""
 
 
 def contents_of(places: Mapping[bytes, Place]) -> Contents:
@@ -62,7 +62,7 @@ def contents_of(places: Mapping[bytes, Place]) -> Contents:
 
 
 def draft(before: Contents, items: Iterable[tuple[Any, Any]], serde: Serializer) -> Draft:
-    """Encode everything. Returns what of it is new, where `before` is in the file."""
+    """Encode everything. Returns the entries that are new if `before` is in the file."""
     places: dict[bytes, Place] = {}
     rows = []
     last, free = 0, 1 + max((place.position for place in before.places.values()), default=0)
@@ -91,9 +91,9 @@ def draft(before: Contents, items: Iterable[tuple[Any, Any]], serde: Serializer)
 
 
 def decoded(row: Row, serde: Serializer) -> tuple[Any, Any]:
-    """Return the key and the value of a row. Raises CorruptDataError if it is not what was written."""
+    """Return the key and the value of a row. Raises CorruptDataError if they are not as they were written."""
     if row.digest != _digest(row.position, row.key, row.value):
-        raise CorruptDataError("it is not what was written", _place_of(row, serde))
+        raise CorruptDataError("it is not as it was written", _place_of(row, serde))
     with located(f"the key of entry {row.position}"):
         key = _decoded(row.key, serde)
     with located(f"key {shown(key)}"):

@@ -1,8 +1,8 @@
 """A memory driver whose tables are kept in a file: read when it is made, stored by `sync` and when it is closed.
 
-The tables are kept as plain tuples, one entry for each thread. What is known of a pair is an entry without a name,
-where there is a pair. A thread that was deleted is among them for as long as the tables remember it. Of a lease only
-its token and who had it is kept: it is over when the file is opened again, and the next token is greater.
+The tables are kept as plain tuples, one entry for each thread. If there is a pair of databases, its record is an entry
+without a name. A deleted thread is among them for as long as the tables remember it. Only the token and the holder of a
+lease are kept: it is over when the file is opened again, and the next token is greater.
 """
 
 import asyncio
@@ -131,7 +131,7 @@ class KeptDriver(MemoryDriver):
         self._storage.store(self._snapshot)
 
     def close(self) -> None:
-        """Store everything, and let it go. If it cannot be stored, this raises and nothing is let go."""
+        """Store everything, and drop it. If it cannot be stored, this raises, and nothing is dropped."""
         with self._closing:
             tables = self._tables
             try:
@@ -158,7 +158,7 @@ class KeptDriver(MemoryDriver):
                 self._storage.close()
 
     def _reset_after_fork(self) -> None:
-        """In the child of a fork: it goes on with a copy, which is stored nowhere."""
+        """In the child of a fork: it goes on with a copy, which is never stored."""
         super()._reset_after_fork()
         self._closing = threading.RLock()
 

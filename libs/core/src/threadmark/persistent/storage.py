@@ -1,4 +1,4 @@
-"""A file of keys and values, in an order: read whole when it is opened, stored as far as they differ."""
+"""A file of keys and values, in an order: read whole when it is opened; a sync stores the differences."""
 
 import os
 import sqlite3
@@ -28,14 +28,14 @@ class _Read(NamedTuple):
 
 
 class Storage:
-    """A file that is open: for reading by anybody, for writing by one object of one process.
+    """An open file: any number of objects may read it, one object of one process may write to it.
 
-    What a sync may have left is not guessed after it failed: the digest in the file says whether it is the contents
-    before it, or those that it was about to store.
+    After a failed sync, the digest in the file decides whether the file has the contents before the sync or those that
+    it was about to store.
     """
 
     def __init__(self, path: str, flag: Flag, kind: str, serde: Serializer) -> None:
-        """Open the file. `kind` says what it is for: one that is for something else is refused."""
+        """Open the file. `kind` names its purpose: a file with another purpose is refused."""
         self.path = path
         self._flag = flag
         self._kind = kind
@@ -71,9 +71,9 @@ class Storage:
         return list(items.items())
 
     def store(self, snapshot: Callable[[], Iterable[tuple[Any, Any]]]) -> None:
-        """Let the file have these keys and values, in this order. When this returns, they are on the disk.
+        """Store these keys and values in the file, in this order. When this returns, they are on the disk.
 
-        `snapshot` is called when it is this call's turn: of two calls the later one stores what is newer.
+        `snapshot` is called when it is this call's turn: of two calls, the later one stores the newer data.
         """
         with self._lock:
             self.expect_open()
@@ -88,7 +88,7 @@ class Storage:
             self._pending = None
 
     def expect_open(self) -> None:
-        """Raise if nothing can be stored here."""
+        """Raise an error if nothing can be stored here."""
         if self._closed:
             raise ClosedError(f"{self.path!r} {self._closed}")
         if self._flag == "r":
@@ -100,7 +100,7 @@ class Storage:
         return not self._closed
 
     def close(self) -> None:
-        """Let others open the file. It may be called again."""
+        """Let others open the file. You may call it again."""
         with self._lock:
             self._closed = self._closed or "was closed: open it again"
             if self._claim is not None:
@@ -139,7 +139,7 @@ _REPLACED = (
 
 
 def _expect_place(path: str, flag: Flag) -> None:
-    """Raise if there is no such file and none is to be made, or if it cannot be used as the flag says."""
+    """Raise an error if the file does not exist and is not to be made, or cannot be used as the flag says."""
     place = Path(path)
     if place.is_dir():
         raise StoreError(f"{path!r} cannot be opened: it is a folder")
@@ -153,7 +153,7 @@ def _expect_place(path: str, flag: Flag) -> None:
 
 
 def _expect_ours(path: str) -> None:
-    """Raise if the file belongs to another application, before anything is locked in it or made beside it."""
+    """Raise an error for another application's file, before anything is locked in it or made next to it."""
     if Path(path).exists() and Path(path).stat().st_size > 0:
         try:
             is_foreign = not look(path, partial(_is_made, path)) and look(path, _tables) > 0
@@ -164,7 +164,7 @@ def _expect_ours(path: str) -> None:
 
 
 def _reading(path: str) -> str:
-    """How to open a file to read it. What an interrupted sync has left is undone by whoever may write."""
+    """Return how to open a file to read it. A process with write access undoes the rest of an interrupted sync."""
     return WRITE if os.access(path, os.W_OK) else READ
 
 

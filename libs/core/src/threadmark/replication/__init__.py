@@ -1,4 +1,4 @@
-"""Two databases as one: what is put goes to both, and either can take over from the other."""
+"""Two databases as one: every put goes to both, and either can take over from the other."""
 
 from threadmark.replication.model import (
     OnSecondaryFailure,

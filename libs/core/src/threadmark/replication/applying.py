@@ -1,4 +1,4 @@
-"""Writing to the target what the source has of a thread: programs, each of which is one transaction.
+"""Writing a thread's data from the source to the target: programs, each of which is one transaction.
 
 A thread is copied in parts, so that a large one is never in memory as a whole.
 """
@@ -131,7 +131,7 @@ def add_entry_rows(route: Route, found: EntryRows, copied_to: int) -> Program[Li
 def add_some(route: Route, compared: Compared, expected: Copied | None, fetched: Fetched) -> Program[Copied | None]:
     """Add rows that a large thread lacks, before `finish`. Returns up to where it is copied then.
 
-    Returns None, having added nothing, where somebody else changed it.
+    Returns None, having added nothing, if another writer changed it.
     """
     theirs, ours, difference = compared
     store, thread_id = route.target.store, route.thread_id

@@ -1,6 +1,6 @@
-"""The one thread of a pair in a process: it checks both databases, copies what waits, and moves the writes if it may.
+"""The one thread of a pair in a process: it checks both databases, copies waiting changes, and fails over if allowed.
 
-It is a daemon, begun when the pair is first used, ended by `close`, and begun anew in a forked child.
+It is a daemon, begun when the pair is first used, ended by `close`, and begun again in a forked child.
 """
 
 import logging
@@ -116,7 +116,7 @@ class Background:
 
     def _round(self, *, looks: bool) -> PairFlow[None]:
         pair = self._pair
-        if pair.roles is None:  # whoever uses the pair first finds out who takes the writes
+        if pair.roles is None:  # the first user of the pair finds out which side takes the writes
             return
         if looks:
             yield from check_both(pair)

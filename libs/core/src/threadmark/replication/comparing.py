@@ -1,9 +1,9 @@
-"""What a thread of one database lacks of the same thread in another one. This knows keys and marks, and no bodies.
+"""The data that a thread of one database lacks compared with another one. This knows keys and marks, no bodies.
 
-Where both changed the thread, and one of them removed a checkpoint, it has to be said whose word counts. The one that
-removed it, or was asked to and had none: what that side has of it counts, which is nothing unless it was put there
-again. A checkpoint is spared that another one follows which only the other side has. That may be read from it
-(`saver/survivors.py`), which cannot be told here, because rows may be sealed. So both stay.
+If both changed the thread, and one of them removed a checkpoint, one side has to decide. It is the side that removed
+it, or was asked to remove it and had none: its present data counts, which is nothing unless the checkpoint was put
+there again. A checkpoint is spared if another one follows it that only the other side has. That one may be read from it
+(`saver/survivors.py`), which cannot be decided here, because rows may be sealed. So both stay.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -105,7 +105,7 @@ def compare(source: Snapshot, target: Snapshot) -> Difference:
 
 
 def take_target(store: ReplicaStore, thread_id: str, source: Snapshot) -> Program[Snapshot | None]:
-    """Return what the target has of a thread, None where it changed meanwhile, as `take_snapshot` does."""
+    """Return the target's data of a thread, or None if it changed during the read, as `take_snapshot` does."""
     seen = source.copied.position if source.copied else NEVER
     target = yield from take_snapshot(store, thread_id, seen, entries_at_most=ALL_ENTRIES)
     if target is not None and source.touched.removed and _both_changed(source, target):

@@ -1,4 +1,4 @@
-"""Copying what changed in a thread of one database to the other one."""
+"""Copying the changes of a thread from one database to the other."""
 
 from typing import NamedTuple
 
@@ -33,7 +33,7 @@ from threadmark.store.replica import Copied, StaleTermError
 __all__ = ["CopiedRows", "CopiedUpTo", "copy_all", "copy_change", "copy_thread", "copy_up_to"]
 
 ATTEMPTS = 16
-"""How often the copying of a thread begins again because others change it meanwhile."""
+"""How often the copying of a thread begins again because others change it."""
 
 _PAUSE = 0.01
 
@@ -83,7 +83,7 @@ def copy_thread(
 
     Reads the thread's entries, its position and the rows that they name in one transaction of the source; writes them
     in one transaction of the target that locks the thread and looks up to where it was copied, so that nothing older
-    is ever written over anything newer, whoever else copies it at the same time. Then settles the entries.
+    is ever written over anything newer, even if others copy it at the same time. Then settles the entries.
 
     A large thread is written in several transactions: segments first, then checkpoints, parents before children. Until
     the last of them the target shows the thread as it was earlier, or the beginning of a new one.
@@ -103,7 +103,7 @@ def copy_thread(
 def copy_up_to(source: Side, target: Side, thread_id: str, term: int, position: int) -> PairFlow[CopiedUpTo]:
     """Like `copy_thread`, but only up to this position of the thread, 0 for the last one.
 
-    If somebody else has copied so much, that takes one question. Returns up to where it is copied.
+    If another process has copied so much, that takes one query. Returns up to where it is copied.
     """
     route = Route(source, target, thread_id, term)
     state = yield from _read_copy_state(route)
@@ -155,7 +155,7 @@ class _Outcome(NamedTuple):
 
 
 def _copy(route: Route, state: CopyState, *, everything: bool, dry_run: bool, goal: int = 0) -> PairFlow[_Outcome]:
-    """Copy a thread that is in this state at the target. Begins again where others change it meanwhile."""
+    """Copy a thread that is in this state at the target. Begins again if others change it."""
     total, failed = CopiedRows(), 0
     while failed < ATTEMPTS:
         if failed:
@@ -224,7 +224,7 @@ def _copy_whole(route: Route, copied: Copied | None, *, dry_run: bool) -> PairFl
 
 
 def _compare(route: Route, copied: Copied | None) -> PairFlow[Compared | _Outcome]:
-    """Compare a thread that is copied up to there, unless it changes meanwhile."""
+    """Compare a thread that is copied up to there, unless it changes during the comparison."""
     source, target, thread_id = route.source, route.target, route.thread_id
     copied_to = copied.position if copied else NEVER
     theirs = yield from read_on(source, take_snapshot, source.store, thread_id, copied_to)

@@ -1,4 +1,4 @@
-"""`PairDriver`: runs a saver's transactions on a pair, for both APIs, and says how the pair is doing."""
+"""`PairDriver`: runs a saver's transactions on a pair, for both APIs, and reports the state of the pair."""
 
 import asyncio
 import logging
@@ -175,7 +175,7 @@ class PairDriver:
         else:
             what = f"with {left:,} changes that are not copied yet" if left else ""
         if what:
-            then = "whoever opens the pair next copies them"
+            then = "they are copied when the pair is opened next"
             log.write(logging.WARNING, "%s was closed %s: %s", str(self), what, then)
         return True
 

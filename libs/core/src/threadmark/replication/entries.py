@@ -1,11 +1,11 @@
-"""What an entry of an outbox says: which rows of a thread a change touched. It holds none of their bytes.
+"""The contents of an outbox entry: the rows of a thread that a change touched, without their bytes.
 
-To apply an entry is to read what these rows are by now, and to make the other database have the same: rows that are
-gone are removed there as well. So an entry may be applied again, and several of a thread at once. Which checkpoints
-were removed is said all the same: where both databases changed the thread, a row that is not there says nothing.
+To apply an entry, the present rows are read and the other database is made to have the same: rows that are gone are
+removed there as well. So an entry may be applied again, and several of a thread at once. Removed checkpoints are listed
+all the same: if both databases changed the thread, a missing row proves nothing.
 
-Its body is JSON: an object with a list for each kind of row, segment keys in hexadecimal, one of the checkpoints that
-were removed, and one of what is true of the change. What is empty is left out.
+The body of an entry is JSON: an object with a list for each kind of row, segment keys in hexadecimal, a list of removed
+checkpoints, and a list of facts about the change. Empty lists are left out.
 """
 
 import json
@@ -30,10 +30,10 @@ class Touched(NamedTuple):
     thread: bool = False
     """Whether the thread's own row was set."""
     dropped: bool = False
-    """Whether the thread was deleted, and perhaps begun anew after that."""
+    """Whether the thread was deleted, and perhaps begun again after that."""
     merged: bool = False
     """Whether what both databases wrote was merged here: all of it is compared, as with `everything`, but none
-    of these rows was changed by anybody."""
+    of these rows was changed."""
 
     @property
     def whole(self) -> bool:

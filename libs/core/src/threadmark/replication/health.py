@@ -1,6 +1,6 @@
-"""Whether a database is well: what counts against it, and a real read and write that proves it.
+"""The health of a database: the errors that count against it, and a real read and write that proves it.
 
-Only errors of the database count, and missed deadlines, never a caller's own mistake. And a database whose transaction
+Only errors of the database count, and missed deadlines, never a caller's own mistake. A database whose transaction
 failed counts as away only if that real read and write fails as well.
 """
 
@@ -83,7 +83,7 @@ def _hear_of_promotion(pair: Pair, roles: Roles) -> PairFlow[None]:
     try:
         replica = yield from read_replica(other)
     except StoreError:
-        return  # nobody here can know
+        return  # it is unknown here
     if replica.body and replica.term > roles.term:
         found = roles_in(pair, replica)
         if (found.pair, found.active) == (roles.pair, other):

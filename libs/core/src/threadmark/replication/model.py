@@ -1,49 +1,49 @@
-"""The shapes that callers of a replicated saver see."""
+"""The reports and arguments of a replicated saver."""
 
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Literal, NamedTuple
 
 SideName = Literal["primary", "secondary"]
-"""The two databases, as they were given. Which of them takes the writes is another matter: that one is active."""
+"""The two databases, in the order in which you gave them. Either can be the active one, which takes the writes."""
 
 ReplicationMode = Literal["sync", "async"]
 """Whether a write is acknowledged when both databases have it, or as soon as the active one has."""
 
 OnSecondaryFailure = Literal["raise", "continue"]
-"""What becomes of a write in mode "sync" that only the active database has: an error, or an acknowledgement."""
+"""The result of a write in mode "sync" that only the active database has: an error, or an acknowledgement."""
 
 Failover = Literal["manual", "automatic"]
 """Who moves the writes to the other database when the active one is away: `promote()`, or the saver itself."""
 
 
 class SideStatus(NamedTuple):
-    """One of the two databases."""
+    """The state of one of the two databases."""
 
     name: SideName
     database: str
-    """Which one, without a password."""
+    """Its address, without a password."""
     active: bool
     """Whether it takes the writes."""
     healthy: bool
     term: int | None
-    """The term that it holds, None where it could not be asked."""
+    """Its term, None if it could not be asked."""
     waiting: int | None
-    """How many changes of it the other one lacks."""
+    """The number of its changes that the other one lacks."""
     lag: float | None
-    """For how many seconds the oldest of them has been waiting."""
+    """The seconds for which the oldest of them has been waiting."""
     last_error: str | None
     last_seen: datetime | None
-    """When it last answered."""
+    """The time of its last answer."""
 
 
 class ReconcileReport(NamedTuple):
-    """What `reconcile` compared and copied, or with `dry_run` would copy."""
+    """The threads that `reconcile` compared and the rows that it copied, or would copy with `dry_run`."""
 
     threads: int
-    """How many were compared."""
+    """The number of threads that were compared."""
     different: int
-    """How many differed."""
+    """The number of threads that differed."""
     checkpoints: int
     writes: int
     segments: int
@@ -53,20 +53,20 @@ class ReconcileReport(NamedTuple):
     deleted: Sequence[str]
     """Threads that were deleted because the other side had deleted them."""
     branched: Sequence[str]
-    """Threads in which both sides had written: what each wrote is a branch now."""
+    """Threads in which both sides had written: the writes of each side are a branch now."""
     only_there: Sequence[str]
-    """Threads that only the side that was copied to has, and that the other one never had: they were left alone."""
+    """Threads that only the target of the copying has, and the other side never had. They were left alone."""
     rows_read: int
     seconds: float
     dry_run: bool
     after: str
     """It compared the threads after this one; "" stands for all of them."""
     complete: bool
-    """Whether all threads were compared: by this one, and by those that it continued where it was given `after`."""
+    """Whether all threads were compared, by this `reconcile` or by those that it continued with `after`."""
 
 
 class ReplicationStatus(NamedTuple):
-    """How a pair of databases is doing."""
+    """The state of a pair of databases."""
 
     term: int
     active: SideName
@@ -75,7 +75,7 @@ class ReplicationStatus(NamedTuple):
     secondary: SideStatus
     reads_from: SideName
     complete: bool
-    """Whether the side that is not active has ever had everything: a new one has, once `reconcile` has gone through."""
+    """Whether the side that is not active has ever had everything. A new side has, after a complete `reconcile`."""
     branched: Sequence[str]
     """The threads in which both sides wrote while they could not see each other, as far as this saver merged them."""
     last_reconcile: ReconcileReport | None

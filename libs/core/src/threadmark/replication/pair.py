@@ -1,6 +1,6 @@
-"""What all savers of a pair share: the two sides, what was asked for, and what is known of both.
+"""The shared state of all savers of a pair: the two sides, the settings, and the last known state of both.
 
-They take turns: of the callers of one process that have written to the same thread, one copies for all that wait.
+They take turns: if several callers of one process have written to the same thread, one copies for all that wait.
 """
 
 import logging
@@ -53,7 +53,7 @@ class Waiters:
         self._turn = threading.Lock()
 
     def take_turn(self) -> bool:
-        """Take the turn if nobody has it. Returns whether it was taken. It never waits."""
+        """Take the turn if it is free. Returns whether it was taken. It never waits."""
         return self._turn.acquire(blocking=False)
 
     def end_turn(self) -> None:
@@ -149,7 +149,9 @@ class Pair:
     def known(self) -> Roles:
         """Who takes the writes. Raises ReplicationError as long as that is not known."""
         if self.roles is None:
-            raise ReplicationError("it is not known yet who takes the writes: the databases could not be asked")
+            raise ReplicationError(
+                "it is not known yet which side takes the writes, because the databases could not be reached: try again"
+            )
         return self.roles
 
     def side(self, name: SideName) -> Side:

@@ -76,7 +76,7 @@ class Player:
         return task.result()
 
     def _leave(self, task: asyncio.Future[Any]) -> None:
-        """Keep a task that nobody waits for. The event loop refers to it weakly, and logs an error that is not read."""
+        """Keep a task that is not awaited. The event loop refers to it weakly, and logs an error that is not read."""
         self._tasks.add(task)
         task.add_done_callback(self._over)
 

@@ -1,4 +1,4 @@
-"""Moving the writes to the other side: promotion, by a person or by the saver itself, and what is copied for it."""
+"""Moving the writes to the other side: promotion, by a person or by the saver itself, and the copying for it."""
 
 from contextlib import suppress
 from functools import partial
@@ -87,14 +87,14 @@ def reconcile_pair(
 
 
 def unless_moved(pair: Pair, flow: PairFlow[T]) -> PairFlow[T]:
-    """Run a flow that takes long. Raises ReplicationError where somebody else moves the writes meanwhile."""
+    """Run a long flow. Raises ReplicationError if another process moves the writes during it."""
     try:
         return (yield from flow)
     except StaleTermError as error:
         yield from follow(pair)
         raise ReplicationError(
-            f"another process has moved the writes to {pair.known.active} meanwhile. What was copied by then is "
-            "there: call this method again"
+            f"another process has moved the writes to {pair.known.active} during this call. Everything copied so far "
+            "is there: call this method again"
         ) from error
 
 
@@ -107,7 +107,7 @@ def fail_over(pair: Pair, away: SideAwayError) -> PairFlow[None]:
     what = f"{away}. Nothing was stored, as far as is known"
     if pair.settings.failover == "manual":
         raise ReplicationError(
-            f"{what}. Reads come from {standby} meanwhile; saver.promote() has it take the writes"
+            f"{what}. Reads now come from {standby}; saver.promote() moves the writes there"
         ) from away
     if not pair.is_well(standby):
         raise ReplicationError(f"{what}, and {standby} is away, too: {pair.health[standby].last_error}") from away
@@ -195,7 +195,7 @@ def _take_over(pair: Pair, side: Side) -> PairFlow[None]:
     if replica.term == roles.term:
         pair.set_roles(roles)
         pair.wake()
-    else:  # somebody else was quicker
+    else:  # another process was quicker
         yield from follow(pair)
 
 
@@ -203,7 +203,9 @@ def _expect_raised(pair: Pair, side: Side, roles: Roles) -> PairFlow[None]:
     replica = yield from write_replica(side, roles)
     if replica.term != roles.term:
         yield from follow(pair)
-        raise ReplicationError(f"somebody else has moved the writes meanwhile, to {pair.known.active}")
+        raise ReplicationError(
+            f"another process has moved the writes during this call, to {pair.known.active}: look at saver.status()"
+        )
 
 
 def _expect_all_there(pair: Pair, side: Side, away: SideAwayError, *, force: bool) -> None:
@@ -211,8 +213,8 @@ def _expect_all_there(pair: Pair, side: Side, away: SideAwayError, *, force: boo
     lacks = pair.settings.mode == "async" or pair.health[away.side].waiting or not pair.known.complete
     if lacks and not force:
         raise ReplicationError(
-            f"{away}, and {side} may lack what was written last. saver.promote({side.name!r}, force=True) has it take "
-            "the writes all the same: what it lacks is merged when the other one is back, as branches where both wrote"
+            f"{away}, and {side} may lack the last writes. saver.promote({side.name!r}, force=True) moves the writes "
+            "there in any case: missing writes are merged when the other one is back, as branches if both sides wrote"
         ) from away
 
 

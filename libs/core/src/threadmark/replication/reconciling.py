@@ -83,7 +83,7 @@ class _Run:
     problem: ThreadmarkError | None = None
 
     def copy_outbox(self, source: Side, target: Side) -> PairFlow[None]:
-        """Copy what waits in an outbox now. What is added meanwhile is left, because there may be no end to it."""
+        """Copy the entries that wait in an outbox now. Later ones are left, because there may be no end to them."""
         waiting = yield from read_on(source, source.store.waiting)
         for _ in range(-(-waiting.entries // _ENTRIES)):
             try:

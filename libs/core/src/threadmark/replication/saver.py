@@ -1,4 +1,4 @@
-"""`ReplicatedSaver`: a saver over two databases, and `replicated`, which makes one."""
+"""`ReplicatedSaver`: a saver over two databases, and `replicated`, the function that makes one."""
 
 from datetime import timedelta
 from typing import TYPE_CHECKING, Unpack
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class ReplicatedSaver(ReadFromSaver):
     """A saver over two databases, each of which can take over from the other.
 
-    Made by `threadmark.replicated`. Every method is that of any saver; the others are about the pair.
+    `threadmark.replicated` makes it. It has every method of a saver, and methods for the pair of databases.
     """
 
     def __init__(self, driver: "PairDriver", **options: Unpack[SaverOptions]) -> None:
@@ -31,42 +31,42 @@ class ReplicatedSaver(ReadFromSaver):
         self._pair = driver
 
     def status(self) -> ReplicationStatus:
-        """Ask both databases how they are. One that is away is shown as it was last seen."""
+        """Return the state of both databases. A database that cannot be reached is shown as it was last seen."""
         return self._pair.play(self._whole_pair.status())
 
     def reconcile(
         self, *, both_ways: bool = False, dry_run: bool = False, after: str = "", progress: OnProgress | None = None
     ) -> ReconcileReport:
-        """Compare the databases thread by thread, and copy what the one that is not active lacks.
+        """Compare the databases thread by thread, and copy to the inactive one what it lacks. Returns a report.
 
-        It can be stopped at any time, by an error that `progress` raises, say, and continued with `after`.
+        You can stop it at any time, for example by an error that `progress` raises, and continue it with `after`.
 
         Args:
-            both_ways: Copy to the active one, too, what only the other one has.
-            dry_run: Copy nothing, and say what would be.
+            both_ways: Also copy data that only the other database has to the active one.
+            dry_run: Copy nothing; return the report of what would be copied.
             after: Where to continue one that was stopped: the `thread_id` of its last progress.
-            progress: Is called with a `threadmark.types.Progress` after each page of threads.
+            progress: A function that is called with a `threadmark.types.Progress` after each page of threads.
         """
         return self._pair.play(
             self._whole_pair.reconcile(both_ways=both_ways, dry_run=dry_run, after=after, progress=progress)
         )
 
     def promote(self, side: SideName | None = None, *, force: bool = False) -> ReplicationStatus:
-        """Have the other side, or the one that is named, take the writes from now on.
+        """Move the writes to the other side, or to the side that you name.
 
-        While both can be reached, they are compared first (`reconcile`), and writes wait for a moment, until the new
-        side has everything. Where the active side is away, the other one takes over if it is known to have everything.
-        With `force` it does so in any case: what it lacks is merged later, as branches where both sides wrote.
+        If both can be reached, they are compared first (`reconcile`), and writes wait for a moment until the new side
+        has everything. If the active side is away, the other one takes over if it is known to have everything. With
+        `force` it takes over in any case: data that it lacks is merged later, as branches if both sides wrote.
         """
         return self._pair.play(self._whole_pair.promote(side, force=force))
 
     def drain(self, within: float = 30.0) -> int:
-        """Wait until everything is copied, for up to `within` seconds. Returns how many changes are still waiting."""
+        """Wait until everything is copied, for up to `within` seconds. Returns the number of changes still waiting."""
         return self._pair.play(self._whole_pair.drain(within))
 
     @property
     def _whole_pair(self) -> "PairDriver":
-        """The driver, for what concerns all threads. Raises ConfigError in the view of one owner."""
+        """The driver, for methods that concern all threads. Raises ConfigError in the view of one owner."""
         self._context.expect_no_view()
         return self._pair
 
@@ -110,28 +110,29 @@ def replicated(
     drain_timeout: float = 10.0,
     **options: Unpack[SaverOptions],
 ) -> ReplicatedSaver:
-    """Return a saver that keeps everything in two databases, of whatever kinds.
+    """Return a saver that keeps everything in two databases, which may be of different kinds.
 
     `with threadmark.replicated("postgresql://a/agents", "postgresql://b/agents", mode="async") as saver: ...`
 
     Args:
         primary: The database that takes the writes at first: a URL, or a saver, which is closed together with this one.
-        secondary: The other one.
+        secondary: The other database.
         mode: "sync" acknowledges a write when both have it, "async" as soon as the active one has it.
-        on_secondary_failure: In mode "sync", what becomes of a write that only the active one has: "raise" a
-            ReplicationError, or "continue": it is acknowledged, logged, and copied later.
+        on_secondary_failure: In mode "sync", how to handle a write that only the active one has: "raise" raises a
+            ReplicationError; "continue" acknowledges it, logs it, and copies it later.
         failover: "manual": while the active one is away, reads come from the other one, marked so, and writes raise an
-            error, until `promote()`. "automatic": this saver raises the term on the other one and goes on there.
-        max_lag: In mode "async", how many changes may be waiting before puts wait for the copying.
-        deadline: How many seconds a database may take for one transaction before it counts as away; None for no
-            limit, with which callers wait for a database that hangs.
-        health_interval: How many seconds pass between two checks of both databases.
-        failback_delay: With automatic failover, for how long the primary must have been healthy, and caught up, before
-            it is made active again; None leaves that to `promote("primary")`.
-        max_failover_attempts: How often the saver tries to promote by itself before it waits for somebody to do so.
-        drain_timeout: For how many seconds `close` waits for the copying. What is left then is logged, and is copied by
-            whoever opens the pair next.
-        **options: Those of every saver. What is not given here is taken from `primary`, if that is a saver.
+            error, until you call `promote()`. "automatic": this saver raises the term on the other one and goes on
+            there.
+        max_lag: In mode "async", the number of changes that may wait before puts wait for the copying.
+        deadline: The seconds that a database may take for one transaction before it counts as away; None for no limit,
+            with which callers wait for a database that hangs.
+        health_interval: The seconds between two checks of both databases.
+        failback_delay: With automatic failover, how long the primary must have been healthy and caught up before it is
+            made active again; None leaves that to `promote("primary")`.
+        max_failover_attempts: How often the saver tries to promote by itself before it leaves that to you.
+        drain_timeout: The seconds that `close` waits for the copying. Remaining changes are logged, and copied when the
+            pair is opened next.
+        **options: The options of every saver. Those that you leave out are taken from `primary`, if that is a saver.
     """
     # It imports asyncio, which programs without a pair need not load.
     from threadmark.replication.making import checked_settings, make

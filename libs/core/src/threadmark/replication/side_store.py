@@ -162,7 +162,7 @@ class _ActiveStore(_ShownStore):
 
     def drop(self, thread_id: str, now: int) -> Program[int | None]:
         """Once the writes have moved, it is recorded also where the thread is not there: the other side may have it."""
-        yield from self._store.lock_lease(thread_id)  # nobody begins it before this is recorded
+        yield from self._store.lock_lease(thread_id)  # no other caller begins it before this is recorded
         epoch = yield from self._store.drop(thread_id, now)
         if epoch is not None or self._term > FIRST_TERM:
             self._whole.discard(thread_id)

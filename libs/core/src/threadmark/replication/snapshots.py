@@ -1,10 +1,10 @@
-"""What one database has of a thread, read to be compared with what the other one has, and the rows that are copied.
+"""The data of a thread in one database, read to be compared with the other one, and the rows that are copied.
 
 Most changes are copied by the few rows that the entries of a thread name, read at the source. Rows that are only added
-commute, so it does not matter that a source goes on meanwhile: the entries up to some position are copied with the rows
-that they name, and later ones are left for the next time. A row may be newer than that position only if it does no
-harm to write it again later, and if nothing older is left that would be written over it. The segments that it needs
-are copied with it: the source may be lost before the next time.
+commute, so the source may go on during the copying: the entries up to some position are copied with the rows that they
+name, and later ones are left for the next time. A row may be newer than that position only if it does no harm to write
+it again later, and if nothing older is left that would be written over it. The segments that it needs are copied with
+it: the source may be lost before the next time.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -77,7 +77,7 @@ def take_snapshot(
 ) -> Program[Snapshot | None]:
     """Return what there is of a thread. `after` is up to which position the other database has what changed here.
 
-    Returns None where it changed meanwhile: not every backend reads all of it at one moment.
+    Returns None if it changed during the read: not every backend reads all of it at one moment.
     """
     at_most = entries_at_most or MOST_ENTRIES
     state = yield from _state(store, thread_id)
@@ -177,7 +177,7 @@ _MOST_ROWS_READ, _MOST_BYTES = 256, 4 * 1024 * 1024
 """A change, or a new thread, with more rows or bytes is compared whole, and copied in parts."""
 
 NotAddable = Literal["more", "moved", "settled"]
-"""Why rows cannot simply be added: more than that is to be done; the thread changed meanwhile; the entries are gone,
+"""Why rows cannot simply be added: more than that is to be done; the thread changed; the entries are gone,
 because another process has copied them, or because the target has lost something."""
 
 
@@ -246,7 +246,7 @@ def read_entry_rows(store: ReplicaStore, thread_id: str, copied_to: int) -> Prog
         entries = yield from store.outbox(thread_id, MOST_ENTRIES)
         changes = [Touched.from_bytes(entry.body) for entry in entries if entry.position > known_to]
         later, beside = joined(changes), beside | _segments_beside(changes, touched)
-        if copied_to == NEVER:  # checkpoints that were added meanwhile have an entry of their own
+        if copied_to == NEVER:  # checkpoints that were added since then have an entry of their own
             rows_then = {key: row for key, row in found.rows.items() if key not in later.checkpoints}
             found = found._replace(rows=rows_then)
             touched = touched._replace(checkpoints=touched.checkpoints - later.checkpoints)

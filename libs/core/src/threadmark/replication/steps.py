@@ -1,4 +1,4 @@
-"""What the flows of replication ask for: a transaction on one of two databases, or a pause."""
+"""The requests of replication's flows: a transaction on one of two databases, or a pause."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

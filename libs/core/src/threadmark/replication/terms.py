@@ -1,7 +1,7 @@
-"""Who writes where: the term that both databases hold, what is noted with it, and how a process learns of a new one.
+"""Who writes where: the term that both databases hold, the record of the pair, and how a process learns of a new term.
 
-The terms of the primary are odd, those of the secondary are even. So two processes that promote different sides at
-the same time never do so under the same term.
+The terms of the primary are odd, those of the secondary are even. So two processes that promote different sides at the
+same time never do so under the same term.
 """
 
 import json
@@ -44,9 +44,9 @@ class Agreement(NamedTuple):
         try:
             found = cls(**json.loads(body))
         except (ValueError, TypeError) as error:
-            raise CorruptDataError("what the database notes of its pair is damaged, or from a later release") from error
+            raise CorruptDataError("the database's record of its pair is damaged, or from a later release") from error
         if found.name not in get_args(SideName) or found.active not in get_args(SideName):
-            raise CorruptDataError("what the database notes of its pair is damaged, or from a later release")
+            raise CorruptDataError("the database's record of its pair is damaged, or from a later release")
         return found
 
 
@@ -102,7 +102,7 @@ def follow(pair: Pair) -> PairFlow[None]:
     """Read both terms, and take note of the greater one.
 
     A promotion first has the old side refuse writes, then copies the rest, then writes the term to the new side. So
-    nobody writes to the new side before it holds the term. Where that takes too long, the promotion is completed here.
+    no process writes to the new side before it holds the term. If that takes too long, this completes the promotion.
     """
     for _ in range(_ATTEMPTS):
         found, agreements = yield from _read_agreements(pair)
@@ -134,7 +134,7 @@ def read_compared(side: Side) -> PairFlow[str]:
 
 
 def note_compared(pair: Pair, thread_id: str) -> PairFlow[None]:
-    """Write down up to which thread both were compared, so that whoever goes on there knows that they were."""
+    """Write down up to which thread both were compared, for the process that goes on there."""
     active, term = pair.known.active, pair.known.term
     yield from write_on(active, _set_compared, active.store, term, thread_id)
 
@@ -155,7 +155,7 @@ def spread_term(pair: Pair, side: Side, replica: Replica) -> PairFlow[None]:
         return
     agreement = Agreement.from_json(replica.body)
     if (agreement.pair, agreement.name) != (pair.known.pair, side.name):
-        raise ConfigError(f"{side} is not the database that it was: it belongs to another pair now")
+        raise ConfigError(f"{side} is not the same database as before: it belongs to another pair now")
     if replica.term < pair.known.term:
         yield from write_replica(side, pair.known)
 
@@ -164,7 +164,7 @@ def expect_term(pair: Pair, side: Side, roles: Roles) -> PairFlow[None]:
     """Have a side hold the term under which something is going to be copied to it.
 
     A write that was made under an earlier one may still be on its way to it, although its caller has made it on the
-    other side. After a deletion was copied, it would begin the thread anew.
+    other side. After a deletion was copied, it would begin the thread again.
     """
     if (pair.health[side].term or 0) < roles.term:
         replica = yield from read_replica(side)
@@ -249,7 +249,7 @@ def _problem(agreements: dict[Side, Agreement]) -> str | None:
     if len({agreement.pair for agreement in agreements.values()}) > 1:
         databases = " and ".join(map(str, agreements))
         return (
-            f"{databases} belong to different pairs: give the two that were used together, or a new database beside "
+            f"{databases} belong to different pairs: give the two that were used together, or a new database with "
             "one of them"
         )
     if names and all(given != noted for given, noted in names):

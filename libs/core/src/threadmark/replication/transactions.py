@@ -1,6 +1,6 @@
-"""One transaction of a replicated saver: which side runs it, and what is copied before it is acknowledged.
+"""One transaction of a replicated saver: the side that runs it, and the copying before it is acknowledged.
 
-If the writes move to the other side meanwhile, it runs again there.
+If the writes move to the other side during the transaction, it runs again there.
 """
 
 import logging

@@ -1,1 +1,1 @@
-"""What a process needs: threads that work for others, forks and the end, loggers, and compiled code."""
+"""Services of a process: worker threads, forks and the end of the program, loggers, and compiled code."""

@@ -1,13 +1,13 @@
 """The seam between core and its compiled part, the package `threadmark_speed`: the one place that chooses.
 
-Everything is written in Python, which is the reference. A function whose compiled counterpart is worth having says so:
+Everything is written in Python, which is the reference. A function with a compiled counterpart says so:
 
     @counterpart("checks.check_of")
     def check_of(listed): ...
 
-Where the package is installed, its function of that name stands in the module instead, and calls the reference for
-whatever it leaves to it. A package that cannot be used (it was built for another Python or system, is damaged, or is of
-another release) is left out with one warning: everything works without it, only slower.
+If the package is installed, its function of that name replaces the one in the module, and calls the reference for the
+cases that it does not handle. A package that cannot be used (it was built for another Python or system, is damaged, or
+is of another release) is left out with one warning: everything works without it, only slower.
 """
 
 import os

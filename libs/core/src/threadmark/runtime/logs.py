@@ -1,8 +1,8 @@
 """Loggers that cannot harm an operation.
 
-Each package has one, of its own name; docs/reference/watching.md lists what they are told. A handler may raise, wait,
-or need a lock that one of our callers holds. So its errors are printed, as `logging` does it, and not passed on. If a
-lock or a connection is held, or other callers wait, a line is only noted: whoever has called writes it in the end.
+Each package has one under its name; docs/reference/watching.md lists their messages. A handler may raise, wait, or need
+a lock that one of our callers holds. So its errors are printed, as `logging` does, and not passed on. If a lock or a
+connection is held, or other callers wait, a line is only noted, and the caller writes it at the end.
 """
 
 import logging
@@ -32,7 +32,7 @@ class Log:
     def __init__(self, name: str) -> None:
         self._logger = logging.getLogger(name)
         self.noted: deque[_Line] = deque(maxlen=_MOST_NOTED)
-        """Lines for `flush` to write: mostly none, which whoever would call it sees at once."""
+        """Lines for `flush` to write. Mostly there are none, which a caller can see without a call."""
         begin_anew_after_fork(self)
 
     def write(self, level: int, message: str, *arguments: object) -> None:

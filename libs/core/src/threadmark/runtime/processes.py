@@ -1,12 +1,12 @@
 """A process that forks, and a process that ends.
 
-A fork copies the memory of a process, but only the thread that forks. In the child nobody releases a lock that another
-thread held, and what another thread was changing stays as it was at that moment. So the child starts again with new
-locks, threads and connections.
+A fork copies the memory of a process, but only the thread that forks. In the child, a lock that another thread held is
+never released, and data that another thread was changing stays half changed. So the child starts again with new locks,
+threads and connections.
 
 A program that ends without closing its saver, as many do, must leave nothing half done and print no warning. `atexit`
-calls the functions here when all threads have ended that a program waits for, so what they store until then is stored;
-a hook of `threading` would be called before that. What daemon threads ask for later is refused.
+calls the functions here after all threads have ended that a program waits for, so their last writes are stored; a hook
+of `threading` would be called before that. Later requests of daemon threads are refused.
 """
 
 import atexit

@@ -104,7 +104,7 @@ def outcome_of(work: Callable[[], Any]) -> Any:
 
 
 def settle(waiting: Waiting, outcome: Any) -> None:
-    """Set the outcome. Call it in the thread that waits for it. Does nothing if nobody waits any more."""
+    """Set the outcome. Call it in the thread that waits for it. Does nothing if no thread waits any more."""
     if waiting.done():
         return
     if isinstance(outcome, Failed):
@@ -118,7 +118,7 @@ def tell(waiting: Waiting, outcome: Any) -> None:
     if isinstance(waiting, Answer):
         settle(waiting, outcome)
         return
-    with suppress(RuntimeError):  # the loop was closed, and nobody waits in it any more
+    with suppress(RuntimeError):  # the loop was closed, and nothing waits in it any more
         waiting.get_loop().call_soon_threadsafe(settle, waiting, outcome)
 
 
@@ -145,7 +145,7 @@ def _end_task(answer: Answer, task: asyncio.Task[Any]) -> None:
 
 
 async def in_spite_of_cancelling(work: Awaitable[Any]) -> Any:
-    """Wait for the work even if the caller is cancelled or interrupted meanwhile. Returns its result."""
+    """Wait for the work even if the caller is cancelled or interrupted. Returns its result."""
     doing = asyncio.ensure_future(work)
     interruption: BaseException | None = None
     while not doing.done():
@@ -154,7 +154,7 @@ async def in_spite_of_cancelling(work: Awaitable[Any]) -> Any:
         except BaseException as error:  # noqa: BLE001 - raised below
             interruption = error
     if interruption is not None:
-        # The work's own error would be lost otherwise: nobody else asks for it.
+        # The work's own error would be lost otherwise, because only this caller asks for it.
         raise interruption from (None if doing.cancelled() else doing.exception())
     return doing.result()
 

@@ -1,4 +1,4 @@
-"""The semantics of a saver, written once for every backend, and its sync and async API."""
+"""The semantics of a saver, written once for every backend, with a sync and an async API."""
 
 from threadmark.saver.context import SaverOptions, StorageOptions, ThreadOptions
 from threadmark.saver.protocol import SaverProtocol

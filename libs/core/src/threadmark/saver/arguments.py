@@ -1,7 +1,7 @@
-"""What callers give to a saver, checked on its way in: once, here and in `config`, for every backend and both APIs.
+"""Checks of a saver's arguments: once, here and in `config`, for every backend and both APIs.
 
-What passes can be stored and read again, as far as it is not a value; the serializer judges those. Whatever does not
-is a ConfigError that names the argument. The checks of a put stand in its way, so they look at types only.
+Arguments that pass can be stored and read again, except for values, which the serializer judges. Any other argument
+raises a ConfigError that names it. A put has to wait for its checks, so they look at types only.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -65,10 +65,10 @@ def given_config(config: Config) -> ParsedConfig:
 
 
 def check_config(where: ParsedConfig) -> None:
-    """ConfigError where names are longer than the key of a row may be, or the namespace is not for checkpoints."""
+    """Raise ConfigError if names are longer than a row's key may be, or the namespace is not for checkpoints."""
     thread_id, ns, checkpoint_id, _ = where
     if ns == MESSAGES_NS:
-        raise ConfigError(f"the namespace {ns!r} is that of messages: threadmark.Conversations(saver) stores them")
+        raise ConfigError(f"the namespace {ns!r} is reserved for messages: threadmark.Conversations(saver) stores them")
     if len(thread_id) <= SHORT and len(ns) <= SHORT and len(checkpoint_id or "") <= SHORT:
         return
     check_length(thread_id, THREAD_ID_BYTES, "thread_id")
@@ -77,7 +77,7 @@ def check_config(where: ParsedConfig) -> None:
 
 
 def given_task(task_id: str, task_path: str) -> tuple[str, str]:
-    """The task that `put_writes` was given."""
+    """Check the task of `put_writes`."""
     if type(task_id) is str and type(task_path) is str and len(task_id) <= SHORT:
         return task_id, task_path
     task = as_text(task_id, "task_id")
@@ -86,7 +86,7 @@ def given_task(task_id: str, task_path: str) -> tuple[str, str]:
 
 
 def given_channels(channels: Iterable[str]) -> list[str]:
-    """The channels that `get_delta_channel_history` was given."""
+    """Check the channels of `get_delta_channel_history`."""
     return [as_text(channel, "a channel's name") for channel in _listed(channels, "channels", "names")]
 
 
@@ -101,13 +101,13 @@ def given_names(names: Iterable[object], what: str, as_name: Callable[[object], 
 
 
 def check_flag(flag: object, what: str) -> None:
-    """ConfigError where it is neither True nor False: "no" is a true value."""
+    """Raise ConfigError for anything but True and False, because text such as "no" is a true value."""
     if not isinstance(flag, bool):
         raise ConfigError(f"{what} must be True or False, not {shown(flag)}")
 
 
 def check_keep_last(keep_last: object) -> None:
-    """ConfigError where it is neither None nor a number of checkpoints to keep."""
+    """Raise ConfigError for anything but None or a number of checkpoints to keep."""
     if keep_last is not None and (isinstance(keep_last, bool) or not isinstance(keep_last, int) or keep_last < 1):
         raise ConfigError(
             f"keep_last must be at least 1, not {shown(keep_last)}: use strategy='delete' to keep nothing"
@@ -115,24 +115,24 @@ def check_keep_last(keep_last: object) -> None:
 
 
 def check_progress(progress: object) -> None:
-    """ConfigError where it is neither None nor a function."""
+    """Raise ConfigError for anything but None or a function."""
     if progress is not None and not callable(progress):
         raise ConfigError(f"progress must be a function that takes a threadmark.types.Progress, not {shown(progress)}")
 
 
 def microseconds_in(duration: timedelta) -> int:
-    """A duration as times are stored. One that nobody lives to see is as good as any longer one."""
+    """Return a duration as times are stored. Durations beyond any lifetime are cut to one limit."""
     return min(max(duration // _MICROSECOND, -MOST), MOST)
 
 
 def check_seconds(seconds: object, what: str) -> None:
-    """ConfigError where it is no number of seconds that pass at some time."""
+    """Raise ConfigError for anything but a finite number of seconds from 0 on."""
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not (isfinite(seconds) and seconds >= 0):
         raise ConfigError(f"{what} must be a number of seconds from 0 on, not {shown(seconds)}")
 
 
 def _listed(items: Iterable[T], what: str, of_what: str) -> list[T]:
-    """Some items, read once. What can be gone through by mistake is none: text, bytes, a dictionary."""
+    """Return some items, read once. Refuses iterables that are most likely a mistake: text, bytes, a dictionary."""
     if isinstance(items, (*_TEXTS, Mapping)) or not isinstance(items, Iterable):
         raise ConfigError(f"{what} must be a list of {of_what}, not {type(items).__name__}")
     try:
@@ -185,7 +185,7 @@ _FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UT
 
 
 class ThreadUpdate(NamedTuple):
-    """What is to be set of a thread. Metadata is patched key by key; None removes a key."""
+    """The fields of a thread to set. Metadata is patched key by key; None removes a key."""
 
     title: str | Unset | None = UNSET
     metadata: Mapping[str, Any] | None = None
@@ -195,7 +195,7 @@ class ThreadUpdate(NamedTuple):
 
 
 class ThreadQuery(NamedTuple):
-    """Which threads are asked for, and in which order."""
+    """The selection and the order of a listing of threads."""
 
     scope: ThreadScope
     metadata: Mapping[str, Any]
@@ -213,7 +213,7 @@ class ThreadQuery(NamedTuple):
 
 
 def given_query(filters: ThreadFilter, sort: ThreadSort = "-updated") -> ThreadQuery:
-    """Check which threads a listing is asked for. Raises TypeError for a filter that there is not."""
+    """Check the arguments of a listing of threads. Raises TypeError for an unknown filter."""
     unknown = filters.keys() - ThreadFilter.__annotations__.keys()
     if unknown:
         there = ", ".join(ThreadFilter.__annotations__)
@@ -238,7 +238,7 @@ def given_query(filters: ThreadFilter, sort: ThreadSort = "-updated") -> ThreadQ
 
 
 def check_word(given: object, literal: Any, what: str) -> None:
-    """Raise ConfigError for what is none of a Literal's texts. Other kinds of values are not compared."""
+    """Raise ConfigError for anything but the texts of a Literal. Other kinds of values are not compared."""
     if not isinstance(given, str) or given not in get_args(literal):
         raise ConfigError(f"{what} must be {' or '.join(map(repr, get_args(literal)))}, not {shown(given)}")
 
@@ -271,7 +271,7 @@ def given_update(
     owner: str | Unset | None,
     expires: datetime | timedelta | Unset | None,
 ) -> ThreadUpdate:
-    """Check what is to be set."""
+    """Check the fields of a thread to set."""
     if title is not None and title is not UNSET:
         title = as_text(title, "title")
     if metadata is not None:
@@ -290,23 +290,23 @@ def given_owner(owner: object) -> str:
     """Check the name of an owner."""
     name = as_text(owner, "owner")
     if not name:
-        raise ConfigError("owner must not be empty: give None for a thread that belongs to nobody")
+        raise ConfigError("owner must not be empty: give None for a thread without an owner")
     check_length(name, THREAD_ID_BYTES, "owner")
     return name
 
 
 def time_of(microseconds: int) -> datetime:
-    """A stored time as its user sees it."""
+    """Return a stored time as a datetime."""
     if microseconds == NO_NUMBER or not isinstance(microseconds, int):
         raise CorruptDataError("a stored time is no number")
     try:
         return _EPOCH + timedelta(microseconds=microseconds)
-    except OverflowError:  # somebody's clock, or damage: `created` and `updated` are in no check
+    except OverflowError:  # a wrong clock, or damage: `created` and `updated` are in no check
         return _LAST if microseconds > 0 else _FIRST
 
 
 def microseconds_of(time: object, what: str) -> int:
-    """A user's time as it is stored."""
+    """Return a user's time as times are stored."""
     if not isinstance(time, datetime) or time.tzinfo is None:
         raise ConfigError(f"{what} must be a datetime with a time zone, such as datetime.now(UTC), not {shown(time)}")
     return (time - _EPOCH) // _MICROSECOND

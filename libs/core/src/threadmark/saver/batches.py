@@ -1,8 +1,8 @@
-"""The rows of what a task writes and back, with a record beside them, so that a row that is lost or hidden is missed.
+"""The rows of a task's writes, with a record of each batch, so that a lost or hidden row is detected.
 
-A row is found by its key, so damage to its key hides it. Each `put_writes` therefore adds one more row, the record
-of the batch: under an index of its own, it lists the indexes of the batch's rows. What a record lists must be there,
-and what is there must be listed.
+A row is found by its key, so damage to its key hides it. Each `put_writes` therefore adds one more row, the record of
+the batch. It has an index of its own and lists the indexes of the batch's rows. Every row that a record lists must be
+there, and every row that is there must be listed.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,12 +1,12 @@
-"""What a saver remembers between calls: encodings for the next put, and segments for the next read.
+"""The two caches of a saver between calls: encodings for the next put, and segments for the next read.
 
 `EncodingCache` holds recent encodings, and the checkpoints that runs are about to continue. It makes a put cheap (the
-parent's bytes need not be read) and is never trusted: encodings are found by their digest, so their bytes cannot be
-wrong, and whether their segments still exist is proven by the transaction that relies on it, which compares the
-thread's epoch. It is bounded in bytes, and shared by both APIs and all threads.
+parent's bytes need not be read) and is never trusted. Encodings are found by their digest, so their bytes cannot be
+wrong. The transaction that relies on one proves that its segments still exist by comparing the thread's epoch. The
+cache is bounded in bytes, and shared by both APIs and all threads.
 
-`SegmentCache` holds what checkpoints of one thread share while they are read together: segments, and what has been
-proven of values.
+`SegmentCache` serves checkpoints of one thread while they are read together: it holds segments, and the proofs of their
+values.
 """
 
 import logging
@@ -103,7 +103,7 @@ def fill(segment_cache: SegmentCache, store: Store, thread_id: str, keys: Iterab
 
 
 _ENTRY_OVERHEAD = 400
-"""What the interpreter needs for an entry beside its bytes, roughly: many tiny entries are not free."""
+"""About how much memory the interpreter needs for an entry in addition to its bytes: many tiny entries are not free."""
 
 
 class BoundedCache:
@@ -226,7 +226,7 @@ class Known(NamedTuple):
     has_manifests: bool = True
     """Whether any of its values may be more than a literal."""
     row: CheckpointRow | None = None
-    """Its row, if that was made here or has been proven: whoever finds the same row need not prove it again."""
+    """Its row, if it was made here or has been proven: a reader that finds the same row need not prove it again."""
 
 
 class _Thread:
@@ -363,7 +363,7 @@ class EncodingCache(BoundedCache):
         return self._sources(("emptied", thread_id, ns, channel), epoch)
 
     def recent(self, thread_id: str, epoch: int | None) -> list[Source]:
-        """The thread's last values, whatever they belong to."""
+        """The thread's last values, of any channel."""
         return self._sources(("recent", thread_id), epoch)
 
     def add_waste(self, thread_id: str, size: int) -> int:

@@ -1,9 +1,8 @@
-"""Whether checkpoints are missing: what is found is compared with what is recorded beside the rows.
+"""Detection of missing checkpoints: the rows that were found are compared with the recorded numbers.
 
 A checkpoint is found by its key, so damage to its key hides it, and an older one would pass for the newest. Each
-namespace therefore has a head, which a put brings up to date: the greatest rank, and the number of checkpoints. A get
-of the newest is given the rank with it. Where a checkpoint is not found, or everything has been listed, the
-checkpoints are counted.
+namespace therefore has a head with the greatest rank and the number of checkpoints, which every put updates. A get of
+the newest is given the rank with it. The checkpoints are counted if one is not found, and when all have been listed.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,7 +17,7 @@ from threadmark.saver.paging import Pages
 from threadmark.saver.proving import checkpoint_location, is_sound, namespace_location
 from threadmark.store.contract import CheckpointRow, Found, Head, Scope
 
-_ADVICE = "`verify` names what is damaged"
+_ADVICE = "`verify` names the damaged rows"
 
 
 _PAGE = 512

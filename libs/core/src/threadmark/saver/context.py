@@ -1,4 +1,4 @@
-"""What every operation of a saver works with: the context, its options, and when a thread expires."""
+"""The context that every operation of a saver works with, the options of a saver, and the expiry of threads."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -27,49 +27,50 @@ CACHE_BYTES = 64 * 1024 * 1024
 
 
 class StorageOptions(TypedDict, total=False):
-    """The options of a saver but its serializer, whatever its backend."""
+    """The options of a saver about storage, on every backend."""
 
     cache_bytes: int
-    """How much to remember of recent encodings, so that a put need not read its parent."""
+    """The most bytes of recent encodings to remember, so that a put need not read its parent."""
     max_expansion_bytes: int
-    """How many bytes the values of a checkpoint may take beyond what their stored bytes account for. Whatever was put
-    needs none; more is refused as damaged, so that a crafted row cannot take all memory."""
+    """How many bytes the values of a checkpoint may take beyond the size that their stored bytes account for. Values
+    that were put need none. More is refused as damaged, so that a crafted row cannot take all memory."""
     pause_gc: bool
-    """Whether the garbage collector is paused while a large value is decoded (default: False). It makes lists of many
-    objects up to twice as fast, and is the whole process's: other threads' garbage waits meanwhile, too."""
+    """Whether to pause the garbage collector while a large value is decoded (default: False). Lists of many objects
+    then decode up to twice as fast, but the pause applies to the whole process, so other threads' garbage waits, too.
+    """
     keyring: Keyring | None
-    """With one, every row is sealed (AES-256-GCM), and rows that it does not open are refused."""
+    """The keyring that seals every row (AES-256-GCM). Rows that it does not open are refused."""
     seal_metadata: bool
-    """Whether metadata is encrypted as well (default: True). A filter then reads the metadata of all checkpoints."""
+    """Whether to encrypt metadata as well (default: True). A filter then reads the metadata of all checkpoints."""
 
 
 class ThreadOptions(TypedDict, total=False):
-    """What a saver does about the threads that it stores, whatever its backend."""
+    """The options of a saver about its threads, on every backend."""
 
     owner_key: str | None
-    """The key of a run's configuration that names the owner of a thread that begins (default: "user_id")."""
+    """The key of a run's configuration that names the owner of a new thread (default: "user_id")."""
     ttl: timedelta | None
-    """How long a thread lives after its last write; `retention` removes it then."""
+    """How long a thread lives after its last write. After that `apply_retention` removes it."""
     refresh_on_read: bool
-    """Whether reading a thread counts as well (default: False). It costs each get a second question."""
+    """Whether a read extends a thread's life as well (default: False). It costs each get a second query."""
     keep_last: int | None
-    """How many checkpoints of a namespace a put leaves: what `prune(keep_last=...)` would remove goes at once."""
+    """How many checkpoints of a namespace a put leaves: it removes at once what `prune(keep_last=...)` would remove."""
     expect_newest: bool
-    """Whether a put whose parent is not the newest checkpoint is refused (default: False), see `put`."""
+    """Whether to refuse a put whose parent is not the newest checkpoint (default: False); see `put`."""
 
 
 class SaverOptions(StorageOptions, ThreadOptions, total=False):
-    """The options of a saver, whatever its backend."""
+    """The options of a saver, on every backend."""
 
     serde: Serializer | None
     """The serializer of values. The default is `threadmark.Serde()`."""
 
 
 class ThreadRules(NamedTuple):
-    """What a saver does about threads."""
+    """The saver's rules for threads."""
 
     owner: str | None = None
-    """The one whose threads alone are there."""
+    """The owner to whose threads the saver is limited."""
     owner_key: str | None = "user_id"
     ttl: int = 0
     """Microseconds, 0 for none."""
@@ -79,7 +80,7 @@ class ThreadRules(NamedTuple):
 
 
 class KeyringCheck:
-    """Whether a saver has checked that its keyring, or that it has none, fits the database. Its clones share it."""
+    """Whether the saver has checked that its keyring, or the lack of one, fits the database. Its clones share this."""
 
     done = False
 
@@ -94,23 +95,24 @@ class SaverContext(NamedTuple):
     segment_key: Callable[[bytes], bytes] = segment_key
     """Derives the key of a segment from its bytes. Uses a secret if rows are encrypted."""
     segment_names: SegmentNames | None = None
-    """Notices a wrong secret, if rows are encrypted."""
+    """Detects a wrong secret, if rows are encrypted."""
     expansion: int = EXPANSION_BYTES
-    """How many bytes more than they account for the stored bytes of a checkpoint may ask for."""
+    """How many bytes the values of a checkpoint may take beyond the size that their stored bytes account for."""
     pause_gc: bool = False
     """Whether the garbage collector is paused while a large value is decoded."""
     threads: ThreadRules = ThreadRules()
     keyring: Keyring | None = None
-    """The one that rows are sealed with."""
+    """The keyring that seals rows."""
     seal: Callable[..., Store] | None = None
-    """Makes the store that seals rows, if rows are encrypted; with `owner=`, one that proves whose a thread is."""
+    """Makes the store that seals rows, if rows are encrypted; with `owner=`, one that also proves the owner of a
+    thread."""
     longest_pack: int | None = None
     """`Store.longest_pack` of the backend."""
     moves: bool = False
-    """Whether checkpoints are moved here from elsewhere: each counts as stored at its own `ts`."""
+    """Whether checkpoints are moved here from another database: each counts as stored at its own `ts`."""
 
     def of_owner(self, owner: str) -> "SaverContext":
-        """The same, where only the threads of one owner are there. Raises ConfigError if only another one's are."""
+        """Return the context limited to one owner's threads. Raises ConfigError if it is limited to another owner."""
         if self.threads.owner == owner:
             return self
         self.expect_no_view()
@@ -118,11 +120,11 @@ class SaverContext(NamedTuple):
         return self._replace(store=OwnedStore(store, owner), threads=self.threads._replace(owner=owner))
 
     def without_classes(self) -> "SaverContext":
-        """The same, where objects are shown by name and fields. What another serializer wrote is loaded as always."""
+        """Return a context that shows objects by name and fields. Values of another serializer are loaded as always."""
         return self._replace(serde=self.serde.showing()) if finds_parts(self.serde) else self
 
     def expect_no_view(self) -> None:
-        """Raise ConfigError if only one owner's threads are there."""
+        """Raise ConfigError if the context is limited to one owner's threads."""
         owner = self.threads.owner
         if owner is not None:
             raise ConfigError(f"only the threads of {owner!r} are here: ask the saver that this is a view of")
@@ -142,7 +144,7 @@ def _thread_rules(options: SaverOptions) -> ThreadRules:
     if ttl is not None and (not isinstance(ttl, timedelta) or ttl <= timedelta(0)):
         raise ConfigError(f"ttl must be a positive datetime.timedelta, such as timedelta(days=30), not {shown(ttl)}")
     if refresh and ttl is None:
-        raise ConfigError("refresh_on_read needs a ttl, which says for how long a thread that was read lives on")
+        raise ConfigError("refresh_on_read needs a ttl, the time for which a thread that was read lives on")
     check_keep_last(keep_last)
     microseconds = 0 if ttl is None else microseconds_in(ttl)
     return ThreadRules(None, owner_key, microseconds, refresh, keep_last, expect_newest)
@@ -156,7 +158,7 @@ def checked_serde(serde: Serializer) -> Serializer:
 
 
 def check_options(saver: type, options: Mapping[str, Any]) -> None:
-    """Refuse an option that a saver of this class does not have. The error lists those that it has."""
+    """Refuse an option that a saver of this class does not have. The error lists the options that it has."""
     unknown = sorted(options.keys() - SaverOptions.__annotations__.keys())
     if unknown:
         known = [*_own_options(saver), *SaverOptions.__annotations__]
@@ -165,14 +167,16 @@ def check_options(saver: type, options: Mapping[str, Any]) -> None:
 
 
 def _own_options(saver: type) -> list[str]:
-    """The names of the keyword arguments that the classes of a saver take beside those of all savers."""
+    """Return the keyword arguments that the classes of a saver take in addition to the options of all savers."""
     signatures = [inspect.signature(vars(each)["__init__"]) for each in saver.__mro__[:-1] if "__init__" in vars(each)]
     parameters = [each for signature in signatures for each in signature.parameters.values()]
     return list(dict.fromkeys(each.name for each in parameters if each.kind is each.KEYWORD_ONLY))
 
 
 def context_of(store: Store, options: SaverOptions, sealed: Callable[..., Store] | None = None) -> SaverContext:
-    """The context of a saver with these options. `sealed` is the class of a store that seals what another one keeps."""
+    """Return the context of a saver with these options. `sealed` is the class of a store that seals another store's
+    rows.
+    """
     serde, cache_bytes = options.get("serde"), options.get("cache_bytes", CACHE_BYTES)
     if not isinstance(cache_bytes, int) or cache_bytes < 0:
         raise ConfigError(f"cache_bytes must be a number of bytes from 0 on, not {shown(cache_bytes)}")
@@ -212,22 +216,22 @@ def context_of(store: Store, options: SaverOptions, sealed: Callable[..., Store]
 
 
 def first_expiry(context: SaverContext) -> int | None:
-    """When a thread that begins now expires. Microseconds since 1970, None for never.
+    """Return the time at which a thread that begins now expires, in microseconds since 1970. None means never.
 
-    A thread's row is not written by every put. A thread is given a quarter more than the `ttl`, and is given it again
-    when less than the `ttl` is left: so it never expires early, and its row is written once in a quarter of the `ttl`.
+    Not every put writes a thread's row. A thread is given a quarter more than the `ttl`, and again when less than the
+    `ttl` is left. So it never expires early, and its row is written once in a quarter of the `ttl`.
     """
     ttl = context.threads.ttl
     return now() + ttl + ttl // 4 if ttl else None
 
 
 def is_due(context: SaverContext, expires_at: int | None) -> bool:
-    """Whether a thread is to live on for longer. One that never expires does so for ever."""
+    """Return whether a thread's life is to be extended. A thread that never expires keeps living."""
     return bool(context.threads.ttl) and expires_at is not None and expires_at - now() < context.threads.ttl
 
 
 def refresh_expiry(context: SaverContext, thread_id: str) -> Operation[None]:
-    """Let a thread that was read live on, where that is due."""
+    """Extend the life of a thread that was read, if it is due."""
     outline = yield from read(context.store.thread, thread_id)
     if outline is not None and is_due(context, outline.row.expires_at):
         with suppress(ReplicationError):  # what was read is worth more: the next one who reads it can do this
@@ -235,14 +239,14 @@ def refresh_expiry(context: SaverContext, thread_id: str) -> Operation[None]:
 
 
 def extend_expiry(context: SaverContext, thread_id: str) -> Operation[bool]:
-    """Let a thread live on. Returns whether it is there: it may have expired, and have been removed meanwhile."""
+    """Extend a thread's life. Returns whether the thread exists: it may have expired and been removed before."""
     return (yield from write(_extend, context, thread_id))
 
 
 def _extend(context: SaverContext, thread_id: str) -> Program[bool]:
     yield from context.store.lock(thread_id)
     outline = yield from context.store.thread(thread_id)
-    # A damaged row is left to whoever reads it; a new check would hide it.
+    # A damaged row is left to its reader; a new check would hide it.
     if outline is not None and is_due(context, outline.row.expires_at) and is_sound_thread(outline.row):
         yield from context.store.set_thread(thread_row(outline.row._replace(expires_at=first_expiry(context))))
     return outline is not None

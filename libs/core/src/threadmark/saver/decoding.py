@@ -1,6 +1,6 @@
-"""From stored bytes to what a saver's user sees. Every call decodes anew, so that nothing handed out is shared.
+"""Decoding of stored bytes to values. Every call decodes again, so callers never share objects.
 
-A decoded value is thousands of new objects, none of them garbage yet. CPython counts new objects, though: after every
+A decoded value is thousands of new objects, none of them garbage yet. CPython counts new objects, though. After every
 few hundred it looks through the young ones for cycles, and from time to time through everything that the process has
 imported. For a list of LangChain messages that is up to three quarters of the time. So savers that were opened with
 `pause_gc=True` pause the collector while they decode a large value.
@@ -36,10 +36,10 @@ _paused = False
 
 
 def with_gc_paused(make: Callable[[Any], Any], given: Any) -> Any:
-    """Call `make(given)` without a collection meanwhile. Returns its result.
+    """Call `make(given)` with the garbage collector paused. Returns its result.
 
-    A collector that is off already stays off, whether the user's program switched it off or another thread's pause:
-    whoever began a pause ends it, so that threads that decode all the time cannot keep the collector off.
+    A collector that is off already stays off, whether the user's program or another thread's pause switched it off. The
+    thread that began a pause ends it, so threads that decode all the time cannot keep the collector off.
     """
     global _paused  # noqa: PLW0603 - the collector is the process's, too
     if not gc.isenabled():
@@ -73,7 +73,7 @@ _LARGE = 16 * 1024
 
 
 def decoded(context: SaverContext, loaded: LoadedCheckpoint) -> CheckpointTuple:
-    """The checkpoint as its user sees it."""
+    """Return the checkpoint as its user sees it."""
     return _whole(context, loaded, context.pause_gc) if type(context.serde) is Serde else _in_parts(context, loaded)
 
 

@@ -1,8 +1,8 @@
-"""The kit: what operations outside of core are made of.
+"""The kit: the parts from which operations outside of core are made.
 
 `travel`, `interfaces` and the other folders above core import this module, the public ones (`OPEN` in
-`tests/test_house.py`), and nothing else of core. So you can change whatever is not named here and run core's tests
-alone; a change to what is named here may touch every folder.
+`tests/test_house.py`), and nothing else of core. So you can change anything that is not named here and run core's tests
+alone; a change to a name in this module may affect every folder.
 """
 
 from threadmark.format.digests import (

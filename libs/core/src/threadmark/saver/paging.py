@@ -52,7 +52,7 @@ class Pages:
             if before is not None and order >= before:
                 self.more = False
                 raise CorruptDataError(
-                    "it is found twice, or out of order: `verify` names what is damaged", checkpoint_location(outline)
+                    "it is found twice, or out of order: `verify` names the damaged rows", checkpoint_location(outline)
                 )
             before = order
         if page:

@@ -45,20 +45,20 @@ class SaverProtocol(Protocol):
         """The serializer of values."""
 
     def with_serde(self, serde: Serializer) -> Self:
-        """Return a saver that uses another serializer on the same connections and cache. Closing one closes both."""
+        """Return a saver with another serializer on the same connections and cache. Closing one closes both."""
 
     @property
     def config_specs(self) -> list[Any]:
-        """Extra fields that a run's configuration may have for this saver. There are none."""
+        """The extra fields that a run's configuration may have for this saver: none."""
 
     def setup(self) -> None:
         """Create the tables of a new database, or bring those of an earlier release to the current format."""
 
     def get(self, config: Config) -> Checkpoint | None:
-        """Return the checkpoint that `config` names, or the newest of its namespace. Returns None if there is none."""
+        """Return the checkpoint that `config` names, or the newest of its namespace, or None if there is none."""
 
     def get_tuple(self, config: Config) -> CheckpointTuple | None:
-        """Like `get`, but return the checkpoint with its metadata, parent and pending writes."""
+        """Return the same checkpoint as `get`, with its metadata, parent and pending writes."""
 
     def list(
         self,
@@ -82,16 +82,16 @@ class SaverProtocol(Protocol):
         """Store `checkpoint` as a child of the one in `config`. Returns the config of the new checkpoint."""
 
     def put_writes(self, config: Config, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = "") -> None:
-        """Store what a task wrote before its step is over, all of it or nothing."""
+        """Store the writes of a task before its step ends: all of them or none."""
 
     def delete_thread(self, thread_id: str) -> bool:
-        """Remove a thread and everything in it. Returns whether there was one."""
+        """Remove a thread and everything in it. Returns whether the thread existed."""
 
     def delete_checkpoint(self, config: Config) -> bool:
-        """Remove the checkpoint that `config` names by its `checkpoint_id`. Returns whether there was one."""
+        """Remove the checkpoint that `config` names by its `checkpoint_id`. Returns whether it existed."""
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> PruneReport:
-        """Remove the checkpoints that these runs made, except those that other checkpoints need to be read."""
+        """Remove the checkpoints that these runs made, except those that other checkpoints need. Returns a report."""
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> bool:
         """Copy every checkpoint and pending write of the source thread to the target thread."""
@@ -107,7 +107,7 @@ class SaverProtocol(Protocol):
         missing_ok: bool = True,
         progress: OnProgress | None = None,
     ) -> PruneReport:
-        """Remove old checkpoints of these threads. Returns what was removed, or with `dry_run` what would be."""
+        """Remove old checkpoints of these threads. Returns a report of what was removed."""
 
     def apply_retention(
         self,
@@ -121,12 +121,12 @@ class SaverProtocol(Protocol):
         dry_run: bool = False,
         progress: OnProgress | None = None,
     ) -> RetentionReport:
-        """Remove what has expired, and what the arguments say, from all threads. Returns what was removed."""
+        """Remove expired threads, and everything else that the arguments select, from all threads. Returns a report."""
 
     def get_delta_channel_history(
         self, *, config: Config, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
-        """Return, for each channel, its last stored value and what the ancestors wrote since then, oldest first."""
+        """Return, for each channel, its last stored value and the writes of the ancestors since then, oldest first."""
 
     def get_next_version(self, current: Version | None, channel: None = None) -> Version:
         """Return the version after `current`, of the same type. A new channel starts with the integer 1."""
@@ -197,7 +197,7 @@ class SaverProtocol(Protocol):
     ) -> Mapping[str, DeltaChannelHistory]: ...
     async def aclose(self) -> None: ...
     def for_owner(self, owner: str) -> Self:
-        """Return a saver on the same connections in which only this owner's threads are there, for every method."""
+        """Return a saver on the same connections in which every method sees only this owner's threads."""
 
     def list_threads(
         self,
@@ -212,10 +212,10 @@ class SaverProtocol(Protocol):
         """Return a page of threads, and the cursor of the next one."""
 
     def count_threads(self, **filters: Unpack[ThreadFilter]) -> int:
-        """Return how many threads a listing with these filters has."""
+        """Return the number of threads that match these filters."""
 
     def get_thread(self, thread_id: str) -> ThreadInfo | None:
-        """Return one thread without its checkpoints. Returns None if there is none."""
+        """Return one thread without its checkpoints, or None if there is none."""
 
     def create_thread(
         self,
@@ -226,7 +226,7 @@ class SaverProtocol(Protocol):
         owner: str | Unset | None = UNSET,
         expires_at: datetime | timedelta | Unset | None = UNSET,
     ) -> ThreadInfo:
-        """Create a thread before its first checkpoint. Raises ConflictError if it is there already."""
+        """Create a thread before its first checkpoint. Raises ConflictError if it already exists."""
 
     def update_thread(
         self,
@@ -237,10 +237,10 @@ class SaverProtocol(Protocol):
         owner: str | Unset | None = UNSET,
         expires_at: datetime | timedelta | Unset | None = UNSET,
     ) -> ThreadInfo:
-        """Set something of a thread, and leave the rest. Raises ThreadNotFoundError if there is none."""
+        """Set the title, metadata, owner or expiry of a thread. Raises ThreadNotFoundError if there is none."""
 
     def rename_thread(self, thread_id: str, new_thread_id: str) -> bool:
-        """Give a thread another id, with everything in it. Returns whether there is one."""
+        """Give a thread another id, with everything in it. Returns whether the thread existed."""
 
     async def alist_threads(
         self,
@@ -274,9 +274,7 @@ class SaverProtocol(Protocol):
     ) -> ThreadInfo: ...
     async def arename_thread(self, thread_id: str, new_thread_id: str) -> bool: ...
     def without_classes(self) -> Self:
-        """Return a saver on the same connections that shows objects by name and fields, as
-        `threadmark.types.ObjectView`.
-        """
+        """Return a saver on the same connections that shows objects by name and fields (`ObjectView`)."""
 
     def extract(self, thread: Config | str, path: str, default: Any = None) -> Any:
         """Return a part of a thread's newest state, such as `messages[-1].content`, without reading the rest."""
@@ -300,7 +298,7 @@ class SaverProtocol(Protocol):
         timeout: float | None = None,
         on_lost: Callable[[Lease], object] | None = None,
     ) -> Lease:
-        """Return the right to write to a thread, for a `with` or `async with` block: one at a time has it."""
+        """Return the right to write to a thread, for a `with` or `async with` block. One holder at a time has it."""
 
     def history(
         self, thread: Config | str, *, ns: str | None = "", limit: int = 50, cursor: str | None = None
@@ -308,19 +306,19 @@ class SaverProtocol(Protocol):
         """Return a page of a thread's checkpoints, newest first, without reading a value."""
 
     def tree(self, thread: Config | str) -> Tree:
-        """Return all checkpoints of a thread, and the branches that they form, in all namespaces."""
+        """Return all checkpoints of a thread in all namespaces, and the branches that they form."""
 
     def diff(self, a: Config, b: Config, *, path: str | None = None, limit: int = 1000) -> Diff:
-        """Return what differs between two checkpoints of a thread, by channel and by place inside of values."""
+        """Return the differences between two checkpoints of a thread, by channel and by place inside values."""
 
     def blame(self, thread: Config | str, path: str) -> Blame | None:
-        """Return which checkpoint first held the present value at a path. Returns None where there is nothing."""
+        """Return the checkpoint that first held the present value at a path, or None if there is nothing."""
 
     def fork(self, config: Config, values: Values | None = None, *, as_thread: str | None = None) -> dict[str, Any]:
-        """Begin a branch at a checkpoint, or a thread of its own, and return the configuration to go on with."""
+        """Begin a branch at a checkpoint, or a new thread, and return the configuration to go on with."""
 
     def restore(self, config: Config) -> dict[str, Any]:
-        """Make a checkpoint the newest again, without losing what came after it. Returns its new configuration."""
+        """Make a checkpoint the newest again, without losing later ones. Returns its new configuration."""
 
     def search(
         self,
@@ -331,7 +329,7 @@ class SaverProtocol(Protocol):
         limit: int = 20,
         cursor: str | None = None,
     ) -> SearchPage:
-        """Return where a text occurs in a thread's values, pending writes and metadata, whatever its case."""
+        """Return the places of a text in a thread's values, pending writes and metadata, ignoring case."""
 
     async def ahistory(
         self, thread: Config | str, *, ns: str | None = "", limit: int = 50, cursor: str | None = None
@@ -360,7 +358,7 @@ class SaverProtocol(Protocol):
         repair: bool = False,
         progress: OnProgress | None = None,
     ) -> VerifyReport:
-        """Read everything stored, or everything of one thread, and report what is damaged or orphaned."""
+        """Read all rows, or all rows of one thread, and report damage and orphans."""
 
     def stats(self, thread_id: str | None = None, *, progress: OnProgress | None = None) -> Stats:
         """Return how much is stored, and how much it would be if every value were stored whole."""
@@ -369,10 +367,10 @@ class SaverProtocol(Protocol):
         """Return whether the database has its tables. Unlike every other method, this does not create them."""
 
     def has_only_langgraph_data(self) -> bool:
-        """Return whether LangGraph's own saver has checkpoints in this database and this saver has none."""
+        """Return whether this database has checkpoints of LangGraph's own saver and none of this saver."""
 
     def list_checkpoint_refs(self) -> Sequence[CheckpointRef]:
-        """Return references to all checkpoints, newest first, unreadable ones included. Creates no tables."""
+        """Return references to all checkpoints, newest first, including unreadable ones. Creates no tables."""
 
     def list_orphan_writes(self) -> Sequence[CheckpointRef]:
         """Return references to the missing checkpoints of pending writes. Creates no tables."""

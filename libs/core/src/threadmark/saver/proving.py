@@ -120,11 +120,11 @@ def _mark(idx: int) -> int:
 
 
 def _problem(check: bytes) -> str:
-    return _PROBLEMS.get(check, "is not what was written")
+    return _PROBLEMS.get(check, "is not as it was written")
 
 
 _PROBLEMS = {
-    # A sealed row has its check inside, and none beside it.
+    # A sealed row has its check inside the body.
     b"": "is sealed: give keyring= (or, where nothing was ever sealed, it is damaged)",
     NOT_OPENED: "is damaged, or sealed with a key that is not on the keyring",
     NOT_SEALED: f"is not sealed: {HOW_TO_SEAL}",

@@ -1,4 +1,4 @@
-"""The Saver class: every operation as a sync and an async method. The logic is in the modules of the operations."""
+"""The `Saver` class: every operation as a sync and an async method. The modules in `operations` have the logic."""
 
 import copy
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -47,9 +47,11 @@ from threadmark.travel.methods import TravelMethods
 class Saver(ThreadMethods, PartMethods, LeaseMethods, TravelMethods, OperatingMethods, EncryptionMethods):
     """Saves the state of a graph after every step.
 
-    A backend is a `Store` (its rows) and a `Driver` (its transactions); everything else is here, once. Every method
-    has an asyncio version whose name begins with `a`, and both may be used on one saver, from any thread and event
-    loop. Use it as a context manager, blocking or asyncio, or call `close` or `aclose`.
+    Every method has an asyncio twin whose name begins with `a`. You may use both on one saver, from any thread and any
+    event loop. Use the saver as a context manager (`with` or `async with`), or call `close` or `aclose` at the end.
+
+    A backend is a `Store`, which defines its rows, and a `Driver`, which runs its transactions. All backends share the
+    code in this class.
     """
 
     _keeps_local_classes = False
@@ -57,13 +59,13 @@ class Saver(ThreadMethods, PartMethods, LeaseMethods, TravelMethods, OperatingMe
     def __init__(self, store: Store, driver: Driver, **options: Unpack[SaverOptions]) -> None:
         check_options(type(self), options)
         self._store = store
-        """The rows, as they are stored: below what seals them or belongs to one owner."""
+        """The rows as they are stored: below the wrappers that seal them or limit them to one owner."""
         self._options = options
         self._driver = driver
         self._context = self._new_context()
 
     def _new_context(self) -> SaverContext:
-        """The context of a saver that has not remembered anything yet."""
+        """Return the context of a saver with empty caches."""
         return context_of(self._store, self._options, SealedStore)
 
     def __repr__(self) -> str:
@@ -76,7 +78,7 @@ class Saver(ThreadMethods, PartMethods, LeaseMethods, TravelMethods, OperatingMe
         return self._context.serde
 
     def with_serde(self, serde: Serializer) -> Self:
-        """Return a saver that uses another serializer on the same connections and cache. Closing one closes both."""
+        """Return a saver with another serializer on the same connections and cache. Closing one closes both."""
         other = copy.copy(self)
         suited = self._suited(checked_serde(serde))
         other._context = self._context._replace(serde=suited)  # noqa: SLF001 - of our own copy
@@ -84,24 +86,24 @@ class Saver(ThreadMethods, PartMethods, LeaseMethods, TravelMethods, OperatingMe
 
     @property
     def config_specs(self) -> list[Any]:
-        """Extra fields that a run's configuration may have for this saver. There are none."""
+        """The extra fields that a run's configuration may have for this saver: none."""
         return []
 
     def setup(self) -> None:
         """Create the tables of a new database, or bring those of an earlier release to the current format.
 
-        Whatever is called first does so by itself. Call this to have it done at a time of your own choice, such as in a
-        deployment step, whose role may change tables. It may be called again.
+        The first call of any method does this automatically. Call `setup` to do it at a time that you choose, such as
+        in a deployment step whose role may change tables. You may call it again.
         """
         return run(self._driver, beginning.setup(self._context))
 
     def get(self, config: Config) -> Checkpoint | None:
-        """Return the checkpoint that `config` names, or the newest of its namespace. Returns None if there is none."""
+        """Return the checkpoint that `config` names, or the newest of its namespace, or None if there is none."""
         found = self.get_tuple(config)
         return found.checkpoint if found else None
 
     def get_tuple(self, config: Config) -> CheckpointTuple | None:
-        """Like `get`, but return the checkpoint with its metadata, parent and pending writes."""
+        """Return the same checkpoint as `get`, with its metadata, parent and pending writes."""
         return run(self._driver, reading.get_tuple(self._context, config))
 
     def list(
@@ -114,14 +116,16 @@ class Saver(ThreadMethods, PartMethods, LeaseMethods, TravelMethods, OperatingMe
     ) -> Iterator[CheckpointTuple]:
         """Yield checkpoints, newest first, of a thread, of one of its namespaces, or of all threads (`config` None).
 
-        `filter` compares top-level metadata keys, `before` leaves only older checkpoints. No lock or connection is held
-        between two items. A checkpoint that is damaged, or whose classes may not be loaded, raises when its turn comes.
-        A listing of all threads first yields all others, and raises at the end.
+        `filter` compares top-level metadata keys; `before` leaves only older checkpoints. The iterator holds no lock
+        and no connection between two items. A checkpoint that is damaged, or whose classes may not be loaded, raises an
+        error when its turn comes. A listing of all threads yields the other checkpoints first and raises the error at
+        the end.
 
-        Each item costs a get: its row, its writes and the segments of its values, read in batches of up to 64. Whoever
-        stops early has read the first page of outlines (512) and a batch of 16 only; `limit` makes both smaller. A
-        `filter` reads the metadata of all that it passes over, except for `run_id`, which has an index where rows are
-        not sealed. To know which threads and checkpoints there are, `list_checkpoint_refs` reads no values.
+        Each item costs as much as a `get`: its row, its writes and the segments of its values, read in batches of up to
+        64. If you stop early, only the first page of outlines (512) and a batch of 16 were read; `limit` makes both
+        smaller. A `filter` reads the metadata of every checkpoint that it passes over. The exception is `run_id`, which
+        has an index unless rows are sealed. To list threads and checkpoints without their values, use
+        `list_checkpoint_refs`.
         """
         return self._pages(listing.listing(config, filter, before, limit))
 
@@ -136,52 +140,54 @@ class Saver(ThreadMethods, PartMethods, LeaseMethods, TravelMethods, OperatingMe
     ) -> dict[str, Any]:
         """Store `checkpoint` as a child of the one in `config`. Returns the config of the new checkpoint.
 
-        Names, those of channels included, are text and come back as plain `str`; docs/reference/errors.md lists what
-        is refused. With `expect_newest` it raises ConflictError where the one in `config` is no longer the newest
-        of its namespace; False declares a fork. None is as `configurable["expect_newest"]` says, or else the option.
+        Names, including those of channels, are text and come back as plain `str`; docs/reference/errors.md lists the
+        values that are refused. With `expect_newest=True`, `put` raises ConflictError if the checkpoint in `config` is
+        no longer the newest of its namespace; with False you declare a fork. None means
+        `configurable["expect_newest"]`, or else the saver's option.
         """
         put = writing.put(self._context, config, checkpoint, metadata, new_versions, expect_newest=expect_newest)
         return run(self._driver, put)
 
     def put_writes(self, config: Config, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = "") -> None:
-        """Store what a task wrote before its step is over, all of it or nothing.
+        """Store the writes of a task before its step ends: all of them or none.
 
         Each write is a pair of a channel and a value.
         """
         return run(self._driver, writing.put_writes(self._context, config, writes, task_id, task_path))
 
     def delete_thread(self, thread_id: str) -> bool:
-        """Remove a thread and everything in it. Returns whether there was one.
+        """Remove a thread and everything in it. Returns whether the thread existed.
 
         Runs that are still going can no longer store anything for it.
         """
         return run(self._driver, removing.delete_thread(self._context, thread_id))
 
     def delete_checkpoint(self, config: Config) -> bool:
-        """Remove the checkpoint that `config` names by its `checkpoint_id`. Returns whether there was one.
+        """Remove the checkpoint that `config` names by its `checkpoint_id`. Returns whether it existed.
 
-        Those that come after it stay and read as before, and what only it needed is given back. Calls of subgraphs that
-        are over with it go, too, and with its last checkpoint a thread goes as by `delete_thread`. Raises ConflictError
-        for one that has to stay: because a delta channel of later ones is read from it, or because a question waits
-        there for its answer. It reads as much as a `prune` of the thread, in one transaction that writes.
+        Later checkpoints stay and read as before; the space that only this one needed is freed. Subgraph calls that end
+        with it are removed, too. If it is the last one of its thread, the thread is removed as by `delete_thread`.
+        Raises ConflictError if the checkpoint has to stay, because a delta channel of later ones is read from it, or
+        because a question waits there for its answer. The call reads as much as a `prune` of the thread, in one
+        transaction that writes.
         """
         return run(self._driver, removing.delete_checkpoint(self._context, config))
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> PruneReport:
-        """Remove the checkpoints that these runs made, except those that other checkpoints need to be read.
+        """Remove the checkpoints that these runs made, except those that other checkpoints need. Returns a report.
 
-        Returns what was removed. For each run and each thread that it was in, this reads as much as a `prune` of that
-        thread: every outline, every write row and the headers of all that stay, in one transaction that writes. An
-        index finds the runs; where metadata is sealed, that of all threads is read.
+        For each run and each of its threads, the call reads as much as a `prune` of that thread: every outline, every
+        write row and the headers of all checkpoints that stay, in one transaction that writes. An index finds the runs;
+        if metadata is sealed, the call reads the metadata of all threads.
         """
         return run(self._driver, removing.delete_for_runs(self._context, run_ids))
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> bool:
         """Copy every checkpoint and pending write of the source thread to the target thread.
 
-        Returns whether there is a source; if not, nothing is done. Segments are copied inside the database (sealed ones
-        come here to be sealed again), rows one by one, all in one transaction: it takes as long, and as much space, as
-        the source is large, and on SQLite others wait to write meanwhile.
+        Returns whether the source exists; if not, nothing is done. Segments are copied inside the database (sealed ones
+        pass through this process to be sealed again), rows one by one, all in one transaction. Time and space grow with
+        the size of the source, and on SQLite other writers wait until the copy is done.
         """
         return run(self._driver, copying.copy_thread(self._context, source_thread_id, target_thread_id))
 
@@ -196,23 +202,24 @@ class Saver(ThreadMethods, PartMethods, LeaseMethods, TravelMethods, OperatingMe
         missing_ok: bool = True,
         progress: OnProgress | None = None,
     ) -> PruneReport:
-        """Remove old checkpoints of these threads. Returns what was removed, or with `dry_run` what would be.
+        """Remove old checkpoints of these threads. Returns a report of what was removed.
 
-        Of every namespace the newest checkpoint is kept, and beside it what the arguments say; of the others, those
-        that a kept one needs to be read. The namespace of a subgraph's call is removed together with the checkpoint
-        that made the call. `saver.prune(ids, keep_last=10, older_than=timedelta(days=30))` removes what is neither
-        among the newest ten of its namespace nor from the last 30 days.
+        The newest checkpoint of every namespace stays, with those that the arguments keep and those that a kept
+        checkpoint needs to be read. The namespace of a subgraph call is removed together with the checkpoint that made
+        the call. For example, `saver.prune(ids, keep_last=10, older_than=timedelta(days=30))` removes the checkpoints
+        that are neither among the newest ten of their namespace nor from the last 30 days.
 
         Args:
-            thread_ids: The threads; None for all, which "delete" refuses. Several are done in one transaction, up to
-                1,000 checkpoints.
-            strategy: With "delete", everything of the threads is removed.
-            keep_last: How many of the newest checkpoints of a namespace to keep, instead of one.
+            thread_ids: The threads; None means all, which "delete" refuses. One transaction handles several threads, up
+                to 1,000 checkpoints.
+            strategy: "delete" removes everything of the threads.
+            keep_last: The number of newest checkpoints to keep in each namespace, instead of one.
             older_than: Remove only checkpoints that are older than this.
-            dry_run: Remove nothing.
-            missing_ok: With False, a thread that does not exist is a ThreadNotFoundError, and nothing is removed.
-            progress: Is called with a `threadmark.types.Progress` between two transactions. What it raises ends the
-            pruning.
+            dry_run: Remove nothing; return the report of what would be removed.
+            missing_ok: With False, a thread that does not exist raises ThreadNotFoundError, and nothing is removed.
+            progress: A function that is called with a `threadmark.types.Progress` between two transactions. An error
+            that it
+                raises ends the pruning.
         """
         rule = pruning.prune_rule(strategy, keep_last, older_than)
         prune = pruning.prune(
@@ -232,23 +239,23 @@ class Saver(ThreadMethods, PartMethods, LeaseMethods, TravelMethods, OperatingMe
         dry_run: bool = False,
         progress: OnProgress | None = None,
     ) -> RetentionReport:
-        """Remove what has expired, and what the arguments say, from all threads. Returns what was removed.
+        """Remove expired threads, and everything else that the arguments select, from all threads. Returns a report.
 
-        A thread whose `expires` has passed is removed. `saver.apply_retention(idle_for=timedelta(days=90),
-        keep_last=10)` also removes threads in which nothing was stored for 90 days, and prunes the others as
-        `prune(keep_last=10)`. A thread that somebody holds a lease of is left alone. Damaged ones are left as they are,
-        and reported. Threads are done in transactions of up to 16, or 1,000 checkpoints, each of which looks again;
-        several retentions may run at once, and one that was killed is simply run again.
+        A thread whose `expires_at` has passed is removed. `saver.apply_retention(idle_for=timedelta(days=90),
+        keep_last=10)` also removes threads that stored nothing for 90 days, and prunes the others like
+        `prune(keep_last=10)`. Threads with a live lease are left alone. Damaged threads are left unchanged and
+        reported. Each transaction handles up to 16 threads, or 1,000 checkpoints, and checks the rules again. Several
+        retentions may run at once. If one was killed, run it again.
 
         Args:
             keep_last: As in `prune`.
             older_than: As in `prune`. Without this and `keep_last`, nothing is pruned.
-            idle_for: Remove threads in which nothing was stored for so long, in any namespace.
-            max_bytes: Then remove whole threads, those first that were not updated for the longest time, until the
-                others take no more than this. Busy ones count, and stay.
-            owner: Only look at this owner's threads.
-            metadata: Only look at threads whose metadata has these keys, with equal JSON values.
-            dry_run: Remove nothing. With `max_bytes`, what sealed threads would take after a pruning is an estimate.
+            idle_for: Remove threads that stored nothing for this long, in any namespace.
+            max_bytes: After that, remove whole threads, least recently updated first, until the others take no more
+                than this. Threads with a live lease count, and stay.
+            owner: Consider only this owner's threads.
+            metadata: Consider only threads whose metadata has these keys, with equal JSON values.
+            dry_run: Remove nothing. With `max_bytes`, the size of sealed threads after pruning is an estimate.
             progress: As in `prune`.
         """
         rule = retaining.retention_rule(
@@ -264,7 +271,7 @@ class Saver(ThreadMethods, PartMethods, LeaseMethods, TravelMethods, OperatingMe
     def get_delta_channel_history(
         self, *, config: Config, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
-        """Return, for each channel, its last stored value and what the ancestors wrote since then, oldest first."""
+        """Return, for each channel, its last stored value and the writes of the ancestors since then, oldest first."""
         return run(self._driver, delta.get_delta_channel_history(self._context, config, channels))
 
     def get_next_version(self, current: Version | None, channel: None = None) -> Version:  # noqa: ARG002 - the contract's
@@ -293,13 +300,13 @@ class Saver(ThreadMethods, PartMethods, LeaseMethods, TravelMethods, OperatingMe
         await self.aclose()
 
     def _moving(self) -> Self:
-        """Return a saver that stores checkpoints as of the time that their `ts` names. It is for moving them here."""
+        """Return a saver for moving data here: it takes the time of a checkpoint from the checkpoint's `ts`."""
         other = copy.copy(self)
         other._context = self._context._replace(moves=True)  # noqa: SLF001 - of our own copy
         return other
 
     def _keep_local_classes(self) -> None:
-        """Store objects of classes to which no name leads, too: this saver's database ends with the process."""
+        """Also store objects of classes that no name leads to, because this saver's database ends with the process."""
         self._keeps_local_classes = True
         self._context = self._context._replace(serde=self._suited(self._context.serde))
 
@@ -441,7 +448,7 @@ _MEMBERS = tuple(name for name in vars(SaverProtocol) if not name.startswith("_"
 
 
 def expect_saver(given: Any) -> SaverProtocol:
-    """Return what was given if it has the public methods of a saver. Raises ConfigError if it does not."""
+    """Return the argument if it has the public methods of a saver, or raise ConfigError."""
     if isinstance(given, str):
         raise ConfigError("expected a saver, got a string: threadmark.open(url) makes the saver of a URL")
     missing = [name for name in _MEMBERS if not hasattr(given, name)]

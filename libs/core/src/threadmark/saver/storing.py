@@ -1,4 +1,4 @@
-"""Storing: what a checkpoint or a write adds to what its thread holds, and the stored form of it.
+"""The bytes that a checkpoint or a write adds to its thread, and their stored form.
 
 A `Draft` is a checkpoint that may be stored, and encodes its values. A `Deduplicator` compares each with similar values
 of the thread, and gives it its stored form.
@@ -122,7 +122,7 @@ class Deduplicator:
         return self._encoding_cache.written(self._thread_id, ns, checkpoint_id, channel, self._epoch)
 
     def needs(self) -> tuple[int | None, dict[bytes, bytes]]:
-        """What a change needs beside its rows: the epoch that must be proven, and the segments to add."""
+        """The rest of a change besides its rows: the epoch that must be proven, and the segments to add."""
         return (self.epoch, self.segments()) if self._inherits or self._used else (None, {})
 
     def segments(self) -> dict[bytes, bytes]:

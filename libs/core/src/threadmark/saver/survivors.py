@@ -1,15 +1,16 @@
-"""What a removal must spare: checkpoints that others are read from, and calls of subgraphs that go on.
+"""Checkpoints that a removal must spare: those that others are read from, and calls of subgraphs that go on.
 
-Two things are read from elsewhere. A delta channel lies in the pending writes of the ancestors, back to the last one
-that holds its value. The packets that a step of LangGraph's formats before 4 sent lie in the parent's pending writes.
+Two things are read from other checkpoints. A delta channel lies in the pending writes of the ancestors, back to the
+last one that holds its value. The packets that a step of LangGraph's formats before 4 sent lie in the parent's pending
+writes.
 
-LangGraph runs a subgraph for one task of one checkpoint, and the call's checkpoints stand in a namespace of their own,
-`outer|node:task` (`outer|node:task|1` for a second call by the same task). Nothing but a run that goes on from that one
-checkpoint comes back to it. A subgraph with a memory of its own has a namespace without a task, which is never over.
+LangGraph runs a subgraph for one task of one checkpoint, and the call's checkpoints are in a namespace of their own,
+`outer|node:task` (`outer|node:task|1` for a second call by the same task). Only a run that goes on from that one
+checkpoint comes back to it. A subgraph with a memory of its own has a namespace without a task, which never ends.
 
-An engine stores in the background, so what a task wrote may come after the step is over and its checkpoint has been
-removed: nobody reads such late writes, and they would pile up. They may also come before their checkpoint, which must
-not be taken for the same.
+An engine stores in the background, so a task's writes may arrive after the step is over and its checkpoint has been
+removed. No reader needs such late writes, and they would pile up. Writes may also arrive before their checkpoint, which
+must not be taken for late ones.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence

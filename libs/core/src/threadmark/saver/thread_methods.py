@@ -1,4 +1,4 @@
-"""The methods of a saver on threads themselves, in both APIs. The logic is in the modules of the operations."""
+"""The saver's methods for threads and parts of a state, in both APIs. The modules in `operations` have the logic."""
 
 import copy
 from collections.abc import Mapping
@@ -14,16 +14,16 @@ from threadmark.saver.paths import parse_paths
 
 
 class ThreadMethods:
-    """What a saver does with threads themselves."""
+    """The methods of a saver for threads as a whole."""
 
     _driver: Driver
     _context: SaverContext
 
     def for_owner(self, owner: str) -> Self:
-        """Return a saver on the same connections in which only this owner's threads are there, for every method.
+        """Return a saver on the same connections in which every method sees only this owner's threads.
 
-        A thread of anybody else is neither read, written, listed, copied nor deleted through it, by its id either; one
-        that begins belongs to the owner. Closing one saver closes both.
+        It does not read, write, list, copy or delete a thread of another owner, not even by its id. A thread that
+        begins through it belongs to the owner. If you close one saver, both are closed.
         """
         other = copy.copy(self)
         other._context = self._context.of_owner(given_owner(owner))  # noqa: SLF001 - of our own copy
@@ -41,19 +41,20 @@ class ThreadMethods:
     ) -> ThreadPage:
         """Return a page of threads, and the cursor of the next one.
 
-        A page goes along an index, however many threads there are; where few threads match `metadata`, `text` or
-        `status`, many are looked at. No value is read, unless `extract` asks for parts.
+        An index serves the page, however many threads there are. If few threads match `metadata`, `text` or `status`,
+        many have to be looked at. No value is read unless you ask for parts with `extract`.
 
         Args:
-            sort: By "updated", "created" or "id"; with a minus, the greatest comes first.
+            sort: By "updated", "created" or "id"; a minus puts the greatest first.
             limit: The most threads to return.
-            cursor: The one of the page before. Threads that come or go meanwhile do not shift the next page.
-            offset: How many to skip, which costs as much as to list them: prefer the cursor.
-            extract: Parts of each thread's newest state, as `{"last": "messages[-1].content"}`: the paths are those of
-                `Saver.extract`, and what they lead to is in `ThreadInfo.extracted`. A part that cannot be read is left
-                out there, and reported in `ThreadInfo.problems`; the other threads are listed all the same.
-            filters: Which threads, by `owner`, `status`, `metadata`, `text`, `since` and `until`, as `ThreadFilter`
-                describes them (default: all).
+            cursor: The cursor of the page before. Threads that appear or disappear between two calls do not shift the
+                next page.
+            offset: The number of threads to skip. Skipping costs as much as listing: prefer the cursor.
+            extract: Parts of each thread's newest state, as `{"last": "messages[-1].content"}`. The paths are those of
+                `Saver.extract`, and the values are in `ThreadInfo.extracted`. A part that cannot be read is missing
+                there and reported in `ThreadInfo.problems`; the other threads are listed all the same.
+            filters: Which threads to return, by `owner`, `status`, `metadata`, `text`, `since` and `until`, as
+                described in `ThreadFilter` (default: all).
         """
         return run(
             self._driver,
@@ -68,11 +69,11 @@ class ThreadMethods:
         )
 
     def count_threads(self, **filters: Unpack[ThreadFilter]) -> int:
-        """Return how many threads a listing with these filters has."""
+        """Return the number of threads that match these filters."""
         return run(self._driver, threads.count_threads(self._context, given_query(filters)))
 
     def get_thread(self, thread_id: str) -> ThreadInfo | None:
-        """Return one thread without its checkpoints. Returns None if there is none."""
+        """Return one thread without its checkpoints, or None if there is none."""
         return run(self._driver, threads.get_thread(self._context, thread_id))
 
     def create_thread(
@@ -84,9 +85,10 @@ class ThreadMethods:
         owner: str | Unset | None = UNSET,
         expires_at: datetime | timedelta | Unset | None = UNSET,
     ) -> ThreadInfo:
-        """Create a thread before its first checkpoint. Raises ConflictError if it is there already.
+        """Create a thread before its first checkpoint. Raises ConflictError if it already exists.
 
-        Nobody has to: whatever is put first begins a thread. Where `expires_at` is left out, the option `ttl` decides.
+        This is optional, because the first put creates its thread. If you leave `expires_at` out, the option `ttl`
+        decides.
         """
         update = given_update(title, metadata, owner, expires_at)
         return run(self._driver, threads.create_thread(self._context, thread_id, update))
@@ -100,19 +102,19 @@ class ThreadMethods:
         owner: str | Unset | None = UNSET,
         expires_at: datetime | timedelta | Unset | None = UNSET,
     ) -> ThreadInfo:
-        """Set something of a thread, and leave the rest. Raises ThreadNotFoundError if there is none.
+        """Set the title, metadata, owner or expiry of a thread. Raises ThreadNotFoundError if there is none.
 
-        `metadata` is patched key by key, and a key that is given None is removed. `expires_at` is a time with a time
-        zone, or a timedelta from now; None is never.
+        Arguments that you leave out change nothing. `metadata` is patched key by key; the value None removes a key.
+        `expires_at` is a time with a time zone or a timedelta from now; None means never.
         """
         update = given_update(title, metadata, owner, expires_at)
         return run(self._driver, threads.update_thread(self._context, thread_id, update))
 
     def rename_thread(self, thread_id: str, new_thread_id: str) -> bool:
-        """Give a thread another id, with everything in it. Returns whether there is one.
+        """Give a thread another id, with everything in it. Returns whether the thread existed.
 
-        Raises ConflictError if the new id is taken, and ThreadBusyError while somebody holds a lease of the thread. It
-        costs as much as `copy_thread`, because every row is bound to its thread's id.
+        Raises ConflictError if the new id is taken, and ThreadBusyError while the thread has a live lease. It costs as
+        much as `copy_thread`, because every row is bound to its thread's id.
         """
         return run(self._driver, copying.rename_thread(self._context, thread_id, new_thread_id))
 
@@ -183,17 +185,16 @@ class ThreadMethods:
 
 
 class PartMethods:
-    """What a saver reads without reading the whole state."""
+    """The methods of a saver that read a part of a state, or a state without its classes."""
 
     _driver: Driver
     _context: SaverContext
 
     def without_classes(self) -> Self:
-        """Return a saver on the same connections that shows objects by name and fields, as
-        `threadmark.types.ObjectView`.
+        """Return a saver on the same connections that shows objects by name and fields (`ObjectView`).
 
-        Whatever it reads needs no class and runs no code of one, so that a state can be looked at where the
-        application is not installed. What it returns cannot be put. Closing one saver closes both.
+        It needs no class to read a state and runs no code of one, so you can look at a state where the application is
+        not installed. You cannot put the values that it returns. If you close one saver, both are closed.
         """
         other = copy.copy(self)
         other._context = self._context.without_classes()  # noqa: SLF001 - of our own copy
@@ -203,19 +204,20 @@ class PartMethods:
         """Return a part of a thread's newest state, such as `messages[-1].content`, without reading the rest.
 
         A path is the name of a channel and any number of steps: `.name` (a dictionary's key or an object's field),
-        `["key"]`, `[3]`, `[-20:]`. Only that channel is fetched, and only the part is decoded; a class is needed for
-        what is returned, but not for what contains it. Fields alone are read: no property and no method is run.
+        `["key"]`, `[3]`, `[-20:]`. Only that channel is fetched, and only the part is decoded. You need the class of
+        the value that is returned, but not of the objects that contain it. Only fields are read; no property and no
+        method runs.
 
-        Where there is no thread, no such channel or nothing at the end of the path, `default` is returned. To tell that
-        from a None that is stored, give an object of your own; `thread` tells whether there is a thread.
+        Returns `default` if there is no such thread or channel, or nothing at the end of the path. To tell that from a
+        stored None, pass an object that you made yourself; to find out if the thread exists, call `get_thread`.
 
         Raises ConfigError, with the place, for a path that cannot be read, and for a delta channel, whose value only
         the graph can make.
 
         Args:
             thread: The thread's id, or a configuration that also names a namespace or a checkpoint.
-            path: The path. A channel whose name has a dot or a bracket is written `["a.b"]`.
-            default: What to return where there is nothing.
+            path: The path. Write a channel whose name has a dot or a bracket as `["a.b"]`.
+            default: The value to return if there is nothing.
         """
         return run(self._driver, parts.extract(self._context, thread, path, default))
 
@@ -224,14 +226,14 @@ class PartMethods:
     ) -> MessagePage:
         """Return a page of a thread's messages: the newest ones before `before`, oldest first.
 
-        Only that channel is fetched, and only the page is decoded. A thread that is not there, or that has no such
-        channel, has no messages.
+        Only that channel is fetched, and only the page is decoded. The page is empty if there is no such thread or
+        channel.
 
         Args:
             thread: The thread's id, or a configuration that also names a namespace or a checkpoint.
             limit: The most messages to return.
-            before: `MessagePage.before` of the page that was read last, or the id of a message; a ConfigError if there
-                is none with it. Default: read from the end.
+            before: `MessagePage.before` of the last page, or the id of a message; raises ConfigError if no message has
+                this id. By default the page ends with the newest message.
             channel: The channel that has the list of messages.
         """
         page = parts.extract_items(

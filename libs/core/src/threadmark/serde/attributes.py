@@ -39,7 +39,7 @@ class Fields(NamedTuple):
 
 
 class Attributes:
-    """Reads and writes the `__dict__` and the slots of a class's instances, whatever hides them.
+    """Reads and writes the `__dict__` and the slots of a class's instances, even if something hides them.
 
     A name means one slot, or one entry of the dictionary: the one that Python itself finds under it. A value that has
     two attributes of one name is refused, and so is a class whose instances keep something in neither. `base` is the

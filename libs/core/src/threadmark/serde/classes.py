@@ -49,7 +49,7 @@ def local_class(name: str) -> type | None:
 
 LONGEST_NAME = 1000
 
-# What type arguments consist of beside classes. `typing.List[int]` and `list[int]` make different models.
+# The parts of type arguments that are not classes. `typing.List[int]` and `list[int]` make different models.
 _SINGLE: dict[str, Any] = {"None": None, "NoneType": NoneType, "...": ...}
 _BUILTIN_GENERICS = (dict, frozenset, list, set, tuple, Iterable, Mapping, Sequence)
 _TYPING_GENERICS = ("Dict", "FrozenSet", "List", "Set", "Tuple", "Iterable", "Mapping", "Sequence", "Union")

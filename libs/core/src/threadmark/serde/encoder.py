@@ -45,7 +45,7 @@ def encode(value: Any, dispatch: Dispatch) -> tuple[bytes, bool]:
 
 
 class _Writers:
-    """The writers of one call. The next call looks them up again, so that a class redefined meanwhile is noticed."""
+    """The writers of one call. The next call looks them up again, so that a redefined class is noticed."""
 
     def __init__(self, dispatch: Dispatch, order: "_Order | None" = None) -> None:
         self.known: dict[type, Deconstruct] = {}

@@ -1,6 +1,6 @@
-"""Finding where inside a value something went wrong. The packers do not know, so the value is walked again.
+"""Finding the place of an error inside a value. The packers do not know it, so the value is walked again.
 
-This runs only after a failure, so that it slows nothing down, and it does not change what the error says.
+This runs only after a failure, so that it slows nothing down, and it does not change the error's text.
 """
 
 from typing import Any

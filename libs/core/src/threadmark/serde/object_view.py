@@ -1,4 +1,4 @@
-"""Objects as they are shown where their classes are not there: by name and fields."""
+"""`ObjectView` shows an object by name and fields if its class is not available."""
 
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -12,28 +12,28 @@ CONTENT: Final = "0"
 _HASHED: frozenset[type] = frozenset(
     {str, bytes, bytearray, int, float, bool, complex, type(None), Decimal, Fraction, UUID, date, datetime, timedelta}
 )
-"""The types that hash as equality has it, whichever of them equal each other."""
+"""The types whose hash agrees with equality, across all of them."""
 
 _DEEPEST_HASHED = 8
 """What lies deeper tells few objects apart, and would be hashed again for every level above it."""
 
 _LONGEST_BYTES = 32
-"""The most bytes that the text of an object shows; of more, such as an array's, it says how many they are."""
+"""The most bytes that the text of an object shows. Longer ones, such as an array's, are shown by their number."""
 
 SECRET_FIELD = "_secret_value"  # noqa: S105 - the name of a field
-"""The field in which pydantic keeps what must not be seen in logs."""
+"""The field in which pydantic keeps a secret that must not appear in logs."""
 
 
 class ObjectView(NamedTuple):
-    """An object of which only the stored form was read. No code of its class was run, and none was imported.
+    """An object read from its stored form alone. No code of its class was run, and no class was imported.
 
-    It can be compared, and be a key or the member of a set as the object could, but it cannot be put.
+    You can compare it, and use it as a key or a member of a set like the object, but you cannot put it.
     """
 
     name: str
-    """Of its class, with the module: `app.state:Plan`."""
+    """The name of its class, with the module: `app.state:Plan`."""
     fields: dict[str, Any]
-    """What was stored of it, by name; what has no names is numbered: "0", "1" ..."""
+    """The stored fields by name. Items without names are numbered: "0", "1" ..."""
 
     def __repr__(self) -> str:
         fields = ", ".join(_described(name, value) for name, value in self.fields.items())

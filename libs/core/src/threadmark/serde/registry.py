@@ -1,7 +1,7 @@
-"""Registering classes of the user's own with the serializer.
+"""Registration of your own classes with the serializer.
 
 A name in stored data is never trusted, but a registered class is: it may be stored and loaded under every policy, with
-the functions given here, and under old names that are listed here.
+the functions given here, and under the old names listed here.
 """
 
 from collections.abc import Callable, Iterable
@@ -45,22 +45,22 @@ class Registry:
         aliases: Iterable[str] = (),
         upgrade: Upgrade | None = None,
     ) -> None:
-        """Let values of `cls` (not of its subclasses) be stored, and say how if no family accepts it.
+        """Allow values of `cls` (not of its subclasses) to be stored, and define how if no family accepts it.
 
         Args:
             cls: The class.
             name: The name of the class in stored data, by default "module:Class". It must never change.
-            encode: Returns a value as data of other kinds.
-            decode: Returns the value that `encode` was given. Both or neither.
+            encode: Returns a value as data of other kinds. Give it with `decode`, or give neither.
+            decode: Returns the value from the data that `encode` returned.
             aliases: Other names that stored data may use: of another registration, or "module:Class".
             upgrade: For a dataclass, model or other record whose fields have changed: takes the stored fields and
-                returns those that the class has now. A field that is left out gets the class's default.
+                returns the fields that the class has now. A field that is left out gets the class's default.
         """
         if (encode is None) is not (decode is None):
             raise ConfigError(f"register({cls.__name__}): give both encode and decode, or neither")
         if encode is not None and upgrade is not None:
             raise ConfigError(
-                f"register({cls.__name__}): upgrade has no use beside decode, which sees the old state itself"
+                f"register({cls.__name__}): give upgrade or decode, not both: decode gets the old state itself"
             )
         own_name = name or f"{cls.__module__}:{cls.__qualname__}"
         entry = Registered(cls, own_name, encode, decode, upgrade)
@@ -90,7 +90,7 @@ class Registry:
 
 
 def _same_location(one: type, other: type) -> bool:
-    """Whether one class is the other, defined again (in a notebook's cell, or by a reload)."""
+    """Return whether one class is the other, defined again (in a notebook's cell, or by a reload)."""
     return (one.__module__, one.__qualname__) == (other.__module__, other.__qualname__)
 
 

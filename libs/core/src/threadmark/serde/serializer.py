@@ -22,24 +22,24 @@ OWN_TAGS = frozenset({NONE, PLAIN, TYPED})
 
 @runtime_checkable
 class Serializer(Protocol):
-    """What a saver needs of a serializer. Any object with these two methods will do."""
+    """The interface of a serializer. Any object with these two methods will do."""
 
     def dumps_typed(self, obj: Any, /) -> tuple[str, bytes]:
         """Return a short tag, which is stored with the value, and the bytes."""
 
     def loads_typed(self, data: tuple[str, bytes], /) -> Any:
-        """Return the value that `dumps_typed` was given."""
+        """Return the value from the result of `dumps_typed`."""
 
 
 class Serde:
-    """Threadmark's serializer. What comes back is equal and of the same types, or storing it is an error.
+    """Threadmark's serializer. A value comes back equal and of the same types, or storing it is an error.
 
     Args:
         allow: The only classes, besides builtin kinds and registered classes, that may be stored and loaded: classes,
-            "module:Class" or "module:*". By default, every class of a known family (dataclass, enum, pydantic
-            model ...) whose module the program has imported.
-        dangerously_import_anything: Let names in stored data import modules. Importing runs code, so this is only for
-            data that nobody else could have written.
+            "module:Class" or "module:*". By default, every class of a known family (dataclass, enum, pydantic model
+            ...) whose module the program has imported.
+        dangerously_import_anything: Let names in stored data import modules. Importing runs code, so use this only for
+            data that no one else could have written.
         registry: The registered classes. By default those of `threadmark.serde.register`.
     """
 
@@ -85,9 +85,9 @@ class Serde:
         return allowing.showing() if self._shows else allowing
 
     def keeping_local_classes(self) -> "Serde":
-        """Return a serializer that also stores objects of classes to which no name leads, such as one in a function.
+        """Return a serializer that also stores objects of classes that no name leads to, such as one in a function.
 
-        It is for what ends with the process, because another one does not find them.
+        Use it only for stores that end with the process, because another process cannot find these classes.
         """
         if self._keeps_local:
             return self
@@ -133,7 +133,7 @@ class Serde:
         return (TYPED if typed else PLAIN), encoded
 
     def loads_typed(self, data: tuple[str, bytes], /) -> Any:
-        """Return the value that `dumps_typed` was given."""
+        """Return the value from the result of `dumps_typed`."""
         tag, encoded = data
         if tag == PLAIN:
             return decode_plain(encoded, self._dispatch)
@@ -144,9 +144,9 @@ class Serde:
         raise _unknown_tag(tag)
 
     def loads_part(self, data: tuple[str, bytes], steps: Sequence[Step], /) -> Any:
-        """Return the part of a value that some steps lead to, without decoding the rest.
+        """Return the part of a value at the end of some steps, without decoding the rest.
 
-        Returns `NOTHING` where there is none.
+        Returns `NOTHING` if there is none.
         """
         source = self._source(data)
         return taken(None, steps) if source is None else part(source, steps)
@@ -166,7 +166,7 @@ class Serde:
 
 
 def finds_parts(serde: Serializer) -> TypeGuard[Serde]:
-    """Whether a serializer knows how to find a part of what it wrote."""
+    """Return whether a serializer can find a part of a value that it wrote."""
     return isinstance(serde, Serde) and type(serde).loads_typed is Serde.loads_typed
 
 

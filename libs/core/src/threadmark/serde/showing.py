@@ -1,4 +1,4 @@
-"""Reading stored values without their classes: what a mark names becomes an `ObjectView`, whatever is imported.
+"""Reading stored values without their classes: each object becomes an `ObjectView`, even if its class is imported.
 
 Kinds that need no class are read as always. Nothing here looks at a class, so that no code of one can run.
 """

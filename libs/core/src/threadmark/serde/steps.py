@@ -145,7 +145,7 @@ def _entry(value: Any, name: str) -> Any:
 
 
 def _extra(value: Any, name: str) -> Any:
-    """Return one of the values that a pydantic model has beside its fields."""
+    """Return one of the values that a pydantic model has besides its fields."""
     extra = _slot(value, "__pydantic_extra__")
     return extra.get(name, NOTHING) if type(extra) is dict else NOTHING
 

@@ -1,6 +1,6 @@
-"""The contract between a saver and its backends, and the stores that stand around another store.
+"""The contract between a saver and its backends, and the stores that wrap another store.
 
-Authors of backends find the contract's names here; what it is for is in `contract`, `threads` and `replica`.
+Authors of backends find the contract's names here. `contract`, `threads` and `replica` explain them.
 """
 
 from threadmark.store.contract import (

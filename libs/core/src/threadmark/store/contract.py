@@ -1,8 +1,8 @@
-"""What a backend must answer: about a dozen coarse operations on rows, each a program.
+"""The operations of a backend: coarse operations on rows, each a program.
 
-A backend knows rows, not meaning: bytes here are opaque, checks are made and compared in `saver`, and the order of
-statements is the backend's own affair. An operation that writes happens in a transaction whose driver rolls back on
-any error, so that no operation has to tidy up.
+A backend knows rows, not meaning: bytes here are opaque, checks are made and compared in `saver`, and each backend
+chooses the order of its statements. An operation that writes happens in a transaction whose driver rolls back on any
+error, so that no operation has to tidy up.
 """
 
 import re
@@ -17,7 +17,7 @@ TOMBSTONE_MICROSECONDS = 24 * 3600 * 1_000_000
 """How long a deleted thread is remembered: longer than a run that was going on then."""
 
 NO_NUMBER = (1 << 63) - 1
-"""What a backend gives for a number that is damaged to something else: as a time, one that never comes."""
+"""The result for a number that is damaged to something else. As a time, it never comes."""
 
 
 Key = tuple[str, str]
@@ -25,12 +25,12 @@ Key = tuple[str, str]
 
 
 def now() -> int:
-    """Microseconds since 1970, by the clock of this process."""
+    """Return microseconds since 1970, by the clock of this process."""
     return time.time_ns() // 1000
 
 
 def rank_after(parent_rank: str | None, checkpoint_id: str) -> str:
-    """Return what a checkpoint sorts by: its id, unless that would sort it before its parent.
+    """Return the rank of a checkpoint: its id, unless that would sort it before its parent.
 
     Ids come from clocks, and clocks are set back. A checkpoint whose id is not greater than its parent's rank gets the
     parent's rank, followed by a counter and its own id, which sorts after the parent and before anything newer.
@@ -64,7 +64,7 @@ class Outline(NamedTuple):
 
     @property
     def key(self) -> Key:
-        """What names it in its thread."""
+        """Its key in its thread."""
         return self.ns, self.id
 
     @property
@@ -74,7 +74,7 @@ class Outline(NamedTuple):
 
     @property
     def order(self) -> tuple[str, str, str]:
-        """What listings are sorted by, descending."""
+        """The sort key of listings, descending."""
         return self.rank, self.thread_id, self.ns
 
 
@@ -86,7 +86,7 @@ class CheckpointRow(NamedTuple):
     """The header in its stored form (`stored.Stored`)."""
     check: bytes
     run_id: str | None
-    """The run that made it, for a backend with an index of runs. Of a row that was read it may be missing."""
+    """The run that made it, for a backend with an index of runs. It may be missing in a row that was read."""
 
 
 class WriteRow(NamedTuple):
@@ -107,11 +107,11 @@ class WriteRow(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A checkpoint, its writes, and those segments that the backend could fetch in the same go."""
+    """A checkpoint, its writes, and those segments that the backend could fetch at the same time."""
 
     epoch: int
     row: CheckpointRow | None
-    """None where the newest was asked for, `newest` is recorded, and there is no checkpoint at all."""
+    """None if the newest was requested, `newest` is recorded, and there is no checkpoint at all."""
     writes: Sequence[WriteRow]
     segments: Mapping[bytes, bytes]
     newest: str | None = None
@@ -121,7 +121,7 @@ class Found(NamedTuple):
 
 
 class Head(NamedTuple):
-    """How many checkpoints a namespace has, and the greatest rank of them: as recorded, or as counted."""
+    """The number of checkpoints in a namespace and their greatest rank, as recorded or as counted."""
 
     thread_id: str
     ns: str
@@ -140,7 +140,7 @@ class Scope(NamedTuple):
     ns: str | None = None
     checkpoint_id: str | None = None
     before: str | None = None
-    """Only checkpoints with a smaller rank are wanted."""
+    """Only checkpoints with a smaller rank."""
     fragments: Sequence[str] = ()
     run_id: str | None = None
     """The run that made them. A backend may leave out the checkpoints of others, or ignore it."""
@@ -149,20 +149,20 @@ class Scope(NamedTuple):
 
 
 Refusal = Literal["owner", "busy", "lost", "conflict", "term", "behind"]
-"""Why a change was refused: the thread has another owner, somebody holds a lease of it, the change's lease was lost,
-another checkpoint is the newest, the database has a greater term, or the thread lacks what another database has."""
+"""Why a change was refused: the thread has another owner, another holder has a lease, the change's lease was lost,
+another checkpoint is the newest, the database has a greater term, or the thread lacks data of another database."""
 
 
 class Follows(NamedTuple):
-    """How a change that was made in another database follows what the thread has from there."""
+    """The position of a change from another database after the earlier changes of the thread from there."""
 
     previous: int
-    """The position up to which the thread must have come from there; `NEVER` where it must not have come at all."""
+    """The position up to which the thread must have been copied; `NEVER` if it must not have been copied at all."""
     position: int
-    """Up to which it has come with the change (`replica.Copied`)."""
+    """The position up to which it is copied with the change (`replica.Copied`)."""
     epoch: int
-    """The thread's epoch there. It must be the one with which the thread has come, or something was removed there of
-    which this database was not told."""
+    """The thread's epoch there. It must be the epoch with which the thread was copied, or something was removed there
+    of which this database was not told."""
 
 
 NEVER = -1
@@ -184,14 +184,14 @@ class Change(NamedTuple):
     needs: Callable[[], Sequence[bytes]] = tuple
     """The segments needed to read the one checkpoint. A backend may record them in order to fetch them all at once."""
     token: int | None = None
-    """That of the lease under which it is made. Another one than the thread's last is refused as "lost", and None is
-    refused as "busy" while a lease lives, by the clock of the database."""
+    """The token of the lease under which it is made. A token other than the thread's last is refused as "lost", and
+    None is refused as "busy" while a lease lives, by the clock of the database."""
     beginning: Beginning = NO_BEGINNING
     only_owner: bool = False
-    """Whether it is refused where the thread is there and has another owner than `beginning` says."""
+    """Whether it is refused if the thread exists and has another owner than `beginning` says."""
     expects: str | None = None
-    """The greatest rank that its checkpoint's namespace must have, "" for none at all; None for any. Where the
-    checkpoint is there already, it does not matter: this may be a second attempt."""
+    """The greatest rank that its checkpoint's namespace must have, "" for none at all; None for any. If the checkpoint
+    exists already, this does not matter: it may be a second attempt."""
     sorts_last: bool = False
     """Whether the namespace must have no greater rank than that of its first checkpoint; it is refused as "conflict"
     otherwise, like one that expects another checkpoint."""
@@ -199,13 +199,13 @@ class Change(NamedTuple):
     """Whether the thread counts as updated at `now`, unless it was later: its checkpoints belong to another namespace
     than that by which listings know when a thread was updated."""
     term: int | None = None
-    """Where the database has a greater one, the change is refused as "term", before anything else is looked at. None
-    for a change of a database that is not replicated, which is not asked."""
+    """If the database has a greater term, the change is refused as "term", before anything else is checked. None for a
+    change of a database that is not replicated, which skips the check."""
     entry: bytes | None = None
-    """What is recorded of it in the outbox, as `record` does, if it is made."""
+    """The entry to record in the outbox, as `record` does, if the change is made."""
     copied: Follows | None = None
-    """Set where the change was made in another database, and has no entry. It is refused as "behind" where the thread
-    has not come as far from there as this says, or has entries in the outbox itself."""
+    """Set if the change was made in another database, and has no entry. It is refused as "behind" if the thread is not
+    copied as far as this says, or has entries in the outbox itself."""
 
     @property
     def has_place(self) -> bool:
@@ -213,21 +213,21 @@ class Change(NamedTuple):
         return self.sorts_last or self.expects is not None
 
     def may_follow(self, newest: str) -> bool:
-        """Whether its first checkpoint may follow the one with this rank, which is "" where there is none."""
+        """Return whether its first checkpoint may follow the one with this rank, which is "" if there is none."""
         if self.sorts_last and self.checkpoints[0].outline.rank <= newest:
             return False
         return self.expects in (None, newest)
 
 
 ANYONE = 2**63 - 1
-"""A `Change.token` with which a change is accepted whoever holds a lease: the thread's own upkeep has it."""
+"""A `Change.token` with which a change is accepted despite any lease: the thread's own upkeep has it."""
 
 
 class Added(NamedTuple):
-    """What became of a Change."""
+    """The result of a Change."""
 
     epoch: int
-    """The thread's epoch afterwards. Where it was not the one the change counted on, nothing was added."""
+    """The thread's epoch afterwards. If it is not the epoch that the change relied on, nothing was added."""
     refused: Refusal | None = None
     """Nothing was added."""
     too_late: bool = False
@@ -235,17 +235,17 @@ class Added(NamedTuple):
     exists: bool = False
     """A checkpoint of the change exists already. Nothing was added; use `replace`."""
     replaced: bool = False
-    """A checkpoint took the place of one with another header, and the epoch ended: nobody may count on the old one."""
+    """A checkpoint replaced one with another header, and the epoch ended: no one may rely on the old one."""
     replaced_writes: Sequence[WriteRow] = ()
-    """Writes of the change that took the place of others, each with the value that the other one had."""
+    """Writes of the change that replaced others, each with the value of the other one."""
     renewal: int = 0
-    """For how many microseconds the change's lease was taken, where less than half of them is left; else 0."""
+    """The microseconds for which the change's lease was taken, if less than half of them is left; else 0."""
     expires_at: int | None = None
     """When the thread expires."""
     position: int = 0
-    """That of the entry of a change that was made, 0 where it has none."""
+    """The position of the entry of a change that was made, 0 if it has none."""
     previous: int = 0
-    """The thread's last position before that one, 0 where there was none."""
+    """The thread's last position before that one, 0 if there was none."""
     pack_left_out: bool = False
     """Whether a row of the change with the idx `PACK` was left out, because its task had one already."""
 
@@ -257,43 +257,43 @@ def was_added(change: Change, added: Added) -> bool:
 
 
 def nothing_held() -> None:
-    """What a caller of `Store.find` holds that has read nothing yet."""
+    """The argument `held` of `Store.find` for a caller that has read nothing yet."""
 
 
 def all_held() -> None:
-    """Instead of another `held` of `Store.find`: the caller asks for each segment that it needs, wherever it is."""
+    """Another `held` for `Store.find`: the caller asks for each segment that it needs, wherever it is."""
 
 
 class Store(ThreadStore, Protocol):
     """The operations of a backend."""
 
     longest_pack: ClassVar[int | None] = None
-    """How many bytes of a task's writes share a row, None for any number. A backend has a limit where a long row takes
+    """How many bytes of a task's writes share a row, None for any number. A backend has a limit if a long row takes
     more room than several short ones. Every statement of its programs must then be part of one transaction."""
 
     def find(
         self, thread_id: str, ns: str, checkpoint_id: str | None, held: Callable[[], str | None] = nothing_held
     ) -> Program[Found | None]:
-        """Return the checkpoint with this id, or the newest one. Returns None if there is none and none is recorded.
+        """Return the checkpoint with this id, or the newest one, or None if there is none and none is recorded.
 
         `held` returns the rank of a checkpoint of which the caller has all segments, if there is one: a backend that
-        would bring them along asks, and leaves them out. Where `held` is `all_held`, it leaves out any.
+        would return them asks, and leaves them out. If `held` is `all_held`, it may leave out any.
         """
 
     def segments(self, thread_id: str, keys: Sequence[bytes]) -> Program[dict[bytes, bytes]]:
         """Return the stored bytes of these segments. Missing ones are left out."""
 
     def newest(self, thread_ids: Sequence[str], ns: str) -> Program[dict[str, Found]]:
-        """Return what `find` would of the newest checkpoint in each of these threads, without its writes.
+        """Return the result of `find` for the newest checkpoint in each of these threads, without its writes.
 
-        No segments may come along but those of the headers.
+        Only the segments of the headers may be included.
         """
 
     def segments_of(self, wanted: Mapping[str, Collection[bytes]]) -> Program[dict[str, dict[bytes, bytes]]]:
-        """Return what `segments` would for each of these threads."""
+        """Return the result of `segments` for each of these threads."""
 
     def page(self, scope: Scope, after: Outline | None, limit: int) -> Program[list[Outline]]:
-        """The next checkpoints of the scope, by descending (rank, thread_id, ns)."""
+        """Return the next checkpoints of the scope, by descending (rank, thread_id, ns)."""
 
     def page_of_rows(
         self,
@@ -301,9 +301,9 @@ class Store(ThreadStore, Protocol):
         after: Outline | None,  # noqa: ARG002
         limit: int,  # noqa: ARG002
     ) -> Program[list[CheckpointRow] | None]:
-        """Return the checkpoints of a page whole, to one who reads all of them.
+        """Return the checkpoints of a page whole, for a caller that reads all of them.
 
-        A backend for which it is no quicker than `rows` after `page` may leave it as it is. None says so.
+        If this would be no quicker than `rows` after `page`, a backend may leave it as it is. None says so.
         """
         yield from ()
         return None
@@ -312,27 +312,28 @@ class Store(ThreadStore, Protocol):
         """Return these checkpoints in any order. Missing ones are left out."""
 
     def writes(self, thread_id: str, keys: Sequence[Key] | None) -> Program[list[WriteRow]]:
-        """The writes of these checkpoints (of the whole thread for None), in any order."""
+        """Return the writes of these checkpoints (of the whole thread for None), in any order."""
 
     def chain(self, thread_id: str, ns: str, checkpoint_id: str | None, limit: int) -> Program[list[CheckpointRow]]:
-        """The checkpoint (the newest for None) and then its ancestors, at most `limit` rows."""
+        """Return the checkpoint (the newest for None) and then its ancestors, at most `limit` rows."""
 
     def epoch(self, thread_id: str) -> Program[int | None]:
-        """The thread's epoch, None for a thread that is not there."""
+        """Return the thread's epoch, or None if the thread does not exist."""
 
     def lock(self, thread_id: str) -> Program[int | None]:
-        """Like `epoch`, and until the transaction ends nobody else adds to the thread or removes from it.
+        """Like `epoch`, and no one else adds to the thread or removes from it until the transaction ends.
 
-        Whoever locks two threads does so in ascending order, or two of them could wait for each other.
+        Lock two threads in ascending order, or two callers could wait for each other.
         """
 
     def add(self, change: Change) -> Program[Added]:
-        """Add the rows of one change, as `Change` and `Added` describe. What refuses it comes in this order: its term,
-        what it follows in another database, its epoch, the owner, the lease, a deletion, a checkpoint that exists, what
-        it expects.
+        """Add the rows of one change, as `Change` and `Added` describe.
 
-        A write with a negative `idx` replaces one of the same key, another write leaves the one that is there. The
-        heads of the namespaces are brought up to date.
+        The refusals come in this order: its term, its position after another database, its epoch, the owner, the lease,
+        a deletion, a checkpoint that exists, the checkpoint that it expects.
+
+        A write with a negative `idx` replaces one of the same key, another write leaves the existing one. The heads of
+        the namespaces are updated.
         """
 
     def replace(self, change: Change) -> Program[Added]:
@@ -342,7 +343,7 @@ class Store(ThreadStore, Protocol):
         """
 
     def rewrite(self, thread_id: str, rows: Sequence[CheckpointRow]) -> Program[None]:
-        """Write over checkpoints that are there under these ranks, in a thread that is locked.
+        """Write over checkpoints that exist under these ranks, in a thread that is locked.
 
         Their values are the same as before, so the heads and the epoch stay.
         """
@@ -357,14 +358,14 @@ class Store(ThreadStore, Protocol):
         """Return damage that belongs to no thread, as (location, problem), such as lost rows."""
 
     def mend(self) -> Program[None]:
-        """Make anew what can be made from the rows, such as an index that is no part of the transactions.
+        """Rebuild what can be made from the rows, such as an index that is no part of the transactions.
 
         A backend that has nothing of the kind leaves this as it is.
         """
         yield from ()
 
     def segment_sizes(self, thread_id: str) -> Program[dict[bytes, int]]:
-        """The stored size of every segment of the thread."""
+        """Return the stored size of every segment of the thread."""
 
     def remove(self, thread_id: str, keys: Sequence[Key], segments: Sequence[bytes]) -> Program[int]:
         """Remove checkpoints with their writes, and segments. Returns the new epoch."""
@@ -376,30 +377,30 @@ class Store(ThreadStore, Protocol):
         *,
         removes: bool,  # noqa: ARG002
     ) -> Program[None]:
-        """Have these checkpoints stay away until they are put again.
+        """Keep these checkpoints away until they are put again.
 
-        They are here and are removed next; or `removes` is False, and they were to be removed and are not here. Only
-        where another database may bring them back is there anything to do.
+        They are here and are removed next; or `removes` is False, and they were to be removed and are not here. There
+        is only something to do if another database may bring them back.
         """
         yield from ()
 
     def drop(self, thread_id: str, now: int) -> Program[int | None]:
         """Remove everything of a thread, and remember for a while up to which checkpoint it was deleted.
 
-        Its owner, title, metadata and expiry go, too. Its lease ends, with the next token. Returns the epoch that the
-        live thread had, None where there was none.
+        Its owner, title, metadata and expiry are removed, too. Its lease ends, with the next token. Returns the epoch
+        that the live thread had, or None if there was none.
         """
 
     def copy_segments(self, source: str, target: str) -> Program[None]:
-        """Let the target thread, which exists, have all segments of the source thread."""
+        """Copy all segments of the source thread to the target thread, which exists."""
 
     def threads(self, after: str, limit: int) -> Program[list[str]]:
-        """The next thread ids greater than `after`, in ascending order: live threads, and those that have heads."""
+        """Return the next thread ids greater than `after`, in ascending order: live threads, and those with heads."""
 
     def sample(self) -> Program[tuple[bytes, bytes] | None]:
-        """Return the check and the header of some checkpoint, None where there is none.
+        """Return the check and the header of some checkpoint, or None if there is none.
 
-        A backend whose rows nobody else finds may leave this as it is.
+        A backend whose rows no other process finds may leave this as it is.
         """
         yield from ()
         return None

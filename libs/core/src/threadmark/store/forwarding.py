@@ -1,7 +1,7 @@
-"""A store around another store, whose operations are those of the other one.
+"""A store that forwards every operation to another store.
 
-A store that changes some of them derives from it. A test knows which operations each such store leaves as they are, so
-a new operation of the contract passes no wrapper by unseen.
+A store that changes some operations derives from it. A test knows which operations each such store leaves unchanged, so
+a new operation of the contract cannot slip past a wrapper.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence

@@ -1,11 +1,11 @@
-"""A store around another store, in which only the threads of one owner are there.
+"""A store around another store that shows only one owner's threads.
 
-Nothing of the saver above knows of it, so that no method can be reached around it: whatever it asks for a thread of
-another owner is answered as if there were none. Where the owner is not part of the one question that a method asks
-(`add`, `find`, and the listings), it is asked for first, in the same transaction.
+The saver above does not know of it, so no method can bypass it: any request for another owner's thread is answered as
+if there were none. If the owner is not part of the one question that a method asks (`add`, `find`, and the listings),
+it is asked for first, in the same transaction.
 
-Of sealed rows the owner is proven by the thread's row (`SealedStore(owner=...)`): whoever can change the database,
-and has no key, gives nobody a thread. That is one more statement for each `add` and `find`.
+The owner of sealed rows is proven by the thread's row (`SealedStore(owner=...)`): someone who can change the database
+but has no key cannot give a thread away. That is one more statement for each `add` and `find`.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -173,9 +173,9 @@ class OwnedStore(Store):
         return (yield from self._store.thread_counts(own))
 
     def lock_lease(self, thread_id: str) -> Program[LeaseRow]:
-        """Lock it, too, where there is no thread of this id: whoever takes a lease first may begin it.
+        """Lock it, too, if there is no thread of this id: the first taker of a lease may begin it.
 
-        Who holds one of those now is nobody's business.
+        The holder of such a lease stays hidden.
         """
         lease = yield from self._store.lock_lease(thread_id)
         found = yield from self._store.thread(thread_id)

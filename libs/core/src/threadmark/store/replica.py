@@ -1,9 +1,9 @@
-"""What a backend keeps for replication: the term of the database, an outbox of changes, and how far copies have come.
+"""The replication data of a backend: the term of the database, an outbox of changes, and how far copies have come.
 
-A *term* says who may write where. It is a number that two databases hold, and only grows; a change that is made under
-a smaller one is refused. The *outbox* has an entry for each change that the other database does not have yet, recorded
-in the transaction that made the change. Entries of one thread are numbered by *positions* that grow in the order in
-which their transactions commit, so a transaction that numbers one keeps a lock on the thread until it ends.
+A *term* decides who may write where. It is a number that two databases hold, and only grows; a change that is made
+under a smaller one is refused. The *outbox* has an entry for each change that the other database does not have yet,
+recorded in the transaction that made the change. Entries of one thread are numbered by *positions* that grow in the
+order in which their transactions commit, so a transaction that numbers one keeps a lock on the thread until it ends.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -62,7 +62,7 @@ def is_followed(copied: Copied | None, follows: Follows) -> bool:
     """Whether a change that another database made follows what a thread has from there.
 
     It must have come just as far, and nothing may have been removed there since: that ends the epoch, and has an entry
-    of its own, unless somebody did it who records nothing.
+    of its own, unless a writer did it that records nothing.
     """
     if copied is None:
         return follows.previous == NEVER
@@ -70,7 +70,7 @@ def is_followed(copied: Copied | None, follows: Follows) -> bool:
 
 
 class Summary(NamedTuple):
-    """A thread in few bytes, to be compared with the same thread in another database of whatever kind."""
+    """A thread in few bytes, to be compared with the same thread in another database of any kind."""
 
     thread_id: str
     epoch: int

@@ -1,9 +1,9 @@
-"""What a backend keeps of threads themselves: their rows, their listing and their leases.
+"""The threads of a backend: their rows, their listing and their leases.
 
-A thread's row holds what is set rarely. What changes with every step (when it was updated, its status, its size) is
-derived when somebody asks for it, so that a put writes no row that others wait for. The one row that a put has always
-brought up to date is the head of its namespace; a thread has a head for the namespace "" from its beginning to its
-end, and listings go along an index of those.
+A thread's row holds the fields that are rarely set. Fields that change with every step (time of update, status, size)
+are computed on request, so that a put writes no row that others wait for. The one row that every put updates is the
+head of its namespace. A thread has a head for the namespace "" from its beginning to its end, and listings go along an
+index of those.
 """
 
 from collections.abc import Sequence
@@ -18,17 +18,17 @@ SortKey = Literal["updated", "created", "id"]
 
 
 class ThreadRow(NamedTuple):
-    """What is set of a live thread. Times are microseconds since 1970."""
+    """The fields of a live thread that callers set. Times are microseconds since 1970."""
 
     thread_id: str
     created_at: int
     owner: str | None = None
     title: str | None = None
     metadata: str | None = None
-    """JSON text, None where none was ever set."""
+    """JSON text, or None if none was ever set."""
     expires_at: int | None = None
     check: bytes = b""
-    """Binds everything but `created_at` to the thread; empty where nothing was set."""
+    """Binds everything except `created_at` to the thread; empty if nothing was set."""
 
 
 def thread_row(row: ThreadRow) -> ThreadRow:
@@ -37,12 +37,12 @@ def thread_row(row: ThreadRow) -> ThreadRow:
 
 
 def is_sound_thread(row: ThreadRow) -> bool:
-    """Whether a thread's row is what was written."""
+    """Return whether a thread's row is as it was written."""
     return row.check == _check(row)
 
 
 def expect_sound_thread(row: ThreadRow) -> None:
-    """Raise CorruptDataError if a thread's row is not what was written."""
+    """Raise CorruptDataError if a thread's row is not as it was written."""
     if row.check == NOT_SEALED:
         raise CorruptDataError(f"its own row is not sealed: {HOW_TO_SEAL}", f"thread {row.thread_id!r}")
     if len(row.check) > CHECK_SIZE:
@@ -51,7 +51,7 @@ def expect_sound_thread(row: ThreadRow) -> None:
         )
     if not is_sound_thread(row):
         raise CorruptDataError(
-            "its owner, title, metadata or expiry is not what was written: `update_thread` with all four of them, "
+            "its owner, title, metadata or expiry is not as it was written: `update_thread` with all four of them, "
             "on a saver that is no view of an owner, writes them again",
             f"thread {row.thread_id!r}",
         )
@@ -63,12 +63,12 @@ def _check(row: ThreadRow) -> bytes:
 
 
 class Beginning(NamedTuple):
-    """What a thread gets where a change begins it."""
+    """The fields of a thread that begins with a change."""
 
     owner: str | None = None
     expires_at: int | None = None
     check: bytes = b""
-    """That of the thread's row."""
+    """The check of the thread's row."""
 
 
 def beginning(thread_id: str, owner: str | None, expires_at: int | None) -> Beginning:
@@ -82,21 +82,21 @@ NO_BEGINNING = Beginning()
 
 
 class ThreadOutline(NamedTuple):
-    """A thread as listings sort and filter it."""
+    """The fields of a thread by which listings sort and filter."""
 
     row: ThreadRow
     updated_at: int
-    """When a checkpoint of the namespace "", or what touches the thread (`store.Change.touches`), was last stored;
-    without any, when the thread was created. A removal does not set it back."""
+    """The time at which a checkpoint of the namespace "", or a change that touches the thread (`store.Change.touches`),
+    was last stored; without any, the time at which the thread was created. A removal does not set it back."""
 
 
 class ThreadCounts(NamedTuple):
-    """What is derived of one thread, for those that a listing shows."""
+    """The fields of a thread in a listing that are computed."""
 
     thread_id: str
     checkpoints: int
     namespaces: int
-    """Those that have checkpoints."""
+    """The number of namespaces that have checkpoints."""
     bytes: int
     """The stored bytes of its segments, and of its checkpoints' and writes' bodies and metadata."""
     newest: str | None
@@ -107,7 +107,7 @@ class ThreadCounts(NamedTuple):
     interrupted: bool
     """Whether one wrote an interrupt."""
     damage: str = ""
-    """Why nothing of it could be counted."""
+    """The reason why nothing of it could be counted."""
 
 
 def expect_counted(counts: ThreadCounts) -> None:
@@ -127,7 +127,7 @@ class ThreadScope(NamedTuple):
     status: ThreadStatus | None = None
     fragments: Sequence[str] = ()
     text: str | None = None
-    """Is in the title, without regard to case (`str.casefold`), or in the id, exactly."""
+    """Only threads with this text in the title, ignoring case (`str.casefold`), or exactly in the id."""
     since: int | None = None
     """The smallest `updated_at`."""
     until: int | None = None
@@ -139,7 +139,7 @@ class ThreadScope(NamedTuple):
 
 
 def in_scope(scope: ThreadScope, outline: ThreadOutline) -> bool:
-    """Whether a thread is in the scope by its row and the time of its update: for a backend that reads it to tell.
+    """Return whether a thread is in the scope by its row and its time of update, for a backend that has to read it.
 
     Its status needs its newest checkpoint, and the saver looks at its text and metadata.
     """
@@ -153,10 +153,10 @@ def in_scope(scope: ThreadScope, outline: ThreadOutline) -> bool:
 
 
 class ThreadPlace(NamedTuple):
-    """Where a page of a listing begins: behind this thread."""
+    """The place where a page of a listing begins: after this thread."""
 
     value: int
-    """What the listing is sorted by; 0 where that is the id."""
+    """The sort value of the listing; 0 if it is the id."""
     thread_id: str
 
 
@@ -164,9 +164,9 @@ class LeaseRow(NamedTuple):
     """The last lease of a thread, whether it still lives or not."""
 
     token: int
-    """The greatest that was given out or taken back; 0 if there never was a lease."""
+    """The greatest token that was given out or taken back; 0 if there never was a lease."""
     left: int = 0
-    """Microseconds until it ends, by the clock of the database; 0 where none lives."""
+    """Microseconds until it ends, by the clock of the database; 0 if none lives."""
     holder: str = ""
     began: str | None = None
     """The id of the newest checkpoint of the namespace "" when it was taken, None if there was none."""
@@ -181,10 +181,10 @@ class ThreadStore(Protocol):
         """Return a live thread."""
 
     def thread_outlines(self, thread_ids: Sequence[str]) -> Program[list[ThreadOutline]]:
-        """Return those of these threads that are live, in any order."""
+        """Return the outlines of those of these threads that are live, in any order."""
 
     def set_thread(self, row: ThreadRow) -> Program[None]:
-        """Write everything of a live, locked thread but `created_at`. Listings by owner follow."""
+        """Write all fields of a live, locked thread except `created_at`. Listings by owner follow."""
 
     def thread_page(
         self, scope: ThreadScope, after: ThreadPlace | None, offset: int, limit: int
@@ -195,10 +195,10 @@ class ThreadStore(Protocol):
         """Return how many live threads are in the scope."""
 
     def thread_counts(self, thread_ids: Sequence[str]) -> Program[list[ThreadCounts]]:
-        """Return what is derived of these threads, in any order. Those that are not live are left out."""
+        """Return the computed fields of these threads, in any order. Threads that are not live are left out."""
 
     def lock_lease(self, thread_id: str) -> Program[LeaseRow]:
-        """Return the last lease, and let nobody else change it or add to the thread until the transaction ends.
+        """Return the last lease. No one else can change it or add to the thread until the transaction ends.
 
         A thread that has no row gets one that is not live: no listing has it, and the first change begins it.
         """
@@ -207,11 +207,11 @@ class ThreadStore(Protocol):
         """Write a lease to a locked thread. It lives for `left` microseconds from now; 0 ends it at once.
 
         Its token becomes the next one: greater by one than the last one, or the microseconds of the database's clock,
-        whichever is greater. So tokens grow even where a deleted thread's row has been forgotten. Returns the lease.
+        whichever is greater. So tokens grow even if a deleted thread's row has been forgotten. Returns the lease.
         """
 
     def renew_lease(self, thread_id: str, token: int, left: int) -> Program[bool]:
-        """Let the lease of this token live for `left` microseconds from now. Returns whether it is still the last."""
+        """Extend the lease of this token to `left` microseconds from now. Returns whether it is still the last."""
 
     def lease(self, thread_id: str) -> Program[LeaseRow | None]:
         """Return the last lease of a thread, None for one without a row."""

@@ -1,4 +1,4 @@
-"""A thread's past: its history and branches, what differs, where a value comes from, what was found, and going back."""
+"""A thread's past: history, branches, differences, the origin of a value, search, and going back."""
 
 from threadmark.travel.model import Blame, Diff, HistoryPage, SearchPage, Tree, Values
 

@@ -1,10 +1,10 @@
-"""Which items of two sequences belong together, found in little more than linear time whatever they hold.
+"""Matching the items of two sequences, in little more than linear time for any input.
 
-First what both begin and end with. Of the rest, the keys that occur once in each of them are anchors: the longest run
-of anchors that are in one order in both is kept, and the gaps between them are looked at in the same way. Only small
-gaps are compared item by item. So 5,000 items that moved take no longer than 5,000 that stayed.
+Equal items at both ends come first. In the rest, the keys that occur once in each sequence are anchors: the longest run
+of anchors with the same order in both is kept, and the gaps between them are treated in the same way. Only small gaps
+are compared item by item. So 5,000 items that moved take no longer than 5,000 that stayed.
 
-How one text became another is told in pieces: by lines where one of them has several, else by words.
+Differences of texts are pieces: by lines if one of them has several, else by words.
 """
 
 import re

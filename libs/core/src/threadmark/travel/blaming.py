@@ -1,4 +1,4 @@
-"""Where the present value of a part comes from. Ancestors whose stored value is the same are passed over."""
+"""The origin of the present value of a part. Ancestors with the same stored value are skipped."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,6 +1,6 @@
-"""Looking for a text, whatever its case: in the strings of a value, and first in those bytes of it that are new.
+"""Searching for a text, ignoring case: in the strings of a value, and first in its new bytes.
 
-What checkpoints have that their parents have not is read as far as it takes to tell whether a text may be in it.
+The data that checkpoints have and their parents do not is read until it is clear whether a text may be in it.
 """
 
 from collections import deque

@@ -1,8 +1,8 @@
-"""What differs between two checkpoints, and between two values, place by place.
+"""The differences between two checkpoints, and between two values, place by place.
 
-Of what the headers of the checkpoints say to be the same nothing is read. Dictionaries are compared by key, objects by
-field, and lists by items that belong together. The work is little more than linear in the size of the values, see
-`aligning`. Types count: True is not 1.
+Values that are the same by the headers of the checkpoints are not read. Dictionaries are compared by key, objects by
+field, and lists by matching items. The work is little more than linear in the size of the values, see `aligning`. Types
+count: True is not 1.
 """
 
 from collections import deque
@@ -313,7 +313,7 @@ def load_header(context: SaverContext, cache: SegmentCache, where: ParsedConfig)
 
 
 def same_value(one: Stored, other: Stored) -> bool:
-    """Whether two stored values are the same, whatever their manifests."""
+    """Return whether two stored values are the same, even if their manifests differ."""
     return content_name(one) == content_name(other)
 
 

@@ -1,8 +1,8 @@
 """A new branch or a new thread from any checkpoint, and an old checkpoint made the newest again.
 
-The pending writes of a checkpoint are not copied to a new one. They are those of tasks, whose ids an engine makes from
-the checkpoint's id: it would find them for no task of the new one, and a delta channel would count them twice. So what
-runs next runs anew there. A thread of its own keeps the ids, and with them the writes.
+The pending writes of a checkpoint are not copied to a new one. They belong to tasks, whose ids an engine makes from the
+checkpoint's id: it would find them for no task of the new one, and a delta channel would count them twice. So the next
+nodes run again there. A new thread keeps the ids, and with them the writes.
 """
 
 from typing import Any, NamedTuple
@@ -84,7 +84,7 @@ def restore(context: SaverContext, config: Config) -> Operation[dict[str, Any]]:
 def _branch(context: SaverContext, config: Config, where: ParsedConfig, state: NewState) -> Operation[dict[str, Any]]:
     """Store a new checkpoint with the state of another one, as the newest of the namespace. Returns its config.
 
-    Where somebody stores another one meanwhile, it is placed anew behind that.
+    If another checkpoint is stored at the same time, this one is placed after it.
     """
     new = new_id()
     for _ in range(_ATTEMPTS):
@@ -177,11 +177,11 @@ def _new_thread(where: ParsedConfig, as_thread: object) -> str:
     check_length(target, THREAD_ID_BYTES, "as_thread")
     if where.ns:
         raise ConfigError(
-            f"a thread of its own begins at a checkpoint of the graph itself, not of the namespace {where.ns!r}: "
+            f"a new thread begins at a checkpoint of the graph itself, not of the namespace {where.ns!r}: "
             "fork without as_thread, or the checkpoint that the subgraph was called from"
         )
     if target == where.thread_id:
-        raise ConflictError(f"thread {target!r} is there already: choose another id for as_thread")
+        raise ConflictError(f"thread {target!r} exists already: choose another id for as_thread")
     return target
 
 

@@ -1,11 +1,11 @@
-"""A new thread that begins with a checkpoint of another one: what goes along, and how it gets there.
+"""A new thread that begins with a checkpoint of another one: the rows that it gets, and how they are copied.
 
-The checkpoint goes with its ancestors, all under their ids. While nothing but forks follows it, a run may be waiting
-there, and its pending writes go along with the calls of subgraphs that were made from it: the run goes on in the new
-thread as it would in the old one. Else they are left behind, so that the step after it runs anew.
+The checkpoint is copied with its ancestors, all under their ids. While only forks follow it, a run may be waiting
+there. Then its pending writes are copied, too, with the calls of subgraphs that were made from it: the run goes on in
+the new thread as it would in the old one. Otherwise they are left behind, so that the next step runs again.
 
-A subgraph with a memory of its own has a namespace without a task. It goes along as it was when the checkpoint was
-made: LangGraph looks no further either, when it goes back to a checkpoint.
+A subgraph with a memory of its own has a namespace without a task. It is copied as it was when the checkpoint was made:
+LangGraph looks no further either, when it goes back to a checkpoint.
 
 Also here: the new checkpoint that a fork begins with. Its header shares the bytes of the old one, and only new values
 are encoded.
@@ -56,7 +56,7 @@ from threadmark.travel.history import steps_of
 from threadmark.travel.model import Values
 
 _OF_ANOTHER_STEP = {"run_id", "writes"}
-"""Keys of metadata that say what made a checkpoint. Its fork was made by nobody's run."""
+"""Keys of metadata that name the run that made a checkpoint. No run made its fork."""
 
 
 class NewState(NamedTuple):
@@ -127,7 +127,7 @@ def branch_of(
 def expect_plain_channels(
     context: SaverContext, loaded: LoadedCheckpoint, state: NewState, known: Iterable[str], counted: Iterable[str]
 ) -> None:
-    """Raise ConfigError for channels that nobody knows, and for delta channels, whose values only the graph can make.
+    """Raise ConfigError for unknown channels, and for delta channels, whose values only the graph can make.
 
     `known` are the channels of the thread, `counted` those that are known to be delta channels.
     """
@@ -206,7 +206,7 @@ def found_thread(context: SaverContext, founding: Founding, tried: list[int]) ->
     for thread_id in sorted((source, target)):
         epochs[thread_id] = yield from context.store.lock(thread_id)
     if epochs[target] is not None and epochs[target] not in tried:
-        raise ConflictError(f"thread {target!r} is there already: choose another id for as_thread")
+        raise ConflictError(f"thread {target!r} exists already: choose another id for as_thread")
     if epochs[source] is None:
         raise CheckpointNotFoundError(f"{checkpoint_location(origin.outline)}: its thread was deleted")
     if epochs[source] != origin.epoch:
@@ -296,7 +296,7 @@ class _Mover:
         keys = [outline.key for outline in outlines]
         rows = yield from context.store.rows(source, keys)
         if {row.outline.key for row in rows} != set(keys):
-            raise CorruptDataError("a checkpoint is missing: `verify` names what is damaged", f"thread {source!r}")
+            raise CorruptDataError("a checkpoint is missing: `verify` names the damaged rows", f"thread {source!r}")
         loaders = [CheckpointLoader(row, (), context.encoding_cache) for row in rows]
         segment_cache = context.segment_cache()
         yield from fill(segment_cache, context.store, source, missing_headers(loaders))
@@ -325,7 +325,7 @@ class _Mover:
             some = keys[start : start + _SEGMENTS]
             segments = yield from store.segments(source, some)
             if len(segments) < len(some):
-                raise CorruptDataError("a segment is missing: `verify` names what is damaged", f"thread {source!r}")
+                raise CorruptDataError("a segment is missing: `verify` names the damaged rows", f"thread {source!r}")
             yield from store.replace(Change(target, None, now(), segments, (), (), None))
         self._moved.update(keys)
         yield from store.replace(Change(target, None, now(), {}, rows, writes, None))

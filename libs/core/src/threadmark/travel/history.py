@@ -1,6 +1,6 @@
-"""A thread's checkpoints without their values: a page of its history, and how they follow from each other.
+"""A thread's checkpoints without their values: a page of its history, and their branches.
 
-All of it is told from rows and headers, without the serializer.
+All of it comes from rows and headers, without the serializer.
 """
 
 import re

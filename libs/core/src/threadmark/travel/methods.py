@@ -1,4 +1,4 @@
-"""The methods of a saver about a thread's past, in both APIs. The logic is in the modules of the operations."""
+"""The saver's methods for a thread's past, in both APIs. The modules of this package have the logic."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from threadmark.travel.model import Blame, Diff, HistoryPage, SearchPage, Tree, 
 
 
 class TravelMethods:
-    """What a saver tells about a thread's past, and how to go back to it."""
+    """The methods of a saver that look at a thread's past and go back to it."""
 
     _driver: Driver
     _context: SaverContext
@@ -20,68 +20,70 @@ class TravelMethods:
     ) -> HistoryPage:
         """Return a page of a thread's checkpoints, newest first, without reading a value.
 
-        A damaged checkpoint is an entry that says what is wrong. A thread that is not there has no entries.
+        A damaged checkpoint has an entry whose `problem` describes the damage. A thread that does not exist has no
+        entries.
 
         Args:
-            thread: The thread's id, or a configuration. With a `checkpoint_id` the history begins at that checkpoint,
-                itself included; where it is not there, there are no entries.
+            thread: The thread's id, or a configuration. With a `checkpoint_id` the history begins at that checkpoint
+                and includes it; if the checkpoint does not exist, there are no entries.
             ns: Only this namespace, "" for the graph's own; None for all.
             limit: The most entries to return.
-            cursor: The one of the page before. What is added meanwhile does not shift the next page.
+            cursor: The cursor of the page before. Checkpoints that are added between two calls do not shift the next
+                page.
         """
         return run(self._driver, history.history(self._context, thread, ns, given_count(limit, "limit"), cursor))
 
     def tree(self, thread: Config | str) -> Tree:
-        """Return all checkpoints of a thread, and the branches that they form, in all namespaces.
+        """Return all checkpoints of a thread in all namespaces, and the branches that they form.
 
-        It reads no value and no header. A thread that is not there has an empty tree.
+        This reads no value and no header. A thread that does not exist has an empty tree.
         """
         return run(self._driver, history.tree(self._context, thread))
 
     def diff(self, a: Config, b: Config, *, path: str | None = None, limit: int = 1000) -> Diff:
-        """Return what differs between two checkpoints of a thread, by channel and by place inside of values.
+        """Return the differences between two checkpoints of a thread, by channel and by place inside values.
 
-        What both have in common by their manifests is not read. Objects are compared and shown by name and fields.
+        Parts that both share by their manifests are not read. Objects are compared and shown by name and fields.
 
         Args:
-            a: The one, mostly the older. A configuration without a `checkpoint_id` names the newest.
-            b: The other one.
-            path: Only what stands at this path, which may be a channel.
+            a: The first checkpoint, usually the older one. A configuration without a `checkpoint_id` names the newest.
+            b: The second checkpoint.
+            path: Compare only the part at this path, which may be a channel.
             limit: The most changes to return; `Diff.left_out` counts the others.
         """
         return run(self._driver, diffing.diff(self._context, a, b, path, given_count(limit, "limit")))
 
     def blame(self, thread: Config | str, path: str) -> Blame | None:
-        """Return which checkpoint first held the present value at a path. Returns None where there is nothing.
+        """Return the checkpoint that first held the present value at a path, or None if there is nothing.
 
-        "Present" is the newest checkpoint, or the one that the configuration names. Checkpoints where the channel's
-        stored value is the same are passed over without reading it.
+        "Present" means in the newest checkpoint, or in the one that the configuration names. Checkpoints with the same
+        stored value of the channel are skipped without reading it.
         """
         return run(self._driver, blaming.blame(self._context, thread, path))
 
     def fork(self, config: Config, values: Values | None = None, *, as_thread: str | None = None) -> dict[str, Any]:
-        """Begin a branch at a checkpoint, or a thread of its own, and return the configuration to go on with.
+        """Begin a branch at a checkpoint, or a new thread, and return the configuration to go on with.
 
-        The new checkpoint has the state of the one that `config` names, with `values` in place of what these channels
-        hold, and shares its bytes. Nothing else changes. The branch is the newest of the namespace then, so that a run
-        which names no checkpoint goes on there. Pending writes stay with the old checkpoint: the nodes that come next
-        run again, and an open question is asked again. docs/how-to/time-travel.md says why.
+        The new checkpoint has the state of the one that `config` names, with `values` in place of the present values of
+        these channels, and shares its bytes. Nothing else changes. The branch becomes the newest of the namespace, so a
+        run that names no checkpoint goes on there. Pending writes stay with the old checkpoint: the next nodes run
+        again, and an open question is asked again. docs/how-to/time-travel.md explains why.
 
-        Raises CheckpointNotFoundError where there is no such checkpoint, and ConflictError if `as_thread` is taken.
+        Raises CheckpointNotFoundError if there is no such checkpoint, and ConflictError if `as_thread` is taken.
 
         Args:
             config: The checkpoint. Without a `checkpoint_id` it is the newest.
-            values: New values of channels, whole: a channel's reducer is the graph's own affair.
-            as_thread: The id of a new thread, which gets the checkpoint and its ancestors under their ids; also what
-                waits there (open questions, what has finished beside them), unless the run has gone on since.
+            values: New values of channels, whole: reducers are not applied.
+            as_thread: The id of a new thread. It gets the checkpoint and its ancestors under the same ids, and the
+                pending writes (open questions, results of finished tasks) unless the run has gone on since.
         """
         return run(self._driver, forking.fork(self._context, config, values, as_thread))
 
     def restore(self, config: Config) -> dict[str, Any]:
-        """Make a checkpoint the newest again, without losing what came after it. Returns its new configuration.
+        """Make a checkpoint the newest again, without losing later ones. Returns its new configuration.
 
-        It is forked, and what came after it stays as another branch. One that is the newest already is left as it is,
-        with its pending writes.
+        The checkpoint is forked, and the later ones stay as another branch. If it is the newest already, it is left as
+        it is, with its pending writes.
         """
         return run(self._driver, forking.restore(self._context, config))
 
@@ -94,16 +96,16 @@ class TravelMethods:
         limit: int = 20,
         cursor: str | None = None,
     ) -> SearchPage:
-        """Return where a text occurs in a thread's values, pending writes and metadata, whatever its case.
+        """Return the places of a text in a thread's values, pending writes and metadata, ignoring case.
 
-        A value that several checkpoints hold is read once and named once, with the checkpoint that first had it.
+        A value that several checkpoints share is read once and reported once, with the checkpoint that first had it.
 
         Args:
             thread: The thread's id, or a configuration that names it.
-            text: The text.
+            text: The text to find.
             ns: Only this namespace, "" for the graph's own; None for all.
             limit: The most matches to return.
-            cursor: The one of the page before.
+            cursor: The cursor of the page before.
         """
         return run(self._driver, searching.search(self._context, thread, text, ns, given_count(limit, "limit"), cursor))
 

@@ -1,4 +1,4 @@
-"""The shapes of what a saver tells about a thread's past: its history, its branches, what differs, what was found."""
+"""The shapes that describe a thread's past: history, branches, differences and search results."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -7,10 +7,10 @@ from typing import Any, Literal, NamedTuple
 from threadmark.model import Metadata, Problem
 
 ChangeKind = Literal["added", "removed", "changed"]
-"""What became of a part of a state."""
+"""How a part of a state changed."""
 
 EditKind = Literal["equal", "added", "removed"]
-"""What became of a piece of a text."""
+"""How a piece of a text changed."""
 
 MatchPlace = Literal["values", "writes", "metadata"]
 """Where `search` found a text: in a channel's value, in a pending write, or in a checkpoint's metadata."""
@@ -21,14 +21,14 @@ class WriteInfo(NamedTuple):
 
     task_id: str
     node: str | None
-    """The node whose task wrote it, where that is recorded."""
+    """The node whose task wrote it, if that is recorded."""
     channel: str
     size_bytes: int
-    """Of its row, as it is stored. Segments that it shares with the state are not counted."""
+    """The stored size of its row. Segments that it shares with the state are not counted."""
 
 
 class HistoryEntry(NamedTuple):
-    """A checkpoint as a history shows it: everything but values."""
+    """A checkpoint in a history: everything except values."""
 
     ns: str
     id: str
@@ -36,27 +36,27 @@ class HistoryEntry(NamedTuple):
     created_at: datetime
     step: int | None
     source: str | None
-    """What made it, as its metadata says: "input", "loop", "update", "fork" ..."""
+    """The origin that its metadata names: "input", "loop", "update", "fork" ..."""
     nodes: Sequence[str]
-    """The nodes that ran in the step that led to it, as far as it can be told."""
+    """The nodes that ran in the step before it, as far as they are known."""
     changed: Sequence[str]
     """The channels whose versions differ from the parent's, in order."""
     writes: Sequence[WriteInfo]
-    """What tasks of the next step have written already."""
+    """The writes that tasks of the next step have stored already."""
     size_bytes: int
-    """Of its row, as it is stored: header and metadata."""
+    """The stored size of its row: header and metadata."""
     metadata: Metadata
     problem: Problem | None = None
-    """What is wrong with it. What cannot be told then is empty."""
+    """The damage, if there is any. Fields that cannot be read are empty then."""
 
 
 class HistoryPage(NamedTuple):
-    """Some checkpoints, newest first, and the cursor with which older ones are found; None where these are the last."""
+    """Some checkpoints, newest first, and the cursor for older ones, which is None on the last page."""
 
     entries: list[HistoryEntry]
     cursor: str | None
     problems: Sequence[Problem] = ()
-    """What the thread lacks, as far as that is known: said where these are the last, because then all are counted."""
+    """Known gaps in the thread. They are reported on the last page, when all checkpoints are counted."""
 
 
 class TreeNode(NamedTuple):
@@ -65,84 +65,84 @@ class TreeNode(NamedTuple):
     ns: str
     id: str
     parent: str | None
-    """Of the same namespace. It may be missing from the tree, where it was pruned."""
+    """The parent in the same namespace. It may be missing from the tree if it was pruned."""
     created_at: datetime
     step: int | None
     source: str | None
     branch: int
-    """The index in `Tree.branches` of the branch that it belongs to."""
+    """The index of its branch in `Tree.branches`."""
 
 
 class Branch(NamedTuple):
-    """A line of checkpoints without forks: it ends at a checkpoint that has no children, its head."""
+    """A line of checkpoints without forks. It ends at its head, a checkpoint without children."""
 
     ns: str
     head: str
     start: str
     """Its first checkpoint."""
     forked_from: str | None
-    """The checkpoint of another branch that the first one follows. None where it follows none, or one that was
-    removed."""
+    """The checkpoint of another branch that the first one follows, or None if it follows none or one that was removed.
+    """
     checkpoints: int
     is_newest: bool
-    """Whether its head is the newest checkpoint of the namespace, where a run goes on that names none."""
+    """Whether its head is the newest checkpoint of the namespace, from which a run goes on by default."""
 
 
 class Tree(NamedTuple):
-    """All checkpoints of a thread and how they follow from each other, across namespaces."""
+    """All checkpoints of a thread and their order, across namespaces."""
 
     thread_id: str
     nodes: list[TreeNode]
     """Newest first."""
     branches: list[Branch]
-    """Those with the newest heads first. Where a checkpoint has several children, the line goes on to the one with the
-    newest descendant; the others begin branches."""
+    """Branches with the newest heads first. If a checkpoint has several children, its branch continues to the child
+    with the newest descendant; each of the other children begins a branch."""
     problems: Sequence[Problem] = ()
-    """What the thread lacks: checkpoints that are recorded, and are not found."""
+    """Gaps in the thread: checkpoints that are recorded but missing."""
 
 
 class Edit(NamedTuple):
-    """A piece of a text that was changed. The pieces in order are both texts."""
+    """A piece of a text that was kept, added or removed. The pieces in order make up both texts."""
 
     kind: EditKind
     text: str
 
 
 class ValueChange(NamedTuple):
-    """What became of one part of a state."""
+    """A change of one part of a state."""
 
     path: str
-    """Where it is, as `Saver.extract` reads it: `messages[-1].content`. Of what was removed it is the place in the old
-    state, else that in the new one."""
+    """Its place, as `Saver.extract` reads it: `messages[-1].content`. For a removed part it is the place in the old
+    state, otherwise in the new one."""
     kind: ChangeKind
     before: Any = None
     after: Any = None
     edits: Sequence[Edit] = ()
-    """How one text became the other, by lines where it has several, by words where it has one."""
+    """The edits from one text to the other: by lines for texts of several lines, by words for one line."""
 
 
 class Diff(NamedTuple):
-    """What differs between two checkpoints of a thread."""
+    """The differences between two checkpoints of a thread."""
 
     changes: list[ValueChange]
-    """In the order of channels, then of places."""
+    """Sorted by channel, then by place."""
     equal: list[str]
     """The channels that are the same in both."""
     left_out: int
-    """How many changes there are beyond the limit."""
+    """The number of changes beyond the limit."""
     bytes_read: int
-    """How many bytes of segments were read for it."""
+    """The bytes of segments that the comparison read."""
     deltas: Sequence[str] = ()
     """The delta channels that were written in between. They are stored as changes, so no values are compared."""
 
 
 class Blame(NamedTuple):
-    """Where the present value of a part comes from."""
+    """The origin of the present value of a part."""
 
     path: str
     value: Any
     entry: HistoryEntry
-    """The checkpoint that first held it, without a break until now."""
+    """The checkpoint since which the part has had this value without a break."""
 
 
 class Match(NamedTuple):
@@ -150,27 +150,27 @@ class Match(NamedTuple):
 
     ns: str
     id: str
-    """The checkpoint that first had it there; of a pending write the one to which it belongs."""
+    """The checkpoint that first had the text there, or the one to which the pending write belongs."""
     place: MatchPlace
     path: str
-    """Of a value or a write it begins with the channel."""
+    """For a value or a write, it begins with the channel."""
     before: str
     text: str
-    """The text as it stands there."""
+    """The text as it is written there."""
     after: str
 
 
 class SearchPage(NamedTuple):
-    """Some matches, newest checkpoint first, and the cursor with which older ones are found; None at the end.
+    """Some matches, newest checkpoint first, and the cursor for older ones, which is None at the end.
 
-    A page may have fewer matches than were asked for, or none, and yet a cursor: so many bytes were looked at.
+    A page may have fewer matches than the limit, or none, and still a cursor: a call reads a limited number of bytes.
     """
 
     matches: list[Match]
     cursor: str | None
     problems: Sequence[Problem] = ()
-    """The checkpoints among these that could not be searched, because they are damaged or cannot be read; and at the
-    end what the thread lacks."""
+    """The checkpoints on this page that could not be searched because they are damaged or unreadable. The last page
+    adds known gaps in the thread."""
 
 
 Values = Mapping[str, Any]

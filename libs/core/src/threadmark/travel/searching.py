@@ -1,8 +1,8 @@
-"""Where a text occurs in a thread.
+"""Searching for a text in a thread.
 
-Newest first, and each place once: with the checkpoint that first had the text there. So of a checkpoint only what its
-parent has not is looked at, which its manifests tell: pieces of segments that are new are read, and where the text may
-be in them, both values are compared.
+The search goes from the newest checkpoint to the oldest, and reports each place once, with the checkpoint that first
+had the text there. So only the data that a checkpoint's parent does not have is searched. Manifests identify it: new
+pieces of segments are read, and if the text may be in them, both values are compared.
 """
 
 from collections.abc import Iterator

@@ -1,8 +1,8 @@
-"""Deciding what a put stores of a value: slices of segments that the thread holds, and at most one new segment.
+"""Deciding how to store a value: as slices of segments that the thread holds, and at most one new segment.
 
-Each put stores a manifest: about 14 bytes for each segment that it names and 5 for each part. Bytes that are made raw
-are stored anew, but only once. So each rule here makes bytes raw that cost more where they are than they would cost
-anew. What is raw goes into the one segment that the put adds.
+Each put stores a manifest: about 14 bytes for each segment that it names and 5 for each part. Raw bytes are stored
+again, but only once. So each rule here makes bytes raw if they cost more as slices than they would cost as new bytes.
+All raw bytes go into the one segment that the put adds.
 """
 
 from bisect import bisect_right
@@ -39,7 +39,7 @@ _SEGMENT_COST = 14
 """What naming a segment costs in a manifest, in bytes."""
 
 _ROW_COST = 60
-"""What a new segment costs beside its bytes."""
+"""The cost of a new segment besides its bytes."""
 
 _COSTLY = 5
 """A manifest that costs more than this many times the square root of the value's length is simplified."""
@@ -158,7 +158,7 @@ def tidied(
 
     The order matters: the first rule may leave less of a segment in use, the second corrects that, and the last two
     drop segments only as a whole. Segments in `beside` are read with the value in any case. A value that mostly repeats
-    itself is stored anew, so that what is read stays in proportion to what is stored.
+    itself is stored again, so that the bytes to read stay in proportion to the bytes stored.
     """
     pieces = _without_waste(_without_fragments(Pieces(slices), costly), beside)
     pieces = _with_fewer_segments(pieces, beside, most_literal)
@@ -175,7 +175,7 @@ class Pieces:
             used[key] = used.get(key, 0) + length
         self.total = sum(used.values())
         self.raw = used.pop(RAW, 0)
-        """How many bytes would be stored anew."""
+        """How many bytes would be stored again."""
         self.used = used
         """How many bytes of each segment the value uses."""
         self.cost = _PART_COST * len(slices) + _SEGMENT_COST * len(used)
@@ -203,10 +203,10 @@ class Pieces:
 
 
 def _without_fragments(pieces: Pieces, costly: int) -> Pieces:
-    """Make the shortest pieces raw if the manifest, put after put, costs more than storing them anew.
+    """Make the shortest pieces raw if the manifest, put after put, costs more than storing them again.
 
     Edits add parts, so that the cost of the manifests grows with the square of the number of edits. Together with the
-    cost of storing pieces anew, that is least if a manifest costs about the square root of the value's length.
+    cost of storing pieces again, that is least if a manifest costs about the square root of the value's length.
     """
     most = min(costly * isqrt(pieces.total), MOST_PARTS * _PART_COST)
     if pieces.cost <= most:

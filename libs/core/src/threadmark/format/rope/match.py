@@ -1,9 +1,9 @@
-"""Finding what two byte strings share, at the speed of C: no loop here runs over bytes.
+"""Finding the bytes that two strings share, at the speed of C: no loop here runs over bytes.
 
-Equal stretches are measured by comparing views of growing length, then by bisection. Where two strings part, usually
-some bytes were replaced by as many others, which the exclusive or of the next bytes tells. Otherwise anchors (short
-pieces) of each string are searched for in the other with `find`, further and further ahead and in wider and wider
-windows, so that a small edit costs a small search. A budget limits the whole search, whatever the bytes are.
+Equal stretches are measured by comparing views of growing length, then by bisection. At the place where two strings
+part, usually some bytes were replaced by as many others; the exclusive or of the next bytes shows this. Otherwise
+anchors (short pieces) of each string are searched for in the other with `find`, further and further ahead and in wider
+and wider windows, so that a small edit costs a small search. A budget limits the whole search for any input.
 """
 
 import re

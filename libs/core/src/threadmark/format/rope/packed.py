@@ -38,7 +38,7 @@ class Deduplicated(NamedTuple):
     packed: bytes
     fresh: dict[bytes, bytes]
     manifest: Manifest | None = None
-    """The manifest, if it was at hand, so that nobody needs to unpack it."""
+    """The manifest, if it was at hand, so that it need not be unpacked."""
 
 
 def segment_keys(manifest: Manifest) -> tuple[bytes, ...]:

@@ -1,1 +1,1 @@
-"""What the methods of the interfaces do, each a generator of transactions; none holds a driver."""
+"""The operations of the interfaces, each a generator of transactions; none holds a driver."""

@@ -1,11 +1,12 @@
-"""What `Conversations` does: messages as rows, and the state of a conversation.
+"""The operations of `Conversations`: messages as rows, and the state of a conversation.
 
-Each message is a checkpoint of its own, which shares no bytes with anything else. So appending one costs the same
-whatever the length of the conversation, and removing one removes its row and exactly the segments that this names.
-Nothing is compared with what was stored before, nothing is remembered to be compared with, and each stored value begins
-with bytes of its own, so that no segment of another value can be equal.
+Each message is a checkpoint of its own, which shares no bytes with anything else. So the cost of appending one does not
+depend on the length of the conversation, and removing one removes its row and exactly the segments that it names.
+Nothing is compared with stored values or remembered for a comparison, and each stored value begins with bytes of its
+own, so that no segment of another value can be equal.
 
-The state of a conversation is the newest checkpoint of its thread, stored, read, remembered and cleared.
+The state of a conversation is the newest checkpoint of its thread. This module also stores, reads, caches and clears
+it.
 """
 
 import secrets
@@ -132,13 +133,15 @@ def loaded_rows(
 
 
 def decoded_message(context: SaverContext, loaded: LoadedCheckpoint) -> Any:
-    """Decode a message, anew for each caller."""
+    """Decode a message, separately for each caller."""
     values = loaded.header.values
     if values.keys() == {_CHANNEL}:
         value = decode_channel(context, loaded.outline, _CHANNEL, values[_CHANNEL], loaded.data)
         if type(value) is tuple and len(value) == _PARTS and value[1] == loaded.outline.id:
             return value[2]
-    raise CorruptDataError("it is no message, and stands where only messages do", checkpoint_location(loaded.outline))
+    raise CorruptDataError(
+        "it is no message, although its namespace has only messages", checkpoint_location(loaded.outline)
+    )
 
 
 def message_in(found: CheckpointTuple) -> Any:
@@ -158,7 +161,7 @@ def _opened(
 
 
 _ATTEMPTS = 64
-"""How often somebody else may be faster, or a thread expire, before that is given up."""
+"""How often another caller may be faster, or a thread expire, before this gives up."""
 
 _SEARCHED = 256
 """How many messages to read at once where their text is searched."""
@@ -416,7 +419,7 @@ def _newest(conversation: Conversation) -> Program[Newest | None]:
     context, thread_id, *_ = conversation
     rows = yield from context.store.chain(thread_id, "", None, 1)
     heads = yield from context.store.heads(thread_id, "")
-    if [head.newest for head in heads] != [row.outline.rank for row in rows]:  # damage, or somebody was quicker
+    if [head.newest for head in heads] != [row.outline.rank for row in rows]:  # damage, or another put was quicker
         yield from prove_complete(context, thread_id, "")
     if not rows:
         return None
@@ -447,7 +450,7 @@ def _decoded(conversation: Conversation, outline: Outline, header: Header, value
 
 
 def _forget(conversation: Conversation, caches: Caches) -> CachedOperation[None]:
-    """Forget the newest state; older ones are forgotten in time. A damaged one is found by whoever reads it."""
+    """Forget the newest state; older ones are forgotten in time. The next reader finds a damaged one."""
     try:
         newest = yield from read(_newest, conversation)
     except CorruptDataError:

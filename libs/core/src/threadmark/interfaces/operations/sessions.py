@@ -1,4 +1,4 @@
-"""What `Sessions` does."""
+"""The operations of `Sessions`."""
 
 from dataclasses import replace
 from datetime import UTC, datetime

@@ -1,11 +1,11 @@
-"""What `States` does, and what every interface shares with it: saving, listing and removing the states of threads.
+"""The operations of `States`, and those that all interfaces share: saving, listing and removing states of threads.
 
-A plain dictionary whose keys are plain text has a channel for each key, so that a part of it can be read, and only what
-changed is stored. Any other state is the value of one channel. So a state comes back as exactly what it was. It becomes
-the newest checkpoint of its thread, or takes the place of one of the same id.
+A plain dictionary whose keys are plain text has a channel for each key, so that a part of it can be read, and only
+changes are stored. Any other state is the value of one channel. So a state comes back exactly. It becomes the newest
+checkpoint of its thread, or replaces the one with the same id.
 
-An entry in the metadata of a thread says which interface began it. Methods that go over many threads look at those
-only, so that no graph's thread in the same database is ever touched by them.
+An entry in the metadata of a thread names the interface that began it. Methods that go over many threads look at those
+only, so they never touch a graph's thread in the same database.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -202,7 +202,7 @@ def history(context: SaverContext, thread_id: str, limit: int, cursor: str | Non
 
 
 def _newest(context: SaverContext, threads: Sequence[ThreadOutline]) -> Program[list[StateInfo]]:
-    """The newest state of each thread, in one question. One that has gone meanwhile is left out."""
+    """The newest state of each thread, in one query. A thread that was deleted since then is left out."""
     rows = yield from newest_rows(context, [thread.row.thread_id for thread in threads])
     for row in rows.values():
         prove_checkpoint(row)
@@ -247,7 +247,7 @@ def _rank_of(thread_id: str, cursor: str | None) -> str | None:
 
 
 _ATTEMPTS = 64
-"""How often a place is looked for. Each time somebody else was faster, and has saved."""
+"""How often to look for a place. After each failure another save was faster."""
 
 _SOURCES = ("input", "loop", "update", "fork")
 """What made a checkpoint of LangGraph, as its metadata says."""
@@ -271,7 +271,7 @@ def config_of(thread_id: str, checkpoint_id: str | None = None, lease_token: int
     if thread_id is None:
         raise ConfigError("the id of a thread, or session, must be a string, an int or a UUID, not None")
     if checkpoint_id == "":
-        raise ConfigError("an empty id is none: None stands for the newest, or for all")
+        raise ConfigError("an id must not be empty: None stands for the newest, or for all")
     configurable = {"thread_id": thread_id, "checkpoint_ns": "", "checkpoint_id": checkpoint_id}
     return {"configurable": configurable if lease_token is None else {**configurable, "lease_token": lease_token}}
 
@@ -288,7 +288,7 @@ def save_draft(
     """Store a draft as the newest of its thread, or with `replaces` in the place of one of its id. Returns its config.
 
     Of several who save at once, each has the one before as its parent; where others are always faster, the last attempt
-    is stored beside theirs.
+    is stored next to theirs.
     """
     where = parse_config(config)
     check_config(where)
@@ -308,9 +308,9 @@ def save_draft(
                     about_thread=mark if place == _FIRST else None,
                 )
             )
-        except (ConflictError, ThreadDeletedError):  # what is deleted meanwhile begins anew, as if it had gone before
+        except (ConflictError, ThreadDeletedError):  # a thread deleted just now begins again, as if it had gone before
             continue
-    raise TransientStoreError(f"{where} is deleted and begun anew all the time, so that nothing was stored: try again")
+    raise TransientStoreError(f"{where} is deleted and created again all the time, so nothing was stored: try again")
 
 
 def _place(context: SaverContext, thread_id: str, own_id: str | None, attempt: int) -> Program[_Place]:
@@ -318,7 +318,7 @@ def _place(context: SaverContext, thread_id: str, own_id: str | None, attempt: i
         same = yield from context.store.page(Scope(thread_id, "", own_id), None, 1)
         if same:
             return _Place(same[0].parent, same[0].rank, _in_graph(decode_metadata(same[0]), steps=0))
-    if attempt > 1:  # another one was the newest: somebody was faster, or its row is damaged and was not found
+    if attempt > 1:  # another one was the newest: it was faster, or its row is damaged and was not found
         yield from newest_rows(context, [thread_id])
     newest = yield from context.store.page(Scope(thread_id, ""), None, 1)
     return _Place(newest[0].id, None, _in_graph(decode_metadata(newest[0]), steps=1)) if newest else _FIRST

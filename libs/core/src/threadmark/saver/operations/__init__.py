@@ -1,1 +1,1 @@
-"""The operations of a saver, one module for each group: what a method does, as a generator without I/O."""
+"""The operations of a saver, one module for each group: the logic of each method, as a generator without I/O."""

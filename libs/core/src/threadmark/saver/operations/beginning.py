@@ -1,8 +1,8 @@
-"""Before a saver stores anything, and as a thread begins.
+"""Checks before a saver stores anything, and the beginning of a thread.
 
-The saver's keyring, or that it has none, must fit the database. A deployment that lost its keyring would store new
-threads in clear beside sealed ones, and nobody would see it. One with another `digest_secret` would bring segments of
-two secrets into one database: a new thread reads no segment before it adds its own.
+The saver's keyring, or the lack of one, must fit the database. A deployment that lost its keyring would otherwise store
+new threads in clear between sealed ones without notice. One with another `digest_secret` would bring segments of two
+secrets into one database: a new thread reads no segment before it adds its own.
 """
 
 from collections.abc import Mapping, Sequence

@@ -53,7 +53,7 @@ def _rename(context: SaverContext, source: str, target: str, tried: list[int | N
     if epochs[source] is None:
         return epochs[target] is not None and epochs[target] in tried
     if epochs[target] is not None and epochs[target] not in tried:
-        raise ConflictError(f"thread {target!r} is there already: choose another id, or delete it first")
+        raise ConflictError(f"thread {target!r} exists already: choose another id, or delete it first")
     lease = yield from context.store.lease(source)
     if lease is not None and lease.left:
         raise busy_error(source, lease)

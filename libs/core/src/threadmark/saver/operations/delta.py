@@ -1,4 +1,4 @@
-"""Delta channels: what the ancestors of a checkpoint contributed to a channel that is stored as its changes."""
+"""Delta channels: the writes of a checkpoint's ancestors to a channel that is stored as its changes."""
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 

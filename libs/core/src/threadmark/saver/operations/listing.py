@@ -1,6 +1,6 @@
 """Listing: pages of outlines, searched by their metadata, then loaded a few at a time.
 
-Nothing is held between two batches: a listing that is paused blocks nobody, and one that is dropped leaks nothing.
+No lock and no connection is held between two batches: a paused listing blocks no one, and a dropped one leaks nothing.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -144,7 +144,7 @@ class Reader:
     def finish(self) -> None:
         """Say what a listing of all threads had to leave out, or what one of a whole thread should have found."""
         for location, problem in self._missing:
-            raise CorruptDataError(f"{problem}: `verify` names what is damaged", location)
+            raise CorruptDataError(f"{problem}: `verify` names the damaged rows", location)
         if self._left_out:
             first, number = self._left_out[0], len(self._left_out)
             problem = f"{first.problem} (the listing left out {number} unreadable checkpoints; this is the first)"
@@ -180,7 +180,7 @@ def _starts_at_the_newest(request: PageRequest) -> bool:
 def _prove_newest(context: SaverContext, first: Outline) -> Program[None]:
     """Raise CorruptDataError where the first checkpoint of a listing is not the newest of its namespace."""
     heads = yield from context.store.heads(first.thread_id, first.ns)
-    if [head.newest for head in heads] != [first.rank]:  # it is damaged, or somebody was quicker
+    if [head.newest for head in heads] != [first.rank]:  # it is damaged, or another put was quicker
         yield from prove_complete(context, first.thread_id, first.ns)
 
 
@@ -210,7 +210,7 @@ def load_many(
     segment_caches: dict[str, SegmentCache],
     rows: Sequence[CheckpointRow] | None = None,
 ) -> Program[list[Item]]:
-    """Read these checkpoints in one transaction. One that was deleted meanwhile is left out.
+    """Read these checkpoints in one transaction. One that was deleted since then is left out.
 
     `segment_caches`, by thread, holds what was fetched for those before them, which is of no use to those any more,
     and then what was fetched for these. `rows` are theirs, where the same transaction has read them.

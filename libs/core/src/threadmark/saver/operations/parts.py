@@ -23,7 +23,7 @@ from threadmark.serde.steps import NOTHING, Name
 
 
 class Parts(NamedTuple):
-    """What was extracted of one thread."""
+    """The extracted parts of one thread."""
 
     extracted: dict[str, Any]
     problems: list[Problem]
@@ -134,7 +134,7 @@ def _parts(
     for name, path in paths.items():
         try:
             parts.extracted[name] = _part(context, loaded, path)
-        except (LocatedError, ConfigError) as error:  # whatever else there is concerns all threads
+        except (LocatedError, ConfigError) as error:  # any other error concerns all threads
             problem = _problem(thread_id, error)
             if problem not in parts.problems:
                 parts.problems.append(problem)

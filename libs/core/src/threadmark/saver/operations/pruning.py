@@ -1,4 +1,4 @@
-"""Pruning: old checkpoints of the threads that are given, or of all, or of one that was just put to."""
+"""Pruning: removal of old checkpoints from some threads, from all, or from the thread of a put."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -32,13 +32,13 @@ def prune(
     missing_ok: bool,
     progress: OnProgress | None,
 ) -> Operation[PruneReport]:
-    """Remove what the rule lets go from these threads, or for None from all."""
+    """Remove the checkpoints that the rule selects from these threads, or from all for None."""
     check_flag(dry_run, "dry_run")
     check_flag(missing_ok, "missing_ok")
     check_progress(progress)
     if thread_ids is None:
         if rule.everything:  # a name that was not found is None as well
-            raise ConfigError("prune(None, strategy='delete') would delete every thread: name those that are to go")
+            raise ConfigError("prune(None, strategy='delete') would delete every thread: name the threads to delete")
         return (yield from _prune_all(context, rule, progress, dry_run=dry_run))
     names = given_names(thread_ids, "thread_ids", as_thread_id)
     if not missing_ok:
@@ -73,8 +73,8 @@ def keep_last(context: SaverContext, where: ParsedConfig, kept: int) -> Operatio
     """Prune a thread that was put to, as the option `keep_last` says.
 
     A removal reads what the thread holds, so it comes when a namespace has an eighth more checkpoints than it is to
-    have, or than the last removal had to leave. How many puts that takes is remembered, and found out anew where it has
-    been forgotten. What was put is stored by now: damage that is found on the way is left to whoever reads it.
+    have, or than the last removal had to leave. How many puts that takes is remembered, and found again where it has
+    been forgotten. What was put is stored by now: damage that is found on the way is left to the next reader.
     """
     thread_id, ns, checkpoint_id, *_ = where
     cache = context.encoding_cache
@@ -92,7 +92,7 @@ def keep_at_most(context: SaverContext, where: ParsedConfig, most: int) -> Opera
     """Prune a thread that was put to, where a namespace has more than so many checkpoints now.
 
     Unlike `keep_last` it counts after every put, those of others, too, so that there are never more. From 64 on, a
-    few more are removed than have to be, so that not every put removes. Damage is left to whoever reads it.
+    few more are removed than have to be, so that not every put removes. Damage is left to the next reader.
     """
     thread_id, ns, checkpoint_id, *_ = where
     heads = yield from read(context.store.heads, thread_id, ns)
@@ -102,7 +102,7 @@ def keep_at_most(context: SaverContext, where: ParsedConfig, most: int) -> Opera
 
 
 class _Kept(NamedTuple):
-    """What a removal after a put has left."""
+    """The checkpoints that a removal after a put has left."""
 
     left: int
     """Checkpoints of the namespace."""

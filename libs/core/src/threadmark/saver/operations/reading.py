@@ -65,7 +65,7 @@ def expect_plain_once(context: SaverContext) -> Operation[None]:
 def expect_plain(context: SaverContext) -> Operation[None]:
     """For a saver without a keyring, look at one checkpoint. Raises ConfigError if it is sealed."""
     found = yield from read(context.store.sample)
-    # A sealed row has its check inside, and none beside it.
+    # A sealed row has its check inside the body.
     if found is not None and not found[0] and looks_sealed(found[1]):
         raise ConfigError(
             "the database is sealed: give keyring=, the keyring that its rows were stored with; without it "

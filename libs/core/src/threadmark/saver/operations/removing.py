@@ -1,7 +1,7 @@
-"""Removing: deleting threads, runs and single checkpoints, and what any removal from a thread does.
+"""Removing: deleting threads, runs and single checkpoints, and the part that all removals share.
 
-A thread's segments are shared by its checkpoints, so what a removal frees is found by marking what the survivors
-need and sweeping the rest, in the same transaction. One checkpoint is deleted where nothing that stays needs it.
+The checkpoints of a thread share its segments, so a removal marks the segments that the survivors need and sweeps the
+rest, in the same transaction. One checkpoint is deleted if nothing that stays needs it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ NOTHING = PruneReport(0, 0, 0, 0, 0)
 
 
 class Rule(NamedTuple):
-    """What is to be removed from a thread."""
+    """A rule for removing data from a thread."""
 
     everything: bool
     choose: Choice
@@ -43,7 +43,7 @@ class Rule(NamedTuple):
 
 
 class Removal(NamedTuple):
-    """What is to be removed from one thread."""
+    """The rows to remove from one thread."""
 
     outlines: Sequence[Outline]
     """Of everything that is there."""
@@ -72,7 +72,7 @@ def delete_thread(context: SaverContext, thread_id: str) -> Operation[bool]:
 def sweep(context: SaverContext, thread_id: str) -> Operation[None]:
     """Remove the segments of a thread that nothing needs any more, after something was replaced.
 
-    What was replaced is stored by then, so damage found on the way is left to whoever reads it, and to `verify`.
+    The replacement is stored by then, so damage found on the way is left to the next reader, and to `verify`.
     """
     try:
         yield from _removal(context, thread_id, Rule(everything=False, choose=_nothing))
@@ -125,7 +125,7 @@ def removal_of(context: SaverContext, thread_id: str, rule: Rule) -> Program[Rem
 
 
 def remove(context: SaverContext, thread_id: str, rule: Rule, *, dry_run: bool = False) -> Program[PruneReport]:
-    """Remove from one thread what the rule lets go. Returns what that was, or with `dry_run` would be."""
+    """Remove from one thread the rows that the rule selects. Returns a report of them, also with `dry_run`."""
     epoch = yield from (context.store.epoch(thread_id) if dry_run else context.store.lock(thread_id))
     if epoch is None:
         return NOTHING
@@ -136,7 +136,7 @@ def remove(context: SaverContext, thread_id: str, rule: Rule, *, dry_run: bool =
 
 
 def carry_out(context: SaverContext, thread_id: str, removal: Removal) -> Program[None]:
-    """Remove what was chosen, in the transaction that has locked the thread."""
+    """Remove the chosen rows, in the transaction that has locked the thread."""
     if removal.whole:
         yield from context.store.drop(thread_id, now())
     elif removal.removes:
@@ -174,7 +174,7 @@ def _forget_parents(
 
 
 def _may_match(row: Outline, wanted: Mapping[str, str]) -> bool:
-    """Whether a checkpoint is of a run, or nobody can tell: then its thread is looked at, and found to be damaged."""
+    """Return whether a checkpoint may be of a run. If it is unclear, a closer look finds its thread to be damaged."""
     try:
         return matches(decode_metadata(row), wanted)
     except CorruptDataError:
@@ -197,7 +197,7 @@ def delete_checkpoint(context: SaverContext, config: Config) -> Operation[bool]:
     where = parse_config(config)
     if where.checkpoint_id is None:
         raise ConfigError(
-            "delete_checkpoint needs the checkpoint_id of the one that is to go: `delete_thread` removes a whole thread"
+            "delete_checkpoint needs the checkpoint_id of the one to remove; `delete_thread` removes the whole thread"
         )
     return (yield from write_and_reclaim(_delete_one, context, where, (where.ns, where.checkpoint_id), []))
 

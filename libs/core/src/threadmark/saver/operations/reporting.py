@@ -1,4 +1,4 @@
-"""Telling the caller of a long operation how far it has come, and going through many threads a few at a time."""
+"""Progress reports of long operations, and the loop over many threads, a few at a time."""
 
 from collections.abc import Iterator, Mapping, Sequence
 

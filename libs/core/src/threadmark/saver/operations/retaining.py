@@ -1,8 +1,8 @@
-"""Retention: what has expired, lain idle or takes too much space goes, and old checkpoints of the other threads.
+"""Retention: removal of expired, idle and excess threads, and of old checkpoints in the other threads.
 
 It goes through the threads a few at a time, and first looks at them without a lock, because mostly there is nothing to
-do. The transaction that removes locks those where there is, and looks again: others may run at once, such as a writer,
-whoever takes a lease, or another retention. So it may be killed anywhere, and run again.
+do. The transaction that removes locks the affected threads and looks again, because a writer, a lease or another
+retention may have changed them. So you can kill it at any point and run it again.
 """
 
 import time
@@ -29,7 +29,7 @@ _BATCH = 256
 
 
 class RetentionRule(NamedTuple):
-    """What is to go. None leaves a part out; what has expired goes in any case."""
+    """The rule for removals. None leaves a part out; expired threads are removed in any case."""
 
     threads: ThreadQuery
     prune: Rule | None
@@ -51,27 +51,27 @@ class RetentionRule(NamedTuple):
 
 
 Fate = Literal["gone", "busy", "expired", "idle", "for space", "kept"]
-"""What became of a thread. Somebody else has deleted it or changed what it was chosen by: then it is gone."""
+"""The result for a thread. It is "gone" if another process has deleted it, or changed the reason for its removal."""
 
 
 class Outcome(NamedTuple):
-    """What became of one thread, or in a dry run what would."""
+    """The result for one thread, or with `dry_run` the result that a removal would have."""
 
     fate: Fate
     bytes: int
-    """Those that it took, or where it is kept, that it takes."""
+    """The bytes that it took, or if it is kept, that it takes."""
     removal: Removal | None = None
 
     @property
     def removes(self) -> bool:
-        """Whether anything goes."""
+        """Return whether anything is removed."""
         if self.fate == "kept":
             return self.removal is not None and self.removal.removes
         return self.fate not in ("gone", "busy")
 
     @property
     def taken(self) -> int:
-        """The bytes that are not there any more for those after it, whether they stay or go for want of space."""
+        """The bytes that the threads after it can no longer use, whether it stays or is removed for space."""
         return self.bytes if self.fate in ("busy", "for space", "kept") else 0
 
 
@@ -201,7 +201,7 @@ def _left(context: SaverContext, name: str, removal: Removal, size: int, *, dry_
 def apply_retention(
     context: SaverContext, rule: RetentionRule, *, dry_run: bool, progress: OnProgress | None
 ) -> Operation[RetentionReport]:
-    """Go through all threads of the rule. Returns what was removed, or with `dry_run` what would be."""
+    """Go through all threads of the rule. Returns a report of what was removed, or with `dry_run` would be."""
     check_flag(dry_run, "dry_run")
     begun = time.monotonic()
     course = _Course(context, rule, now(), dry_run=dry_run)
@@ -230,7 +230,7 @@ class _Course:
         self._problems: list[Problem] = []
 
     def go_through(self, query: ThreadQuery, reporter: Reporter, *, expired_are_done: bool) -> Operation[None]:
-        """Do what is to be done in the threads that a query finds."""
+        """Apply the rule to the threads that a query finds."""
         after: ThreadPlace | None = None
         more = True
         while more:
@@ -282,7 +282,7 @@ class _Course:
         return to_do
 
     def _do(self, names: Sequence[str]) -> Operation[None]:
-        """Do what is to be done in a few threads."""
+        """Apply the rule to a few threads."""
         for _, outcome in (yield from self._outcomes(names, self._used, dry_run=False)):
             self._count(outcome)
 

@@ -1,4 +1,4 @@
-"""Threads themselves: found, listed, counted, created and described. No value is read or decoded for it."""
+"""Finding, listing, counting, creating and updating threads. This reads and decodes no value."""
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -78,7 +78,7 @@ def update_thread(context: SaverContext, thread_id: str, update: ThreadUpdate) -
 
 
 def status_of(counts: ThreadCounts) -> ThreadStatus:
-    """What a thread is doing."""
+    """Return the activity of a thread."""
     if counts.leased:
         return "busy"
     return "error" if counts.failed else "interrupted" if counts.interrupted else "idle"
@@ -92,7 +92,7 @@ def _matches(query: ThreadQuery, outline: ThreadOutline) -> bool:
 
 
 def _row_to_update(outline: ThreadOutline, update: ThreadUpdate) -> ThreadRow:
-    """Return the row that an update starts from: nothing of a damaged one, where all of it is given anew."""
+    """Return the row that an update starts from: an empty one if a damaged row is replaced completely."""
     if not is_sound_thread(outline.row) and update.metadata is not None and UNSET not in update:
         return ThreadRow(outline.row.thread_id, outline.row.created_at)
     return sound_row(outline)
@@ -134,7 +134,7 @@ def _infos(
     outlines: Sequence[ThreadOutline],
     info: Callable[[ThreadOutline, ThreadCounts], ThreadInfo],
 ) -> Program[list[ThreadInfo]]:
-    """Complete what a listing found. A thread that was deleted meanwhile is left out."""
+    """Complete the threads of a listing. A thread that was deleted since then is left out."""
     if not outlines:
         return []
     found = yield from context.store.thread_counts([outline.row.thread_id for outline in outlines])
@@ -190,10 +190,12 @@ def _create(context: SaverContext, thread_id: str, update: ThreadUpdate, tried: 
         if added.refused == "owner":
             raise ConflictError(f"the thread_id {thread_id!r} is taken: choose another one")
         if added.refused:
-            raise ConflictError(f"somebody holds a lease of {thread_id!r}, and so will begin it")
+            raise ConflictError(
+                f"another holder has a lease of {thread_id!r}, and will begin it: wait, or choose another id"
+            )
         tried.append(added.epoch)
     elif epoch not in tried:
-        raise ConflictError(f"thread {thread_id!r} is there already: `update_thread` changes what is set of it")
+        raise ConflictError(f"thread {thread_id!r} exists already: `update_thread` changes it")
     return (yield from _update(context, thread_id, update))
 
 

@@ -1,10 +1,9 @@
 """Writing: a checkpoint, and the pending writes of a task.
 
-Values are encoded and compared before any transaction starts. The transaction then proves that the thread is still
-in the epoch that the comparison relied on; where it is not (something was deleted meanwhile), the work is done
-again with what is there now. A change that was refused becomes an error that says what happened, to which thread, and
-the way out. A task that writes again to a batch that is packed (`format/packs.py`) gets rows for what
-it had not written yet.
+Values are encoded and compared before any transaction starts. The transaction then proves that the thread is still in
+the epoch that the comparison relied on. If it is not, because something was deleted, the work is done again with the
+present data. A change that was refused becomes an error that names the reason, the thread and the way out. A task that
+writes again to a packed batch (`format/packs.py`) gets rows for the writes that are new.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -59,7 +58,7 @@ def has_more(rows: Sequence[WriteRow]) -> bool:
 
 
 def add_whole(store: Store, written: Sequence[Written], change: Change) -> Program[Added]:
-    """Add what one task wrote, in one transaction, whatever it has written before.
+    """Add the writes of one task in one transaction, also if it has written before.
 
     Returns what became of the change, with nothing left out.
     """
@@ -190,7 +189,7 @@ def time_in(checkpoint: Checkpoint) -> int:
 def put_writes(
     context: SaverContext, config: Config, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str
 ) -> Operation[None]:
-    """Store what a task wrote, all of it or nothing."""
+    """Store the writes of a task, all or none."""
     where = given_config(config)
     thread_id, _, checkpoint_id, token = where
     if checkpoint_id is None:
@@ -310,12 +309,7 @@ _Start = tuple[Known | None, Deduplicator]
 def _remembered(
     context: SaverContext, where: ParsedConfig, reads: Collection[str] | None, *, early: bool
 ) -> _Start | None:
-    """What a change starts from, None if it must be read.
-
-    That is so where the checkpoint is not remembered, or the values of the channels in `reads` are not; None reads
-    nothing. One that is asked for `early` may still be on its way, so it is read only where nothing of its thread is
-    remembered.
-    """
+    """Return the remembered state from which a change starts, or None if it must be read."""
     cache, (thread_id, ns, checkpoint_id, _) = context.encoding_cache, where
     known = None
     if checkpoint_id is not None:
@@ -330,7 +324,7 @@ def _remembered(
 
 
 def _read(context: SaverContext, where: ParsedConfig, channels: Collection[str], *, early: bool) -> Operation[_Start]:
-    """What a change starts from, read with the values of some channels."""
+    """Read the state from which a change starts, with the values of some channels."""
     found = yield from read(load, context, where, frozenset(channels).__contains__, early=early)
     if found is None:
         return None, Deduplicator(context, where.thread_id, context.encoding_cache.epoch(where.thread_id), {})
@@ -378,7 +372,7 @@ def add_change(
     if added.too_late:
         raise ThreadDeletedError(
             f"thread {change.thread_id!r} was deleted, and checkpoint {change.continues!r} with it: "
-            "what continues it is not stored. Start the thread anew, without a checkpoint_id"
+            "nothing that continues it is stored. Start the thread again, without a checkpoint_id"
         )
     if not added.replaced and change.epoch not in (None, added.epoch):
         context.encoding_cache.see_epoch(change.thread_id, added.epoch)
@@ -403,7 +397,7 @@ def live_on(context: SaverContext, change: Change, added: Added) -> Operation[bo
 
 
 def _beginning(context: SaverContext, config: Config, metadata: Mapping[str, Any], thread_id: str) -> Beginning:
-    """What the thread gets if the change begins it: it may, unless it counts on an epoch."""
+    """Return the fields of the thread if the change begins it: it may, unless it relies on an epoch."""
     owner, key = context.threads.owner, context.threads.owner_key
     if owner is None and key is not None:
         owner = owner_in(config, metadata, key)
@@ -435,7 +429,7 @@ def refusal_error(context: SaverContext, change: Change, refused: Refusal, lease
     if refused == "conflict":
         return ConflictError(
             f"thread {change.thread_id!r}: checkpoint {change.continues!r} is no longer the newest of its namespace, "
-            "somebody else has stored one: read again, or declare a fork with put(..., expect_newest=False)"
+            "because a newer one was stored: read again, or declare a fork with put(..., expect_newest=False)"
         )
     if refused == "busy":
         return busy_error(change.thread_id, lease)
@@ -454,12 +448,12 @@ def lost_error(thread_id: str, token: int | None, lease: LeaseRow | None) -> Lea
     """Return the error for the holder of a lease that is no longer the last one of its thread."""
     return LeaseLostError(
         f"the lease of thread {thread_id!r} with token {token} was released or taken over{_by(lease)}: nothing was "
-        "stored. Stop, or take a lease anew and read the thread again"
+        "stored. Stop, or take another lease and read the thread again"
     )
 
 
 def busy_error(thread_id: str, lease: LeaseRow | None) -> ThreadBusyError:
-    """Return the error for somebody who has no lease where somebody else has one."""
+    """Return the error for a writer without a lease if another holder has one."""
     left = f" for {lease.left / 1e6:.1f} s more, unless it is renewed" if lease and lease.left else ""
     return ThreadBusyError(
         f"thread {thread_id!r} is leased{_by(lease)}{left}: take a lease yourself, with on_busy='wait' when it is "

@@ -189,7 +189,7 @@ def _are(argument: Any, exceptions: tuple[BaseException, ...]) -> bool:
 
 
 def _members(cls: type) -> dict[str, Any]:
-    """Return the descriptors of what the builtin base keeps beside `args` and `__dict__`, as this Python has them."""
+    """Return the descriptors of the builtin base's fields besides `args` and `__dict__`, as this Python has them."""
     owners = _builtin(cls).__mro__
     return {
         name: member
