@@ -1,4 +1,4 @@
-"""Where two values differ: the path to the first difference, and what stands there on each side."""
+"""The first difference between two values: the path to it, and the two parts that differ."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
@@ -36,7 +36,7 @@ def first_difference(what: str, one: Any, other: Any, same: Callable[[Any, Any],
 
 
 def pairs(one: Any, other: Any) -> Iterator[tuple[str, Any, Any]]:
-    """The parts of two values that correspond to each other, each pair with its step of the path."""
+    """Yield the parts of two values that correspond to each other, each pair with its step of the path."""
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         for key in [*one, *(key for key in other if key not in one)]:
             yield f"[{shown(key)}]", one.get(key, _NOTHING), other.get(key, _NOTHING)
@@ -50,7 +50,7 @@ def pairs(one: Any, other: Any) -> Iterator[tuple[str, Any, Any]]:
 
 
 class _Nothing:
-    """Stands for what one side does not have."""
+    """Stands for a part that one side does not have."""
 
     def __repr__(self) -> str:
         return "nothing"
