@@ -180,7 +180,7 @@ def anew(source: Any, target: Any, _: Callable[[], Any]) -> str:
     """The target begins the thread anew while the source goes on."""
     line_of(target, 1)
     line_of(source, 2)
-    return "the source has history, the target began the thread anew"
+    return "the source has history, the target started the thread again"
 
 
 def gone_on(source: Any, target: Any, move: Callable[[], Any]) -> str:

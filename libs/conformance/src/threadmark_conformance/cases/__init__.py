@@ -60,7 +60,7 @@ from threadmark_conformance.cases import (
 
 @dataclass(frozen=True)
 class Case:
-    """One sentence about behaviour."""
+    """A sentence about behaviour, which you can call to prove it."""
 
     topic: str
     name: str

@@ -127,7 +127,7 @@ class _Move:
     ) -> None:
         self._from = source
         self._to = target
-        # The way back goes through a serializer that is not exact: what it makes of a value is what LangGraph has, too.
+        # LangGraph's serializer is not exact. A value that it changes counts as kept: LangGraph would have the same.
         self._same = kept_by(target.serde) if rename else exactly_equal
         self._rename = rename
         self._partial = partial
@@ -222,7 +222,7 @@ class _Move:
             there = read(self._to, ref)
         content, new = content_of(found), found.checkpoint["channel_versions"]
         problem = self._difference(content, there) if there else None
-        # What goes back to where it came from is there with its first versions.
+        # A thread that goes back to its first saver is there with its first versions.
         if self._rename and (problem or not there):
             renamed, new = self._names.renamed(ref, found.checkpoint)
             content = content._replace(checkpoint=renamed)
@@ -254,7 +254,7 @@ class _Move:
         """Store a checkpoint, or only its writes, and compare what is read back."""
         to = self._to
         if self._dry_run:
-            # All of it is new there.
+            # Everything in it is new there.
             to, new, whole = _in_memory(to), content.checkpoint["channel_versions"], True
         with _refused("it cannot be stored"):
             if whole:
@@ -284,7 +284,7 @@ class _Move:
             raise _CannotMove(
                 f"its serializer was not allowed to load {blocked}: add to `allow` (--allow module:Class)"
             )
-        # LangGraph's serializer gives the bare fields of an object whose class it does not find.
+        # If LangGraph's serializer does not find the class of an object, it returns the bare fields.
         if lost := next((each for each in events if not _is_found(each)), None):
             raise _CannotMove(_advice(lost["module"], lost["name"]))
         if found is None:
@@ -334,7 +334,7 @@ def _put_whole(
     """Store a checkpoint with its writes. The checkpoint comes last, so that a checkpoint is always complete."""
     config = config_of(ref, ref.parent)
     if isinstance(saver, Checkpointer):
-        config["configurable"]["expect_newest"] = False  # it is a branch wherever it was one
+        config["configurable"]["expect_newest"] = False  # a branch stays a branch
     put = functools.partial(saver.put, config, content.checkpoint, content.metadata, new)
     try:
         _put_writes(saver, ref, content, paths)
@@ -353,7 +353,7 @@ def _put_writes(saver: BaseCheckpointSaver[Any], ref: CheckpointRef, content: Co
         # A write's place in its batch is its place in the task, except in the special channels.
         writes.sort(key=lambda write: write[0] in WRITES_IDX_MAP)
         config = config_of(ref, ref.id)
-        config["metadata"] = dict(content.metadata)  # the writes begin the thread, and its owner is named there
+        config["metadata"] = dict(content.metadata)  # the writes create the thread, so they name its owner
         saver.put_writes(config, writes, task_id, paths.get(task_id, ""))
 
 
