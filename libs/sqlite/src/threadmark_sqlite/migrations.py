@@ -121,7 +121,7 @@ MIGRATIONS = (
             ON threadmark_checkpoint (thread, ns, id)
             WHERE id IS NOT NULL
             """,
-            # By the thread's id: a listing reads heads without the rows of their threads.
+            # By the thread's id, because a listing reads heads without the rows of their threads.
             """
             CREATE TABLE threadmark_head (
                 thread_id TEXT NOT NULL,
@@ -180,7 +180,7 @@ MIGRATIONS = (
             )
             """,
             "INSERT INTO threadmark_replica (number, term, body) VALUES (1, 0, '')",
-            # By the thread's id: the thread may have been deleted, and its row forgotten.
+            # By the thread's id, because the thread may have been deleted and its row removed.
             """
             CREATE TABLE threadmark_outbox (
                 thread_id TEXT NOT NULL,
@@ -206,7 +206,7 @@ def ddl(*, since: int = 0) -> str:
     """
     if since not in range(CURRENT + 1):
         raise ConfigError(f"since must be a format from 0 (no tables yet) to {CURRENT}, not {since!r}")
-    # Neither can be said within a transaction, nor the first once there is a table.
+    # Neither works within a transaction, nor does the first once there is a table.
     before = [connections.INCREMENTAL_VACUUM, connections.WRITE_AHEAD_LOG] if since == 0 else []
     statements = [connections.BEGIN_WRITE]
     for migration in MIGRATIONS[since:]:

@@ -122,7 +122,7 @@ def take_log_away(settings: Settings, connection: sqlite3.Connection | None, fil
 
 _LOG_STAYS = (
     " was replaced while it was open, and {log!r}, the log of the file that was there before, cannot be emptied while "
-    "somebody uses it: end the programs that do, or delete it"
+    "another program uses it: end that program, or delete the log"
 )
 
 

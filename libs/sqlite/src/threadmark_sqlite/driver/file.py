@@ -1,4 +1,4 @@
-"""A database file: readers have connections of their own and never wait, writers share one connection and commits."""
+"""The driver for a database file: readers never wait and have their own connections, writers share one connection."""
 
 import logging
 import threading

@@ -34,7 +34,7 @@ def pause_for_forks(working: Pausing) -> None:
 
 
 class _Pause:
-    """From before a fork until after it, on a thread of its own: an interrupt could stop the main thread half-way."""
+    """A pause around a fork, on its own thread, because an interrupt could stop the main thread half-way."""
 
     def __init__(self) -> None:
         self._begun, self._over, self._ended = Answer(), Answer(), Answer()

@@ -1,4 +1,4 @@
-"""What one process has open of a database file: its readers' connections, the writer, and the threads of both."""
+"""The open handles of one process on a database file: the connections of readers and writer, and their threads."""
 
 import queue
 import sqlite3
