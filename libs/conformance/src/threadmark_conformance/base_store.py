@@ -9,10 +9,10 @@ from threadmark.store.replica import Copied, Entry, ReplicaStore, Summary
 from threadmark_conformance.backend import World
 
 ODD_NAMES = ("", "a", "é", "a:b", "a/b", "z\x00", "\U0001f600", "\ud800")
-"""Names of threads that come near what a backend does with them."""
+"""Names of threads that resemble names which backends use."""
 
 MANY = 100
-"""More than a case stores."""
+"""More rows than any case stores."""
 
 
 def replicating(store: Store) -> ReplicaStore:

@@ -134,7 +134,7 @@ MEETINGS = tuple(
     }.items()
     for other in others
 )
-"""Which operations meet."""
+"""The operations that meet."""
 
 
 def check_interleavings(

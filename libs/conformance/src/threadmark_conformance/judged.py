@@ -19,7 +19,7 @@ from threadmark_conformance.engine import early_id
 
 OWN_REASONS = ("epoch", "owner", "lease", "too late", "exists", "conflict")
 PAIR_REASONS = ("term", "behind")
-"""Those of a change that a pair of databases makes. They count before all others."""
+"""The reasons that only apply to changes that a pair of databases makes. They count before all others."""
 
 TERM = 7
 LONG = 3600 * 1_000_000

@@ -14,7 +14,7 @@ LONG = 60
 """Seconds that no case takes."""
 
 SHORT = 0.25
-"""Seconds after which a lease that nobody renews is over."""
+"""Seconds after which a lease that is not renewed is over."""
 
 
 def under(lease: Lease, checkpoint_id: str | None = None) -> dict[str, Any]:

@@ -17,7 +17,7 @@ class OddCall(NamedTuple):
 
     method: str
     changes: Sequence[tuple[Path, bool, str]]
-    """For each the way to it, whether it is the name of what is there that is replaced, and by which odd value."""
+    """For each change the way to it, whether it replaces the name at that place, and the odd value."""
 
     def arguments(self, thread: str) -> dict[str, Any] | None:
         """The arguments, made anew; None where an odd value cannot stand there."""

@@ -18,7 +18,7 @@ from threadmark_conformance.engine import at, checkpoint, early_id, listed
 from threadmark_conformance.odd_calls import OddCall
 
 _WORTH_A_LOOK = 25
-"""The number of calls that must not change anything after which it is checked that they did not."""
+"""After this many calls that must not change anything, a check follows that they did not."""
 
 _READS = {
     "get",
@@ -42,7 +42,7 @@ _READS = {
 
 
 _MAKES_IDS = {"fork", "restore"}
-"""What they store has ids and times of its own, so that backends can only agree on how much there is."""
+"""Methods whose data has new ids and times, so that backends can only agree on its amount."""
 
 
 async def check_odd_calls(
@@ -226,7 +226,7 @@ _AGREED: Mapping[type, Callable[[Any], object]] = {
     Blame: lambda blame: (blame.path, _exact(blame.value), _without_time(blame.entry)),
     ThreadPage: lambda page: ([_without_times(info) for info in page.threads], page.cursor is None),
 }
-"""What all backends have to agree on of what a method returns; of everything else it is the whole."""
+"""The part of a method's result on which all backends must agree; for other methods it is all of it."""
 
 
 def _fields(made: Mapping[str, Any]) -> list[object]:

@@ -13,7 +13,7 @@ from threadmark.store.threads import ThreadRow
 T = TypeVar("T")
 
 _OTHERS = ("rewrite", "remove", "drop", "set_thread")
-"""What changes a thread without a `Change`. The thread is, or is named by, the first argument."""
+"""Operations that change a thread without a `Change`. The first argument is the thread or names it."""
 
 
 class Call(NamedTuple):
@@ -24,7 +24,7 @@ class Call(NamedTuple):
     answer: Any
     """What the store answered."""
     body: bytes
-    """Of its entry."""
+    """The body of the entry."""
 
     @property
     def position(self) -> int:

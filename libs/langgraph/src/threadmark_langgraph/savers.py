@@ -95,7 +95,7 @@ class InMemorySaver(Checkpointer):
 
 
 MemorySaver = InMemorySaver
-"""LangGraph's other name for it."""
+"""LangGraph's other name for `InMemorySaver`."""
 
 
 class SqliteSaver(Checkpointer):

@@ -29,7 +29,7 @@ ERROR = "__error__"
 """LangGraph's channel of the error that ended a task."""
 
 FIRST_VERSION = f"{1:032d}.{0:016d}"
-"""The version of a thread's first channel, in the kind that LangGraph's own savers use.
+"""The version of a thread's first channel, of the kind that LangGraph's own savers use.
 
 The engine also asks for a first version in the middle of a thread's life, and compares it with the others.
 """

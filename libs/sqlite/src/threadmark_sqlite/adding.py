@@ -27,7 +27,7 @@ from threadmark_sqlite.sql import adding, expressions, removing
 from threadmark_sqlite.steps import execute, executemany
 
 _ROWS = 32
-"""The most rows of one statement, which takes two thirds of what one for each takes; sqlite3 remembers 128 of them."""
+"""The most rows of one statement. It takes two thirds of the time of single ones; sqlite3 caches 128 statements."""
 
 
 class Thread(NamedTuple):
@@ -42,9 +42,9 @@ class Thread(NamedTuple):
     token: int
     ttl: int | None
     left: int | None
-    """Microseconds until its lease ends; negative since it has ended, None where there is none."""
+    """Microseconds until the thread's lease ends; negative if it has ended, None if there is none."""
     minute: int | None
-    """That of its last update, as listings have it."""
+    """The minute of the last update, as listings have it."""
 
 
 def _thread(columns: Sequence[Any]) -> Thread:
@@ -118,7 +118,7 @@ class Inserted(NamedTuple):
     """The outcome of the writes of a change."""
 
     replaced: Sequence[WriteRow]
-    """Those that replaced others, each with the value of the other one."""
+    """The writes that replaced others, each with the value of the other one."""
     pack_left_out: bool = False
 
 

@@ -19,7 +19,7 @@ from threadmark_sqlite.sql import adding
 from threadmark_sqlite.sql.expressions import MINUTE
 
 _MOST_KNOWN = 256
-"""Threads that are remembered."""
+"""How many threads are remembered."""
 
 _RECORD = with_rows(adding.ADD_RECORDS, adding.ROW_OF_WRITE, 1)
 _WITH_A_RECORD = 2
@@ -46,9 +46,9 @@ class Adder:
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[_Plain, set[str]]] = {}
-        """What was found of threads, and the namespaces in which they have a head, by the column of their names.
+        """Threads that were found, and the namespaces in which they have a head, by the column of their names.
 
-        It may be of another database, or over: the statement that relies on it proves it.
+        An entry may be of another database, or outdated; the statement that relies on it checks it.
         """
 
     def __call__(self, run: Run, change: Change) -> Added | None:

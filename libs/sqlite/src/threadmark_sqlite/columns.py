@@ -22,7 +22,7 @@ _LOW, _HIGH = ESCAPES
 """A text with neither is its own column; asked here, since to call a function takes longer than to look."""
 
 NO_SEGMENTS: Mapping[bytes, bytes] = {}
-"""Those that come along with a checkpoint: none do here."""
+"""The segments that a found checkpoint brings along: none on this backend."""
 
 
 @counterpart("columns.id_column", is_whole=True)
@@ -49,7 +49,7 @@ def from_text_column(column: Any) -> str:
 
 
 name = lru_cache(1024)(from_text_column)
-"""The same for what many rows have in common: namespaces, channels, paths of tasks."""
+"""Like `to_column`, for values that many rows share: namespaces, channels, paths of tasks."""
 
 
 def text_or_null(text: str | None) -> str | None:

@@ -59,7 +59,7 @@ class SqliteStore(SqliteThreadStore, SqliteReplicaStore, ReplicaStore):
 
     def __init__(self) -> None:
         self._add_at_once = Adder()
-        """Does what `add` does where nothing is unusual."""
+        """Does the work of `add` in ordinary cases."""
 
     def find(
         self,

@@ -28,7 +28,7 @@ from threadmark_sqlite.sql import threads
 from threadmark_sqlite.steps import execute
 
 _FEW = 1000
-"""So many threads are looked up and sorted, where a search finds no more; a walk soon comes upon more."""
+"""Up to this many found threads are looked up and sorted. With more, a walk soon meets some of them."""
 
 Clause = tuple[str, Sequence[Any]]
 """A condition and its parameters."""

@@ -18,7 +18,7 @@ from threadmark_conformance.engine import early_id
 _THREAD = "thread"
 _NS = "ns"
 _NOT_READ = {"run_id"}
-"""Fields that a row which was read may lack."""
+"""Fields that a row may lack when it is read."""
 
 
 async def every_field_of_a_checkpoint_comes_back(world: World) -> None:

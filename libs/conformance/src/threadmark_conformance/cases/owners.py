@@ -1,4 +1,4 @@
-"""An owner's view of a saver: nobody reaches another owner's thread through it, by whatever method or id."""
+"""An owner's view of a saver: it reaches no other owner's thread, by any method or id."""
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
@@ -77,7 +77,7 @@ ATTACKS: Mapping[str, Attack] = {
     "create_thread": lambda eve, _: eve.acreate_thread("adas", title="planted"),
     "update_thread": lambda eve, _: eve.aupdate_thread("adas", title="planted", owner="eve"),
 }
-"""For each public method what somebody would try with it. Whatever else a saver has takes no thread."""
+"""For each public method, the calls of an attacker. Methods that are missing here take no thread."""
 
 _HARMLESS = {
     "aclose",

@@ -21,7 +21,7 @@ with 0 if everything is in the target, with 1 if the report names what is not, a
 what to do.
 """
 _STOPPED = 130
-"""How a command ends that was interrupted, as a shell has it."""
+"""The exit code of a command that was interrupted, as shells have it."""
 
 
 def main() -> None:

@@ -15,10 +15,10 @@ from threadmark_langgraph.moving.differences import Difference, first_difference
 Same = Callable[[Any, Any], bool]
 
 _Slot = tuple[str, str, int]
-"""Where a write is kept: its task, its channel, and which of the task's writes to the channel it is."""
+"""The place of a write: its task, its channel, and its number among the task's writes to the channel."""
 
 _REPLACED = -1
-"""Of some channels a task has one write, the newest."""
+"""The place in a channel that keeps only a task's newest write."""
 
 _NO_TASK = "00000000-0000-0000-0000-000000000000"
 """Writes of the run itself, such as the answer to a question."""

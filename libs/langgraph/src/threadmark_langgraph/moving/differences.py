@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 from threadmark.errors import shown
 
 _DEEPEST = 50
-"""Levels that are searched. A difference further inside is shown as one of what holds it."""
+"""Levels that are searched. A difference further inside is reported for the value that contains it."""
 
 _BEFORE = 20
-"""Characters that are shown of a text before the place where the other one goes on differently."""
+"""How many characters of a text are shown before the first difference."""
 
 
 class Difference(NamedTuple):

@@ -41,7 +41,7 @@ class AiosqliteDriver:
         self._prepared = False
         self._watch = Watch(settings)
         self._began = False
-        """Whether the transaction that may be open is ours: to end it may have been interrupted."""
+        """Whether an open transaction is this driver's: an interrupt may have kept it from ending it."""
         self._users_factory: Any = None
         self._process = os.getpid()
 

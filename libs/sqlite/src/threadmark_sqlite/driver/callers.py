@@ -30,11 +30,11 @@ class Callers:
 
     def __init__(self) -> None:
         self._changing = threading.RLock()  # a finalizer may run in the middle of a method
-        """Held to change who waits. A lone caller, whom nobody waits for, does without."""
+        """Held to change the list of waiting callers. A lone caller does without."""
         self.waiting: list[Job] = []
-        """Those who have come while somebody leads, in their order."""
+        """Callers that came while another one led, in their order."""
         self._led = threading.Lock()
-        """Held from when somebody leads until nobody waits any more."""
+        """Held from when a caller leads until no caller waits."""
         self._leader: int | None = None
         """The thread that leads."""
         self._closed = False

@@ -219,7 +219,7 @@ READ_ONLY = " is read-only: nothing can be stored in it; give the saver a path, 
 NOT_OURS = " is read-only, and has no tables of this release to read: let a saver that may write open it first"
 _LOCKED = " has been locked by another connection for {timeout:g} s: end its transaction, or give a longer timeout"
 _PASSING = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
-"""Codes of failures that somebody else's lock causes."""
+"""Codes of failures that another connection's lock causes."""
 _MEANINGS = {
     sqlite3.SQLITE_BUSY: _LOCKED,
     sqlite3.SQLITE_LOCKED: _LOCKED,

@@ -31,7 +31,7 @@ class Files(NamedTuple):
     """The files of the open database."""
 
     path: str
-    """Where the database was when it was opened, symbolic links followed: its log and index stand beside it."""
+    """The path of the database when it was opened, symbolic links followed. Its log and index are next to it."""
     log_path: str
     database: FileId
     log: FileId | None
@@ -69,7 +69,7 @@ class Looks:
         self.log: FileId | None = None
         """Its log, once that is known."""
         self.stamp: tuple[int, int] | None = None
-        """When the file was last written to and its size, after what we did ourselves."""
+        """The time of the last write and the size of the file, after this process's own writes."""
 
     def is_there(self) -> bool:
         """Return whether the database is at its path."""

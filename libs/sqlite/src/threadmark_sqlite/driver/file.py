@@ -37,9 +37,9 @@ class FileDriver:
         self._opening = threading.Lock()
         self._closing = threading.Lock()
         self._handles: Handles | None = None
-        """What is open; None again in the child of a fork, and once this is closed."""
+        """The open handles; None again in the child of a fork, and after `close`."""
         self._opened: list[Handles] = []
-        """Those that are not closed: the current ones, and what belonged to files that were replaced."""
+        """All handles that are not closed: the current ones, and those of files that were replaced."""
         self._closed = False
         finalize(self, _abandon, self._opened).atexit = False  # `close_at_exit` waits for running calls
         begin_anew_after_fork(self)

@@ -29,7 +29,7 @@ from threadmark_sqlite.steps import execute
 
 _READERS = 8
 _LONGEST_PAUSE = 5.0
-"""Seconds that a fork waits for what is under way in SQLite."""
+"""Seconds that a fork waits for running calls of SQLite."""
 
 
 class Handles:
@@ -41,9 +41,9 @@ class Handles:
         self.threads = Workers(_READERS, "threadmark-sqlite-reader")
         self._settings = settings
         self._permits = _Permits(_READERS)
-        """Of threads that nothing interrupts: an interrupt could lose one."""
+        """Permits of threads without interrupts: an interrupt could lose one."""
         self._main_thread = threading.RLock()
-        """Held while the main thread reads. Reentrant, because a signal's handler may read in the middle of it."""
+        """Held while the main thread reads. Reentrant, because a signal handler may read in the middle of it."""
         self._idle: list[sqlite3.Connection] = []
         self._protected = False
         """Whether one of them may be read-only, because the file was protected when it was opened."""

@@ -13,7 +13,7 @@ from struct import Struct
 from threadmark_sqlite.driver.database_files import FileId, file_id
 
 _OPEN_FILES = "/dev/fd"
-"""Where a process finds the numbers of the files that it has open. Windows has nothing like it."""
+"""The folder in which a process finds the numbers of its open files. Windows has nothing like it."""
 
 _FIELDS = Struct("=I12xI76xI28xI")
 """The version, the pages in the log, how many were copied, how many were to be (https://sqlite.org/walformat.html)."""

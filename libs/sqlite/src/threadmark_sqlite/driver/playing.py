@@ -14,7 +14,7 @@ from threadmark_sqlite.steps import Alone, Direct, Many, Query
 T = TypeVar("T")
 
 plain_text = methodcaller("decode", "utf-8", "surrogateescape")
-"""How any text can be read: damaged text must reach the row's check, which names its place, and not fail before."""
+"""Reads any text: damaged text must reach the row's check, which names its place, and not fail before."""
 
 
 def committed(

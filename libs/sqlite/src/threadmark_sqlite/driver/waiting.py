@@ -12,7 +12,7 @@ import time
 from threadmark_sqlite.sql import connections
 
 _ROUND = 0.003
-"""Seconds that SQLite waits before it is asked again: it looks, after one millisecond, and after two more."""
+"""Seconds that SQLite waits before it is asked again. It tries at once, after one millisecond, and after two more."""
 
 _PAUSE = 0.001
 """Seconds between two rounds: a SQLite that was built to sleep for whole seconds only does not sleep in a round."""

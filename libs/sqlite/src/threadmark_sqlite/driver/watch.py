@@ -48,9 +48,9 @@ class Watch:
         self._left = False
         self._overwritten = False
         self._version = 0
-        """Which commit of other connections the writer saw last."""
+        """The last commit of other connections that the writer saw."""
         self._alone = True
-        """Whether nobody else has committed since the writer came."""
+        """Whether no other connection has committed since the writer opened its own."""
 
     def open(
         self, connect: Callable[[Callable[[], None]], sqlite3.Connection], *, creates_tables: bool = True

@@ -45,10 +45,10 @@ from threadmark_sqlite.sql import connections
 _RECLAIMS = attrgetter("reclaims_space")
 
 Joining = Callable[[], Sequence[Transaction[Any]]]
-"""Returns the transactions of those who have come meanwhile; they share the commit."""
+"""Returns the transactions of callers that have come since. They share the commit."""
 
 Led = tuple[Any, Sequence[tuple[Job, Any]], Sequence[Job]]
-"""What a leader has done: its own outcome, those of others, and who is left to do."""
+"""The result of a leader: its own outcome, those of others, and the transactions that are left to do."""
 
 
 class Writer:
@@ -61,7 +61,7 @@ class Writer:
         self._jobs = Jobs()
         self._callers = Callers()
         self.turn = threading.Lock()
-        """Held by whoever uses the connection."""
+        """Held by the thread that uses the connection."""
         self._settings = settings
         self._slow = settings.slow
         self._watch = watch
@@ -74,7 +74,7 @@ class Writer:
         self._thread: threading.Thread | None = None
         self._abandoned: Pausing | None = None
         self._log_is_due = False
-        """Whether the log may still hold what was removed, because a reader was in the way of emptying it."""
+        """Whether the log may still have removed data, because a reader kept it from being emptied."""
 
     def run(self, transaction: Transaction[Any]) -> Any:
         """Run a transaction. Returns its result when it is committed."""

@@ -45,9 +45,9 @@ THREADS_BY = {
     ("id", False): BY_ID,
     ("id", True): BY_OWNER,
 }
-"""Those by the sort key, and whether one owner's threads are listed."""
+"""The statements by sort key, and whether one owner's threads are listed."""
 BY_MINUTE = (BY_UPDATE, BY_OWNER_AND_UPDATE)
-"""Those along which threads of one minute come in any order, and are sorted."""
+"""The indexes in which threads of one minute have any order, so that they are sorted."""
 MINUTE_OF_THREAD = "t.minute"
 
 BY_NUMBER = "threadmark_thread AS t"
@@ -82,7 +82,7 @@ PLACES = {
     "created": ("t.created_at", "t.thread_id"),
     "id": ("t.thread_id",),
 }
-"""What a listing is sorted by: as its index has it, but for those of `BY_MINUTE`."""
+"""The sort keys of a listing, as in its index except for those of `BY_MINUTE`."""
 
 AFTER = "({columns}) {sign} ({placeholders})"
 # SQLite sorts values that are not numbers after all numbers.
@@ -137,7 +137,7 @@ WRITTEN = {
     "error": _written(SPECIAL_WRITES["__error__"]),
     "interrupted": _written(SPECIAL_WRITES["__interrupt__"]),
 }
-"""The threads that may have a status, and all that ever had it as well."""
+"""The threads that may have a status, including all that ever had it."""
 
 _LEASED = f"t.lease_ends > {CLOCK}"
 _NOT_LEASED = f"(t.lease_ends IS NULL OR t.lease_ends <= {CLOCK})"
