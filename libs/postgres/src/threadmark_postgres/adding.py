@@ -32,7 +32,7 @@ class AddingStore(PostgresThreadStore, Store):
     """The part of the store that adds rows."""
 
     def add(self, change: Change) -> Program[Added]:
-        """One call. A second one only if a removal holds the thread, if it is to begin, or if its head is damaged."""
+        """One call. A second one follows only if a removal holds the thread, if it is new or its head is damaged."""
         return self._add(change, replaces=False)
 
     def replace(self, change: Change) -> Program[Added]:

@@ -42,7 +42,7 @@ class Watch:
         self._learning = threading.RLock()  # a signal handler may open a connection, too
         self._files: Files | None = None
         self.looks: Looks | None = None
-        """All that is needed while files are as they were. None before they are known, and once nothing is allowed."""
+        """The checks that suffice while files are unchanged. None before they are known, and after a refusal."""
         self._refusal: str | None = None
         """Why nothing is read or stored any more."""
         self._left = False

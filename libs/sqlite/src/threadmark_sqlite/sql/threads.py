@@ -45,7 +45,7 @@ THREADS_BY = {
     ("id", False): BY_ID,
     ("id", True): BY_OWNER,
 }
-"""The statements by sort key, and whether one owner's threads are listed."""
+"""The indexes by sort key, and by whether one owner's threads are listed."""
 BY_MINUTE = (BY_UPDATE, BY_OWNER_AND_UPDATE)
 """The indexes in which threads of one minute have any order, so that they are sorted."""
 MINUTE_OF_THREAD = "t.minute"
