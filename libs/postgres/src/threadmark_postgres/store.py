@@ -47,7 +47,7 @@ class PostgresStore(AddingStore, PostgresReplicaStore, ReplicaStore):
     def find(
         self, thread_id: str, ns: str, checkpoint_id: str | None, held: Callable[[], str | None] = nothing_held
     ) -> Program[Found | None]:
-        """One call of a function of the server, with every segment of the newest checkpoint, unless that is held."""
+        """One call of a server function. It returns all segments of the newest checkpoint, unless that is held."""
         namespace, alone = to_column(ns), held is all_held
         known = optional(held()) if checkpoint_id is None and not alone else None
         asked = to_column(thread_id), namespace, optional(checkpoint_id), known, "rows" if alone else None

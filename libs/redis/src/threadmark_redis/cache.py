@@ -24,7 +24,7 @@ CACHE_PREFIX = "threadmark-cache:"
 """The default beginning of every key."""
 
 MOST_BYTES = 4 * 1024 * 1024
-"""How many bytes of a thread are read or added at once: of more, the answer could take longer than a short `wait`."""
+"""How many bytes of a thread are read or added at once. With more, the answer could take longer than a short `wait`."""
 
 _GET, _SET, _FORGET = script("cache_get"), script("cache_set"), script("cache_forget")
 _TOKEN_BYTES = 8
