@@ -1,4 +1,4 @@
-"""A store around another store that records each change of a thread in the outbox, and remembers what was called."""
+"""A store around another store that records each change of a thread in the outbox, and remembers the calls."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
@@ -28,7 +28,7 @@ class Call(NamedTuple):
 
     @property
     def position(self) -> int:
-        """That of its entry, 0 if it has none."""
+        """The position of its entry, 0 if it has none."""
         return self.answer.position if isinstance(self.answer, Added) else 0
 
     @property
@@ -38,7 +38,7 @@ class Call(NamedTuple):
 
 
 class Recording:
-    """What is done through its `store`, under a term."""
+    """The calls made through its `store`, under a term."""
 
     def __init__(self, term: int | None = None) -> None:
         self.term = term
@@ -69,7 +69,7 @@ class Recording:
 
 
 def _anyway(change: Change) -> Change:
-    """A change that was made, without what it could be refused for."""
+    """Return a made change without the conditions by which it could be refused."""
     return change._replace(epoch=None, token=ANYONE, expects=None, sorts_last=False, term=None, entry=None)
 
 

@@ -67,7 +67,7 @@ def _keys_of_writes(change: Change) -> bytes:
 def _keys_of(row: WriteRow) -> bytes:
     bodies = [row.value]
     if is_pack_index(row.idx) and row.value[0] == MOST_KEYS:  # this one may need others
-        with suppress(CorruptDataError):  # a copy is added unchanged
+        with suppress(CorruptDataError):  # it is copied unchanged
             bodies = [value for _, _, value in unpack_writes(row.value)]
     return b"".join(body[1 : 1 + KEY_SIZE * body[0]] for body in bodies if body)
 

@@ -19,7 +19,7 @@ _SECRET = "the secret of somebody else, long enough for a segment of its own. " 
 
 
 async def _two_owners(world: World) -> tuple[Run, Saver]:
-    """A thread of Ada's with everything that a thread may have, and Eve's view."""
+    """Return a thread of Ada's with everything that a thread may have, and Eve's view."""
     config = at("adas")
     config["configurable"]["user_id"] = "ada"
     run = Run(world.saver, "adas")
