@@ -205,7 +205,7 @@ async def _assert_sound(meeting: Meeting, scene: _Scene, saver: Saver, outcomes:
         outcome = outcomes[who]
         if isinstance(outcome, ThreadDeletedError):
             assert action in _CONTINUING, f"{action} failed: {outcome}"
-            assert other in _REMOVING, f"{action} failed beside {other}: {outcome}"
+            assert other in _REMOVING, f"{action} failed during {other}: {outcome}"
         elif action in ("put", "put_anew") and other != "delete":
             assert f"9{who}" in present, f"{action} was acknowledged and is lost"
         elif action == "write" and other not in _REMOVING:

@@ -13,7 +13,7 @@ from threadmark_postgres.sql import replication
 from threadmark_postgres.thread_store import PostgresThreadStore
 
 _WRITE, _SEGMENT = 1, 2
-"""The kinds of rows that `sql.replication.MARKS` gives beside checkpoints."""
+"""The kinds of rows that `sql.replication.MARKS` returns in addition to checkpoints."""
 
 
 class PostgresReplicaStore(PostgresThreadStore):

@@ -97,7 +97,7 @@ def stored_rows(reader: Reader, keys: Sequence[Key]) -> Program[list[tuple[bytes
     for (key, member), value in zip(members.items(), values, strict=True):
         if value is not None:
             row = checkpoint_row(reader.thread_id, member, value)
-            if row.outline.id == key[1] or member != member_of(*key):  # otherwise it is another checkpoint with this rank
+            if row.outline.id == key[1] or member != member_of(*key):  # otherwise another one has this rank
                 found.append((member, row))
     return found
 

@@ -31,7 +31,7 @@ def recorded_heads(settings: Settings, thread_id: str | None, ns: str | None) ->
         except CorruptDataError:
             if thread_id is not None:
                 raise
-            recorded, work.counted[name] = [Head(name, "", "", 1)], []  # so that the missing checkpoints of this thread show
+            recorded, work.counted[name] = [Head(name, "", "", 1)], []  # so that the missing checkpoints show
         found += recorded
     return _of_namespace(found, ns)
 

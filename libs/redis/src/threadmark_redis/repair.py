@@ -70,7 +70,7 @@ def mend_index(settings: Settings) -> Program[None]:
 
 def _differences(settings: Settings) -> Program[_Differences]:
     ids, owned, expiring = yield from _indexed(settings)
-    heads, firsts = yield from _stored(settings)  # read last, so that the entry of a new thread does not count as left over
+    heads, firsts = yield from _stored(settings)  # read last, so that a new thread is not left over
     unlisted = {}
     for name, head in heads.items():
         member, owner = to_bytes(name), head.get(b"o")

@@ -191,7 +191,7 @@ _INDEXED = (b"v", b"a", b"o", b"x")
 
 
 def _reindex(settings: Settings, locked: Locked) -> Program[None]:
-    """Bring a thread that was changed to its place in the index, or take it out."""
+    """Move a changed thread to its place in the index, or take it out."""
     before, head = locked.stored, locked.head
     owner_before = text_or_none(before.get(b"o"))
     if not is_live(head):

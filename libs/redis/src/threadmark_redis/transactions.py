@@ -34,10 +34,7 @@ _HELD_ATTEMPTS = 8
 """From this attempt on, additions wait for a transaction that has read the thread."""
 
 _COPIED = 2
-"""A transaction on two threads may copy one into the other, so that both must be unchanged. One on more threads treats
-
-each by itself.
-"""
+"""A transaction on two threads may copy one to the other, so both must be unchanged. With more, each is separate."""
 
 _NAME_BYTES = 8
 """A commit has a name, by which it is recognized if it is sent again because its reply was lost."""
@@ -77,8 +74,7 @@ class Work:
     is_late: bool = False
     """Whether the program was tried so often that rows may have been added while it ran."""
     holds: bool = False
-    """Whether this was tried so often that others have to wait for it, so that somebody who keeps adding cannot keep
-    it from ever being done."""
+    """Whether the program was tried so often that other clients must wait: their additions kept interrupting it."""
     counted: dict[str, list[Head]] = field(default_factory=dict)
     """The heads of threads, computed when the recorded ones were read."""
     after: dict[str, Callable[[], Program[None]]] = field(default_factory=dict)

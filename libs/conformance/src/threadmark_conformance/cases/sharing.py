@@ -1,4 +1,4 @@
-"""Data that is stored once: equal bytes in a thread, whoever wrote them, and the unchanged parts of a changed value."""
+"""Data that is stored once: equal bytes in a thread, from any writer, and the unchanged parts of a changed value."""
 
 import random
 

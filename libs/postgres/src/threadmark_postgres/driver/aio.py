@@ -141,7 +141,7 @@ class StatementBatcher:
         task = loop.create_task(self._answer([member.query for member in members], answers))
         self._answering[task] = answers
         task.add_done_callback(self._answering.pop)
-        for member, answer in zip(members, answers, strict=True):  # not before it is certain that there will be an answer
+        for member, answer in zip(members, answers, strict=True):  # not before an answer is certain
             member.answer = answer
 
     async def _leave(self, member: "_Member") -> None:

@@ -107,7 +107,7 @@ class Retries(Attempts):
 
         `reached` says whether the saver ever had a connection. Call it with no connection and no lock held.
         """
-        astray = failure[0] == "MOVED" and self._settings.servers.layout != "cluster"  # a redirection cannot be followed here
+        astray = failure[0] == "MOVED" and self._settings.servers.layout != "cluster"  # not followed here
         if isinstance(failure, Refused) and (astray or not passes(failure)):
             raise threadmark_error(failure, self._settings) from failure.error
         if not reached and isinstance(failure, Lost):

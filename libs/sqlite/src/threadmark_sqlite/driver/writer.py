@@ -231,7 +231,7 @@ class Writer:
             connection, begun = self._ready(), time.monotonic()
             outcomes = self._together(connection, transactions, joining)
             self._finish(connection, transactions, begun, outcomes)
-        except BaseException as error:  # noqa: BLE001 - whoever waits must hear of it
+        except BaseException as error:  # noqa: BLE001 - the waiting caller must get it
             return [Failed(meant(error, self._settings))] * len(transactions)
         return outcomes
 
@@ -285,7 +285,7 @@ class Writer:
                 transactions += more
                 outcomes += [played(connection, transaction.begin()) for transaction in more]
             connection.execute(connections.COMMIT)
-        except BaseException as error:  # noqa: BLE001 - whoever waits must hear of it
+        except BaseException as error:  # noqa: BLE001 - the waiting caller must get it
             end_transaction(connection)
             if len(transactions) == 1:
                 return [Failed(meant(error, self._settings))]
