@@ -6,7 +6,8 @@ import inspect
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, Protocol, Self, TypeVar
 
-from threadmark import Lease
+from threadmark.types import Lease
+
 from threadmark.interfaces import Interface
 from threadmark.model import CheckpointTuple
 from threadmark.saver import Saver

@@ -3,7 +3,8 @@
 import asyncio
 from typing import Any
 
-from threadmark import Lease
+from threadmark.types import Lease
+
 from threadmark.model import Config
 from threadmark.saver import Saver
 from threadmark.store.threads import LeaseRow

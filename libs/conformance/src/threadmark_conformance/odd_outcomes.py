@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from threadmark import PruneReport, RetentionReport, Stats, ThreadInfo, ThreadPage, VerifyReport
+from threadmark.types import PruneReport, RetentionReport, Stats, ThreadInfo, ThreadPage, VerifyReport
+
 from threadmark.errors import ThreadmarkError, shown
 from threadmark.saver import Saver
 from threadmark.serde import Serde

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from threadmark import OnProgress
+from threadmark.types import OnProgress
+
 from threadmark.saver import StorageOptions, ThreadOptions
 from threadmark_langgraph.unmoved import OnUnmoved
 from threadmark_postgres.options import ConnectionOptions

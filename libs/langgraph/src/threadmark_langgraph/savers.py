@@ -14,9 +14,10 @@ from langgraph.checkpoint.base import (
     CheckpointTuple,
     DeltaChannelHistory,
 )
+from threadmark.types import PruneReport
 
 from threadmark import MemorySaver as MemoryBackend
-from threadmark import PruneReport, Saver
+from threadmark import Saver
 from threadmark_langgraph.checkpointer import Checkpointer
 from threadmark_langgraph.unmoved import split_options
 

@@ -9,15 +9,15 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from threadmark.types import ObjectView
 
-from threadmark import ObjectView
 from threadmark.errors import (
     CheckpointNotFoundError,
     ConfigError,
     ForbiddenTypeError,
     SerializationError,
 )
-from threadmark.travel.model import Change, Diff
+from threadmark.travel.model import Diff, ValueChange
 from threadmark_conformance.backend import World
 from threadmark_conformance.engine import Run, at, early_id, values
 
@@ -95,7 +95,7 @@ async def a_diff_tells_what_differs_by_channel_and_place(world: World) -> None:
             ("new", "added"),
         ]
         assert (diff.equal, diff.left_out) == (["kept", "same"], 0)
-        assert diff.changes[0] == Change("gone", "removed", long, None)
+        assert diff.changes[0] == ValueChange("gone", "removed", long, None)
         assert "".join(edit.text for edit in diff.changes[1].edits if edit.kind != "removed") == long + "new"
         for change in diff.changes[1:]:
             assert await saver.aextract(second, change.path) == change.after

@@ -6,8 +6,8 @@ from functools import partial
 from typing import Any
 
 import pytest
+from threadmark.types import CheckpointRef, Stats
 
-from threadmark import CheckpointRef, Stats
 from threadmark.errors import CorruptDataError, ForbiddenTypeError
 from threadmark.program import Driver, Program, Transaction
 from threadmark.serde import Serde

@@ -6,8 +6,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from threadmark.types import Lease
 
-from threadmark import Lease
 from threadmark.errors import ConfigError, ConflictError, LeaseLostError, ThreadBusyError, ThreadNotFoundError
 from threadmark_conformance.backend import World
 from threadmark_conformance.engine import Run, at, got, id_of, pending, values

@@ -7,7 +7,8 @@ everything that the target added: the history of a thread that was started again
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from threadmark import CheckpointRef
+from threadmark.types import CheckpointRef
+
 from threadmark.store.contract import rank_after
 
 _Key = tuple[str, str, str]

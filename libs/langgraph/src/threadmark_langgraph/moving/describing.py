@@ -3,8 +3,8 @@
 from typing import Any
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from threadmark.types import UNSET
 
-from threadmark import UNSET
 from threadmark_langgraph.checkpointer import Checkpointer
 
 

@@ -4,7 +4,9 @@ from collections.abc import Collection, Iterator
 from itertools import groupby
 from typing import Any
 
-from threadmark import CheckpointRef, Conversations
+from threadmark.types import CheckpointRef
+
+from threadmark import Conversations
 from threadmark.interfaces.operations.conversations import message_in
 from threadmark.names import MESSAGES_NS
 from threadmark_langgraph.checkpointer import Checkpointer

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from threadmark import CheckpointRef
+from threadmark.types import CheckpointRef
 
 Progress = Callable[[int, int], None]
 """Called with the number of checkpoints that are done and the number of all."""

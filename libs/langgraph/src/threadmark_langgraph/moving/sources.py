@@ -11,8 +11,8 @@ from typing import Any, Protocol
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
+from threadmark.types import CheckpointRef
 
-from threadmark import CheckpointRef
 from threadmark.names import MESSAGES_NS
 from threadmark_langgraph.checkpointer import Checkpointer
 from threadmark_langgraph.moving import sql

@@ -18,8 +18,9 @@ from typing import Any
 from langgraph.checkpoint.base import WRITES_IDX_MAP, BaseCheckpointSaver, ChannelVersions, CheckpointTuple
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.event_hooks import SerdeEvent, register_serde_event_listener
+from threadmark.types import CheckpointRef
 
-from threadmark import CheckpointRef, ConfigError, ForbiddenTypeError, Saver, SaverProtocol, ThreadDeletedError
+from threadmark import ConfigError, ForbiddenTypeError, Saver, SaverProtocol, ThreadDeletedError
 from threadmark.errors import shown
 from threadmark.memory.saver import MemoryDriver
 from threadmark.memory.store import MemoryStore

@@ -9,8 +9,7 @@ from hashlib import sha256
 from typing import Any
 
 from langgraph.checkpoint.base import ChannelVersions, Checkpoint
-
-from threadmark import CheckpointRef
+from threadmark.types import CheckpointRef
 
 _FRACTION_LIMIT = 10**16
 _MILLION = 1_000_000
