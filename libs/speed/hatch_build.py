@@ -1,7 +1,7 @@
-"""Compiles the package's .pyx files while it is built: into the wheel, or beside the sources for an editable install.
+"""Compiles the package's .pyx files during the build: into the wheel, or next to the sources for an editable install.
 
-hatchling is what builds all of Threadmark's packages; this hook adds the one step that it does not have. Sanitizers and
-other options of the compiler come from the environment (CFLAGS), as setuptools reads it.
+hatchling builds all of Threadmark's packages; this hook adds the compilation, which it lacks. Sanitizers and other
+options of the compiler come from the environment (CFLAGS), as setuptools reads it.
 """
 
 from pathlib import Path
@@ -13,10 +13,10 @@ PACKAGE = "threadmark_speed"
 
 
 class Compiled(BuildHookInterface[Any]):
-    """hatchling's hook: looked up by its type, so its name is free."""
+    """The hook of hatchling, which finds it by its type."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Compile, and say which files go into the wheel. An sdist has the sources only."""
+        """Compile, and list the files that go into the wheel. An sdist has the sources only."""
         if self.target_name != "wheel":
             return
         source, generated = Path(self.root, "src"), Path(self.root, "build", "generated")
@@ -31,7 +31,7 @@ class Compiled(BuildHookInterface[Any]):
 
 
 def compile_all(source: Path, target: Path, generated: Path) -> list[Path]:
-    """Compile each .pyx below `source`. Returns the extension modules, which stand below `target`."""
+    """Compile each .pyx below `source`. Returns the extension modules, which are written below `target`."""
     from Cython.Build import cythonize
     from setuptools import Distribution, Extension
     from setuptools.command.build_ext import build_ext

@@ -74,7 +74,7 @@ def test_threads_that_begin_anew_are_warned_of_once(database: Database, caplog: 
         assert another.get_tuple(PLACE) is None
     (line,) = caplog.records
     assert (line.name, line.levelname) == ("threadmark.langgraph", "WARNING")
-    assert "begin anew" in line.getMessage()
+    assert "start empty" in line.getMessage()
 
 
 def test_they_are_warned_of_in_asyncio(database: Database) -> None:
@@ -180,7 +180,7 @@ def anew(source: Any, target: Any, _: Callable[[], Any]) -> str:
     """The target begins the thread anew while the source goes on."""
     line_of(target, 1)
     line_of(source, 2)
-    return "the source has history, the target began the thread anew"
+    return "the source has history, the target started the thread again"
 
 
 def gone_on(source: Any, target: Any, move: Callable[[], Any]) -> str:
@@ -221,16 +221,16 @@ def test_they_are_an_error_where_that_is_asked_for(database: Database) -> None:
     begun = checkpoint({"m": "ours"})
     with database.ours.from_conn_string(database.name, on_unmoved="raise") as saver:
         for _ in range(2):
-            with pytest.raises(UnmovedThreadsError, match="begin anew"):
+            with pytest.raises(UnmovedThreadsError, match="start empty"):
                 saver.get_tuple(PLACE)
-            with pytest.raises(UnmovedThreadsError, match="begin anew"):
+            with pytest.raises(UnmovedThreadsError, match="start empty"):
                 saver.put(PLACE, begun, {}, {})
 
     async def body() -> None:
         async with database.ours_for_asyncio.from_conn_string(database.name, on_unmoved="raise") as saver:
-            with pytest.raises(UnmovedThreadsError, match="begin anew"):
+            with pytest.raises(UnmovedThreadsError, match="start empty"):
                 await saver.aget_tuple(PLACE)
-            with pytest.raises(UnmovedThreadsError, match="begin anew"):
+            with pytest.raises(UnmovedThreadsError, match="start empty"):
                 await saver.aput(PLACE, begun, {}, {})
 
     asyncio.run(body())

@@ -1,16 +1,16 @@
-"""The behaviour that every backend has, as a suite that a backend's own tests run.
+"""The behaviour that every backend must have, as a suite that you run in the tests of your backend.
 
-A backend is described by one context manager (`Backend`); with pytest the whole suite is then
+Describe your backend by one context manager (`Backend`). With pytest the whole suite is then
 
     @pytest.mark.parametrize("api", APIS)
     @pytest.mark.parametrize("case", CASES, ids=str)
     def test_conformance(case, api, tmp_path):
         run_case(case, my_backend, api, tmp_path)
 
-and beside it `check_crash` (a driver that dies after every step), `check_interleavings` (two operations that meet in
-every order) and `check_model` (random use, compared with dictionaries). All of them serve both APIs.
+and three more checks: `check_crash` (a driver that dies after every step), `check_interleavings` (two operations that
+meet in every order) and `check_model` (random use, compared with dictionaries). All of them serve both APIs.
 
-A backend that has none of the operations for replication (`threadmark.store.replica`) runs `WITHOUT_REPLICATION` in
+If your backend has none of the operations for replication (`threadmark.store.replica`), run `WITHOUT_REPLICATION` in
 place of `CASES`.
 """
 

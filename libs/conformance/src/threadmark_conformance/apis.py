@@ -1,4 +1,4 @@
-"""The two APIs of a saver as one: cases call the `a` methods, and the blocking API answers them from threads."""
+"""The two APIs of a saver as one: cases call the `a` methods, and for the blocking API these run on threads."""
 
 import asyncio
 import copy
@@ -18,7 +18,7 @@ class Api(Protocol):
     """Gives a saver, or an interface over one, the `a` methods of one API."""
 
     def __call__(self, given: T) -> T:
-        """The same object, or a copy of it that shares everything."""
+        """Return the same object, or a copy of it that shares everything."""
 
 
 def _asyncio(given: T) -> T:
@@ -26,14 +26,14 @@ def _asyncio(given: T) -> T:
 
 
 def _blocking(given: T) -> T:
-    """The same, with `a` methods that call the blocking ones, each call on some thread of a pool."""
+    """Return a copy whose `a` methods call the blocking ones, each call on some thread of a pool."""
     other = copy.copy(given)
     other.__class__ = blocking_class(type(given))
     return other
 
 
 def blocking_class(kind: type[Any]) -> type[Any]:
-    """A subclass, so that what the object's own class overrides is what is called."""
+    """Return a subclass, so that methods which the object's own class overrides are the ones that are called."""
     names = [name for name, _ in inspect.getmembers(kind, inspect.isfunction) if hasattr(kind, f"a{name}")]
     methods = {f"a{name}": _awaitable(name) for name in names}
     if issubclass(kind, Saver):
@@ -59,7 +59,7 @@ def _lease(self: Saver, thread_id: str, **options: Any) -> Any:
 
 
 class _BlockingLease:
-    """A lease whose `async with` is its `with`."""
+    """A lease whose `async with` enters and leaves the blocking lease."""
 
     def __init__(self, lease: Lease) -> None:
         self._lease = lease

@@ -1,4 +1,4 @@
-"""How the suite opens a backend: fresh databases, and savers on them."""
+"""Fresh databases of a backend, and savers on them, for the cases of the suite."""
 
 import asyncio
 import copy
@@ -21,18 +21,18 @@ Simple = TypeVar("Simple", bound=Interface)
 
 
 class Opener(Protocol):
-    """Opens one more saver on a database."""
+    """Opens another saver on a database."""
 
     def __call__(self, *, cache_bytes: int = ...) -> Saver:
-        """A saver that shares the database with earlier ones, but nothing they remember: as in another process."""
+        """Return a saver that shares the database with earlier ones but nothing in memory, as if in another process."""
 
 
 Backend = Callable[[Path], AbstractContextManager[Opener]]
-"""Given an empty folder, a fresh database for as long as the context lasts. The suite closes the savers itself."""
+"""Takes an empty folder and provides a fresh database while the context lasts. The suite closes the savers."""
 
 
 class World:
-    """What a case works with: one fresh database, and any number of savers on it, all with one API.
+    """The world of a case: one fresh database, and any number of savers on it, all with one API.
 
     It is an asynchronous context manager, because savers are closed in the event loop that used them.
     """
@@ -51,7 +51,7 @@ class World:
 
     @property
     def cold(self) -> Saver:
-        """A saver that never remembers anything: one for the whole case, as opening one takes longer than reading."""
+        """A saver that never remembers anything. A case has one, as opening a saver takes longer than reading."""
         if self._cold is None:
             self._cold = self.another(cache_bytes=0)
         return self._cold
@@ -68,48 +68,48 @@ class World:
         return self._api(kind(self.saver if saver is None else saver, **options))
 
     def in_memory(self) -> Saver:
-        """Open an empty saver in memory, whose answers the others must give, too."""
+        """Open an empty saver in memory. The others must give the same answers."""
         saver = MemorySaver()
         self._opened.append(saver)
         return self._api(saver)
 
     def behind(self, wrap: Callable[[Driver], Driver]) -> Saver:
-        """Open another saver, with its driver wrapped by `wrap`."""
+        """Open another saver whose driver is wrapped by `wrap`."""
         saver = copy.copy(self._own(None))
         saver._driver = wrap(saver._driver)  # noqa: SLF001 - a fault is put between a saver and its database
         return self._api(saver)
 
     def counting(self, *, cache_bytes: int = 0) -> tuple[Saver, Reads]:
-        """Open another saver, which remembers nothing unless it is given room for it, and count what it reads."""
+        """Open another saver and count what it reads. By default it remembers nothing."""
         saver, reads = copy.copy(self._own(cache_bytes)), Reads()
         store = counted(saver._context.store, reads)  # noqa: SLF001 - a counter is put between a saver and its rows
         saver._context = saver._context._replace(store=store)  # noqa: SLF001 - see above
         return self._api(saver), reads
 
     def over(self, wrap: Callable[[Store], Store], saver: Saver | None = None) -> Saver:
-        """Open another saver, or copy one, whose base store is wrapped by `wrap`: below what seals its rows."""
+        """Open another saver, or copy one, whose base store is wrapped by `wrap`, below any encryption."""
         saver = copy.copy(self.another() if saver is None else saver)
         saver._store = wrap(saver._store)  # noqa: SLF001 - what is recorded is put between a saver and its rows
         saver._context = saver._new_context()  # noqa: SLF001 - see above
         return saver
 
     async def in_store(self, program: Callable[[Store], Program[Any]]) -> Any:
-        """Run a program on the store itself, as a fault may do what no saver does. Returns its result."""
+        """Run a program on the store itself, for faults that no saver makes. Returns its result."""
         saver = self._own(None)
         transaction = Transaction(program, (saver._context.store,), writes=True)  # noqa: SLF001 - see above
         return await saver._driver.arun(transaction)  # noqa: SLF001 - see above
 
     async def in_base_store(self, program: Callable[[Store], Program[Any]]) -> Any:
-        """Like `in_store`, below what seals rows: what replication works on."""
+        """Like `in_store`, on the store below any encryption, which replication works on."""
         if self._base is None:
             self._base = self._own(None)
         transaction = Transaction(program, (self._base._store,), writes=True)  # noqa: SLF001 - see above
         return await self._base._driver.arun(transaction)  # noqa: SLF001 - see above
 
     async def assert_sound(self, thread_id: str | None = None) -> None:
-        """Fail if anything stored is damaged or unreadable. A database that the case closed is not looked at.
+        """Fail if anything stored is damaged or unreadable. A database that the case closed is not checked.
 
-        What a backend makes anew from its rows is no loss: somebody who died may have left it behind.
+        What a backend can restore from its rows does not count, because a crash may leave that behind.
         """
         try:
             verified = await self.cold.averify(thread_id, decode=True, repair=thread_id is None)
@@ -134,13 +134,13 @@ class World:
 
 
 def run_case(case: Callable[[World], Awaitable[None]], backend: Backend, api: str, folder: Path) -> None:
-    """Run one case on a fresh database, in an event loop of its own."""
+    """Run one case on a fresh database, in its own event loop."""
     with backend(folder) as open_saver:
         asyncio.run(in_world(case, open_saver, api))
 
 
 async def in_world(case: Callable[[World], Awaitable[None]], open_saver: Opener, api: str) -> None:
-    """Run one case on a database; afterwards everything stored must be sound."""
+    """Run one case on a database. Afterwards everything stored must be sound."""
     async with World(open_saver, api) as world:
         await case(world)
         await world.assert_sound()

@@ -1,4 +1,4 @@
-"""Questions to the base store of a world: what replication asks, below what seals rows."""
+"""Questions to the base store of a world, which replication works on, below any encryption."""
 
 from collections.abc import Callable
 from typing import Any, cast
@@ -9,10 +9,10 @@ from threadmark.store.replica import Copied, Entry, ReplicaStore, Summary
 from threadmark_conformance.backend import World
 
 ODD_NAMES = ("", "a", "é", "a:b", "a/b", "z\x00", "\U0001f600", "\ud800")
-"""Names of threads that come near what a backend does with them."""
+"""Names of threads that resemble names which backends use."""
 
 MANY = 100
-"""More than a case stores."""
+"""More rows than any case stores."""
 
 
 def replicating(store: Store) -> ReplicaStore:
@@ -25,17 +25,17 @@ def replicating(store: Store) -> ReplicaStore:
 
 
 async def ask(world: World, method: Callable[..., Program[Any]], *args: Any) -> Any:
-    """Ask the base store by one of its operations, in a transaction of its own. Returns the answer."""
+    """Call an operation of the base store in a separate transaction. Returns the answer."""
     return await world.in_base_store(lambda store: getattr(replicating(store), method.__name__)(*args))
 
 
 async def outbox(world: World, thread_id: str | None = None) -> list[Entry]:
-    """Return what waits in the outbox, of one thread or of all."""
+    """Return the entries in the outbox of one thread or of all."""
     return cast("list[Entry]", await ask(world, ReplicaStore.outbox, thread_id, MANY))
 
 
 async def come(world: World, thread_id: str, copied: Copied) -> None:
-    """Note how far a thread has come from another database."""
+    """Note how far a thread was copied from another database."""
 
     def program(store: Store) -> Program[None]:
         yield from store.lock(thread_id)
@@ -45,12 +45,12 @@ async def come(world: World, thread_id: str, copied: Copied) -> None:
 
 
 async def summaries(world: World) -> list[Summary]:
-    """Return those of all threads."""
+    """Return the summaries of all threads."""
     return cast("list[Summary]", await ask(world, ReplicaStore.summaries, "", MANY))
 
 
 async def everything(world: World) -> list[Any]:
-    """Return what must be the same after a change that is not made."""
+    """Return everything that must be the same after a change that is not made."""
     threads, entries = await summaries(world), await outbox(world)
     names = {each.thread_id for each in threads} | {each.thread_id for each in entries}
     copied = await ask(world, ReplicaStore.copied, sorted(names))

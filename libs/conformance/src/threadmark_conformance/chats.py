@@ -1,4 +1,4 @@
-"""What cases about parts of a state are stored with: a chat, and something large beside it."""
+"""Data for the cases about parts of a state: a chat, and a large value next to it."""
 
 import random
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ class Said:
 
     @property
     def shouted(self) -> str:
-        """Fail: nothing of a class is to run."""
+        """Fail, because no code of a class may run."""
         raise AssertionError("a property runs code")
 
 
@@ -30,7 +30,7 @@ class Pair(NamedTuple):
 
 
 def chat(count: int) -> list[Any]:
-    """Messages of each sort that there is, none like another."""
+    """Return messages of every kind, all different."""
     return [
         Said(f"text {number} " * 9, f"m{number}", {"n": number})
         if number % 2

@@ -1,4 +1,4 @@
-"""A store around another store that counts what is read through it: questions, rows and bytes."""
+"""A store around another store that counts its reads: questions, rows and bytes."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
@@ -8,7 +8,7 @@ from threadmark.store.contract import Found, Store
 
 
 class Reads:
-    """What was read so far."""
+    """The counts so far."""
 
     def __init__(self) -> None:
         self.reset()
@@ -48,7 +48,7 @@ class Reads:
 
 def counted(store: Store, reads: Reads) -> Store:
     """Return a store that answers like another one, and counts what it answers."""
-    return cast("Store", _CountedStore(store, reads))  # it has whatever the other one has
+    return cast("Store", _CountedStore(store, reads))  # it has all attributes of the other store
 
 
 class _CountedStore:

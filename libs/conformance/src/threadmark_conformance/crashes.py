@@ -1,8 +1,8 @@
-"""A driver that dies after any step of any program: what is stored is then the old state or the new one.
+"""A driver that dies after any step of any program: the database must then have the old state or the new one.
 
-Each operation is run once for every step it has, each time on another thread id. The driver's death is an exception
-inside the program, where a lost connection or a killed task would strike. Afterwards another saver and the one whose
-driver died must see the same state, old or new, and doing the operation again must give the new one.
+Each operation is run once for every step it has, each time on another thread id. The driver dies by an exception inside
+the program, at a point where a connection may be lost or a task killed. Afterwards another saver and the one whose
+driver died must see the same state, old or new, and a repetition of the operation must give the new one.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ class DeathError(Exception):
 
 
 class Mortal(DriverWrapper):
-    """A driver that dies after a number of steps, or, once a transaction has been committed, before it answers."""
+    """A driver that dies after a number of steps, or after a commit before it answers."""
 
     def __init__(self, driver: Driver) -> None:
         super().__init__(driver)
@@ -48,7 +48,7 @@ class Mortal(DriverWrapper):
                 self._count()
                 step = steps.send((yield step))
         except StopIteration as stop:
-            # After the last step and before the commit is a moment to die, too.
+            # It may also die between the last step and the commit.
             self._count()
             return stop.value
         finally:
@@ -68,7 +68,7 @@ class Mortal(DriverWrapper):
 
 
 State = dict[str, list[CheckpointTuple]]
-"""What is stored, thread by thread."""
+"""Everything stored, by thread."""
 
 
 class Operation(NamedTuple):
@@ -226,7 +226,7 @@ async def _die_everywhere(operation: Operation, first: int, stride: int, world: 
 
 
 def _repeatable(operation: Operation, before: State, met: State) -> bool:
-    """Whether doing it again means the same: what reads its own thread first may find another newest, or its own."""
+    """Return whether a repetition means the same. An operation that reads its own thread may find its own result."""
     return operation.act not in (_put_next, _put_writes, _put_again, _fork) or met == before
 
 

@@ -1,4 +1,4 @@
-"""A driver that wraps another one: what it does to every transaction is written once for both APIs."""
+"""A driver around another one, whose effect on each transaction is written once for both APIs."""
 
 import asyncio
 import time
@@ -12,14 +12,14 @@ _PAUSE = 0.0001
 
 
 class DriverWrapper(ABC):
-    """Runs each transaction as `_wrap` says, on the driver behind."""
+    """Runs each transaction as `_wrap` says, on the wrapped driver."""
 
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
 
     @abstractmethod
     def _wrap(self, transaction: Transaction[Any]) -> Generator[Transaction[Any] | None, Any, Any]:
-        """Yield what the driver behind is to run, or None to let others go on for a moment. Returns the result."""
+        """Yield transactions for the wrapped driver, or None to let others go on for a moment. Returns the result."""
 
     def run(self, transaction: Transaction[Any]) -> Any:
         """Run the program in one transaction and return its result."""
@@ -36,7 +36,7 @@ class DriverWrapper(ABC):
         return await (asyncio.sleep(0) if asked is None else self._driver.arun(asked))
 
     def close(self) -> None:
-        """Close the driver behind."""
+        """Close the wrapped driver."""
         self._driver.close()
 
     async def aclose(self) -> None:

@@ -12,7 +12,7 @@ EARLY = 0x1E0000000000000
 
 
 def at(thread_id: Any, ns: str | None = None, checkpoint_id: Any = None) -> dict[str, Any]:
-    """The config of a thread, a namespace or a checkpoint. What is None is left out."""
+    """Return the config of a thread, a namespace or a checkpoint. Parts that are None are left out."""
     found = {"thread_id": thread_id, "checkpoint_ns": ns, "checkpoint_id": checkpoint_id}
     return {"configurable": {key: value for key, value in found.items() if value is not None}}
 
@@ -24,7 +24,7 @@ def checkpoint(
     checkpoint_id: str | None = None,
     **fields: Any,
 ) -> Checkpoint:
-    """A checkpoint as an engine makes it; every channel with a value has version 1 unless `versions` says otherwise."""
+    """Return a checkpoint as an engine makes it. Channels with a value have version 1, or that of `versions`."""
     given = dict(values or {})
     made = {
         "v": 4,
@@ -40,7 +40,7 @@ def checkpoint(
 
 
 def early_id(number: int) -> str:
-    """An id of long ago; greater numbers sort later."""
+    """Return an id of long ago; greater numbers sort later."""
     return uuid6_text(EARLY + number, 0)
 
 
@@ -62,7 +62,7 @@ class Run:
         checkpoint_id: str | None = None,
         unsaved: Collection[str] = (),
     ) -> dict[str, Any]:
-        """Put the next checkpoint, with these channels changed; those in `unsaved` change without a value in it."""
+        """Put the next checkpoint with these channels changed. Those in `unsaved` change without a value in it."""
         self.count += 1
         self.values = {**self.values, **(changed or {})}
         new = {channel: self._next(channel) for channel in [*(changed or {}), *unsaved]}
@@ -73,11 +73,11 @@ class Run:
         return placed
 
     async def write(self, *writes: tuple[str, Any], task: str = "task", path: str = "") -> None:
-        """Put what a task of the next step wrote."""
+        """Put writes of a task of the next step."""
         await self.saver.aput_writes(self.config, writes, task, path)
 
     def fork(self, config: dict[str, Any]) -> "Run":
-        """Another run that goes on from a checkpoint of this one."""
+        """Return another run that goes on from a checkpoint of this one."""
         other = Run(self.saver)
         other.config, other.count = config, self.count
         other.values, other.versions = dict(self.values), dict(self.versions)
@@ -88,24 +88,24 @@ class Run:
 
 
 async def got(saver: Saver, config: Config) -> CheckpointTuple:
-    """The checkpoint that must be there."""
+    """Return the checkpoint, which must exist."""
     found = await saver.aget_tuple(config)
     assert found is not None, f"nothing is stored at {config}"
     return found
 
 
 async def values(saver: Saver, config: Config) -> dict[str, Any]:
-    """The channel values of the checkpoint that must be there."""
+    """Return the channel values of the checkpoint, which must exist."""
     return (await got(saver, config)).checkpoint["channel_values"]
 
 
 async def pending(saver: Saver, config: Config) -> list[tuple[str, str, Any]]:
-    """The pending writes of the checkpoint that must be there."""
+    """Return the pending writes of the checkpoint, which must exist."""
     return (await got(saver, config)).pending_writes or []
 
 
 async def listed(saver: Saver, config: Config | None, **options: Any) -> list[CheckpointTuple]:
-    """Everything that a listing yields."""
+    """Return all items of a listing."""
     return [item async for item in saver.alist(config, **options)]
 
 

@@ -1,4 +1,4 @@
-"""What savers should hold, as plain dictionaries: the model that random use is compared with."""
+"""The expected content of savers, as plain dictionaries: the model that random use is compared with."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -14,7 +14,7 @@ Rank = tuple[str, int, str]
 
 @dataclass
 class Kept:
-    """A checkpoint as it should be."""
+    """An expected checkpoint."""
 
     id: str
     above: "Kept | None"
@@ -27,7 +27,7 @@ class Kept:
     writes: dict[tuple[str, int], tuple[str, Any]] = field(default_factory=dict)
 
     def seen(self) -> dict[str, Any]:
-        """What a reader should see."""
+        """Return the parts that a reader must see."""
         return {
             "config": at(self.thread, self.ns, self.id),
             "parent": self.above.id if self.above else None,
@@ -41,13 +41,13 @@ class Kept:
 
 
 class Expectation:
-    """Every checkpoint that should be there."""
+    """All expected checkpoints."""
 
     def __init__(self) -> None:
         self._kept: dict[tuple[str, str, str], Kept] = {}
 
     def put(self, thread: str, ns: str, kept: Kept) -> None:
-        """A checkpoint was put; it is newer than the one above it, whatever the clock said."""
+        """Record a put. The checkpoint is newer than its parent, whatever the clock said."""
         above = kept.above
         if above is None or (kept.id, 0, "") > above.rank:
             rank: Rank = (kept.id, 0, "")
@@ -56,7 +56,7 @@ class Expectation:
         self._kept[thread, ns, kept.id] = replace(kept, thread=thread, ns=ns, rank=rank)
 
     def put_writes(self, kept: Kept, writes: list[tuple[str, Any]], task: str) -> None:
-        """A task's writes were put: of a special channel the newest stays, otherwise the first of each index."""
+        """Record a task's writes: the newest in a special channel stays, otherwise the first at each index."""
         for index, (channel, value) in enumerate(writes):
             special = _SPECIAL.get(channel)
             if special is not None:
@@ -65,11 +65,11 @@ class Expectation:
                 kept.writes.setdefault((task, index), (channel, value))
 
     def delete_thread(self, thread: str) -> None:
-        """A thread was deleted."""
+        """Record that a thread was deleted."""
         self.keep(lambda kept: kept.thread != thread)
 
     def keep(self, survives: Callable[[Kept], bool]) -> None:
-        """Only these survive, and none of them names a parent that went."""
+        """Keep only these checkpoints, none of which then names a removed parent."""
         kept_ones = {key: kept for key, kept in self._kept.items() if survives(kept)}
         self._kept = {
             key: kept if kept.above and (*key[:2], kept.above.id) in kept_ones else replace(kept, above=None)
@@ -77,7 +77,7 @@ class Expectation:
         }
 
     def copy_thread(self, source: str, target: str) -> None:
-        """A thread was copied to one that had nothing."""
+        """Record a copy of a thread to an empty one."""
         if source != target:
             for kept in self.all_of(source):
                 copied = replace(kept, thread=target, writes=dict(kept.writes))
@@ -88,7 +88,7 @@ class Expectation:
         return [kept for kept in self._kept.values() if kept.thread == thread]
 
     def newest_first(self, thread: str | None, ns: str | None) -> list[Kept]:
-        """What a listing should yield."""
+        """Return the items that a listing must yield."""
         chosen = [kept for kept in self._kept.values() if thread in (None, kept.thread) and ns in (None, kept.ns)]
         return sorted(chosen, key=lambda kept: (kept.rank, kept.thread, kept.ns), reverse=True)
 
@@ -104,14 +104,14 @@ class Expectation:
         return found
 
     def pick(self, thread: str, ns: str, number: int) -> Kept | None:
-        """Some checkpoint of a namespace, more often a new one; None at times, and where there is none."""
+        """Return a checkpoint of a namespace, mostly a new one; sometimes None, and always None if there is none."""
         chosen = self.newest_first(thread, ns)
         if not chosen or number % 7 == 0:
             return None
         return chosen[0] if number % 2 else chosen[number % len(chosen)]
 
     def unused_id(self, thread: str, ns: str, clock: int) -> str:
-        """The id that a clock gives, or the next free one."""
+        """Return the id that a clock gives, or the next free one."""
         while (thread, ns, early_id(clock)) in self._kept:
             clock += 1
         return early_id(clock)

@@ -1,7 +1,7 @@
-"""Two operations on one thread that meet in every order their transactions allow.
+"""Two operations on one thread that meet in every order of their transactions.
 
-An operation may have several transactions, and computes between them on what it knows; each meeting is run once for
-every order of them. Whatever the order, no value is wrong, no write is lost, and no error comes but documented ones.
+An operation may have several transactions, and computes between them from what it has read. Each meeting is run once
+for every order. In each order no value may be wrong, no write may be lost, and only documented errors may be raised.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ _ORDERS_AT_MOST = 400
 
 
 def _own_text(number: int) -> str:
-    """A text that shares nothing with that of another number: only its own step's segments hold it."""
+    """Return a text that shares nothing with that of another number: only its own step's segments have it."""
     return "".join(sha256(f"{number} {part}".encode()).hexdigest() for part in range(40))
 
 
@@ -34,7 +34,7 @@ def _values(number: int) -> dict[str, Any]:
 
 
 class _Scene:
-    """A thread with a short history, and what two savers that know it may do to it."""
+    """A thread with a short history, and the operations that two savers which know it may run on it."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -91,7 +91,7 @@ class _Scene:
         return listed(saver, at(self.name))
 
     def assert_item(self, item: CheckpointTuple) -> None:
-        """Fail unless the checkpoint, whichever it is, reads as it was put, each task's writes whole."""
+        """Fail unless the checkpoint reads as it was put, and each task's writes are complete."""
         if "child" in item.metadata:
             assert item.checkpoint == self.child(item.metadata["child"])
         else:
@@ -112,7 +112,7 @@ class _Scene:
 
 
 class Meeting(NamedTuple):
-    """Two operations, by name of a method of the scene."""
+    """Two operations, named by methods of the scene."""
 
     one: str
     other: str
@@ -134,13 +134,13 @@ MEETINGS = tuple(
     }.items()
     for other in others
 )
-"""Which operations meet."""
+"""The operations that meet."""
 
 
 def check_interleavings(
     meeting: Meeting, backend: Backend, api: str, folder: Path, *, warm: Sequence[bool] = (False, True)
 ) -> None:
-    """Run a meeting in every order, with savers that do not remember the thread and with `warm` ones that do."""
+    """Run a meeting in every order, with savers that do not remember the thread and with savers that do."""
     with backend(folder) as open_saver:
         asyncio.run(in_world(partial(_meet_in_every_order, meeting, warm), open_saver, api))
 
@@ -159,7 +159,7 @@ async def _meet_in_every_order(meeting: Meeting, warmths: Sequence[bool], world:
 
 
 def _next_script(made: Sequence[tuple[int, bool]]) -> list[int] | None:
-    """The script whose order comes next; None after the last."""
+    """Return the script of the next order; None after the last."""
     for position in range(len(made) - 1, -1, -1):
         who, free = made[position]
         if free and who == 0:
@@ -205,7 +205,7 @@ async def _assert_sound(meeting: Meeting, scene: _Scene, saver: Saver, outcomes:
         outcome = outcomes[who]
         if isinstance(outcome, ThreadDeletedError):
             assert action in _CONTINUING, f"{action} failed: {outcome}"
-            assert other in _REMOVING, f"{action} failed beside {other}: {outcome}"
+            assert other in _REMOVING, f"{action} failed during {other}: {outcome}"
         elif action in ("put", "put_anew") and other != "delete":
             assert f"9{who}" in present, f"{action} was acknowledged and is lost"
         elif action == "write" and other not in _REMOVING:

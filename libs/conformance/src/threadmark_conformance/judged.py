@@ -1,7 +1,7 @@
-"""Changes that have one or two reasons to be refused, and the outcome that each must have.
+"""Changes with one or two reasons to be refused, and the outcome that each must have.
 
-The reasons have one order on all backends: whether a pair of databases lets the change in, the epoch, the owner, the
-lease, whether the thread was deleted, whether the checkpoint is there, and whether it follows the newest one.
+The reasons have the same order on all backends: whether a pair of databases admits the change, the epoch, the owner,
+the lease, whether the thread was deleted, whether the checkpoint exists, and whether it follows the newest one.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from threadmark_conformance.engine import early_id
 
 OWN_REASONS = ("epoch", "owner", "lease", "too late", "exists", "conflict")
 PAIR_REASONS = ("term", "behind")
-"""Those of a change that a pair of databases makes. They count before all others."""
+"""The reasons that only apply to changes that a pair of databases makes. They count before all others."""
 
 TERM = 7
 LONG = 3600 * 1_000_000
@@ -48,7 +48,7 @@ def judged_for(reasons: tuple[str, ...]) -> list[Judged]:
 async def judge(world: World, every: list[Judged], *, at_once: bool) -> None:
     """Make the changes, one after the other or all at once, and compare their outcomes.
 
-    What is refused must leave nothing behind.
+    A refused change must leave nothing behind.
     """
     epochs = {each: await world.in_base_store(partial(_prepared, judged=each)) for each in every}
     before = await _content(world)
@@ -66,7 +66,7 @@ async def judge(world: World, every: list[Judged], *, at_once: bool) -> None:
         if not each.reasons:
             made = await world.in_base_store(partial(_add, change=changes[each]))
             assert _outcome(made, changes[each]) == "made"
-        await world.in_base_store(partial(_dropped, judged=each))  # the rows say nothing that could be read
+        await world.in_base_store(partial(_dropped, judged=each))  # the rows contain nothing readable
 
 
 def _add(store: Store, change: Change) -> Program[Added]:
@@ -79,7 +79,7 @@ def _dropped(store: Store, judged: Judged) -> Program[None]:
 
 
 def _prepared(store: Store, judged: Judged) -> Program[int]:
-    """Make the thread what the reasons need it to be. Returns its epoch."""
+    """Bring the thread into the state that the reasons need. Returns its epoch."""
     name, reasons, has_token = judged
     if "too late" in reasons:
         yield from store.add(Change(name, None, now(), {}, [_row(name, GONE)], (), None))
@@ -124,7 +124,7 @@ def _expected(judged: Judged) -> str:
 
 
 def _outcome(added: Added, change: Change) -> str:
-    """What an answer says, in a word or two."""
+    """Return an answer in a word or two."""
     outcomes: Mapping[str, bool] = {
         "too late": added.too_late,
         "exists": added.exists,
@@ -136,7 +136,7 @@ def _outcome(added: Added, change: Change) -> str:
 
 
 async def _content(world: World) -> tuple[Any, ...]:
-    """What must be the same after changes that were refused."""
+    """Return everything that must be unchanged after refused changes."""
     heads = await world.in_base_store(lambda store: store.counted_heads(None, None))
     listed = await world.in_base_store(lambda store: store.heads(None, None))
     return sorted(heads), sorted(listed)

@@ -1,4 +1,4 @@
-"""What the cases about leases share: runs under a lease, and holders that do not renew theirs."""
+"""Tools for the cases about leases: runs under a lease, and holders that do not renew theirs."""
 
 import asyncio
 from typing import Any
@@ -14,17 +14,17 @@ LONG = 60
 """Seconds that no case takes."""
 
 SHORT = 0.25
-"""Seconds after which a lease that nobody renews is over."""
+"""Seconds after which a lease that is not renewed is over."""
 
 
 def under(lease: Lease, checkpoint_id: str | None = None) -> dict[str, Any]:
-    """The configuration of something that is stored under a lease."""
+    """Return the configuration to store something under a lease."""
     named = {} if checkpoint_id is None else {"checkpoint_id": checkpoint_id}
     return {"configurable": {**lease.config["configurable"], "checkpoint_ns": "", **named}}
 
 
 def run_under(saver: Saver, lease: Lease) -> Run:
-    """A run that stores everything under a lease."""
+    """Return a run that stores everything under a lease."""
     run = Run(saver, lease.thread_id)
     run.config = under(lease)
     return run
@@ -36,7 +36,7 @@ async def put(saver: Saver, config: Config, **channels: Any) -> dict[str, Any]:
 
 
 async def taken(saver: Saver, thread_id: str = "thread", **options: Any) -> Lease:
-    """A lease that nothing renews, as if the process that took it slept. It is never released."""
+    """Take a lease that is never renewed or released, as if the process that took it slept."""
     lease = saver.lease(thread_id, **{"ttl": LONG, **options})
     await lease.__aenter__()
     renewal: Any = lease._renewal  # noqa: SLF001 - no saver does without
@@ -45,7 +45,7 @@ async def taken(saver: Saver, thread_id: str = "thread", **options: Any) -> Leas
 
 
 async def is_over(saver: Saver, thread_id: str = "thread") -> None:
-    """Wait until no lease of the thread lives."""
+    """Wait until the thread has no live lease."""
     async with asyncio.timeout(LONG):
         while await _is_busy(saver, thread_id):  # noqa: ASYNC110 - the database's clock raises no event
             await asyncio.sleep(0.01)
@@ -57,7 +57,7 @@ async def is_lost(lease: Lease) -> bool:
 
 
 async def microseconds_left(world: World) -> int:
-    """For how long the lease lives on."""
+    """Return how long the lease lives on."""
     lease: LeaseRow = await world.in_store(lambda store: store.lease("thread"))
     return lease.left
 

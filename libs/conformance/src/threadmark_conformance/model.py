@@ -1,4 +1,4 @@
-"""Random use of a saver, compared after every step with plain dictionaries (hypothesis finds and shrinks the cases)."""
+"""Random use of a saver, compared with plain dictionaries after every step (hypothesis finds and shrinks failures)."""
 
 import asyncio
 import tempfile
@@ -43,7 +43,7 @@ _PICKS = st.integers(0, 1 << 16)
 
 
 def check_model(backend: Backend, api: str, *, examples: int = 25, steps: int = 40) -> None:
-    """Use savers on fresh databases at random, as often as `examples` says."""
+    """Use savers on fresh databases at random and compare them with dictionaries, `examples` times."""
 
     class Machine(SaverMachine):
         """The machine on this backend."""
@@ -65,7 +65,7 @@ def check_model(backend: Backend, api: str, *, examples: int = 25, steps: int = 
 
 
 class SaverMachine(RuleBasedStateMachine):
-    """Savers on one database, some of which remember nothing, and what they should hold."""
+    """Three savers with different caches on one database, and the content that they should have."""
 
     chosen_backend: Backend
     chosen_api: str
@@ -93,7 +93,7 @@ class SaverMachine(RuleBasedStateMachine):
 
     @rule(pick=_PICKS)
     def reopen(self, pick: int) -> None:
-        """One saver gives way to one that remembers nothing."""
+        """Replace a saver by one that remembers nothing."""
         self._savers[pick % 3] = self._world.another()
 
     @rule(
@@ -147,7 +147,7 @@ class SaverMachine(RuleBasedStateMachine):
 
     @rule(pick=_PICKS, thread=_THREADS)
     def delete_thread(self, pick: int, thread: str) -> None:
-        """Delete a thread, and see that a late write is refused."""
+        """Delete a thread, and check that a late write is refused."""
         gone = self._expected.all_of(thread)
         self._do(self._savers[pick % 3].adelete_thread(thread))
         self._expected.delete_thread(thread)
@@ -176,7 +176,7 @@ class SaverMachine(RuleBasedStateMachine):
 
     @rule(pick=_PICKS, thread=_THREADS, keep_last=st.integers(1, 4))
     def prune(self, pick: int, thread: str, keep_last: int) -> None:
-        """Prune a thread; a dry run says the same before."""
+        """Prune a thread; a dry run before must report the same."""
         saver = self._savers[pick % 3]
         would = self._do(saver.aprune([thread], keep_last=keep_last, dry_run=True))
         did = self._do(saver.aprune([thread], keep_last=keep_last))
@@ -189,7 +189,7 @@ class SaverMachine(RuleBasedStateMachine):
 
     @rule(pick=_PICKS, source=_THREADS, onto=_THREADS)
     def copy_thread(self, pick: int, source: str, onto: str) -> None:
-        """Copy a thread onto itself, or to one that holds nothing."""
+        """Copy a thread onto itself, or to a thread without checkpoints."""
         if source == onto or not self._expected.all_of(onto):
             self._do(self._savers[pick % 3].acopy_thread(source, onto))
             self._expected.copy_thread(source, onto)
@@ -224,7 +224,7 @@ class SaverMachine(RuleBasedStateMachine):
 
     @rule(pick=_PICKS, thread=_THREADS, ns=_NAMESPACES, which=_PICKS)
     def get(self, pick: int, thread: str, ns: str, which: int) -> None:
-        """Get any checkpoint by its id, and the newest without one."""
+        """Get any checkpoint by its id, and the newest one without an id."""
         saver = self._savers[pick % 3]
         self._compare(saver, at(thread, ns), self._expected.newest(thread, ns))
         if (kept := self._expected.pick(thread, ns, which)) is not None:
@@ -232,7 +232,7 @@ class SaverMachine(RuleBasedStateMachine):
 
     @rule(pick=_PICKS)
     def verify(self, pick: int) -> None:
-        """Everything is readable, and nothing is stored that nothing needs."""
+        """Check that everything is readable, and that nothing is stored without need."""
         verified = self._do(self._savers[pick % 3].averify(decode=True))
         expected = self._expected.newest_first(None, None)
         assert verified.problems == verified.unreadable == []
@@ -242,7 +242,7 @@ class SaverMachine(RuleBasedStateMachine):
     @precondition(lambda self: hasattr(self, "_world"))
     @invariant()
     def every_saver_sees_the_same(self) -> None:
-        """Whatever happened, everything reads as expected."""
+        """Check that everything reads as expected."""
         expected = [kept.seen() for kept in self._expected.newest_first(None, None)]
         saver = self._savers[self._clock % 3]
         assert [_seen(item) for item in self._do(listed(saver, None))] == expected
@@ -256,7 +256,7 @@ class SaverMachine(RuleBasedStateMachine):
 
 
 def _seen(item: CheckpointTuple) -> dict[str, Any]:
-    """What the model compares of a checkpoint."""
+    """Return the parts of a checkpoint that the model compares."""
     return {
         "config": item.config,
         "parent": item.parent_config["configurable"]["checkpoint_id"] if item.parent_config else None,

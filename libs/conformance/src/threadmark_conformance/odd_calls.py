@@ -1,4 +1,4 @@
-"""Calls of every method with odd arguments; `odd_outcomes` says what becomes of them."""
+"""Calls of every method with odd arguments; `odd_outcomes` checks their outcomes."""
 
 import random
 from collections.abc import Iterator, Sequence
@@ -17,10 +17,10 @@ class OddCall(NamedTuple):
 
     method: str
     changes: Sequence[tuple[Path, bool, str]]
-    """For each the way to it, whether it is the name of what is there that is replaced, and by which odd value."""
+    """For each change the way to it, whether it replaces the name at that place, and the odd value."""
 
     def arguments(self, thread: str) -> dict[str, Any] | None:
-        """The arguments, made anew; None where an odd value cannot stand there."""
+        """Return new arguments, or None if an odd value cannot be put there."""
         made: Any = usual_arguments(thread)[self.method]
         for path, is_key, odd in self.changes:
             value = ODD_VALUES[odd]()
@@ -36,7 +36,7 @@ class OddCall(NamedTuple):
 
 
 def odd_calls(count: int, seed: int = 0) -> list[OddCall]:
-    """So many calls: every part of every argument in turn, with odd values in an order that the seed decides.
+    """Return this many calls: every part of every argument in turn, with odd values in an order that the seed decides.
 
     One call in five has two odd arguments.
     """
@@ -51,12 +51,12 @@ def odd_calls(count: int, seed: int = 0) -> list[OddCall]:
 
 
 def all_odd_calls() -> list[OddCall]:
-    """Every part of every argument with every odd value."""
+    """Return calls with every odd value in every part of every argument."""
     return list(_singles(random.Random(0)))
 
 
 def usual_arguments(thread: str) -> dict[str, dict[str, Any]]:
-    """For each method arguments that are not odd at all."""
+    """Return ordinary arguments for each method."""
     config = {**at(thread, "", early_id(2)), "metadata": {"user": "u"}}
     config["configurable"] |= {"checkpoint_map": {"": "x"}, "tenant": "t"}
     made = checkpoint(
@@ -150,7 +150,7 @@ def _usual_of_threads(thread: str) -> dict[str, dict[str, Any]]:
 
 
 def _singles(chance: random.Random) -> Iterator[OddCall]:
-    """Calls with one odd argument: each argument once, then each with another value, until there are no more."""
+    """Yield calls with one odd argument: each argument once, then each with another value, and so on."""
     usual = usual_arguments("thread").items()
     locations = [(method, path, key) for method, arguments in usual for path, key in _paths(arguments)]
     chance.shuffle(locations)
@@ -161,7 +161,7 @@ def _singles(chance: random.Random) -> Iterator[OddCall]:
 
 
 def _paths(value: Any, path: Path = ()) -> Iterator[tuple[Path, bool]]:
-    """Where in the arguments something odd can stand, and whether as a name."""
+    """Return the places in the arguments for odd values, and whether each is a name."""
     if path:
         yield path, False
         if len(path) > 1 and isinstance(path[-1], str):
@@ -174,7 +174,7 @@ def _paths(value: Any, path: Path = ()) -> Iterator[tuple[Path, bool]]:
 
 
 def _replaced(value: Any, path: Path, odd: Any, *, is_key: bool) -> Any:
-    """A copy of the value with something odd at the end of the way; the value itself where there is no such way."""
+    """Return a copy of the value with an odd value at the end of the path, or the value if there is no such path."""
     if not path:
         return odd
     step, *rest = path

@@ -1,7 +1,7 @@
-"""What a call with odd arguments may do, and what it must not.
+"""The allowed outcomes of a call with odd arguments.
 
-It is refused with an error of ours and leaves nothing behind, or what it was given can be read again, and everything
-else as well; and a database answers exactly as the saver in memory does.
+Either it is refused with a Threadmark error and leaves nothing behind, or its values and everything else can be read. A
+database answers exactly as the saver in memory does.
 """
 
 import json
@@ -18,7 +18,7 @@ from threadmark_conformance.engine import at, checkpoint, early_id, listed
 from threadmark_conformance.odd_calls import OddCall
 
 _WORTH_A_LOOK = 25
-"""The number of calls that must not change anything after which it is checked that they did not."""
+"""After this many calls that must not change anything, a check follows that they did not."""
 
 _READS = {
     "get",
@@ -42,13 +42,13 @@ _READS = {
 
 
 _MAKES_IDS = {"fork", "restore"}
-"""What they store has ids and times of its own, so that backends can only agree on how much there is."""
+"""Methods whose data has new ids and times, so that backends can only agree on its amount."""
 
 
 async def check_odd_calls(
     saver: Saver, reader: Saver, in_memory: Saver, calls: Sequence[OddCall]
 ) -> dict[tuple[str, str], int]:
-    """Make the calls on both savers; how many were refused and how many were done, by the method."""
+    """Make the calls on both savers. Returns how many were refused and how many were done, by method."""
     tested, reference = _Side(saver, reader), _Side(in_memory, in_memory)
     counts: dict[tuple[str, str], int] = {}
     wrong: list[str] = []
@@ -61,7 +61,7 @@ async def check_odd_calls(
                     await side.begin(f"thread {number}")
             expected = await reference.outcome(call)
             await reference.look()
-            if reference.changed:  # what was refused before must not be taken for a part of what comes now
+            if reference.changed:  # data of a refused call must not count as data of this one
                 await tested.look()
             outcome = await tested.outcome(call)
         except (_WrongError, ThreadmarkError) as problem:
@@ -78,11 +78,11 @@ async def check_odd_calls(
 
 
 class _WrongError(Exception):
-    """What a call must not do."""
+    """An outcome that is not allowed."""
 
 
 class _Side:
-    """A saver, a second one that looks at what the first has done, and what is stored."""
+    """A saver, a second one that checks the work of the first, and the stored data."""
 
     def __init__(self, saver: Saver, reader: Saver) -> None:
         self._saver = saver
@@ -93,7 +93,7 @@ class _Side:
         self.changed = True
 
     async def begin(self, thread: str) -> None:
-        """Remove everything, and make a small history in a thread of a new name."""
+        """Remove everything, and make a small history in a thread with a new name."""
         self._unseen.clear()
         for found in (await self._reader.alist_threads(limit=100)).threads:
             await self._saver.adelete_thread(found.id)
@@ -107,7 +107,7 @@ class _Side:
         self.changed = False
 
     async def outcome(self, call: OddCall) -> Any:
-        """The name of the error, or what was returned and what is stored after that."""
+        """Return the name of the error, or the result and the data stored after it."""
         arguments = call.arguments(self._thread)
         assert arguments is not None
         try:
@@ -132,7 +132,7 @@ class _Side:
         return state[1] if call.method in _MAKES_IDS else [_shown(call.method, returned), state]
 
     async def look(self) -> None:
-        """Nothing has changed since the calls that were refused, or only read."""
+        """Check that nothing has changed since the calls that were refused or only read."""
         unseen, self._unseen = self._unseen, []
         if unseen and await self._whole() != self._state:
             raise _WrongError(f"something changed although all were refused or only read: {list(map(str, unseen))}")
@@ -143,7 +143,7 @@ class _Side:
             await self.look()
 
     async def _whole(self) -> tuple[object, ...]:
-        """Everything that is stored, all of it readable."""
+        """Return everything that is stored, all of it readable."""
         try:
             items = await listed(self._reader, None)
             verified = await self._reader.averify(decode=True)
@@ -158,7 +158,7 @@ class _Side:
         return [_exact(item) for item in items], verified[:3], [_without_times(info) for info in infos]
 
     async def _reads_back(self, call: OddCall, returned: Any) -> None:
-        """What is stored is what was given; where the call only read or removed, there is nothing to compare."""
+        """Check that stored data equals the arguments; calls that only read or remove have nothing to compare."""
         given = call.arguments(self._thread)
         assert given is not None
         if call.method == "put":
@@ -192,14 +192,14 @@ async def _made(saver: Saver, method: str, arguments: dict[str, Any]) -> Any:
 
 
 def _shown(method: str, returned: Any) -> object:
-    """What was returned, as far as all backends have to agree on it."""
+    """Return the part of a result on which all backends must agree."""
     if method == "get_next_version":
         return returned.partition(".")[0] if isinstance(returned, str) else returned
     return _AGREED.get(type(returned), _exact)(returned)
 
 
 def _without_times(info: ThreadInfo) -> object:
-    """A thread without what depends on when something was done, which differs from one saver to the next."""
+    """Return a thread without its times, which differ from one saver to the next."""
     exact = info._replace(created_at=info.created_at.min, updated_at=info.updated_at.min, size_bytes=0, expires_at=None)
     return _exact(tuple(exact)), info.expires_at is None
 
@@ -209,7 +209,7 @@ def _without_time(entry: HistoryEntry) -> object:
 
 
 def _exact(value: Any) -> object:
-    """What is equal for equal values of the same types only."""
+    """Return a value that is equal only for equal values of the same types."""
     return _SERDE.dumps_typed(value)
 
 
@@ -226,16 +226,16 @@ _AGREED: Mapping[type, Callable[[Any], object]] = {
     Blame: lambda blame: (blame.path, _exact(blame.value), _without_time(blame.entry)),
     ThreadPage: lambda page: ([_without_times(info) for info in page.threads], page.cursor is None),
 }
-"""What all backends have to agree on of what a method returns; of everything else it is the whole."""
+"""The part of a method's result on which all backends must agree; for other methods it is all of it."""
 
 
 def _fields(made: Mapping[str, Any]) -> list[object]:
-    """The fields of a checkpoint, whose order is nobody's concern."""
+    """Return the fields of a checkpoint, without their order."""
     return sorted(map(_exact, made.items()))  # type: ignore[type-var]  # pairs of text and bytes
 
 
 def _as_stored(given: Mapping[str, Any]) -> dict[str, Any]:
-    """A checkpoint as it comes back: names are plain text, and no channels are an empty dictionary."""
+    """Return a checkpoint as it comes back: names are plain text, and no channels are an empty dictionary."""
     expected = {**given, "id": _text(given["id"])}
     for field in ("channel_values", "channel_versions"):
         expected[field] = {_text(name): value for name, value in (expected.get(field) or {}).items()}

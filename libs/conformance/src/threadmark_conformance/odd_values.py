@@ -1,6 +1,6 @@
-"""Values that nobody should give where something else is asked for, and somebody will: the odd arguments of the suite.
+"""The odd arguments of the suite: values of wrong or unusual types that callers may pass by mistake.
 
-Each is made anew for every call, because some can be used once only.
+Each is created again for every call, because some can be used once only.
 """
 
 import enum
@@ -16,25 +16,25 @@ from typing import Any, NoReturn
 
 
 class Word(enum.StrEnum):
-    """Strings of a class of their own, as state keys and nodes are named by some."""
+    """A subclass of str, as some applications use for state keys and nodes."""
 
     A = "a"
 
 
 class Old(str, enum.Enum):  # noqa: UP042 - how it was written before StrEnum, and its str() is another
-    """The same, of which `str()` gives something else."""
+    """The same, but `str()` returns another text."""
 
     A = "a"
 
 
 class Number(enum.IntEnum):
-    """Integers of a class of their own."""
+    """A subclass of int."""
 
     ONE = 1
 
 
 class Text(str):
-    """A string whose every way to show itself lies."""
+    """A string that shows itself wrongly in every way."""
 
     __slots__ = ()
 
@@ -46,11 +46,11 @@ class Text(str):
 
 
 class Real(float):
-    """As numpy's float64 is one."""
+    """A subclass of float, as numpy's float64 is."""
 
 
 class Ambiguous:
-    """As an array is: no truth, no equality, no hash."""
+    """Like an array: no truth, no equality, no hash."""
 
     __hash__ = None  # type: ignore[assignment]  # that is the point
 
@@ -65,15 +65,15 @@ class Ambiguous:
 
 
 class Gettable:
-    """Something that has a `get`, and is no mapping."""
+    """An object that has a `get` but is no mapping."""
 
     def get(self, key: object, default: object = None) -> object:
-        """Itself, for a configuration."""
+        """Return itself, for a configuration."""
         return self if key == "configurable" else default
 
 
 def long_text(size: int) -> str:
-    """Text that no database can make much shorter."""
+    """Return text that no database can compress much."""
     return "".join(random.Random(size).choices("abcdefghijklmnopqrstuvwxyz0123456789", k=size))
 
 

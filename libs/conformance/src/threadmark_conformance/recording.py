@@ -1,4 +1,4 @@
-"""A store around another store that records each change of a thread in the outbox, and remembers what was called."""
+"""A store around another store that records each change of a thread in the outbox, and remembers the calls."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
@@ -13,7 +13,7 @@ from threadmark.store.threads import ThreadRow
 T = TypeVar("T")
 
 _OTHERS = ("rewrite", "remove", "drop", "set_thread")
-"""What changes a thread without a `Change`. The thread is, or is named by, the first argument."""
+"""Operations that change a thread without a `Change`. The first argument is the thread or names it."""
 
 
 class Call(NamedTuple):
@@ -24,11 +24,11 @@ class Call(NamedTuple):
     answer: Any
     """What the store answered."""
     body: bytes
-    """Of its entry."""
+    """The body of the entry."""
 
     @property
     def position(self) -> int:
-        """That of its entry, 0 if it has none."""
+        """The position of its entry, 0 if it has none."""
         return self.answer.position if isinstance(self.answer, Added) else 0
 
     @property
@@ -38,7 +38,7 @@ class Call(NamedTuple):
 
 
 class Recording:
-    """What is done through its `store`, under a term."""
+    """The calls made through its `store`, under a term."""
 
     def __init__(self, term: int | None = None) -> None:
         self.term = term
@@ -69,7 +69,7 @@ class Recording:
 
 
 def _anyway(change: Change) -> Change:
-    """A change that was made, without what it could be refused for."""
+    """Return a made change without the conditions by which it could be refused."""
     return change._replace(epoch=None, token=ANYONE, expects=None, sorts_last=False, term=None, entry=None)
 
 

@@ -1,4 +1,4 @@
-"""Turns that two operations take on one database, a transaction at a time, in an order that a script gives."""
+"""Turns of two operations on one database, one transaction at a time, in the order of a script."""
 
 import threading
 from collections.abc import Generator, Sequence
@@ -9,10 +9,10 @@ from threadmark_conformance.driver_wrapper import DriverWrapper
 
 
 class Turns:
-    """Lets two operations go on by turns, a transaction at a time, as a script says.
+    """Lets two operations take turns, one transaction at a time, in the order of a script.
 
-    The choice is made when every operation that is still going waits for its turn, so that a script always gives
-    the same order; `made` records each choice, and whether there was one.
+    A turn is decided when every running operation waits for one, so that a script always gives the same order. `made`
+    records each decision, and whether there was a choice.
     """
 
     def __init__(self, script: Sequence[int]) -> None:
@@ -30,16 +30,16 @@ class Turns:
             self._choose()
 
     def has(self, who: int) -> bool:
-        """Whether it is its turn."""
+        """Return whether it is this operation's turn."""
         return self._chosen == who
 
     def give_back(self) -> None:
-        """The transaction is over."""
+        """End the turn: the transaction is over."""
         with self._lock:
             self._chosen = None
 
     def leave(self, who: int) -> None:
-        """The operation is over."""
+        """Leave: the operation is over."""
         with self._lock:
             self._going.discard(who)
             self._choose()
@@ -55,7 +55,7 @@ class Turns:
 
 
 class Patient(DriverWrapper):
-    """A driver that waits for its turn before every transaction, from `take_turns` on."""
+    """A driver that waits for its turn before every transaction, after a call of `take_turns`."""
 
     def __init__(self, driver: Driver) -> None:
         super().__init__(driver)
@@ -63,7 +63,7 @@ class Patient(DriverWrapper):
         self._who = 0
 
     def take_turns(self, turns: Turns, who: int) -> None:
-        """From now on go by turns."""
+        """Wait for turns from now on."""
         self._turns, self._who = turns, who
 
     def _wrap(self, transaction: Transaction[Any]) -> Generator[Transaction[Any] | None, Any, Any]:

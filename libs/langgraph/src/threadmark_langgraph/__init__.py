@@ -1,4 +1,4 @@
-"""Threadmark as LangGraph's checkpointer: import a saver from here instead, or `wrap` one."""
+"""Threadmark as LangGraph's checkpointer: import a saver from here in place of LangGraph's, or `wrap` your own."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -43,12 +43,12 @@ __all__ = [
 
 
 def __dir__() -> list[str]:
-    """The public names, those among them that are imported when they are used."""
+    """Return the public names, including those that are imported only when you use them."""
     return __all__
 
 
 def __getattr__(name: str) -> Any:
-    """What moves threads is imported when it is used: it reads tables and events of LangGraph that may change."""
+    """Import `migrate` and `export` when you use them: they read tables and events of LangGraph that may change."""
     if name in ("Changed", "Moved", "NotMoved", "export", "migrate"):
         return getattr(import_module("threadmark_langgraph.moving"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

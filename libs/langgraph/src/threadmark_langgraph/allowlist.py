@@ -1,4 +1,4 @@
-"""Serializers that may load more classes, as LangGraph asks for when it compiles a graph in strict mode."""
+"""Serializers that may load more classes, which LangGraph asks for when it compiles a graph in strict mode."""
 
 from collections.abc import Collection
 from typing import TYPE_CHECKING
@@ -10,9 +10,9 @@ if TYPE_CHECKING:
 
 
 def extended(serde: "SerializerProtocol", classes: Collection[tuple[str, ...]]) -> "SerializerProtocol | None":
-    """A serializer that allows these classes too (the same, where it does already); None for a foreign one.
+    """Return a serializer that allows these classes too, or the same one if it already does; None for a foreign one.
 
-    LangGraph names a class by its module and its name, and perhaps a method, which is not for us to call.
+    LangGraph names a class by its module and its name, and perhaps a method, which is not called here.
     """
     if isinstance(serde, Serde):
         return serde.allowing(f"{module}:{name}" for module, name, *_ in classes)

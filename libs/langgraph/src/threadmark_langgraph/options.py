@@ -1,7 +1,7 @@
-"""The options of the savers under LangGraph's names, and of their `prune`, as types.
+"""Types for the options of the savers under LangGraph's names, and of their `prune`.
 
-Only type checkers import this: at run time a backend is imported when a saver on it is made. The serializer is no
-option here, because LangGraph's constructors have an argument for it. `RedisArguments` has those arguments as well.
+Only type checkers import this module: at run time a backend is imported when you make a saver on it. The serializer is
+not among the options, because LangGraph's constructors have an argument for it; `RedisArguments` includes it.
 """
 
 from collections.abc import Mapping
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from langgraph.checkpoint.serde.base import SerializerProtocol
 
 Ttl = Mapping[str, Any] | timedelta | None
-"""When threads of a `RedisSaver` expire: a time, or what the saver of langgraph-checkpoint-redis takes."""
+"""When threads of a `RedisSaver` expire: a timedelta, or the mapping that langgraph-checkpoint-redis takes."""
 
 
 class MovingOptions(TypedDict, total=False):
-    """What a saver does in a database where LangGraph's own saver has kept threads."""
+    """Options for a database in which LangGraph's own saver has kept threads."""
 
     on_unmoved: OnUnmoved
-    """What it does about those that were not moved: "warn" once, or "raise" an `UnmovedThreadsError`."""
+    """What to do about threads that were not moved: "warn" once, or "raise" an `UnmovedThreadsError`."""
 
 
 class SqliteOptions(FileOptions, StorageOptions, ThreadOptions, MovingOptions, total=False):
@@ -38,7 +38,7 @@ class PostgresOptions(ConnectionOptions, StorageOptions, ThreadOptions, MovingOp
 
 
 class RedisOptions(ServerOptions, StorageOptions, total=False):
-    """The options of `RedisSaver` and `AsyncRedisSaver`, all but `ttl`: their argument for it also takes minutes."""
+    """The options of `RedisSaver` and `AsyncRedisSaver`, except `ttl`: their argument `ttl` also takes minutes."""
 
     owner_key: str | None
     refresh_on_read: bool
@@ -47,7 +47,7 @@ class RedisOptions(ServerOptions, StorageOptions, total=False):
 
 
 class RedisArguments(RedisOptions, total=False):
-    """The arguments of `RedisSaver` and `AsyncRedisSaver` behind the URL."""
+    """The arguments of `RedisSaver` and `AsyncRedisSaver` that follow the URL."""
 
     redis_client: Any
     connection_args: Mapping[str, Any] | None
@@ -58,7 +58,7 @@ class RedisArguments(RedisOptions, total=False):
 
 
 class PruneRule(TypedDict, total=False):
-    """The arguments of `threadmark.Saver.prune` that LangGraph's `prune` does not have."""
+    """Arguments of `threadmark.Saver.prune` that LangGraph's `prune` lacks."""
 
     keep_last: int | None
     older_than: timedelta | None

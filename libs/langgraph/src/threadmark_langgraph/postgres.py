@@ -39,11 +39,11 @@ class _Postgres(Checkpointer):
 class PostgresSaver(_Postgres):
     """Keeps everything in Postgres, for any number of threads, event loops and processes.
 
-    `conn` is a connection or a pool, as LangGraph's saver takes it, or simply a URL, which is better: connections
-    that break are replaced. `pipe`, and `pipeline` of `from_conn_string`, are accepted because LangGraph's saver has
-    them, and change nothing: a put is one round trip in any case. The options are those of
-    `threadmark_postgres.PostgresSaver`, and `on_unmoved`: "raise" makes an error of threads of LangGraph's own saver
-    that were not moved.
+    `conn` is a connection or a pool, as LangGraph's saver takes it, or a URL. Prefer a URL: the saver then replaces
+    connections that break. The arguments `pipe`, and `pipeline` of `from_conn_string`, exist because LangGraph's saver
+    has them, and change nothing: a put is one round trip in any case. The options are those of
+    `threadmark_postgres.PostgresSaver`, and `on_unmoved`: with "raise", threads of LangGraph's own saver that were not
+    moved raise an error instead of a warning.
     """
 
     @classmethod
@@ -56,13 +56,13 @@ class PostgresSaver(_Postgres):
         serde: "SerializerProtocol | None" = None,
         **options: "Unpack[PostgresOptions]",
     ) -> Iterator[Self]:
-        """A saver for this database, closed in the end."""
+        """Open a saver for this database, and close it at the end of the block."""
         with cls(conn_string, serde=serde, **options) as saver:
             yield saver
 
 
 class AsyncPostgresSaver(_Postgres):
-    """`PostgresSaver` under LangGraph's asyncio name; `conn` may be an asyncio connection or pool."""
+    """`PostgresSaver` under LangGraph's asyncio name. `conn` may also be an asyncio connection or pool."""
 
     @classmethod
     @asynccontextmanager
@@ -74,7 +74,7 @@ class AsyncPostgresSaver(_Postgres):
         serde: "SerializerProtocol | None" = None,
         **options: "Unpack[PostgresOptions]",
     ) -> AsyncIterator[Self]:
-        """A saver for this database, closed in the end."""
+        """Open a saver for this database, and close it at the end of the block."""
         async with cls(conn_string, serde=serde, **options) as saver:
             yield saver
 
@@ -84,11 +84,11 @@ class AsyncPostgresSaver(_Postgres):
 
 
 class ShallowPostgresSaver(PostgresSaver):
-    """A `PostgresSaver` that keeps the newest checkpoint of each namespace, as the one of this name in LangGraph does.
+    """A `PostgresSaver` that keeps only the newest checkpoint of each namespace, as LangGraph's class does.
 
-    It is a `PostgresSaver` with `keep_last=1`; another number keeps so many. What a kept checkpoint is read from stays
-    (delta channels), and so do the calls of subgraphs that are under way. A checkpoint that is gone is not found by its
-    id, where LangGraph's answers with another one.
+    It is a `PostgresSaver` with `keep_last=1`; pass another number to keep more. Checkpoints that a kept one is read
+    from (delta channels) stay, and so do the calls of subgraphs that are under way. If you ask for a removed checkpoint
+    by its id, you get none; LangGraph's class returns another one.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class ShallowPostgresSaver(PostgresSaver):
 
 
 class AsyncShallowPostgresSaver(AsyncPostgresSaver):
-    """`ShallowPostgresSaver` under LangGraph's asyncio name; `conn` may be an asyncio connection or pool."""
+    """`ShallowPostgresSaver` under LangGraph's asyncio name. `conn` may also be an asyncio connection or pool."""
 
     def __init__(
         self,

@@ -44,17 +44,18 @@ class _Redis(Checkpointer):
 class RedisSaver(_Redis):
     """Keeps everything in Redis or Valkey, on one server, a cluster or behind Sentinels, without modules.
 
-    `redis_url` is a URL (`redis://`, `rediss://`, `redis+cluster://`, `redis+sentinel://`), or `redis_client` a client
-    of redis-py, blocking or for asyncio; with `connection_args`, `redis_url` is opened as `redis.Redis.from_url` does.
-    `ttl` is as the saver of langgraph-checkpoint-redis takes it, `{"default_ttl": 60, "refresh_on_read": True}`, where
-    the time is in minutes, or a `timedelta`; here it is the thread that expires, whole. `checkpoint_prefix` begins
-    every key, and `checkpoint_write_prefix` changes nothing. The options are those of `threadmark_redis.RedisSaver`.
+    Pass `redis_url`, which is a URL (`redis://`, `rediss://`, `redis+cluster://`, `redis+sentinel://`), or
+    `redis_client`, which is a client of redis-py, blocking or for asyncio. With `connection_args`, `redis_url` is
+    opened as `redis.Redis.from_url` does. `ttl` is a `timedelta`, or the mapping that the saver of
+    langgraph-checkpoint-redis takes, `{"default_ttl": 60, "refresh_on_read": True}`, in minutes; here whole threads
+    expire. `checkpoint_prefix` begins every key, and `checkpoint_write_prefix` changes nothing. The options are those
+    of `threadmark_redis.RedisSaver`.
     """
 
     @classmethod
     @contextmanager
     def from_conn_string(cls, redis_url: str | None = None, **arguments: "Unpack[RedisArguments]") -> Iterator[Self]:
-        """A saver for this server, closed in the end."""
+        """Open a saver for this server, and close it at the end of the block."""
         with cls(redis_url, **arguments) as saver:
             yield saver
 
@@ -67,11 +68,11 @@ class AsyncRedisSaver(_Redis):
     async def from_conn_string(
         cls, redis_url: str | None = None, **arguments: "Unpack[RedisArguments]"
     ) -> AsyncIterator[Self]:
-        """A saver for this server, closed in the end."""
+        """Open a saver for this server, and close it at the end of the block."""
         async with cls(redis_url, **arguments) as saver:
             yield saver
 
-    async def setup(self) -> None:  # type: ignore[override]  # the other saver's name for it, which is awaited here
+    async def setup(self) -> None:  # type: ignore[override]  # named as in the other saver, and awaited here
         """Like `asetup`."""
         await self.asetup()
 
@@ -89,7 +90,7 @@ def _database(url: str | None, client: Any, connection_args: Mapping[str, Any] |
 
 
 def _expiry(ttl: "Ttl") -> dict[str, Any]:
-    """Return the options that a `ttl` means. Of a mapping, "default_ttl" is a number of minutes, -1 for ever."""
+    """Return the options for a `ttl`. In a mapping, "default_ttl" is a number of minutes, or -1 for no expiry."""
     if ttl is None:
         return {}
     if isinstance(ttl, timedelta):

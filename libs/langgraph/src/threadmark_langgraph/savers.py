@@ -1,4 +1,4 @@
-"""The savers under the names, constructors and context managers that LangGraph gives its own."""
+"""The memory and SQLite savers with LangGraph's names, constructors and context managers."""
 
 import os
 import sqlite3
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 class InMemorySaver(Checkpointer):
     """Keeps everything in this process. It stores encoded bytes as the databases do, and answers alike.
 
-    Its asyncio methods ask the blocking ones, which wait for nothing, as LangGraph's do: a subclass that overrides
-    `put` is asked by both APIs.
+    The asyncio methods call the blocking ones, which never wait, as LangGraph's do: if your subclass overrides `put`,
+    both APIs use it.
     """
 
     def __init__(self, *, serde: "SerializerProtocol | None" = None) -> None:
@@ -96,15 +96,15 @@ class InMemorySaver(Checkpointer):
 
 
 MemorySaver = InMemorySaver
-"""LangGraph's other name for it."""
+"""LangGraph's other name for `InMemorySaver`."""
 
 
 class SqliteSaver(Checkpointer):
     """Keeps everything in a SQLite file, for any number of threads, event loops and processes.
 
-    `conn` is a connection, as LangGraph's saver takes it, or simply a path. Of a connection to a file only
-    the path is used. The options are those of `threadmark_sqlite.SqliteSaver`, and `on_unmoved`: "raise" makes an error
-    of threads of LangGraph's own saver that were not moved..
+    `conn` is a path, or a connection, as LangGraph's saver takes it; of a connection to a file only the path is used.
+    The options are those of `threadmark_sqlite.SqliteSaver`, and `on_unmoved`: with "raise", threads of LangGraph's own
+    saver that were not moved raise an error instead of a warning.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class SqliteSaver(Checkpointer):
     def from_conn_string(
         cls, conn_string: str, *, serde: "SerializerProtocol | None" = None, **options: "Unpack[SqliteOptions]"
     ) -> Iterator[Self]:
-        """A saver for the file with this path, or `:memory:`, closed in the end."""
+        """Open a saver for the file with this path, or `:memory:`, and close it at the end of the block."""
         with cls(conn_string, serde=serde, **options) as saver:
             yield saver
 
@@ -147,7 +147,7 @@ class AsyncSqliteSaver(Checkpointer):
     async def from_conn_string(
         cls, conn_string: str, *, serde: "SerializerProtocol | None" = None, **options: "Unpack[SqliteOptions]"
     ) -> AsyncIterator[Self]:
-        """A saver for the file with this path, or `:memory:`, closed in the end."""
+        """Open a saver for the file with this path, or `:memory:`, and close it at the end of the block."""
         async with cls(conn_string, serde=serde, **options) as saver:
             yield saver
 

@@ -1,4 +1,4 @@
-"""Packets of checkpoints that LangGraph wrote before format 4: they are among the parent's pending writes."""
+"""Packets (`Send`) of checkpoints before LangGraph's format 4, which are among the parent's pending writes."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ _FIRST_WITH_TASKS_CHANNEL = 4
 
 
 def lacks_sends(found: CheckpointTuple) -> bool:
-    """Whether the checkpoint is of an old format and its packets have to be looked for at its parent."""
+    """Return whether the checkpoint has the old format, so that its packets are stored with its parent."""
     checkpoint = found.checkpoint
     return (
         checkpoint.get("v", _FIRST_WITH_TASKS_CHANNEL) < _FIRST_WITH_TASKS_CHANNEL
@@ -22,18 +22,18 @@ def lacks_sends(found: CheckpointTuple) -> bool:
 
 
 def with_sends(found: CheckpointTuple, parent: CheckpointTuple | None) -> CheckpointTuple:
-    """The checkpoint with the packets that its parent's tasks sent, in the channel where they belong now."""
+    """Return the checkpoint with the packets that its parent's tasks sent, in the channel where they belong now."""
     writes: list[PendingWrite] = (parent.pending_writes if parent else None) or []
     sends = [value for _, channel, value in writes if channel == TASKS]
     if not sends:
         return found
     checkpoint = found.checkpoint
     checkpoint["channel_values"][TASKS] = sends
-    # Older than every version, it would be taken for seen; as new as the newest, it is due.
+    # An older version would count as seen; with the newest one the packets are due.
     checkpoint["channel_versions"][TASKS] = max(checkpoint["channel_versions"].values(), default=1, key=_comparable)
     return found
 
 
 def _comparable(version: Any) -> tuple[bool, Any]:
-    """A version among others of its kind: a thread that changed its saver may have numbers and text."""
+    """Return a sort key for a version: a thread that changed its saver may have numbers and text."""
     return isinstance(version, str), version

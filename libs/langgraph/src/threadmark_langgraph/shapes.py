@@ -1,4 +1,4 @@
-"""What the two sides call things: configurations, metadata, checkpoints and writes on their way in and out."""
+"""Conversion between LangGraph's and Threadmark's configurations, metadata, checkpoints and writes."""
 
 import json
 import logging
@@ -29,7 +29,7 @@ ERROR = "__error__"
 """LangGraph's channel of the error that ended a task."""
 
 FIRST_VERSION = f"{1:032d}.{0:016d}"
-"""The version of a thread's first channel, in the kind that LangGraph's own savers use.
+"""The version of a thread's first channel, of the kind that LangGraph's own savers use.
 
 The engine also asks for a first version in the middle of a thread's life, and compares it with the others.
 """
@@ -40,10 +40,10 @@ _CHANNEL = itemgetter(0)
 
 
 def following_version(current: str) -> str | None:
-    """The version after one of LangGraph's strings; None for a string that is none.
+    """Return the version after one of LangGraph's strings; None for a string in another form.
 
-    LangGraph draws the digits behind the dot anew each time, so that forks differ. Here a checkpoint names
-    its values itself, and digits that stay the same are bytes that need not be stored again.
+    LangGraph draws the digits behind the dot at random each time, so that forks differ. Here a checkpoint names its
+    values itself, and digits that stay the same are bytes that need not be stored again.
     """
     count, dot, fraction = current.partition(".")
     if not (dot and count.isascii() and count.isdigit() and len(count) <= _COUNT_DIGITS):
@@ -53,9 +53,9 @@ def following_version(current: str) -> str | None:
 
 @counterpart("given.usual_metadata", CheckedMetadata, NOT_METADATA, orjson.dumps)
 def stored_metadata(config: RunnableConfig, metadata: CheckpointMetadata) -> dict[str, Any]:
-    """A checkpoint's metadata as LangGraph merges and cleans it, and as JSON gives it back.
+    """Return a checkpoint's metadata as LangGraph merges and cleans it, and as JSON gives it back.
 
-    What is returned is checked as far as it can be, so that the saver need not do that again.
+    The result is checked as far as possible, so that the saver need not check it again.
     """
     merged = merged_by_saver(config, metadata)
     for key, value in merged.items():
@@ -77,9 +77,9 @@ def _as_json_gives_it_back(metadata: dict[str, Any]) -> dict[str, Any]:
 
 
 def stored_writes(saver: SaverProtocol, writes: Sequence[tuple[str, Any]]) -> Sequence[tuple[str, Any]]:
-    """A task's writes; the error that ended it is there as its text, where it cannot be stored as it is.
+    """Return a task's writes. The error that ended it becomes text if it cannot be stored as it is.
 
-    The engine puts down what a node raised, whatever that is, and nobody hears of it where that is refused.
+    The engine stores whatever a node raised; if that were refused, the error would be lost without a word.
     """
     writes = given_writes(writes)
     if ERROR not in map(_CHANNEL, writes):
@@ -100,7 +100,7 @@ def _storable(serde: "SerializerProtocol", error: Any) -> Any:
 
 
 def _shown(error: BaseException) -> str:
-    """What LangGraph's own serializer keeps of every exception; the class of one that is too broken for that."""
+    """Return what LangGraph's own serializer keeps of an exception: its repr, or its class if that fails."""
     try:
         return repr(error)
     except Exception as failure:  # noqa: BLE001 - of the user's class, too

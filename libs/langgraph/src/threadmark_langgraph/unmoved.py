@@ -1,6 +1,6 @@
-"""A warning, or an error, where a new database lies beside conversations of LangGraph's own saver.
+"""A warning, or an error, if the database has conversations of LangGraph's own saver that were not moved.
 
-They would begin anew here.
+Threads with the same ids would start empty here.
 """
 
 import logging
@@ -14,35 +14,38 @@ from threadmark_langgraph.log import log
 
 
 class UnmovedThreadsWarning(UserWarning):
-    """The database holds threads of LangGraph's own saver, and none of this one: they were not moved."""
+    """The database has threads of LangGraph's own saver that were not moved, and none of Threadmark's.
+
+    Those threads start empty here until you move them with `threadmark_langgraph.migrate`.
+    """
 
 
 class UnmovedThreadsError(ThreadmarkError):
-    """The same, of a saver with on_unmoved="raise". Nothing was stored."""
+    """Raised in place of `UnmovedThreadsWarning` by a saver with on_unmoved="raise". Nothing was stored."""
 
 
 OnUnmoved = Literal["warn", "raise"]
-"""What a saver does about such threads."""
+"""What a saver does about threads that were not moved."""
 
 
 def split_options(options: Mapping[str, Any]) -> tuple[OnUnmoved, dict[str, Any]]:
-    """Return what is done about such threads, and the options of the backend."""
+    """Return the value of `on_unmoved`, and the options of the backend."""
     rest = dict(options)
     return rest.pop("on_unmoved", "warn"), rest
 
 
 class UnmovedThreads:
-    """Looks for them once, when a thread is not found. The clones of a checkpointer share one."""
+    """Checks once for such threads, when a thread is not found. Clones of a checkpointer share one instance."""
 
     def __init__(self, on_unmoved: OnUnmoved) -> None:
         if not isinstance(on_unmoved, str) or on_unmoved not in get_args(OnUnmoved):
             raise ConfigError(f"on_unmoved must be 'warn' or 'raise', not {shown(on_unmoved)}")
         self.raises = on_unmoved == "raise"
         self.expected = False
-        """Whether the database was looked at, or is just being moved to."""
+        """Whether the database was checked, or is the target of a move that is going on."""
 
     def look(self, saver: SaverProtocol) -> None:
-        """Warn of threads that were not moved."""
+        """Warn, or raise, if there are threads that were not moved."""
         if saver.has_only_langgraph_data():
             self._tell(repr(saver))
         self.expected = True
@@ -55,7 +58,7 @@ class UnmovedThreads:
 
     def _tell(self, saver: str) -> None:
         message = (
-            f"{saver} holds threads of LangGraph's own saver, which begin anew here until they are moved: "
+            f"{saver} holds threads of LangGraph's own saver, which start empty here until you move them: "
             "threadmark_langgraph.migrate(database, database), with the path or URL of this database for both"
         )
         if self.raises:
@@ -72,4 +75,4 @@ def _warn(saver: str, message: str) -> None:
 
 
 _warned: set[str] = set()
-"""The savers (by what they show) that this process has warned of: some programs make one for each request."""
+"""The savers, as text, for which this process has warned: some programs make a saver for each request."""

@@ -1,10 +1,10 @@
-"""The values that LangGraph and LangChain put into checkpoints, made known to the serializer.
+"""The value types of LangGraph and LangChain, registered with the serializer.
 
-Most of them are dataclasses, named tuples and models, which it stores anyway; registering them here allows
-them under every policy, and importing them here lets a program that only looks at checkpoints load them.
+Most of them are dataclasses, named tuples and models, which the serializer stores anyway. Registering them allows them
+under every policy, and importing them lets a program that only looks at checkpoints load them.
 
-They are imported when the first checkpointer is made, and whatever a release of LangGraph does not have is left out:
-nothing here can keep a program from being imported.
+They are imported when the first checkpointer is made. Types that your release of LangGraph does not have are skipped,
+so nothing here can keep a program from being imported.
 """
 
 from collections.abc import Iterator, Mapping
@@ -51,10 +51,10 @@ SLOTTED: Mapping[str, tuple[str, ...]] = {"langgraph.store.base": ("Item",), "la
 
 
 def register_values(registry: Registry = DEFAULT) -> None:
-    """Register LangGraph's and LangChain's values. May be called again.
+    """Register the value types of LangGraph and LangChain. You may call it again.
 
-    Making a checkpointer does it for the serializers that share the default registry. A program that reads checkpoints
-    with a `threadmark.Saver` alone calls this first.
+    Making a checkpointer registers them for all serializers that share the default registry. Call this first if your
+    program reads checkpoints with a `threadmark.Saver` alone.
     """
     for cls in _existing(CLASSES):
         registry.register(cls)
@@ -64,7 +64,7 @@ def register_values(registry: Registry = DEFAULT) -> None:
 
 @cache
 def register_values_once() -> None:
-    """Like `register_values`, in the default registry. Only the first call does anything."""
+    """Like `register_values`, in the default registry. Only the first call has an effect."""
     register_values()
 
 
@@ -82,7 +82,7 @@ def _slots(value: Any) -> dict[str, Any]:
 
 
 def _with_slots(cls: type[Any], state: dict[str, Any]) -> Any:
-    """The value as it was: its `__init__` would normalize what has been normalized before."""
+    """Return the value as it was, without calling `__init__`, which would normalize it a second time."""
     value = object.__new__(cls)
     for name, item in state.items():
         setattr(value, name, item)

@@ -1,4 +1,4 @@
-"""Threadmark's Postgres backend."""
+"""Checkpoints in Postgres: `PostgresSaver`, and `ddl` to make its tables yourself."""
 
 from threadmark import MissingDependencyError
 

@@ -1,4 +1,4 @@
-"""Adding and replacing rows of one thread: each is one call of a function of the server."""
+"""Adding and replacing rows of one thread: each is one call of a server function."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -22,21 +22,21 @@ from threadmark_postgres.steps import Query, Rows
 from threadmark_postgres.thread_store import PostgresThreadStore
 
 _ATTEMPTS = 16
-"""How often a change is tried again because another client deleted the thread, or stored its checkpoint, meanwhile."""
+"""How often a change is tried again because another client deleted the thread or stored its checkpoint."""
 
 _BEGIN = "begin"
-"""The outcome for a thread that is not there, is deleted, or is locked while the call does not wait."""
+"""The outcome for a thread that is missing, deleted, or locked while the call does not wait."""
 
 
 class AddingStore(PostgresThreadStore, Store):
-    """The part of the store that adds."""
+    """The part of the store that adds rows."""
 
     def add(self, change: Change) -> Program[Added]:
-        """One call. A second one only if a removal holds the thread, if it is to begin, or if its head is damaged."""
+        """One call. A second one follows only if a removal holds the thread, if it is new or its head is damaged."""
         return self._add(change, replaces=False)
 
     def replace(self, change: Change) -> Program[Added]:
-        """One call, which locks the thread and removes what is to be replaced."""
+        """One call, which locks the thread and removes the rows that are replaced."""
         return self._add(change, replaces=True)
 
     def _add(self, change: Change, *, replaces: bool) -> Program[Added]:
@@ -50,7 +50,7 @@ class AddingStore(PostgresThreadStore, Store):
             first = self._call(change, begins=begins, looks=looks, replaces=replaces, waits=False)
         rows: Rows = yield Query(*first, likely_last=not needs_order, turn=turn)
         for _ in range(_ATTEMPTS):
-            if not rows:  # the checkpoint is there, and its head does not know it
+            if not rows:  # the checkpoint exists, but its head does not list it
                 looks = True
             elif rows[0][1] == _BEGIN:
                 begins = True
@@ -58,11 +58,11 @@ class AddingStore(PostgresThreadStore, Store):
                 return _added(change, *rows[0])
             rows = yield Query(*self._call(change, begins=begins, looks=looks, replaces=replaces, waits=True))
         raise TransientStoreError(
-            f"thread {change.thread_id!r} was deleted and made again {_ATTEMPTS} times meanwhile; try again"
+            f"thread {change.thread_id!r} was deleted and made again {_ATTEMPTS} times during this call; try again"
         )
 
     def _alone(self, change: Change) -> tuple[str, Sequence[Any]] | None:
-        """Return the call for one checkpoint or the writes of one task, None where the change is more than that."""
+        """Return the call for one checkpoint or for the writes of one task, None if the change is more than that."""
         if not change.continues or change.touches:
             return None
         statement, params = adding.ADD_CHECKPOINT, checkpoint_alone(change)
@@ -90,7 +90,7 @@ def keys_as_arrays(keys: Sequence[Key]) -> tuple[Texts, Texts]:
 
 
 def _looks(change: Change) -> bool:
-    """Whether it must be asked first which of the checkpoints are there: mostly the head of the only one tells."""
+    """Return whether the call must first look which checkpoints exist: usually the head of the only one tells."""
     rows = change.checkpoints
     if len(rows) != 1:
         return bool(rows)
@@ -110,7 +110,7 @@ def _added(
     old_idx: Sequence[int] | None = None,
     old_values: Sequence[bytes] | None = None,
 ) -> Added:
-    """Return what became of a change, from the columns that the functions for adding return."""
+    """Return the outcome of a change, from the columns that the functions for adding return."""
     epoch = epoch or 0
     if outcome is not None:
         if outcome in ("epoch", "too_late", "exists"):

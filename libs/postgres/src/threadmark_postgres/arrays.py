@@ -1,8 +1,8 @@
 """Parameters of statements in the form that the server's own programs read.
 
-psycopg would look at every item of an array to find out what it holds, write most of them as text with quotes, and take
-another type for the array from call to call, each of which the server plans anew. Here the class says it. Every
-statement says the types of its parameters, so they are sent without one.
+psycopg would look at every item of an array to find its type, write most items as quoted text, and choose another type
+of array from call to call, each of which the server plans separately. Here the class gives the type. Every statement
+declares the types of its parameters, so they are sent without one.
 """
 
 from collections.abc import Callable, Sequence
@@ -77,7 +77,7 @@ class Numbers(_Array):
 
 
 def size_of(params: Sequence[Any]) -> int:
-    """About how many bytes are sent, metadata included, which may be as large as any value."""
+    """Return roughly how many bytes are sent, including metadata, which may be as large as any value."""
     size = 0
     for param in params:
         kind = type(param)
@@ -137,6 +137,6 @@ def packed(params: Sequence[Any]) -> list[bytes | None]:
 
 def _packed(param: Any) -> bytes:
     pack = _PACK.get(type(param))
-    if pack is None:  # a class of its user's, such as an enumeration of texts
+    if pack is None:  # a class of the application, such as an enumeration of texts
         pack = next(pack for kind, pack in _PACK.items() if isinstance(param, kind))
     return pack(param)

@@ -1,7 +1,7 @@
-"""Python values as columns and back.
+"""Conversion of Python values to columns and back.
 
-Reading never raises: of a damaged column comes some value, and the row's check says that it is the wrong one,
-with its place.
+Reading never raises: a damaged column gives some value, and the row's check then reports that it is wrong, with its
+place.
 """
 
 from collections.abc import Sequence
@@ -18,14 +18,14 @@ from threadmark_postgres.arrays import Blobs, Numbers, Texts
 Columns = tuple[Texts | Blobs | Numbers, ...]
 
 _PACK_AND_RECORD = 2
-"""What most batches of writes have."""
+"""The rows of most batches of writes."""
 
 _TEXT, _LONGER_TEXT = b"\x01", b"\x02\x00"
 """The prefixes of ids that are not UUIDs. The second is used where the first would make one as long as a UUID."""
 
 
 def id_column(text: str) -> bytes:
-    """An id that is only compared for equality: 16 bytes where it is a UUID as it is usually written."""
+    """Return the column of an id that is only compared for equality: 16 bytes for a UUID in its usual form."""
     packed = packed_uuid(text)
     if packed is not None:
         return packed
@@ -34,7 +34,7 @@ def id_column(text: str) -> bytes:
 
 
 def from_id_column(column: bytes) -> str:
-    """The id that `id_column` was given."""
+    """Return the id that `id_column` took."""
     if len(column) == UUID_BYTES:
         return uuid_text(column)
     for start in (_TEXT, _LONGER_TEXT):
@@ -44,17 +44,17 @@ def from_id_column(column: bytes) -> str:
 
 
 def optional(text: str | None) -> str | None:
-    """Text as a column, which is NULL where there is none."""
+    """Return text as a column, NULL if there is none."""
     return None if text is None else to_column(text)
 
 
 def from_optional(column: str | None) -> str | None:
-    """The text that `optional` was given."""
+    """Return the text that `optional` took."""
     return None if column is None else from_column(column)
 
 
 def outline(thread_id: str, columns: Sequence[Any]) -> Outline:
-    """A checkpoint's outline from the columns of `sql.expressions.OUTLINE`."""
+    """Return a checkpoint's outline from the columns of `sql.expressions.OUTLINE`."""
     ns, checkpoint_id, rank, parent, created_at, metadata = columns
     return Outline(
         thread_id,
@@ -68,7 +68,7 @@ def outline(thread_id: str, columns: Sequence[Any]) -> Outline:
 
 
 def checkpoint_row(thread_id: str, columns: Sequence[Any]) -> CheckpointRow:
-    """A checkpoint from the columns of `sql.expressions.ROW`."""
+    """Return a checkpoint from the columns of `sql.expressions.ROW`."""
     *of_outline, header, check = columns
     return CheckpointRow(outline(thread_id, of_outline), header, check, None)
 
@@ -90,7 +90,7 @@ def checkpoint_columns(rows: Sequence[CheckpointRow]) -> Columns:
 
 
 def write_row(columns: Sequence[Any]) -> WriteRow:
-    """A pending write from the columns of `sql.listing._WRITE`."""
+    """Return a pending write from the columns of `sql.listing._WRITE`."""
     ns, checkpoint_id, task_id, idx, task_path, channel, value, check = columns
     return WriteRow(
         from_column(ns),
@@ -119,8 +119,9 @@ def write_columns(rows: Sequence[WriteRow]) -> Columns:
 
 
 def checkpoint_alone(change: Change) -> tuple[Any, ...] | None:
-    """Return the parameters of `sql.adding.ADD_CHECKPOINT`, None where the change is not one checkpoint, ranked by its
-    id.
+    """Return the parameters of `sql.adding.ADD_CHECKPOINT`.
+
+    Returns None if the change is not one checkpoint whose rank is its id.
     """
     if len(change.checkpoints) != 1 or change.writes:
         return None
@@ -145,7 +146,7 @@ def checkpoint_alone(change: Change) -> tuple[Any, ...] | None:
 
 
 def task_alone(change: Change) -> tuple[Any, ...] | None:
-    """Return the parameters of `sql.adding.ADD_TASK`, None where the change is not one task's pack with its record.
+    """Return the parameters of `sql.adding.ADD_TASK`, None if the change is not one task's pack with its record.
 
     They must be of the checkpoint that the change continues.
     """
@@ -184,7 +185,7 @@ def _change_alone(change: Change) -> tuple[Any, ...]:
 
 
 def _segments(change: Change) -> tuple[Blobs | None, Blobs | None]:
-    """Their keys and data. Two who add the same segments do so in one order, or they could wait for each other."""
+    """Return the keys and data. Two changes that add the same segments use one order, or they could deadlock."""
     if not change.segments:
         return None, None
     keys = sorted(change.segments)
@@ -207,9 +208,9 @@ def change_columns(change: Change) -> tuple[Any, ...]:
 
 
 def rows_of(change: Change) -> tuple[Any, ...]:
-    """Return its last parameters: the rows of the change, where it has some, and what belongs to its replication.
+    """Return its last parameters: the rows of the change, if it has some, and the data for its replication.
 
-    Two who add the same rows do so in one order, or they could wait for each other.
+    Two changes that add the same rows use one order, or they could deadlock.
     """
     params: list[Any] = []
     if change.segments:
@@ -234,13 +235,13 @@ def _place_of_write(row: WriteRow) -> tuple[str, str, str, int]:
 
 
 def is_replicated(change: Change) -> bool:
-    """Whether a change has a term, an entry for the outbox, or a place among those of another database."""
+    """Return whether a change has a term, an entry for the outbox, or a position in another database."""
     return change.term is not None or change.entry is not None or change.copied is not None
 
 
 @lru_cache(maxsize=64)
 def run_number(run_id: str) -> int:
-    """A number for a run, by which an index finds its checkpoints.
+    """Return a number for a run, by which an index finds its checkpoints.
 
     It only has to differ for most runs: the saver compares the metadata itself.
     """

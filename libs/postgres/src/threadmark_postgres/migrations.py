@@ -1,4 +1,4 @@
-"""The database's format, in numbered steps. A released step is never changed, a new one is added.
+"""The database's format, as numbered steps. A released step never changes; a change of format is a new step.
 
 Steps are applied with their record in one transaction, under a lock that other processes wait for.
 """
@@ -37,7 +37,7 @@ class Format(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A table of which every key starts with thread_id, so that it can be partitioned by it."""
+    """A table whose keys all start with thread_id, so that it can be partitioned by it."""
 
     name: str
     columns: str
@@ -58,7 +58,7 @@ class Migration(NamedTuple):
     """Tables of the statements of which every node of a cluster has a copy."""
 
 
-# Ids, ranks and names are compared as code points, whatever the database's language is.
+# Ids, ranks and names are compared as code points in a database of any language.
 MIGRATIONS = (
     Migration(
         1,
@@ -171,7 +171,7 @@ MIGRATIONS = (
             ),
         ),
         (
-            # A segment is compressed already where that pays.
+            # A segment that is worth compressing is compressed already.
             "ALTER TABLE tm.segment ALTER COLUMN data SET STORAGE EXTERNAL",
             """
             CREATE UNIQUE INDEX threadmark_checkpoint_id
@@ -257,11 +257,11 @@ CREATE TABLE tm.migration (
 def ddl(
     schema: str | None = None, *, partitions: int | None = None, distribute: str | None = None, since: int = 0
 ) -> str:
-    """A script that sets up a database, for whoever may create tables where the saver may not.
+    """Return the SQL script that sets up a database, if the saver's role may not create tables.
 
-    As it is, it is for an empty database. With `since` it is for one of that format, and brings it to the current one;
-    the saver's error names the format that it found. The saver's role then needs USAGE on the schema, SELECT, INSERT,
-    UPDATE and DELETE on its tables, and EXECUTE on its functions, which everybody has unless it is revoked.
+    By default the script is for an empty database. With `since` it updates a database of that format to the current
+    one; the saver's error names the format that it found. Grant the saver's role USAGE on the schema, SELECT, INSERT,
+    UPDATE and DELETE on its tables, and EXECUTE on its functions, which every role has unless it was revoked.
     """
     if since not in range(CURRENT + 1):
         raise ConfigError(f"since must be a format from 0 (no tables yet) to {CURRENT}, not {since!r}")
@@ -280,7 +280,7 @@ def ddl(
 
 
 def format_of(schema: str | None) -> Program[Format]:
-    """Return the database's format. Raises SchemaError if it is of a later release."""
+    """Return the database's format. Raises SchemaError if a later release made it."""
     found = yield from _last(schema)
     if found.number > CURRENT:
         raise SchemaError(
@@ -293,7 +293,7 @@ def format_of(schema: str | None) -> Program[Format]:
 def migrate(schema: str | None, layout: Layout) -> Program[Format]:
     """Bring the database to the current format. Run it in a write transaction.
 
-    Returns the format that it had before, with how its tables are distributed: new ones are like those that are there.
+    Returns the previous format and how the tables are distributed; new tables are distributed like existing ones.
     """
     yield from execute(connections.LOCK_SETUP)
     found = yield from format_of(schema)
@@ -311,7 +311,7 @@ def migrate(schema: str | None, layout: Layout) -> Program[Format]:
 
 
 def checked_layout(partitions: int | None, distribute: str | None) -> Layout:
-    """A layout that can be made."""
+    """Return the layout of new tables. Raises ConfigError for one that cannot be made."""
     if partitions is not None and not (type(partitions) is int and 1 <= partitions <= _MOST_PARTITIONS):
         raise ConfigError(f"partitions must be None or a number from 1 to {_MOST_PARTITIONS}, not {partitions!r}")
     if distribute not in (None, CITUS):
@@ -341,7 +341,7 @@ def _last(schema: str | None) -> Program[Format]:
 
 
 def _first(layout: Layout, schema: str | None) -> Iterator[str]:
-    """Make the table of the steps."""
+    """Create the table that records the steps."""
     if layout.distribute is not None:
         yield distributing.ONE_AFTER_ANOTHER
     yield _MIGRATION_TABLE

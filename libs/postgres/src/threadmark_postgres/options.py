@@ -1,4 +1,4 @@
-"""The options of a `PostgresSaver`, as types."""
+"""Types for the options of a `PostgresSaver`."""
 
 from typing import Literal, TypedDict
 
@@ -8,7 +8,7 @@ ReadFrom = Literal["primary", "replica"]
 
 
 class ConnectionOptions(TypedDict, total=False):
-    """The options that only a Postgres saver has."""
+    """Options that only a Postgres saver has."""
 
     schema: str | None
     pool_size: int

@@ -1,4 +1,4 @@
-"""The operations for replication in SQL."""
+"""The store operations for replication, in SQL."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,18 +13,18 @@ from threadmark_postgres.sql import replication
 from threadmark_postgres.thread_store import PostgresThreadStore
 
 _WRITE, _SEGMENT = 1, 2
-"""The kinds of rows that `sql.replication.MARKS` gives beside checkpoints."""
+"""The kinds of rows that `sql.replication.MARKS` returns in addition to checkpoints."""
 
 
 class PostgresReplicaStore(PostgresThreadStore):
-    """What one schema keeps for replication."""
+    """The data that one schema keeps for replication."""
 
     def replica(self) -> Program[Replica]:
         rows = yield from self._execute(replication.REPLICA, likely_last=True)
         return _replica(rows[0]) if rows else Replica()
 
     def set_replica(self, replica: Replica) -> Program[Replica]:
-        """Under the same term it waits for nobody. A greater one waits for what is added under the smaller."""
+        """The same term waits for no lock. A greater one waits until additions under the smaller one are committed."""
         term, body = replica.term, to_column(replica.body)
         if rows := (yield from self._execute(replication.SET_REPLICA_BODY, term, body)):
             return _replica(rows[0])
@@ -37,7 +37,7 @@ class PostgresReplicaStore(PostgresThreadStore):
         return (yield from self.replica())
 
     def record(self, thread_id: str, body: bytes, term: int) -> Program[int | None]:
-        """One call of a function of the server."""
+        """One call of a server function."""
         ((position,),) = yield from self._execute(replication.RECORD, to_column(thread_id), body, term)
         return None if position is None else int(position)
 
@@ -82,7 +82,10 @@ class PostgresReplicaStore(PostgresThreadStore):
         return RowMarks(checkpoints, writes, segments)
 
     def summaries(self, after: str, limit: int) -> Program[list[Summary]]:
-        """Two statements, of which the second brings one row for each thread."""
+        """Two statements; the second one returns a row for each thread.
+
+        D :(_WRITE, _SEGMENT) | The kinds of rows that `sql.replication.MARKS` returns in addition to checkpoints.
+        """
         names = yield from self._execute(replication.NAMES_OF_LIVE, to_column(after), limit)
         rows = yield from self._execute(replication.SUMMARIES, Texts(name for (name,) in names))
         return [

@@ -1,4 +1,4 @@
-"""What a Postgres server and database say about themselves, as `PostgresSaver.report` returns it."""
+"""The report on a Postgres server and database, which `PostgresSaver.report` returns."""
 
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ _SAFE_COMMITS = {"on", "remote_write", "remote_apply", "local"}
 
 
 class PostgresReport(NamedTuple):
-    """What is known of a saver's database. None is what is not asked where our tables are missing."""
+    """A report on a saver's database. A field is None if the database has no Threadmark tables."""
 
     server: str | None
     """Its version."""
@@ -26,17 +26,17 @@ class PostgresReport(NamedTuple):
     in_recovery: bool | None
     """Whether the server is a standby, which stores nothing."""
     bytes: int | None
-    """Of our tables with their indexes."""
+    """The size of Threadmark's tables with their indexes."""
     langgraph_tables: tuple[str, ...]
-    """Those of LangGraph's own saver, where the search path leads."""
+    """The tables of LangGraph's own saver that the search path finds."""
     warnings: tuple[str, ...]
-    """What may lose threads, or keep the saver from storing any."""
+    """Settings that may lose threads or keep the saver from storing any."""
     compiled: str = STATE
-    """Whether this process uses the compiled part of core, in words."""
+    """Whether this process uses the compiled modules, in words."""
 
 
 def report(schema: str | None) -> Operation[PostgresReport]:
-    """Return what is known of the database. No tables are made for it."""
+    """Return a report on the database. It does not create tables."""
     found = yield from read_existing(_report, schema)
     return PostgresReport(None, None, None, None, None, None, None, None, (), ()) if found is None else found
 

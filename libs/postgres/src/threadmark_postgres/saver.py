@@ -1,4 +1,4 @@
-"""`PostgresSaver`: from a URL, a connection or a pool to the driver that serves it."""
+"""The constructor of `PostgresSaver`: it turns a URL, a connection or a pool into a driver and a store."""
 
 import asyncio
 import threading
@@ -38,34 +38,34 @@ if TYPE_CHECKING:
 class PostgresSaver(Saver):
     """Saves to Postgres (13 or newer), for any number of threads, event loops and processes at once.
 
-    `database` is a URL or another libpq connection string, a psycopg connection or a psycopg_pool pool. From
-    a string the saver opens connections when it needs them, up to `pool_size` for each event loop and as many
-    for blocking callers, replaces those that break, and closes them with itself. A connection or pool that
-    was given stays the caller's to open and close.
+    `database` is a URL or another libpq connection string, a psycopg connection or a psycopg_pool pool. Given a string,
+    the saver opens connections when it needs them, up to `pool_size` for each event loop and as many for blocking
+    callers. It replaces connections that break, and closes all of them when you close the saver. A connection or pool
+    that you pass stays yours to open and close.
 
-    `schema` is where the tables are (by default where the connection's search path leads). With
-    `prepare=False` no statement is prepared, as PgBouncer needs it in transaction mode before its release
-    1.21.
+    `schema` is the schema of the tables; by default the connection's search path decides. With `prepare=False` no
+    statement is prepared, which PgBouncer before 1.21 needs in transaction mode.
 
-    While a database that was reached before cannot be reached, an operation is tried again for `timeout` seconds, then
-    it raises TransientStoreError. A saver that never had a connection raises its error at once, because a wrong address
-    looks like a server that is away; it waits only for a server that answers that it is starting, or full. That a
-    server has gone without a word (its machine, the network) shows only after the times of libpq's parameters:
-    `connect_timeout` (10 s by default), `keepalives_idle`, `keepalives_interval` and `keepalives_count` (30 s, 10 s, 3)
-    and `tcp_user_timeout` (30000 ms, for what was sent and not acknowledged). Name them in the URL to have others. A
-    server that is there and does not answer is waited for, as long as the `statement_timeout` allows; a connection or
-    pool that was given has the parameters that it was opened with, and a pool its own timeout.
+    If a database that was reached before cannot be reached, an operation is tried again for `timeout` seconds and then
+    raises TransientStoreError. A saver that never had a connection raises its error at once, because a wrong address
+    looks like a server that is away; it waits only if the server answers that it is starting or full. If a server
+    disappears without closing its connections (the machine or the network fails), that shows only after the times of
+    libpq's parameters: `connect_timeout` (10 s by default), `keepalives_idle`, `keepalives_interval` and
+    `keepalives_count` (30 s, 10 s, 3) and `tcp_user_timeout` (30000 ms, for data that was sent and not acknowledged).
+    Set them in the URL to change them. A server that is there and does not answer is waited for until the
+    `statement_timeout` ends the statement. A connection or pool that you pass keeps its own parameters, and a pool its
+    own timeout.
 
-    What callers put at the same time travels together, up to sixteen calls; with `combine=False`, and on Citus, each
-    travels by itself.
+    Calls that put at the same time share a round trip and a commit, up to sixteen of them. With `combine=False`, and on
+    Citus, each call is sent by itself.
 
-    With `read_only=True` nothing is stored, and tables are neither made nor brought to the current format.
+    With `read_only=True` nothing is stored, and tables are neither created nor updated.
 
-    With `read_from="replica"` the saver is read-only, too, and reads from a standby among the servers that the URL
-    names, for listings, history and the page: what it reads was the newest at most `max_staleness` seconds ago. While
-    no standby is so fresh it reads from the primary. With `max_staleness=None` it never asks the primary how far it is.
+    With `read_from="replica"` the saver is read-only, too, and reads from a standby among the servers in the URL, which
+    suits listings, history and the page. What it reads is at most `max_staleness` seconds old. If no standby is that
+    fresh, it reads from the primary. With `max_staleness=None` it accepts any standby and does not ask the primary.
 
-    A transaction that takes `slow` seconds or more is logged as a warning (None: none is).
+    A transaction that takes `slow` seconds or more is logged as a warning; with None none is.
     """
 
     def __init__(
@@ -113,15 +113,15 @@ class PostgresSaver(Saver):
 
     @classmethod
     def from_url(cls, url: str, **options: Unpack[PostgresOptions]) -> Self:
-        """Return the saver for `postgresql://user:password@host:port/database`."""
+        """Return a saver for `postgresql://user:password@host:port/database`."""
         return cls(url, **options)
 
     def setup(self, *, partitions: int | None = None, distribute: str | None = None) -> None:
-        """Create the tables of a new database, or bring those of an earlier release to the current format.
+        """Create the tables of a new database, or update tables of an earlier release to the current format.
 
-        Whatever is called first does so by itself. Call this to have it done at a time of your own choice, to have new
-        tables partitioned by thread into `partitions` parts, or with `distribute="citus"` to have them distributed by
-        thread over the nodes of a cluster of Citus.
+        The first call of any method does this automatically. Call it to choose the time, to partition new tables by
+        thread into `partitions` parts, or with `distribute="citus"` to distribute them by thread over the nodes of a
+        Citus cluster.
         """
         self._postgres.setup(checked_layout(partitions, distribute))
 
@@ -130,9 +130,9 @@ class PostgresSaver(Saver):
         await self._postgres.asetup(checked_layout(partitions, distribute))
 
     def report(self) -> PostgresReport:
-        """Return what is known of the server and the database: versions, durability, size, and what is wrong.
+        """Return the versions, durability, size and warnings of the server and the database.
 
-        It makes no tables.
+        It does not create tables.
         """
         return run(self._driver, report(self._schema))
 
@@ -193,7 +193,7 @@ def _driver_of_pool(pool: Any, settings: Settings) -> PostgresDriver:
 
 
 def _conninfo_of(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> str:
-    """Which database a connection leads to, for messages: a connection string without user and password."""
+    """Return which database a connection leads to, for messages: a connection string without user and password."""
     try:
         return _without_credentials(connection.info.get_parameters())
     except psycopg.OperationalError:  # it is closed, which its first use tells
@@ -201,7 +201,7 @@ def _conninfo_of(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[A
 
 
 def _conninfo_of_pool(pool: Any) -> str:
-    """Like `_conninfo_of`, for a pool. One that makes its connection strings by a function does not tell."""
+    """Like `_conninfo_of`, for a pool. Empty if the pool makes its connection strings by a function."""
     try:
         return _without_credentials(conninfo_to_dict(pool.conninfo)) if isinstance(pool.conninfo, str) else ""
     except psycopg.ProgrammingError:  # its first connection fails, which tells
@@ -213,7 +213,7 @@ def _without_credentials(parameters: Mapping[str, Any]) -> str:
 
 
 def _pool_classes() -> tuple[type[Any], ...]:
-    """Return the classes of the blocking and the asyncio pool, none if psycopg_pool is not installed."""
+    """Return the classes of the blocking and the asyncio pool, or none if psycopg_pool is not installed."""
     try:
         import psycopg_pool
     except ImportError:

@@ -1,4 +1,4 @@
-"""Where the tables are: the name of their schema, in statements that leave it open."""
+"""The schema of the tables, in statements that leave it open."""
 
 import re
 from functools import lru_cache
@@ -13,13 +13,13 @@ _LONGEST_NAME = 63
 
 @lru_cache(maxsize=512)
 def in_schema(statement: str, schema: str | None) -> str:
-    """Return the statement with its tables in this schema. None leaves that to the connection's search path."""
+    """Return the statement with its tables in this schema. With None the connection's search path decides."""
     prefix = "threadmark_" if schema is None else f"{quoted(schema)}.threadmark_"
     return _TABLE.sub(lambda _: prefix, statement)
 
 
 def quoted(name: str) -> str:
-    """A name as an SQL identifier."""
+    """Return a name as an SQL identifier."""
     if not isinstance(name, str):
         raise ConfigError(f"{name!r} cannot be the name of a schema: give a string")
     try:

@@ -16,13 +16,13 @@ class Query(Step):
     sql: str
     params: Sequence[Any] = ()
     likely_last: bool = False
-    """Whether the program most likely ends with this statement.
+    """Whether the program will probably end with this statement.
 
-    The driver then runs it as a transaction of its own, and starts the program anew in a whole transaction should it go
-    on; so such a statement changes nothing unless the program ends with it.
+    The driver then runs the statement as a transaction, and if the program goes on, starts the program again in a whole
+    transaction. So such a statement must not change anything unless the program ends with it.
     """
     turn: tuple[str, ...] = ()
-    """Where it stands among those that it may travel with: all of them take rows in one order. Empty if it may not."""
+    """The statement's place among those that it may be sent with: all take rows in one order. Empty if it may not."""
 
 
 def execute(sql: str, params: Sequence[Any] = (), *, likely_last: bool = False) -> Program[Rows]:

@@ -1,4 +1,4 @@
-"""The store operations in SQL: one statement wherever that can be, because each is a round trip."""
+"""The store operations in SQL: one statement if possible, because each is a round trip."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
@@ -38,20 +38,20 @@ _CHECKPOINT, _WRITE, _SEGMENT, _HEAD = range(4)
 """The kinds of rows that `functions/find_1.sql` gives."""
 
 _DELETIONS = 25
-"""One in so many deletions looks for marks of threads that were deleted a day ago. On Citus that asks every node."""
+"""Every so many deletions, one removes marks of threads that were deleted a day ago. On Citus that asks every node."""
 
 
 class PostgresStore(AddingStore, PostgresReplicaStore, ReplicaStore):
-    """The rows of every saver on one schema. None is the first schema of the connection's search path."""
+    """The rows of every saver in one schema. None is the first schema of the connection's search path."""
 
     def find(
         self, thread_id: str, ns: str, checkpoint_id: str | None, held: Callable[[], str | None] = nothing_held
     ) -> Program[Found | None]:
-        """One call of a function of the server, with every segment of the newest checkpoint, unless that is held."""
+        """One call of a server function. It returns all segments of the newest checkpoint, unless that is held."""
         namespace, alone = to_column(ns), held is all_held
         known = optional(held()) if checkpoint_id is None and not alone else None
         asked = to_column(thread_id), namespace, optional(checkpoint_id), known, "rows" if alone else None
-        # The segments of an older checkpoint's header name others, which are asked for next.
+        # The header's segments of an older checkpoint name others, which the next statement reads.
         likely_last = alone or checkpoint_id is None
         rows = yield from self._execute(finding.FIND, *asked, likely_last=likely_last)
         found = newest = owner = None
@@ -116,13 +116,13 @@ class PostgresStore(AddingStore, PostgresReplicaStore, ReplicaStore):
         return found
 
     def page(self, scope: Scope, after: Outline | None, limit: int) -> Program[list[Outline]]:
-        """One statement, made of the clauses that the scope asks for."""
+        """One statement, made of the clauses of the scope."""
         clauses, params = _numbered(scope, after, limit)
         rows = yield from self._execute(listing.PAGE.format(clauses=clauses), *params, likely_last=True)
         return [outline(from_column(thread_id), columns) for thread_id, *columns in rows]
 
     def page_of_rows(self, scope: Scope, after: Outline | None, limit: int) -> Program[list[CheckpointRow] | None]:
-        """The same statement with more columns. Whoever asks for whole rows asks for their writes, too."""
+        """The same statement with more columns. A caller that reads whole rows needs their writes, too."""
         clauses, params = _numbered(scope, after, limit)
         rows = yield from self._execute(listing.PAGE_OF_ROWS.format(clauses=clauses), *params)
         return [checkpoint_row(from_column(thread_id), columns) for thread_id, *columns in rows]
@@ -155,7 +155,7 @@ class PostgresStore(AddingStore, PostgresReplicaStore, ReplicaStore):
         return next((epoch for (epoch,) in rows), None)
 
     def lock(self, thread_id: str) -> Program[int | None]:
-        """Lock the thread's row, also that of a deleted thread."""
+        """Lock the thread's row, even if the thread was deleted."""
         ((epoch, live),) = yield from self._execute(threads.LOCK, to_column(thread_id))
         return epoch if live else None
 
@@ -170,7 +170,7 @@ class PostgresStore(AddingStore, PostgresReplicaStore, ReplicaStore):
         return dict(rows)
 
     def remove(self, thread_id: str, keys: Sequence[Key], segments: Sequence[bytes]) -> Program[int]:
-        """One call of a function of the server."""
+        """One call of a server function."""
         params = to_column(thread_id), *keys_as_arrays(keys), Blobs(segments)
         ((epoch,),) = yield from self._execute(removing.REMOVE, *params)
         return int(epoch)
@@ -186,7 +186,7 @@ class PostgresStore(AddingStore, PostgresReplicaStore, ReplicaStore):
         return [_head(columns) for columns in rows]
 
     def damage(self) -> Program[list[tuple[str, str]]]:
-        """Return the rows whose thread is missing, and the threads that are listed nowhere or in a wrong place."""
+        """Return rows whose thread is missing, and threads that listings miss or have in a wrong place."""
         rows = yield from self._execute(reports.LOST_ROWS)
         found = [(f"table threadmark_{kind}", f"{count} rows belong to no thread") for kind, count in rows]
         ((unlisted, misplaced),) = yield from self._execute(reports.UNLISTED)
@@ -199,7 +199,7 @@ class PostgresStore(AddingStore, PostgresReplicaStore, ReplicaStore):
         return found
 
     def drop(self, thread_id: str, now: int) -> Program[int | None]:
-        """One call of a function of the server, which forgets old deletions as well, now and then."""
+        """One call of a server function, which now and then also forgets old deletions."""
         forgotten = None if now % _DELETIONS else now - TOMBSTONE_MICROSECONDS
         params = to_column(thread_id), now, greatest_id(now), forgotten
         ((epoch,),) = yield from self._execute(removing.DROP, *params)
@@ -220,7 +220,7 @@ class PostgresStore(AddingStore, PostgresReplicaStore, ReplicaStore):
         return (bytes(rows[0][0]), bytes(rows[0][1])) if rows else None
 
     def has_only_langgraph_data(self) -> Program[bool]:
-        """One statement, which reads no table of LangGraph's: the role may not be allowed to."""
+        """One statement. It reads no table of LangGraph's, because the role may not be allowed to."""
         ((answer,),) = yield from self._execute(reports.HAS_ONLY_LANGGRAPH_DATA)
         return bool(answer)
 

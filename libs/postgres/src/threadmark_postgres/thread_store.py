@@ -1,4 +1,4 @@
-"""The operations on threads themselves in SQL, one statement each."""
+"""The store operations on threads themselves in SQL, one statement each."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -60,7 +60,7 @@ class PostgresThreadStore(ThreadStore):
         statement = threads.THREAD_PAGE.format(clauses=clauses, order=order)
         rows = yield from self._execute(statement, *params, likely_last=True)
         outlines = [_outline(columns) for columns in rows]
-        # The index is of the heads, which repeat the owner: should they be damaged, the thread's own row counts.
+        # The index is on heads, which repeat the owner. If they are damaged, the thread's own row counts.
         return [outline for outline in outlines if scope.owner in (None, outline.row.owner)]
 
     def count_threads(self, scope: ThreadScope) -> Program[int]:
@@ -75,7 +75,7 @@ class PostgresThreadStore(ThreadStore):
         return [_counts(columns) for columns in rows]
 
     def lock_lease(self, thread_id: str) -> Program[LeaseRow]:
-        """One call of a function of the server, like the two that follow."""
+        """One call of a server function, like the two methods that follow."""
         (row,) = yield from self._execute(threads.LOCK_LEASE, to_column(thread_id))
         return _lease(row)
 
@@ -123,7 +123,7 @@ def _lease(columns: Sequence[Any]) -> LeaseRow:
 
 
 def _numbered(clauses: Sequence[_Clause], params: list[Any]) -> tuple[str, list[Any]]:
-    """Join clauses, their parameters numbered behind those that there are. Returns all parameters, too."""
+    """Join clauses, and number their parameters after the existing ones. Returns all parameters, too."""
     texts = [threads.ALL_THREADS]
     for clause, values in clauses:
         texts.append(clause.format(*range(len(params) + 1, len(params) + 1 + len(values))))
@@ -163,7 +163,7 @@ def _behind(scope: ThreadScope, after: ThreadPlace | None) -> Iterator[_Clause]:
 
 
 def _containing(text: str) -> str:
-    """A pattern for LIKE."""
+    """Return a pattern for LIKE that matches texts with this part."""
     return f"%{_SPECIAL.sub(_ESCAPED, to_column(text))}%"
 
 

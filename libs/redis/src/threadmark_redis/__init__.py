@@ -1,4 +1,4 @@
-"""Threadmark's Redis backend."""
+"""Checkpoints and a shared cache on Redis or Valkey: `RedisSaver` and `RedisCache`."""
 
 from threadmark_redis.cache import RedisCache
 from threadmark_redis.options import RedisOptions

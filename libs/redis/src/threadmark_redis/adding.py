@@ -1,7 +1,7 @@
 """Adding and replacing rows of a thread that the transaction has locked.
 
-It is made here, step by step the same as by the script of a change by itself (lua/add.lua), and committed with the
-rest.
+The change is computed here in the same steps as in the script for a single change (lua/add.lua), and committed with the
+rest of the transaction.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,7 +38,7 @@ from threadmark_redis.writes import grouped, merge_group
 
 
 def add_to_locked(reader: Reader, locked: Locked, change: Change, *, replace: bool) -> Program[Added]:
-    """Add the rows of a change to a locked thread. With `replace` its checkpoints take the place of others."""
+    """Add the rows of a change to a locked thread. With `replace`, its checkpoints replace others."""
     if change.term is not None and is_outdated(change, (yield from known_term(reader.replica_keys))):
         return Added(0, "term")
     places = yield from _old_rows(reader, change.checkpoints)
@@ -49,7 +49,7 @@ def add_to_locked(reader: Reader, locked: Locked, change: Change, *, replace: bo
     if refused is None or refused.refused == "conflict":
         yield from _check_places(reader, change.checkpoints)
         if change.epoch is not None and not (yield from reader.has_segments(needed_segments(change))):
-            locked.set_head({b"e": b"%d" % (change.epoch + 1)})  # segments that it counts on are gone
+            locked.set_head({b"e": b"%d" % (change.epoch + 1)})  # segments that the change needs are gone
             return Added(change.epoch + 1)
     if refused is not None:
         return refused
@@ -80,7 +80,7 @@ def add_to_locked(reader: Reader, locked: Locked, change: Change, *, replace: bo
 
 
 def find_members(reader: Reader, keys: Sequence[Key]) -> Program[dict[Key, bytes]]:
-    """Return where those of these checkpoints stand that are there, with what their fields hold."""
+    """Return the places of those checkpoints that exist, with the values of their fields."""
     ranks = yield from reader.checkpoints([alias_of(*key) for key in keys])
     members = {}
     for (ns, checkpoint_id), rank in zip(keys, ranks, strict=True):
@@ -89,7 +89,7 @@ def find_members(reader: Reader, keys: Sequence[Key]) -> Program[dict[Key, bytes
 
 
 def stored_rows(reader: Reader, keys: Sequence[Key]) -> Program[list[tuple[bytes, CheckpointRow]]]:
-    """Return those of these checkpoints that are there, each behind its place."""
+    """Return those checkpoints that exist, each after its place."""
     distinct = list(dict.fromkeys(keys))
     members = yield from find_members(reader, distinct)
     values = yield from reader.checkpoints(list(members.values()))
@@ -97,7 +97,7 @@ def stored_rows(reader: Reader, keys: Sequence[Key]) -> Program[list[tuple[bytes
     for (key, member), value in zip(members.items(), values, strict=True):
         if value is not None:
             row = checkpoint_row(reader.thread_id, member, value)
-            if row.outline.id == key[1] or member != member_of(*key):  # else it is another one with this rank
+            if row.outline.id == key[1] or member != member_of(*key):  # otherwise another one has this rank
                 found.append((member, row))
     return found
 
@@ -121,20 +121,20 @@ def _facts(reader: Reader, locked: Locked, change: Change, *, exists: bool) -> P
 
 
 def _lacks_continued(reader: Reader, locked: Locked, change: Change) -> Program[bool]:
-    """Whether a change continues a checkpoint that went with the deleted thread."""
+    """Return whether a change continues a checkpoint that was deleted with its thread."""
     if not may_be_gone(change, text_or_none(locked.head.get(b"d"))):
         return False
     return not (yield from stored_rows(reader, [(ns, change.continues or "") for ns in namespaces_in(locked.head)]))
 
 
 def _old_rows(reader: Reader, rows: Sequence[CheckpointRow]) -> Program[dict[Key, tuple[bytes, CheckpointRow]]]:
-    """Return those checkpoints that are there already, with their places."""
+    """Return those checkpoints that exist already, with their places."""
     found = yield from stored_rows(reader, [row.outline.key for row in rows])
     return {row.outline.key: (member, row) for member, row in found}
 
 
 def _check_places(reader: Reader, rows: Sequence[CheckpointRow]) -> Program[None]:
-    """StoreError if another checkpoint has the place of one of these among the others."""
+    """Raise StoreError if another checkpoint has the place of one of these."""
     taken = yield from reader.checkpoints([member_of(row.outline.ns, row.outline.rank) for row in rows])
     for row, value in zip(rows, taken, strict=True):
         if value is not None:
@@ -151,7 +151,7 @@ def _newest(locked: Locked, change: Change) -> str:
 
 
 def _begin(locked: Locked, change: Change, epoch: int | None) -> int:
-    """Let the thread of a change be there. Returns its epoch."""
+    """Create the thread of a change if it is not live. Returns its epoch."""
     if is_live(locked.head) and epoch is not None:
         return epoch
     epoch = change.now if epoch is None else epoch
@@ -172,7 +172,7 @@ def _begin(locked: Locked, change: Change, epoch: int | None) -> int:
 
 
 def _update(locked: Locked, change: Change, old: dict[Key, bytes]) -> None:
-    """Note when the thread was updated. Without checkpoints it was when it was created, which does not count then."""
+    """Note when the thread was updated. Without checkpoints that is its creation, which does not count then."""
     updated = int_or_none(locked.head.get(b"u")) or 0
     times = [row.outline.created_at for row in change.checkpoints if row.outline.ns == ""]
     if times:
@@ -200,7 +200,7 @@ def _add_checkpoints(locked: Locked, change: Change, old: dict[Key, bytes]) -> N
 
 
 def _leave_places(reader: Reader, locked: Locked, change: Change, places: dict[Key, bytes]) -> Program[None]:
-    """Let those checkpoints that got another rank be at one place only."""
+    """Remove the old places of checkpoints that got another rank."""
     ranks = {row.outline.key: row.outline.rank for row in change.checkpoints}
     left = {key: member for key, member in places.items() if member != member_of(key[0], ranks[key])}
     for (ns, checkpoint_id), member in left.items():
@@ -212,7 +212,7 @@ def _leave_places(reader: Reader, locked: Locked, change: Change, places: dict[K
 
 
 def settle_heads(reader: Reader, locked: Locked, gone: Mapping[str, int]) -> Program[None]:
-    """Bring the heads of namespaces up to date, each of which has lost so many checkpoints. Empty ones go."""
+    """Update the heads of namespaces, each of which has lost some checkpoints. Empty ones are removed."""
     newest = {}
     for member in (yield from reader.members()):
         ns, rank = parts_of(member)

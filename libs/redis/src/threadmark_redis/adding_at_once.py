@@ -34,7 +34,7 @@ def _add_replicated(settings: Settings, change: Change) -> Program[Added]:
     if not (yield from announce(keys, change.term, pending)):
         return Added(0, "term")
     added = yield from _add(settings, change, (keys.outbox,))
-    if was_added(change, added) or added.exists:  # what exists may be this, and the reply was lost
+    if was_added(change, added) or added.exists:  # the existing change may be this one, whose reply was lost
         return added if (yield from announce(keys, change.term, pending)) else Added(0, "term")
     return added
 
@@ -72,7 +72,7 @@ def _add(settings: Settings, change: Change, replica: tuple[bytes, ...]) -> Prog
             "its head cannot be read: `verify` names the damaged rows", f"thread {change.thread_id!r}"
         )
     if outcome == b"exists" and settings.clustered:
-        # Maybe this change was made, and its reply lost: then the index has to be told still.
+        # This change may have been made, and its reply lost. Then the index must still be updated.
         yield from _index(settings, change.thread_id, *reply[2:])
     return _not_added(outcome.decode(), epoch)
 

@@ -1,9 +1,9 @@
-"""What a change of a replicated thread does in other slots of a cluster, before and after it.
+"""The part of a replicated thread's change that happens in other slots of a cluster, before and after it.
 
-On one server the script of the change does this itself. In a cluster the term and the index of pending threads are
-elsewhere. A thread is named in the index before it has anything in its outbox, so that a crash in between hides
-nothing. The term is looked at before the change and again after it: as it only grows, a change that is acknowledged was
-made while it was not raised.
+On one server the script of the change does this itself. In a cluster the term and the index of pending threads are in
+other slots. A thread is named in the index before it has anything in its outbox, so that a crash in between hides
+nothing. The term is read before the change and again after it: as it only grows, a change that is acknowledged was made
+before the term was raised.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ ANNOUNCE = script("announce", "thread", "outbox")
 
 
 def announce(keys: ReplicaKeys, term: int | None, thread_ids: Sequence[str]) -> Program[bool]:
-    """Name threads that will have, or have, something in their outbox. Returns whether the term allows a change."""
+    """Name threads that have, or will have, something in their outbox. Returns whether the term allows a change."""
     given = b"" if term is None else term
     args = (given, *map(to_bytes, thread_ids))
     allowed = yield from run(ANNOUNCE, (keys.term, keys.pending), args, writes=bool(thread_ids))

@@ -1,8 +1,8 @@
-"""An event loop on a thread of its own, for blocking callers of what is written for asyncio.
+"""An event loop on its own thread, so that blocking callers can use code written for asyncio.
 
-A blocking socket has a limit for each piece that it receives, so a reply that comes in drops takes as long as it likes.
-An event loop gives up the whole of it at a deadline, and the connection with it. Callers wait by `workers.Answer`,
-because an interrupt may come at any instruction of the main thread.
+A blocking socket has a timeout for each piece that it receives, so a reply that comes in drops takes as long as it
+likes. An event loop gives up the whole reply at a deadline, and the connection with it. Callers wait by
+`workers.Answer`, because an interrupt may come at any instruction of the main thread.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ class Background:
         self._loop: asyncio.AbstractEventLoop = self._begun.result()
 
     def call(self, work: Coroutine[Any, Any, T], within: float) -> T:
-        """Have the loop do some work, which takes about `within` seconds at most. Returns its result."""
+        """Run some work on the loop, which takes at most about `within` seconds. Returns its result."""
         answer = Answer()
         try:
             self._loop.call_soon_threadsafe(self._start, work, answer)
@@ -45,7 +45,7 @@ class Background:
         return result
 
     def end(self) -> None:
-        """End the loop, which closes what it has open, and wait a little for that."""
+        """End the loop, which closes its connections, and wait a little for that."""
         if self._ending is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._ending.set)
             self._thread.join(_LATE)

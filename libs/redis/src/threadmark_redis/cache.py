@@ -1,4 +1,4 @@
-"""A cache on Redis: a hash for each thread, which is removed as a whole, and three scripts of a few lines."""
+"""The shared cache on Redis: one hash for each thread, removed as a whole, and three short scripts."""
 
 import asyncio
 import threading
@@ -26,7 +26,7 @@ CACHE_PREFIX = "threadmark-cache:"
 """The default beginning of every key."""
 
 MOST_BYTES = 4 * 1024 * 1024
-"""How many bytes of a thread are read or added at once: of more, the answer could take longer than a short `wait`."""
+"""How many bytes of a thread are read or added at once. With more, the answer could take longer than a short `wait`."""
 
 _GET, _SET, _FORGET = script("cache_get"), script("cache_set"), script("cache_forget")
 _TOKEN_BYTES = 8
@@ -40,8 +40,8 @@ _POOL_WAIT = 60.0
 class RedisCache:
     """Keeps stored bytes on Redis (6 or newer) or Valkey: a single server, a cluster, or the master behind Sentinels.
 
-    `database` is what a `RedisSaver` takes: a URL, a client or a pool. The server may evict anything, and needs no
-    disk. `prefix` begins every key. Up to `pool_size` connections are open to each server for each event loop, and as
+    `database` is a URL, a client or a pool, as for `RedisSaver`. The server may evict anything and needs no disk.
+    `prefix` begins every key. The cache opens up to `pool_size` connections to each server for each event loop, and as
     many for all blocking callers.
     """
 
@@ -61,14 +61,14 @@ class RedisCache:
 
     @classmethod
     def from_url(cls, url: str) -> "RedisCache":
-        """Return the cache for `redis://user:password@host:6379/0`, or another URL of a `RedisSaver`."""
+        """Return a cache for `redis://user:password@host:6379/0`, or another URL of a `RedisSaver`."""
         return cls(url)
 
     def __str__(self) -> str:
         return str(self._settings)
 
     def get(self, wanted: Mapping[bytes, Wanted], ttl: float, within: float) -> dict[bytes, Got]:
-        """Return what is there of these places. A new place is removed after `ttl` seconds."""
+        """Return the entries of these places. A new place is removed after `ttl` seconds."""
         return self._in_background().call(self.aget(wanted, ttl, within), within)
 
     async def aget(self, wanted: Mapping[bytes, Wanted], ttl: float, within: float) -> dict[bytes, Got]:
@@ -85,7 +85,7 @@ class RedisCache:
         }
 
     def set(self, fillings: Mapping[bytes, Filling], within: float) -> None:
-        """Add entries to places. A place whose token has changed meanwhile stays as it is."""
+        """Add entries to places. A place whose token has changed since is left as it is."""
         self._in_background().call(self.aset(fillings, within), within)
 
     async def aset(self, fillings: Mapping[bytes, Filling], within: float) -> None:
@@ -96,7 +96,7 @@ class RedisCache:
         await self._answered(RunEach(_SET, calls), within)
 
     def forget(self, places: Collection[bytes], within: float) -> None:
-        """Remove all entries of these places, and end their tokens."""
+        """Remove all entries of these places and end their tokens."""
         self._in_background().call(self.aforget(places, within), within)
 
     async def aforget(self, places: Collection[bytes], within: float) -> None:
@@ -116,7 +116,7 @@ class RedisCache:
         await asyncio.to_thread(self._end_background)
 
     def _reset_after_fork(self) -> None:
-        """In the child of a fork, which has none of the parent's threads."""
+        """Forget the parent's threads and connections in the child of a fork."""
         self._changing = threading.Lock()
         self._background = None
 
@@ -146,7 +146,7 @@ class RedisCache:
 
 
 class _OneMore(Retries):
-    """One more attempt, at once: the first may have met a connection that was closed long ago."""
+    """One more attempt, at once: the first may have used a connection that was closed long ago."""
 
     _is_last = False
 

@@ -1,4 +1,4 @@
-"""A change as lua/add.lua takes it."""
+"""Conversion of a change to the arguments of lua/add.lua."""
 
 from contextlib import suppress
 from typing import Any
@@ -25,7 +25,7 @@ def change_columns(change: Change) -> bytes:
             change.sorts_last,
             change.touches,
             None if about.owner is None else to_bytes(about.owner),
-            None if about.expires_at is None else b"%d" % about.expires_at,  # maybe more than Lua's numbers hold
+            None if about.expires_at is None else b"%d" % about.expires_at,  # this may exceed Lua's numbers
             about.check,
             to_bytes(change.thread_id),
             [part for item in change.segments.items() for part in item],
@@ -39,7 +39,7 @@ def change_columns(change: Change) -> bytes:
 
 
 def is_replicated(change: Change) -> bool:
-    """Whether a change asks for anything that replication needs."""
+    """Return whether a change needs anything of replication."""
     return change.term is not None or change.entry is not None or change.copied is not None
 
 
@@ -48,26 +48,26 @@ def _for_replication(change: Change) -> tuple[Any, ...]:
 
 
 def needs_column(change: Change) -> bytes:
-    """Return the keys of the segments that the only checkpoint of a change needs, one behind the other."""
+    """Return the keys of the segments that the only checkpoint of a change needs, joined."""
     return b"".join(change.needs()) if len(change.checkpoints) == 1 else b""
 
 
 def needed_segments(change: Change) -> list[bytes]:
-    """Return the keys of the segments that a change counts on: those that its rows name and that it does not bring."""
+    """Return the keys of the segments that a change needs: its rows name them, and it does not bring them."""
     named = needs_column(change) + _keys_of_writes(change)
     keys = dict.fromkeys(named[start : start + KEY_SIZE] for start in range(0, len(named), KEY_SIZE))
     return [key for key in keys if key not in change.segments]
 
 
 def _keys_of_writes(change: Change) -> bytes:
-    """Return the keys of the segments that writes name. Those of sealed rows, which have no check, nobody can see."""
+    """Return the keys of the segments that writes name. In sealed rows, which have no check, they are hidden."""
     return b"".join(_keys_of(row) for row in change.writes if row.check and row.value)
 
 
 def _keys_of(row: WriteRow) -> bytes:
     bodies = [row.value]
-    if is_pack_index(row.idx) and row.value[0] == MOST_KEYS:  # it may need others
-        with suppress(CorruptDataError):  # it is copied as it is
+    if is_pack_index(row.idx) and row.value[0] == MOST_KEYS:  # this one may need others
+        with suppress(CorruptDataError):  # it is copied unchanged
             bodies = [value for _, _, value in unpack_writes(row.value)]
     return b"".join(body[1 : 1 + KEY_SIZE * body[0]] for body in bodies if body)
 

@@ -1,7 +1,7 @@
-"""Python values as the fields of hashes, and back.
+"""Conversion of Python values to the fields of hashes and back.
 
 Text is UTF-8 in which lone surrogates are encoded like other code points: its bytes sort as Python sorts text. Reading
-never raises: of a damaged field comes some value, and the row's check says that it is the wrong one, with its place.
+never raises: a damaged field gives some value, and the row's check then reports that it is wrong, with its place.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,26 +16,26 @@ from threadmark.store.replica import Copied
 from threadmark.store.threads import LeaseRow, ThreadOutline, ThreadRow
 
 ALIAS = b"\xff\xff"
-"""Before the namespace and the id of a checkpoint whose rank is another: such a field holds the rank."""
+"""Prefix of the namespace and the id of a checkpoint whose rank is another one. The field holds the rank."""
 
 NEEDS = b"\xff\xfe"
-"""Before a namespace: such a field holds the keys of the segments of its newest checkpoint."""
+"""Prefix of a namespace. The field holds the keys of the segments of its newest checkpoint."""
 
 WRITTEN = b"\xff\xf0"
-"""Before the field of a checkpoint's writes: such a field is there if that one is, so that it cannot be lost unseen."""
+"""Prefix of the field of a checkpoint's writes. This field exists if that one does, so that a loss is detected."""
 
 Head = Mapping[bytes, bytes | None]
-"""The fields of a thread's head. One that is not there may be None."""
+"""The fields of a thread's head. A missing one may be None."""
 
 
 def pack(value: Any) -> bytes:
-    """Pack for a script: of msgpack's types for bytes and text Redis knows the older one only."""
+    """Pack for a script. Of msgpack's types for bytes and text, Redis only knows the older one."""
     packed: bytes = msgpack.packb(value, use_bin_type=False)
     return packed
 
 
 def unpack(packed: bytes | None) -> Any:
-    """Return what was packed, with text as bytes; None where it is damaged."""
+    """Return packed values, with text as bytes; None if they are damaged."""
     try:
         return msgpack.unpackb(packed or b"", raw=True, strict_map_key=False)
     except (ValueError, TypeError):
@@ -48,7 +48,7 @@ def to_bytes(text: str) -> bytes:
 
 
 def from_bytes(stored: Any) -> str:
-    """Return the text that `to_bytes` was given."""
+    """Return the text that `to_bytes` took."""
     if not isinstance(stored, bytes):
         return f"\ufffd{type(stored).__name__}"
     try:
@@ -71,28 +71,28 @@ def int_or_none(stored: bytes | None) -> int | None:
 
 
 def state_in(epoch: bytes | None, revision: bytes | None) -> tuple[int, int]:
-    """Return the epoch and the revision of a thread; -1 for one that it does not have."""
+    """Return the epoch and the revision of a thread; -1 for one that is missing."""
     found = int_or_none(epoch), int_or_none(revision)
     return -1 if found[0] is None else found[0], -1 if found[1] is None else found[1]
 
 
 def bytes_of(stored: Any) -> bytes:
-    """Return bytes, none for what is something else."""
+    """Return bytes, empty for any other type."""
     return stored if isinstance(stored, bytes) else b""
 
 
 def measured(text: bytes) -> bytes:
-    """Return a text behind its length."""
+    """Return a text after its length."""
     return len(text).to_bytes(2, "big") + text
 
 
 def cut(field: bytes) -> tuple[bytes, bytes]:
-    """Return a measured text, and what comes behind it."""
+    """Return a measured text and the rest."""
     end = 2 + int.from_bytes(field[:2], "big")
     return field[2:end], field[end:]
 
 
-@lru_cache(256)  # the writes of a step have two in common
+@lru_cache(256)  # all writes of a step share two ids
 def packed_id(text: str) -> bytes:
     """Return an id that is only compared for equality: 17 bytes for a UUID as it is usually written."""
     packed = packed_uuid(text)
@@ -100,7 +100,7 @@ def packed_id(text: str) -> bytes:
 
 
 def from_packed_id(stored: Any) -> str:
-    """Return the id that `packed_id` was given."""
+    """Return the id that `packed_id` took."""
     if isinstance(stored, bytes) and stored[:1] == b"\x01" and len(stored) == UUID_BYTES + 1:
         return uuid_text(stored[1:])
     return from_bytes(stored[1:] if isinstance(stored, bytes) else stored)
@@ -110,12 +110,12 @@ def from_packed_id(stored: Any) -> str:
 
 
 def member_of(ns: str, rank: str) -> bytes:
-    """Return the field of a checkpoint, which is its place among the ranks, too."""
+    """Return the field of a checkpoint, which is also its place among the ranks."""
     return measured(to_bytes(ns)) + to_bytes(rank)
 
 
 def alias_of(ns: str, checkpoint_id: str) -> bytes:
-    """Return the field that holds the rank of a checkpoint, where that is not its id."""
+    """Return the field that holds the rank of a checkpoint whose id is another one."""
     return ALIAS + member_of(ns, checkpoint_id)
 
 
@@ -125,17 +125,17 @@ def alias_parts(field: bytes) -> tuple[str, str]:
 
 
 def needs_of(ns: str) -> bytes:
-    """Return the field that holds what the newest checkpoint of a namespace needs."""
+    """Return the field with the segments that the newest checkpoint of a namespace needs."""
     return NEEDS + to_bytes(ns)
 
 
 def written_for(reference: bytes) -> bytes:
-    """Return the field that says that a checkpoint has writes, whose field this is."""
+    """Return the field that tells that a checkpoint has writes, from the field of those."""
     return WRITTEN + reference
 
 
 def is_member(field: bytes) -> bool:
-    """Whether a field is a checkpoint."""
+    """Return whether a field is a checkpoint."""
     return field[:1] != b"\xff"
 
 
@@ -146,13 +146,13 @@ def parts_of(member: bytes) -> tuple[str, str]:
 
 
 def range_of(ns: str) -> tuple[bytes, bytes]:
-    """Return the least and the greatest place that checkpoints of a namespace may have, as ZRANGEBYLEX has them."""
+    """Return the least and the greatest place of a namespace's checkpoints, as ZRANGEBYLEX takes them."""
     start = measured(to_bytes(ns))
     return b"[" + start, b"(" + start + b"\xff"
 
 
 def checkpoint_value(row: CheckpointRow) -> bytes:
-    """Return what the field of a checkpoint holds."""
+    """Return the value of a checkpoint's field."""
     _, _, checkpoint_id, rank, parent, created_at, metadata = row.outline
     own_id = None if checkpoint_id == rank else to_bytes(checkpoint_id)
     packed_parent = None if parent is None else packed_id(parent)
@@ -206,7 +206,7 @@ def namespaces_in(head: Head) -> dict[str, tuple[int, str]]:
 
 
 def is_live(head: Head) -> bool:
-    """Whether the thread is there: it was begun, and not deleted since."""
+    """Return whether the thread exists: it was created, and not deleted since."""
     return head.get(b"v") == b"1"
 
 
@@ -225,11 +225,11 @@ def thread_outline(thread_id: str, head: Head) -> ThreadOutline:
 
 
 OUTLINE_FIELDS = (b"v", b"a", b"o", b"j", b"m", b"x", b"q", b"u")
-"""The fields that `thread_outline` and `is_live` look at."""
+"""The fields that `thread_outline` and `is_live` read."""
 
 
 def thread_fields(row: ThreadRow) -> dict[bytes, bytes | None]:
-    """Return the fields of a head that are set of a thread, None for one that is not there."""
+    """Return a thread's description as fields of its head, None for one that is not there."""
     return {
         b"o": None if row.owner is None else to_bytes(row.owner),
         b"j": None if row.title is None else to_bytes(row.title),
@@ -252,16 +252,16 @@ def lease_row(head: Head, moment: int) -> LeaseRow:
 
 
 _SECOND = 1_000_000
-"""A lease that seems to have so much more time left than it ever had is worth a look."""
+"""A lease that seems to have this much more time left than it ever had is worth a check."""
 
 
 def copied_value(copied: Copied) -> bytes:
-    """Return what the head's field `f` holds: how far the thread has come from another database."""
+    """Return the value of the head's field `f`: how far the thread was copied from another database."""
     return pack(tuple(copied))
 
 
 def copied_of(head: Head) -> Copied | None:
-    """Return what `copied_value` was given; None of a thread that never came."""
+    """Return what `copied_value` took; None for a thread that was never copied."""
     columns = unpack(head.get(b"f"))
     if not isinstance(columns, list) or len(columns) != 2 or not all(isinstance(each, int) for each in columns):  # noqa: PLR2004 - the position and the epoch
         return None

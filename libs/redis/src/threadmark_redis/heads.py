@@ -1,8 +1,8 @@
-"""Heads of namespaces as they are recorded, and as they follow from the checkpoints that are there.
+"""The recorded heads of namespaces, and the heads computed from the checkpoints that exist.
 
-The two are asked for one after the other and compared. A put in between would look like damage, so both are of the same
-moment: of one thread because the transaction is strict, of all threads because both are read of each at once, and so it
-is done with one thread where others change it too often.
+A caller asks for one after the other and compares them. A put in between would look like damage, so both must be from
+the same moment. For one thread that holds because the transaction is strict. For all threads, both are read of each
+thread at once, and so they are for one thread if others change it too often.
 """
 
 from threadmark.errors import CorruptDataError
@@ -15,7 +15,7 @@ from threadmark_redis.reading import Reader
 from threadmark_redis.transactions import ChangedError, the_work
 
 _TRIES = 16
-"""How often a thread is read before everything begins again."""
+"""How often a thread is read before everything starts again."""
 
 
 def recorded_heads(settings: Settings, thread_id: str | None, ns: str | None) -> Program[list[Head]]:
@@ -31,13 +31,13 @@ def recorded_heads(settings: Settings, thread_id: str | None, ns: str | None) ->
         except CorruptDataError:
             if thread_id is not None:
                 raise
-            recorded, work.counted[name] = [Head(name, "", "", 1)], []  # of many, so that it says what is missing
+            recorded, work.counted[name] = [Head(name, "", "", 1)], []  # so that the missing checkpoints show
         found += recorded
     return _of_namespace(found, ns)
 
 
 def counted_heads(settings: Settings, thread_id: str | None, ns: str | None) -> Program[list[Head]]:
-    """Return the heads that follow from the checkpoints."""
+    """Return the heads computed from the checkpoints."""
     work = yield from the_work()
     if thread_id is not None and thread_id not in work.counted:
         work.is_strict = True
@@ -51,7 +51,7 @@ def counted_heads(settings: Settings, thread_id: str | None, ns: str | None) -> 
 def _both(reader: Reader) -> Program[tuple[list[Head], list[Head]]]:
     seen = reader.work.seen
     for _ in range(_TRIES):
-        seen.pop(reader.thread_id, None)  # what was seen of it before does not matter to what is read here
+        seen.pop(reader.thread_id, None)  # this reading does not depend on earlier ones of the thread
         recorded = yield from _recorded(reader)
         counted = yield from _counted(reader)
         if reader.locked is not None or seen[reader.thread_id].first == seen[reader.thread_id].last:
@@ -68,7 +68,7 @@ def _counted(reader: Reader) -> Program[list[Head]]:
     fields = set((yield from reader.checkpoint_names()))
     ranks: dict[str, list[str]] = {}
     for member in (yield from reader.members()):
-        if member in fields:  # a checkpoint that only one of the two has is found by nobody
+        if member in fields:  # a checkpoint that only one of the two has cannot be found
             ns, rank = parts_of(member)
             ranks.setdefault(ns, []).append(rank)
     return [Head(reader.thread_id, ns, max(some), len(some)) for ns, some in ranks.items()]

@@ -1,9 +1,9 @@
-"""The index of threads: what listings go along. It is in other slots than the threads, and best effort.
+"""The index of threads, along which listings go. It is in other slots than the threads, and best effort.
 
-A thread gets into the index when it begins, and moves there when it was updated more than a few seconds after its
-recorded place. So most puts do not touch it, and listings by update look at a few threads more than they return: a
-thread is never further behind its real place than that. Every entry that a listing comes upon is compared with the
-thread itself, so an entry that was left behind shows nothing that is not there.
+A thread is added to the index when it is created, and moves there if it was updated more than a few seconds after its
+recorded place. So most puts do not touch the index, and listings by update read a few more threads than they return,
+because no thread is further behind its real place than that. A listing compares every entry that it reads with the
+thread itself, so an outdated entry never shows a thread that is not there.
 """
 
 from typing import NamedTuple
@@ -14,13 +14,13 @@ from threadmark_redis.keys import index_keys, shard_of
 from threadmark_redis.steps import run, script
 
 STALE = 2_000_000
-"""Microseconds by which the place of a thread in the index may be behind."""
+"""Microseconds by which a thread's place in the index may be behind."""
 
 INDEX_SET = script("index_set", "thread", "index")
 
 
 class Settings(NamedTuple):
-    """What a store has to know of its database."""
+    """The facts about its database that a store needs."""
 
     prefix: bytes
     clustered: bool
@@ -30,7 +30,7 @@ class Settings(NamedTuple):
 
 
 class Indexed(NamedTuple):
-    """What the index knows of a thread. Times are microseconds since 1970."""
+    """The index's data about a thread. Times are microseconds since 1970."""
 
     created_at: int
     updated_at: int
@@ -46,7 +46,7 @@ def index(settings: Settings, thread_id: str, entry: Indexed, owner_before: str 
 
 
 def unindex(settings: Settings, thread_id: str, owner: str | None, seen: int | None = None) -> Program[None]:
-    """Take a thread out. Where `seen` is given, only if that is its recorded time of update still."""
+    """Take a thread out. If `seen` is passed, only if that is still its recorded time of update."""
     columns = (to_bytes(thread_id), None, None, None, None, _bytes(owner), seen)
     yield from run(INDEX_SET, index_keys(settings.prefix, shard_of(thread_id)), [pack(columns)])
 

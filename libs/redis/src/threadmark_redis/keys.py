@@ -1,7 +1,7 @@
 """Keys: the few hashes of a thread, and the index of threads.
 
-All keys of a thread have the same hash tag, so that they stand in one slot of a cluster, and one script writes them.
-The tag is a digest of the thread's id: the id may be of any length, and braces in it would break the tag.
+All keys of a thread have the same hash tag, so that they are in one slot of a cluster, and one script writes them. The
+tag is a digest of the thread's id: the id may have any length, and braces in it would break the tag.
 """
 
 from base64 import urlsafe_b64encode
@@ -15,7 +15,7 @@ PREFIX = "threadmark:"
 """The default beginning of every key."""
 
 SHARDS = 16
-"""In so many parts the index of threads is kept, so that in a cluster no node has all of it."""
+"""How many parts the index of threads has, so that in a cluster no node has all of it."""
 
 _DIGEST_SIZE = 15
 
@@ -31,7 +31,7 @@ class ThreadKeys(NamedTuple):
 
     @property
     def companions(self) -> tuple[bytes, ...]:
-        """All but the head."""
+        """All keys except the head."""
         return self[1:]
 
 
@@ -46,7 +46,7 @@ class IndexKeys(NamedTuple):
 
 
 class ReplicaKeys(NamedTuple):
-    """What a replicated thread has beside its keys, in the order in which lua/add.lua has it.
+    """The keys of a thread's data for replication, in the order of lua/add.lua.
 
     In a cluster only the outbox is in the thread's slot.
     """
@@ -65,13 +65,13 @@ def thread_keys(prefix: bytes, thread_id: str) -> ThreadKeys:
 
 @lru_cache(1024)
 def replica_keys(prefix: bytes, thread_id: str) -> ReplicaKeys:
-    """Return the keys of what is kept of a thread for replication."""
+    """Return the keys of a thread's data for replication."""
     outbox = thread_keys(prefix, thread_id).head[:-1] + b"e"
     return ReplicaKeys(outbox, term_key(prefix), pending_key(prefix))
 
 
 def term_key(prefix: bytes) -> bytes:
-    """Return the key of what is known of the pair that the database belongs to."""
+    """Return the key of the state of the pair that the database belongs to."""
     return prefix + b"{replica}t"
 
 
@@ -97,7 +97,7 @@ def heads_pattern(prefix: bytes) -> bytes:
 
 
 def checked_prefix(prefix: Any) -> str:
-    """Return what every key is to begin with. Raises ConfigError where it cannot."""
+    """Return the beginning of every key. Raises ConfigError if it is not allowed."""
     if not isinstance(prefix, str):
         raise ConfigError(f"prefix must be a string, not {shown(prefix)}")
     if "{" in prefix or "}" in prefix:
@@ -108,7 +108,7 @@ def checked_prefix(prefix: Any) -> str:
 
 
 def _literally(text: bytes) -> bytes:
-    """Return the pattern that only this text has."""
+    """Return the pattern that matches only this text."""
     return b"".join(b"\\" + bytes([each]) if each in b"*?[]^-\\" else bytes([each]) for each in text)
 
 

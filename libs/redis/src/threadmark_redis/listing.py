@@ -1,7 +1,7 @@
-"""Listing: checkpoints along the ranks of their threads, and threads along the index.
+"""Listing checkpoints along the ranks of their threads, and threads along the index.
 
-What the index says is compared with the threads themselves, so that a listing shows nothing that is not there, and
-everything in its real order.
+The index is compared with the threads themselves, so that a listing shows nothing that is not there, and everything in
+its real order.
 """
 
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ from threadmark_redis.walk import Walk
 COUNTS = script("counts", "thread", "groups")
 
 _MOST_FIELDS = 20_000
-"""A thread with more fields is not counted in one script."""
+"""A thread with more fields is not counted by one script."""
 
 _CHUNK = 500
 
@@ -49,7 +49,7 @@ _EVERYTHING = 2**62
 
 
 class _Place(NamedTuple):
-    """Where a checkpoint stands in a listing."""
+    """The place of a checkpoint in a listing."""
 
     rank: str
     thread_id: str
@@ -57,7 +57,7 @@ class _Place(NamedTuple):
 
 
 def wanted_ids(settings: Settings, scope: Scope) -> Program[list[str]]:
-    """Return the threads that a listing of checkpoints is about."""
+    """Return the threads of a listing of checkpoints."""
     if scope.thread_id is None:
         if scope.owner is None:
             return (yield from live_ids(settings))
@@ -137,8 +137,8 @@ def _members_of_all(
         fields, *there = replies[number * width : (number + 1) * width]
         head = as_head(fields)
         if b"".join(b"%d" % each for each in there) != head.get(b"k", NOTHING_THERE):
-            with suppress(CorruptDataError):  # what is left is found, and `heads` says that something is missing
-                yield from reader.head()  # which finds out whether keys were evicted, or just came
+            with suppress(CorruptDataError):  # the rest is found, and `heads` shows that something is missing
+                yield from reader.head()  # finds out whether keys were evicted or are new
         namespaces = [scope.ns] if scope.ns is not None else namespaces_in(head)
         ranges += [(reader.thread_id, _range(reader, ns, scope, after, limit)) for ns in namespaces]
     replies = yield from commands([command for _, command in ranges])
@@ -152,7 +152,7 @@ def _with_id(reader: Reader, scope: Scope, checkpoint_id: str) -> Program[list[b
 
 
 def _members(reader: Reader, scope: Scope, after: Outline | None, limit: int) -> Program[list[bytes]]:
-    """Return places of one thread, among them the next ones of the scope in each of its namespaces."""
+    """Return places of one thread, including the next ones of the scope in each of its namespaces."""
     locked = reader.locked
     if locked is not None and (locked.emptied or locked.checkpoints.changes):
         members = yield from reader.members()
@@ -200,7 +200,7 @@ def counts(settings: Settings, thread_ids: Sequence[str], *, sizes: bool) -> Pro
 
 
 def live_ids(settings: Settings, after: str | None = None, limit: int = _EVERYTHING) -> Program[list[str]]:
-    """Return the next ids of threads that are there, in ascending order; one whose head is missing is there, too."""
+    """Return the next ids of live threads, in ascending order, including those whose head is missing."""
     walk = Walk([index_keys(settings.prefix, shard).ids for shard in range(SHARDS)], by_score=False, descending=False)
     if after is not None:
         walk.start((0, to_bytes(after)))
@@ -244,7 +244,7 @@ def count_threads(settings: Settings, scope: ThreadScope) -> Program[int]:
 
 
 def place_of(scope: ThreadScope, outline: ThreadOutline) -> ThreadPlace:
-    """Return where a thread stands in a listing."""
+    """Return the place of a thread in a listing."""
     values = {"updated": outline.updated_at, "created": outline.row.created_at, "id": 0}
     return ThreadPlace(values[scope.sort], outline.row.thread_id)
 
@@ -294,10 +294,10 @@ def _status(reply: Sequence[Any]) -> str:
 
 
 class _Listing:
-    """A walk along the index that gives threads in their real order.
+    """A walk along the index that returns threads in their real order.
 
-    By update, a thread may be up to `STALE` further on than its recorded place, so those that are read wait until no
-    other one can come before them.
+    By update, a thread's real place may be up to `STALE` after its recorded one, so threads that were read wait until
+    no other one can come before them.
     """
 
     def __init__(self, settings: Settings, scope: ThreadScope, after: ThreadPlace | None) -> None:

@@ -1,4 +1,4 @@
-"""What a transaction changes in a thread that it has locked, kept until it is committed."""
+"""The changes of a transaction to a thread that it has locked, kept until the commit."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from threadmark_redis.keys import ReplicaKeys, ThreadKeys
 
 @dataclass(slots=True)
 class Table:
-    """The changes to one hash of a thread: the new value of each field, None for one that goes."""
+    """The changes to one hash of a thread: the new value of each field, None for a removed one."""
 
     changes: dict[bytes, bytes | None] = field(default_factory=dict)
 
@@ -22,9 +22,9 @@ class Locked:
     keys: ThreadKeys
     replica_keys: ReplicaKeys
     state: bytes
-    """Its epoch and its revision. The revision alone would not tell a thread that has expired and begun anew."""
+    """The epoch and the revision. The revision alone would not show that a thread expired and was created again."""
     moment: int
-    """The server's clock when it was locked."""
+    """The time of the server's clock when the thread was locked."""
     stored: Head
     head: dict[bytes, bytes]
     """The head as the transaction leaves it."""
@@ -32,13 +32,13 @@ class Locked:
     writes: Table = field(default_factory=Table)
     segments: Table = field(default_factory=Table)
     is_torn: bool = False
-    """Whether keys of it are missing: nothing can be read of it, but it can be dropped."""
+    """Whether some of its keys are missing: it cannot be read, but it can be dropped."""
     emptied: bool = False
-    """Whether all that was stored goes first."""
+    """Whether all stored data is removed first."""
     settled: int | None = None
-    """The position up to which stored entries of its outbox go."""
+    """The position up to which stored entries of its outbox are removed."""
     entries: list[tuple[int, bytes]] = field(default_factory=list)
-    """What is added to its outbox: positions and bodies."""
+    """New entries of its outbox: positions and bodies."""
 
     @property
     def is_changed(self) -> bool:
@@ -60,12 +60,12 @@ class Locked:
                 self.head[name] = value
 
     def empty(self) -> None:
-        """Let everything go but the head."""
+        """Remove everything except the head."""
         self.emptied = True
         self.checkpoints, self.writes, self.segments = Table(), Table(), Table()
 
     def remember(self) -> None:
-        """Let there be a head, of a thread that is not live, where there is none."""
+        """Create a head, of a thread that is not live, if there is none."""
         if not self.head:
             self.set_head({b"i": to_bytes(self.thread_id), b"e": b"%d" % self.moment, b"v": b"0"})
 
@@ -84,7 +84,7 @@ class Locked:
         self.entries = [entry for entry in self.entries if entry[0] > position]
 
     def columns(self) -> bytes:
-        """Return the changes as lua/commit.lua takes them: the state alone where there are none."""
+        """Return the changes as lua/commit.lua takes them: only the state if there are none."""
         if not self.is_changed:
             return pack((self.state,))
         head: dict[bytes, bytes | None] = dict.fromkeys(self.stored)

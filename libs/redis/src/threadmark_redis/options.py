@@ -1,4 +1,4 @@
-"""The options of a `RedisSaver`, as types."""
+"""Types for the options of a `RedisSaver`."""
 
 from typing import TypedDict
 
@@ -6,7 +6,7 @@ from threadmark.saver import SaverOptions
 
 
 class ServerOptions(TypedDict, total=False):
-    """The options that only a Redis saver has."""
+    """Options that only a Redis saver has."""
 
     prefix: str
     durability: str

@@ -1,4 +1,4 @@
-"""What is kept of one thread for replication, as the running transaction sees it, and the term of the database."""
+"""A thread's data for replication, as the running transaction sees it, and the term of the database."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,7 +16,7 @@ POSITION_DIGITS = 16
 
 
 def read_replica(term_key: bytes) -> Program[Replica]:
-    """Return what is known of the pair. What the transaction commits is refused where the term was raised since."""
+    """Return the state of the pair. The commit of this transaction is refused if the term was raised since."""
     work = yield from the_work()
     (stored,) = yield from commands([(b"HMGET", term_key, b"t", b"b")])
     replica = replica_of(stored)
@@ -33,7 +33,7 @@ def known_term(keys: ReplicaKeys) -> Program[int]:
 
 
 def replica_of(stored: Sequence[bytes | None]) -> Replica:
-    """Return what is known of the pair from its two fields."""
+    """Return the state of the pair from its two fields."""
     return Replica(int_or_none(stored[0]) or 0, from_bytes(stored[1] or b""))
 
 
@@ -54,8 +54,8 @@ def entries_of_thread(reader: Reader, limit: int) -> Program[list[Entry]]:
 def last_positions(readers: Sequence[Reader]) -> Program[list[int]]:
     """Return the last position of each thread, 0 for none.
 
-    The first answer about a thread that is not locked is the position that it had when the transaction first read it:
-    what it has read is never older than that. Later answers are what there is then.
+    The first answer about a thread that is not locked is its position when the transaction first read it: data that was
+    read is never older than that. Later answers are the positions at their own time.
     """
     states = yield from commands([_state_of(each) for each in readers])
     positions = []

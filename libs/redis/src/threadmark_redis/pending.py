@@ -2,8 +2,8 @@
 
 It is one sorted set: the ids of the threads by a *place*, which is not after the position of their first entry. On one
 server scripts keep it exact. In a cluster it is in another slot than the threads, and may name some that have nothing:
-those go when somebody comes upon them whose place is a minute old, because a change that has announced itself may still
-be under way.
+those are removed when a call meets them a minute after their place, because a change that has announced itself may
+still be running.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ from threadmark_redis.steps import Command, commands, run, script
 from threadmark_redis.walk import Walk
 
 GRACE = 60_000_000
-"""For how many microseconds a thread is named that has nothing in its outbox."""
+"""Microseconds for which a thread stays named that has nothing in its outbox."""
 
 SETTLED = script("settled", "thread", "outbox")
 
@@ -55,7 +55,7 @@ def first_entries(settings: Settings, limit: int) -> Program[list[Entry]]:
 
 
 def waiting(settings: Settings) -> Program[Waiting]:
-    """Return how much is in all outboxes: two commands for each thread that is named."""
+    """Return how much is in all outboxes, by two commands for each named thread."""
     walk = _walk(settings)
     entries = 0
     firsts: list[int] = []
@@ -76,12 +76,12 @@ def settle_stored(settings: Settings, thread_id: str, position: int) -> Program[
     every = own if settings.clustered else (*own, keys.pending)
     first, moment = yield from run(SETTLED, every, (position, to_bytes(thread_id)))
     if settings.clustered:
-        # A change that has announced itself before this, and is under way, finds the thread named for a while.
+        # A running change that has announced itself before this finds the thread named for a while.
         yield from run(PLACE, (keys.pending,), (b"XX", first or moment, to_bytes(thread_id)))
 
 
 def unnamed(settings: Settings, firsts: Mapping[str, int]) -> Program[dict[str, int]]:
-    """Return those of these threads that are not named, though they have had their first entry all the time."""
+    """Return those of these threads that are not named, although they have had their first entry all the time."""
     names = list(firsts)
     found: dict[str, int] = {}
     for start in range(0, len(names), _CHUNK):
@@ -108,7 +108,7 @@ def _outboxes(settings: Settings, batch: Sequence[tuple[int, bytes]]) -> list[by
 
 
 def _tidy(settings: Settings, batch: Sequence[tuple[int, bytes]], firsts: Sequence[list[bytes]]) -> Program[None]:
-    """Take out threads that have had nothing for a while, and bring on those whose place is long before their first."""
+    """Remove threads that have had nothing for a while, and move those whose place is long before their first entry."""
     old = now() - GRACE
     args: list[bytes | int] = []
     for (place, name), members in zip(batch, firsts, strict=True):

@@ -1,7 +1,7 @@
-"""Reading the hashes of one thread, past what a transaction has changed in it.
+"""Reading the hashes of one thread, with the running transaction's own changes to it.
 
-What is read of a thread that is not locked comes with its state at the start and at the end of the same pipeline, and
-with which of its keys are there.
+A read of a thread that is not locked includes its state at the start and at the end of the same pipeline, and which of
+its keys exist.
 """
 
 from collections.abc import Sequence
@@ -18,15 +18,15 @@ from threadmark_redis.transactions import ChangedError, Work, state_of
 OPEN = script("open", "thread")
 
 _HELD = 200_000
-"""For how many microseconds those who add wait at most for a transaction that was overtaken too often."""
+"""Microseconds for which additions wait at most for a transaction that was overtaken too often."""
 
 _CHUNK = 1000
-"""So many fields are asked for in one command."""
+"""The number of fields that one command asks for."""
 
 NOTHING_THERE = b"0000"
 
 _OF_SCRIPTS = (b"r", b"k", b"c", b"w")
-"""Fields of the head that scripts set by themselves."""
+"""Fields of the head that scripts set."""
 
 
 EVICTED = (
@@ -36,7 +36,7 @@ EVICTED = (
 
 
 def evicted_error(thread_id: str) -> CorruptDataError:
-    """The error about a thread of which the server has thrown a part away."""
+    """Return the error about a thread of which the server has evicted a part."""
     return CorruptDataError(EVICTED, f"thread {thread_id!r}")
 
 
@@ -55,7 +55,7 @@ class Reader:
         return self.work.locked.get(self.thread_id)
 
     def look(self, asked: Sequence[Command]) -> Program[list[Any]]:
-        """Send commands that read the thread. Returns their replies. Raises CorruptDataError where some are gone."""
+        """Send commands that read the thread. Returns their replies. Raises CorruptDataError if some keys are gone."""
         locked = self.locked
         if locked is not None:
             if locked.is_torn:
@@ -108,7 +108,7 @@ class Reader:
         return (yield from self._fields(self.keys.writes, names, locked, locked.writes if locked else None))
 
     def written(self, references: Sequence[bytes]) -> Program[list[bytes | None]]:
-        """Return these fields of checkpoints' writes; of one that was lost an empty one."""
+        """Return these fields of checkpoints' writes; an empty one for a field that was lost."""
         marks = [written_for(reference) for reference in references]
         if self.locked is not None:
             found, noted = (yield from self.writes(references)), (yield from self.checkpoints(marks))
@@ -148,7 +148,7 @@ class Reader:
         return (yield from self._names(self.keys.segments, locked, locked.segments if locked else None))
 
     def has_segments(self, names: Sequence[bytes]) -> Program[bool]:
-        """Whether all of these segments are there."""
+        """Return whether all of these segments exist."""
         locked = self.locked
         changes = locked.segments.changes if locked else {}
         stored = [name for name in names if name not in changes]
@@ -161,7 +161,7 @@ class Reader:
         return True
 
     def segment_sizes(self) -> Program[dict[bytes, int]]:
-        """Return how long each segment is."""
+        """Return the length of each segment."""
         names = yield from self.segment_names()
         locked = self.locked
         changes = locked.segments.changes if locked else {}

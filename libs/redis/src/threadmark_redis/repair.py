@@ -1,6 +1,6 @@
-"""The indexes of threads compared with the threads that there are, and put right.
+"""Comparison of the indexes of threads with the threads that exist, and their repair.
 
-To find every thread, all keys of the database are gone through on every master, so this is for `verify`.
+To find every thread, all keys of the database are read on every master, so this is for `verify`.
 """
 
 from typing import NamedTuple
@@ -25,26 +25,26 @@ from threadmark_redis.steps import Command, all_keys, commands
 _CHUNK = 500
 
 _HEAD = b"h"
-"""How the key of a head ends."""
+"""The end of the key of a head."""
 
 _ADVICE = "`verify(repair=True)` mends it"
 
 
 class _Differences(NamedTuple):
-    """Where the index and the threads differ."""
+    """The differences between the index and the threads."""
 
     unlisted: dict[str, Head]
     """Threads that some listing does not find."""
     left_over: list[str]
-    """Ids in the index of threads that are not there."""
+    """Ids in the index whose threads do not exist."""
     unnamed: dict[str, int]
-    """Threads with something in their outbox that no listing of it finds, with their first positions."""
+    """Threads with something in their outbox that the index of those misses, with their first positions."""
 
 
 def problems_of_index(settings: Settings) -> Program[list[tuple[str, str]]]:
-    """Return what is wrong with the index, as (location, problem).
+    """Return the problems of the index, as (location, problem).
 
-    What is left over is no damage: listings leave it out, and every thread that expires leaves its entry behind.
+    Entries that are left over are no damage: listings skip them, and every thread that expires leaves one behind.
     """
     found = yield from _differences(settings)
     lacking = {
@@ -70,7 +70,7 @@ def mend_index(settings: Settings) -> Program[None]:
 
 def _differences(settings: Settings) -> Program[_Differences]:
     ids, owned, expiring = yield from _indexed(settings)
-    heads, firsts = yield from _stored(settings)  # read last, so that a thread that has just begun is not one left over
+    heads, firsts = yield from _stored(settings)  # read last, so that a new thread is not left over
     unlisted = {}
     for name, head in heads.items():
         member, owner = to_bytes(name), head.get(b"o")
@@ -100,7 +100,7 @@ def _indexed(settings: Settings) -> Program[tuple[set[bytes], set[bytes], set[by
 
 
 def _stored(settings: Settings) -> Program[tuple[dict[str, Head], dict[str, int]]]:
-    """Return the heads of all live threads, and the first positions of those that have something in their outbox."""
+    """Return the heads of all live threads, and the first positions of threads with something in their outbox."""
     keys = yield from all_keys(heads_pattern(settings.prefix))
     outboxes = {key[:-1] + _HEAD: key for key in keys if not key.endswith(_HEAD)}
     heads: dict[str, Head] = {}
@@ -122,7 +122,7 @@ def _stored(settings: Settings) -> Program[tuple[dict[str, Head], dict[str, int]
 
 
 def _take_out(settings: Settings, thread_id: str) -> Program[None]:
-    """Take out a thread that is not there, unless it begins at this moment."""
+    """Take out a thread that is not there, unless it is created at this moment."""
     keys: IndexKeys = index_keys(settings.prefix, shard_of(thread_id))
     head = thread_keys(settings.prefix, thread_id).head
     (seen,) = yield from commands([(b"ZSCORE", keys.updated, to_bytes(thread_id))])

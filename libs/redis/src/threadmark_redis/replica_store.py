@@ -1,4 +1,4 @@
-"""The operations for replication."""
+"""The store operations for replication."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -34,14 +34,14 @@ MARKS = script("marks", "thread", "groups", "fields")
 _CHUNK = 500
 
 _SUMMARIES = 100
-"""So many threads are summed up in one pipeline, because each is gone through."""
+"""The number of threads that one pipeline sums up: all rows of each are read."""
 
 
 class RedisReplicaStore(RedisThreadStore):
     """The operations for replication.
 
-    What `outbox` says of all threads, `waiting`, `marks` and `summaries` are as they are stored, without what the
-    transaction itself has changed. `settle` removes at once from a thread that is not locked.
+    The answers of `outbox` about all threads, of `waiting`, `marks` and `summaries` do not include the transaction's
+    own changes. For a thread that is not locked, `settle` removes at once.
     """
 
     def replica(self) -> Program[Replica]:

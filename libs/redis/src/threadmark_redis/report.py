@@ -1,4 +1,4 @@
-"""What a saver's servers say about themselves, as `RedisSaver.report` returns it."""
+"""The report on a saver's servers, which `RedisSaver.report` returns."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -8,40 +8,40 @@ from threadmark_redis.driver.facts import Facts
 
 
 class ServerReport(NamedTuple):
-    """What one server says about itself. None is what it, or its provider, does not say."""
+    """A report on one server. A field is None if the server or its provider does not tell."""
 
     address: str
     server: str | None
-    """Its name and version, such as "Redis 7.0.15"."""
+    """Name and version, such as "Redis 7.0.15"."""
     is_cluster: bool | None
     runs_scripts: bool
-    """Whether it runs scripts, without which a saver stores nothing."""
+    """Whether the server runs scripts. Without them a saver stores nothing."""
     append_only: bool | None
-    """Whether it writes an append-only file."""
+    """Whether the server writes an append-only file."""
     fsync: str | None
-    """Its appendfsync: "always", "everysec" or "no"."""
+    """The setting appendfsync: "always", "everysec" or "no"."""
     waits_for_disk: bool
-    """Whether a change is on its disk when it is acknowledged, if the saver's durability is "full"."""
+    """Whether a saver with durability "full" has a change on the disk when it is acknowledged."""
     eviction: str | None
-    """Its maxmemory-policy."""
+    """The setting maxmemory-policy."""
     max_memory: int | None
-    """Its maxmemory in bytes, 0 for no limit."""
+    """The setting maxmemory in bytes, 0 for no limit."""
     forbidden: tuple[str, ...]
-    """Commands that would say more, and that it does not answer."""
+    """Commands that would tell more and that the server refuses."""
 
 
 class RedisReport(NamedTuple):
-    """What is known of the servers that a saver stores on: of the one, or of every master of a cluster."""
+    """A report on the server that a saver stores on, or on every master of a cluster."""
 
     servers: tuple[ServerReport, ...]
     warnings: tuple[str, ...]
-    """What may lose threads, or keep the saver from storing any."""
+    """Settings that may lose threads or keep the saver from storing any."""
     compiled: str = STATE
-    """Whether this process uses the compiled part of core, in words."""
+    """Whether this process uses the compiled modules, in words."""
 
 
 def server_report(facts: Facts, *, runs_scripts: bool) -> ServerReport:
-    """Return what a server has said."""
+    """Return the report on one server."""
     return ServerReport(
         address=facts.address,
         server=facts.server,
@@ -57,7 +57,7 @@ def server_report(facts: Facts, *, runs_scripts: bool) -> ServerReport:
 
 
 def full_report(found: Iterable[tuple[Facts, bool]], warnings: Iterable[str]) -> RedisReport:
-    """Return what all servers have said, with what is wrong."""
+    """Return the report on all servers, with warnings."""
     servers = tuple(server_report(facts, runs_scripts=runs) for facts, runs in found)
     mute = (f"{each.address} runs no scripts, and so stores no threads" for each in servers if not each.runs_scripts)
     return RedisReport(servers, (*warnings, *mute))

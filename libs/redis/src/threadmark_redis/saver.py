@@ -1,4 +1,4 @@
-"""`RedisSaver`: from a URL, a client or a pool to the driver that serves it."""
+"""The constructor of `RedisSaver`: it turns a URL, a client or a pool into a driver and a store."""
 
 from typing import TYPE_CHECKING, Self, Unpack
 
@@ -31,24 +31,25 @@ if TYPE_CHECKING:
 class RedisSaver(Saver):
     """Saves to Redis (6 or newer) or Valkey without modules, for any number of threads, event loops and processes.
 
-    `database` is a URL, or a client or a pool of redis-py: `redis://user:password@host:6379/0`, `rediss://` with TLS,
+    `database` is a client or a pool of redis-py, or a URL: `redis://user:password@host:6379/0`, `rediss://` with TLS,
     `redis+cluster://host:6379,host:6379`, `redis+sentinel://host:26379,host:26379/service/0` or `redis+unix:///path`.
-    Of a client or a pool only the arguments of its connections are used, whatever its API: the saver opens connections
-    of its own when it needs them, up to `pool_size` to each server for each event loop and as many for blocking
-    callers, replaces those that break, and closes them with itself. The main thread has one more.
+    If you pass a client or a pool, the saver only takes the arguments of its connections, and both APIs work in any
+    case. The saver opens connections when it needs them, up to `pool_size` to each server for each event loop and as
+    many for blocking callers; the main thread has one more. It replaces connections that break, and closes all of them
+    when you close the saver.
 
     `prefix` begins every key. `durability` says what a change must have reached when it is acknowledged: the server's
     disk ("full"; a server that does not wait for its disk is refused), as many replicas ("replicas:1"), or only the
-    server's memory ("memory"), from where its own settings take it to the disk. docs/how-to/redis.md says what
-    is lost when.
+    server's memory ("memory"), from where the server's own settings take it to the disk. docs/how-to/redis.md lists
+    which changes each of them can lose.
 
-    While a server that was reached before cannot be reached, or refuses for now (it starts, fails over, moves slots),
-    an operation is tried again for `timeout` seconds, then it raises TransientStoreError. A saver that never had a
-    connection raises its error at once, because a wrong address looks like a server that is away. No reply is waited
-    for longer than the URL's `socket_timeout` (10 s by default), no connection longer than `socket_connect_timeout`
-    (5 s).
+    If a server that was reached before cannot be reached, or refuses for now (it starts, fails over, moves slots), an
+    operation is tried again for `timeout` seconds and then raises TransientStoreError. A saver that never had a
+    connection raises its error at once, because a wrong address looks like a server that is away. The saver waits for a
+    reply no longer than the URL's `socket_timeout` (10 s by default), and for a connection no longer than
+    `socket_connect_timeout` (5 s).
 
-    A transaction that takes `slow` seconds or more is logged as a warning (None: none is).
+    A transaction that takes `slow` seconds or more is logged as a warning; with None none is.
     """
 
     def __init__(
@@ -82,14 +83,14 @@ class RedisSaver(Saver):
 
     @classmethod
     def from_url(cls, url: str, **options: Unpack[RedisOptions]) -> Self:
-        """Return the saver for `redis://user:password@host:6379/0` and the other URLs of the class."""
+        """Return a saver for `redis://user:password@host:6379/0` or another URL that the class describes."""
         return cls(url, **options)
 
     def setup(self) -> None:
-        """Reach every server, and see that each is as durable as it should be.
+        """Connect to every server and check its durability.
 
-        Whatever is called first does so by itself; call this to have it done at a time of your own choice. There are no
-        tables and no indexes to make.
+        The first call of any method does this automatically; call it to choose the time. There are no tables or indexes
+        to create.
         """
         self._redis.start()
 
@@ -98,9 +99,10 @@ class RedisSaver(Saver):
         await self._redis.astart()
 
     def report(self) -> RedisReport:
-        """Ask the server, or every master of a cluster, what is known of it. Returns that, with what is wrong.
+        """Return a report on the server, or on every master of a cluster, with warnings.
 
-        What a provider forbids to ask is None in it. The warnings are logged, too, when a server is first reached.
+        A field is None if the provider forbids the command that would tell. The warnings are also logged when a server
+        is first reached.
         """
         return self._reported(self._redis.survey())
 

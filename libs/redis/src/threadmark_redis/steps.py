@@ -1,6 +1,6 @@
-"""The steps of this backend's programs: commands that read, and scripts.
+"""The steps of this backend's programs: reading commands, and scripts.
 
-Every step is atomic by itself. What a transaction of several steps needs beyond that is in `transactions.py`.
+Every step is atomic by itself. `transactions.py` adds the rest for transactions of several steps.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from threadmark.program import Program, Step
 
 Command = tuple[bytes | str | int, ...]
-"""A command with its arguments. Where it has a key, that is the first argument."""
+"""A command with its arguments. If it has a key, that is the first argument."""
 
 
 class Script(NamedTuple):
@@ -26,7 +26,7 @@ class Script(NamedTuple):
 
 @cache
 def script(name: str, *includes: str) -> Script:
-    """Return the script of that name in the folder `lua`, behind the parts that it includes."""
+    """Return the script of that name in the folder `lua`, after the parts that it includes."""
     folder = resources.files("threadmark_redis") / "lua"
     text = "\n".join((folder / f"{part}.lua").read_text("utf-8") for part in (*includes, name))
     return Script(name, text, sha1(text.encode(), usedforsecurity=False).hexdigest())
@@ -34,10 +34,10 @@ def script(name: str, *includes: str) -> Script:
 
 @dataclass(slots=True)
 class Commands(Step):
-    """Commands that only read, in one pipeline. They are answered by a list of replies, as RESP2 has them.
+    """Commands that only read, in one pipeline. The answer is a list of replies, as RESP2 has them.
 
-    So text is bytes, whatever the client is set to, and what RESP3 has as a map or as pairs is a flat list. Commands of
-    several slots may be sent to their nodes at the same time.
+    So text is bytes, whatever the client's settings, and maps or pairs of RESP3 are flat lists. Commands of several
+    slots may be sent to their nodes at the same time.
     """
 
     commands: Sequence[Command]
@@ -45,7 +45,7 @@ class Commands(Step):
 
 @dataclass(slots=True)
 class Run(Step):
-    """One script. It is answered by its reply, in which text is bytes, too.
+    """One script. The answer is its reply, in which text is also bytes.
 
     All keys belong to one slot.
     """
@@ -58,7 +58,7 @@ class Run(Step):
 
 @dataclass(slots=True)
 class RunEach(Step):
-    """One script that only reads, once for each item of `calls`: (keys, arguments). Is answered by a list of replies.
+    """One script that only reads, once for each item of `calls`: (keys, arguments). The answer is a list of replies.
 
     The calls may be sent in one pipeline, and those of several slots to their nodes at the same time.
     """
@@ -69,7 +69,7 @@ class RunEach(Step):
 
 @dataclass(slots=True)
 class AllKeys(Step):
-    """All keys with a pattern, on every master (SCAN). It is answered by a list of keys, each once, in any order."""
+    """All keys with a pattern, on every master (SCAN). The answer is a list of keys, each once, in any order."""
 
     pattern: bytes
 

@@ -1,4 +1,4 @@
-"""The store operations on a few hashes for each thread."""
+"""The store operations, on a few hashes for each thread."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
@@ -54,13 +54,13 @@ FIND = script("find", "thread", "groups")
 CHAIN = script("chain", "thread")
 
 GRACE = 60_000
-"""For how many milliseconds a thread that has expired stays to be found."""
+"""Milliseconds for which a thread that has expired can still be found."""
 
 _SEGMENT_BYTES = 8 * 1024 * 1024
-"""So many bytes of segments come along with the newest checkpoint."""
+"""The number of bytes of segments that come with the newest checkpoint."""
 
 _CHAIN_BYTES = 1024 * 1024
-"""About so many bytes of a checkpoint and its ancestors come in one reply."""
+"""About how many bytes of a checkpoint and its ancestors come in one reply."""
 
 _CHUNK = 500
 
@@ -214,7 +214,7 @@ class RedisStore(RedisReplicaStore, ReplicaStore):
 
     def segment_sizes(self, thread_id: str) -> Program[dict[bytes, int]]:
         reader = yield from self.reader(thread_id)
-        reader.work.is_strict = True  # what is compared with these sizes must be of the same moment
+        reader.work.is_strict = True  # the sizes and the rows compared with them must be from the same moment
         return (yield from reader.segment_sizes())
 
     def remove(self, thread_id: str, keys: Sequence[Key], segments: Sequence[bytes]) -> Program[int]:
@@ -248,7 +248,7 @@ class RedisStore(RedisReplicaStore, ReplicaStore):
         if not locked.head and not locked.is_torn:
             return None
         before = _live_epoch(locked.head)
-        locked.is_torn = False  # what there is of it goes
+        locked.is_torn = False  # the rest of the thread is removed
         head = locked.head
         ids = [text_or_none(head.get(field)) or "" for field in (b"d", b"h")]
         names = yield from reader.checkpoint_names()
@@ -339,7 +339,7 @@ def _found(thread_id: str, wanted: tuple[str, str | None], reply: Sequence[Any])
     _, epoch, _, newest, owner, expires_at, member, value, main, own, segments = reply
     newest = text_or_none(newest) if wanted[1] is None else None
     about = text_or_none(owner), int_or_none(expires_at)
-    if value is None:  # there is a head, and nothing else
+    if value is None:  # the head is the only row
         return Found(int_or_none(epoch) or 0, None, (), {}, newest, *about)
     row = checkpoint_row(thread_id, member, value)
     key = wanted[0], row.outline.id

@@ -1,4 +1,4 @@
-"""The operations on threads themselves."""
+"""The store operations on threads themselves."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -103,7 +103,7 @@ class RedisThreadStore(ThreadStore):
         locked = yield from (yield from self.reader(thread_id)).lock()
         locked.remember()
         lease = lease_row(locked.head, locked.moment)
-        if lease.outlasts:  # another server's clock gave it, or its end is damaged
+        if lease.outlasts:  # it is from another server's clock, or its end is damaged
             locked.set_head({b"z": b"%d" % (locked.moment + lease.left)})
         return lease
 
@@ -143,7 +143,7 @@ class RedisThreadStore(ThreadStore):
         return Reader(self.settings.prefix, thread_id, (yield from the_work()))
 
     def follow(self, reader: Reader) -> Program[None]:
-        """Let the index follow a locked thread when the transaction is committed."""
+        """Update the index for a locked thread after the commit of the transaction."""
         work = yield from the_work()
         locked = work.locked[reader.thread_id]
         head = locked.head
@@ -155,7 +155,7 @@ class RedisThreadStore(ThreadStore):
         work.after[reader.thread_id] = partial(_reindex, self.settings, locked)
 
     def _counted(self, reader: Reader) -> Program[ThreadCounts | None]:
-        """Count what a thread holds by reading it."""
+        """Count a thread's content by reading it."""
         head = yield from reader.head()
         if not is_live(head):
             return None
@@ -191,11 +191,11 @@ _INDEXED = (b"v", b"a", b"o", b"x")
 
 
 def _reindex(settings: Settings, locked: Locked) -> Program[None]:
-    """Bring a thread that was changed to its place in the index, or take it out."""
+    """Move a changed thread to its place in the index, or take it out."""
     before, head = locked.stored, locked.head
     owner_before = text_or_none(before.get(b"o"))
     if not is_live(head):
-        if is_live(before):  # it may have begun anew since the commit, and be at another place
+        if is_live(before):  # it may have been created again since the commit, at another place
             yield from unindex(settings, locked.thread_id, owner_before, int_or_none(before.get(b"y")))
         return
     if any(before.get(name) != head.get(name) for name in (*_INDEXED, b"y")):

@@ -1,11 +1,11 @@
-"""Transactions of several steps: what was read must still hold at the end, and what is written is written at once.
+"""Transactions of several steps: data that was read must still hold at the end, and all changes are made at once.
 
-Redis has no transactions that read and then write. So a transaction runs optimistically: what it reads of a thread
-comes with the thread's epoch and its revision, which every change raises. What it changes in a thread that it has
-locked is kept here, where later reads of the same transaction see it. At the end one script makes all changes, if both
-are still the same; if not, the driver runs the program again.
+Redis has no transactions that read and then write. So a transaction runs optimistically: each read of a thread includes
+the thread's epoch and its revision, which every change raises. Changes to a thread that the transaction has locked are
+kept here, where its later reads see them. At the end one script makes all changes if epoch and revision are still the
+same; if not, the driver runs the program again.
 
-A program that locks nothing needs none of that: each of its steps is atomic.
+A program that locks nothing needs none of that, because each of its steps is atomic.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,64 +28,62 @@ ATTEMPTS = 64
 """How often a driver runs a program before it gives up."""
 
 _STRICT_ATTEMPTS = 16
-"""In later attempts a program that only read may have seen rows that were added meanwhile."""
+"""After these attempts a program that only reads may have seen rows that were added while it ran."""
 
 _HELD_ATTEMPTS = 8
-"""From this attempt on, those who add at once wait for a transaction that has read the thread."""
+"""From this attempt on, additions wait for a transaction that has read the thread."""
 
 _COPIED = 2
-"""A transaction on two threads may copy one into the other, so that both must be as they were read. One on more of them
-treats each by itself."""
+"""A transaction on two threads may copy one to the other, so both must be unchanged. With more, each is separate."""
 
 _NAME_BYTES = 8
-"""By its name a commit that is sent again, because its reply was lost, is known to be made."""
+"""A commit has a name, by which it is recognized if it is sent again because its reply was lost."""
 
 COMMIT = script("commit", "thread", "outbox")
 
 
 class ChangedError(Exception):
-    """A thread was changed while a transaction read it. The driver runs the program again, after a short pause."""
+    """A thread was changed while a transaction read it. The driver runs the program again after a short pause."""
 
 
 def state_of(epoch: bytes | None, revision: bytes | None) -> bytes:
-    """Return what tells whether a thread was changed, as lua/commit.lua compares it."""
+    """Return the state that reveals a change of the thread, as lua/commit.lua compares it."""
     return b"%b:%b" % (epoch or b"", revision or b"")
 
 
 @dataclass(slots=True)
 class _Seen:
-    """The epoch and the revision that a thread had when it was first read, and whether another one was seen since."""
+    """The thread's epoch and revision when it was first read, and whether others were seen since."""
 
     first: tuple[int, int]
     last: tuple[int, int]
     position: int | None
-    """The position that it had when it was first read, None where that is not known."""
+    """The thread's position when it was first read, None if that is unknown."""
     is_told: bool = False
     """Whether the program has asked for the position."""
 
 
 @dataclass(slots=True)
 class Work:
-    """What a transaction knows and has changed."""
+    """The knowledge and the changes of a transaction."""
 
     locked: dict[str, Locked] = field(default_factory=dict)
     seen: dict[str, _Seen] = field(default_factory=dict)
     is_strict: bool = False
-    """Whether rows that were added meanwhile matter, too."""
+    """Whether rows that were added since the first read matter, too."""
     is_late: bool = False
-    """Whether this was tried so often that rows may have been added meanwhile."""
+    """Whether the program was tried so often that rows may have been added while it ran."""
     holds: bool = False
-    """Whether this was tried so often that others have to wait for it, so that somebody who keeps adding cannot keep
-    it from ever being done."""
+    """Whether the program was tried so often that other clients must wait: their additions kept interrupting it."""
     counted: dict[str, list[Head]] = field(default_factory=dict)
-    """The heads of threads, counted when what is recorded of them was read."""
+    """The heads of threads, computed when the recorded ones were read."""
     after: dict[str, Callable[[], Program[None]]] = field(default_factory=dict)
-    """What is done for each thread when all is committed."""
+    """The actions for each thread after the commit."""
     term: int | None = None
     """The database's term as the transaction has read it: nothing is committed under a greater one."""
 
     def see(self, thread_id: str, state: tuple[int, int], position: int | None = None) -> None:
-        """Note a thread's epoch and revision, and the position that it has with them."""
+        """Note a thread's epoch and revision, and its position with them."""
         known = self.seen.get(thread_id)
         if known is None:
             self.seen[thread_id] = _Seen(state, state, position)
@@ -101,11 +99,11 @@ class Work:
 
 @dataclass(slots=True)
 class AskWork(Step):
-    """Is answered by the transaction itself: no driver sees it."""
+    """A step that the transaction itself answers: no driver sees it."""
 
 
 def the_work() -> Program[Work]:
-    """Return what the running transaction knows."""
+    """Return the `Work` of the running transaction."""
     work: Work = yield AskWork()
     return work
 
@@ -113,16 +111,16 @@ def the_work() -> Program[Work]:
 def in_transaction(
     program: Callable[[], Program[T]], attempt: int = 0, *, grace: int, clustered: bool = False
 ) -> Program[T]:
-    """Run a program as a transaction. Raises ChangedError where it is to be run again.
+    """Run a program as a transaction. Raises ChangedError if it must be run again.
 
-    `grace` is for how many milliseconds a thread that has expired stays. In a cluster every thread is committed for
-    itself: first those that stay, so that a thread that is moved is never nowhere.
+    `grace` is the number of milliseconds for which an expired thread stays. In a cluster every thread is committed by
+    itself, those that stay first, so that a thread that is moved always exists.
     """
     work = Work(is_late=attempt >= _STRICT_ATTEMPTS, holds=attempt >= _HELD_ATTEMPTS)
     try:
         result = yield from _played(program(), work)
     except ThreadmarkError:
-        # It may have met half of what somebody else did.
+        # It may have seen half of another client's change.
         work.expect_whole(strictly=not work.is_late)
         yield from _expect_locked(work)
         raise
@@ -177,7 +175,7 @@ def _commit(work: Work, grace: int, *, clustered: bool) -> Program[None]:
         yield from _expect_locked(work)
     for thread in sorted(changed, key=lambda each: not is_live(each.head)):
         yield from _committed(name, [thread], grace, None, clustered=True)
-        if thread.thread_id in work.after:  # at once, because the next one may be refused
+        if thread.thread_id in work.after:  # now, because the next commit may be refused
             yield from work.after.pop(thread.thread_id)()
 
 

@@ -21,7 +21,7 @@ class Walk:
         self._is_over = [False] * len(keys)
 
     def start(self, after: Entry) -> None:
-        """Begin behind an entry."""
+        """Begin after an entry."""
         self._cursors = [after] * len(self._keys)
 
     def next_batch(self, number: int) -> Program[list[Entry]]:
@@ -38,7 +38,7 @@ class Walk:
         return batch
 
     def _fill(self, number: int) -> Program[None]:
-        """Read on in those shards of which nothing is left."""
+        """Read more from those shards whose entries are used up."""
         while empty := [shard for shard, found in enumerate(self._found) if not found and not self._is_over[shard]]:
             replies = yield from commands([self._command(shard, number) for shard in empty])
             for shard, reply in zip(empty, replies, strict=True):
@@ -47,7 +47,7 @@ class Walk:
                 self._found[shard] = [each for each in entries if self._is_behind(each, self._cursors[shard])]
                 if entries:
                     self._cursors[shard] = entries[-1]
-            number *= 2  # where many have the score of the cursor, they are to be got past
+            number *= 2  # many entries may have the score of the cursor, and must be passed
 
     def _is_behind(self, entry: Entry, cursor: Entry | None) -> bool:
         if cursor is None:

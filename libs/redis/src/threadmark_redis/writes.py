@@ -21,7 +21,7 @@ from threadmark_redis.columns import (
 from threadmark_redis.reading import Reader
 
 INLINE = 1024
-"""Up to this many bytes the writes of a checkpoint stand in one field; as in lua/groups.lua."""
+"""Up to this many bytes, the writes of a checkpoint are in one field; as in lua/groups.lua."""
 
 _SINGLE, _SEVERAL, _LOST = b"\x00", b"\x01", b"\x02"
 """The first byte of a field. Of one that was lost, something is missing."""
@@ -37,22 +37,22 @@ def reference_to(key: Key) -> bytes:
 
 
 def referred(field: bytes) -> tuple[Key, bytes]:
-    """Return the checkpoint whose writes a field holds, and the task, b"" where the field is not one task's own."""
+    """Return the checkpoint whose writes a field holds, and the task, b"" if the field is not of one task alone."""
     ns, rest = cut(field)
     checkpoint_id, task = cut(rest)
     return (from_bytes(ns), from_bytes(checkpoint_id)), task
 
 
 class Groups(NamedTuple):
-    """What a field holds."""
+    """The content of a field."""
 
     found: list[Group]
     is_whole: bool
-    """Whether that is all, and nothing was damaged."""
+    """Whether these are all, and nothing was damaged."""
 
 
 def groups_in(field: bytes) -> Groups:
-    """Return the groups of writes in a field: of a damaged one those that can be read, as lua/groups.lua does."""
+    """Return the groups of writes in a field, or the readable ones if it is damaged, as lua/groups.lua does."""
     unpacker = msgpack.Unpacker(raw=True, strict_map_key=False, max_buffer_size=0)
     unpacker.feed(field[1:])
     found: list[Group] = []
@@ -71,7 +71,7 @@ def groups_in(field: bytes) -> Groups:
 
 
 def _is_group(group: object) -> bool:
-    """Whether something unpacked is what `merge_group` packs."""
+    """Return whether an unpacked value is one that `merge_group` packs."""
     if not isinstance(group, list) or not group or not isinstance(group[0], bytes):
         return False
     if len(group) == 1:
@@ -87,12 +87,12 @@ def _is_group(group: object) -> bool:
 
 
 def own_fields(reference: bytes, field: bytes | None) -> list[bytes]:
-    """Return the fields of the tasks that have one of their own."""
+    """Return the fields of the tasks that have their own."""
     return [reference + group[0] for group in groups_in(field).found if len(group) == 1] if field else []
 
 
 def write_rows(key: Key, fields: Iterable[bytes | None]) -> list[WriteRow]:
-    """Return the writes in the fields of one checkpoint, and a damaged one for each field of which not all is there."""
+    """Return the writes in the fields of one checkpoint, and a damaged one for each incomplete field."""
     found: list[WriteRow] = []
     for field in fields:
         if field is None:
@@ -109,7 +109,7 @@ def write_rows(key: Key, fields: Iterable[bytes | None]) -> list[WriteRow]:
 
 
 def lost_write(key: Key) -> WriteRow:
-    """Return what stands for the writes of a checkpoint that are missing. It proves to be damaged."""
+    """Return a row in place of a checkpoint's missing writes. It proves to be damaged."""
     return WriteRow(*key, "\ufffdlost", 0, "", "", b"", b"damaged")
 
 
@@ -144,7 +144,7 @@ def grouped(rows: Sequence[WriteRow]) -> list[tuple[bytes, bytes, bytes, list[An
 
 
 class Merged(NamedTuple):
-    """The fields of a task's writes after more were added, None for one that is as before, and what became of those."""
+    """The fields of a task's writes after more were added, None for an unchanged one, and the outcome of those."""
 
     main: bytes | None
     own: bytes | None
@@ -153,7 +153,7 @@ class Merged(NamedTuple):
 
 
 def merge_group(main: bytes | None, own: bytes | None, task: bytes, path: bytes, rows: Sequence[WriteRow]) -> Merged:
-    """Add writes of one task to its fields: what `add_group` in lua/groups.lua does. An empty field was lost."""
+    """Add writes of one task to its fields, as `add_group` in lua/groups.lua does. An empty field was lost."""
     main = _SINGLE if main is None else main or _LOST
     fields = [groups_in(field) for field in (main, own) if field is not None]
     groups = [group for field in fields for group in field.found if group[0] == task]

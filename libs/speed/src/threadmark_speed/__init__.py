@@ -1,8 +1,8 @@
-"""The parts of Threadmark that are worth compiling.
+"""Compiled versions of the parts of Threadmark that are worth compiling.
 
-Nothing here is called by users: `threadmark.runtime.compiled` finds the package where it is installed, and core then
-uses its modules in place of its own, as the SQLite backend does. Each module here does what one of theirs does, which
-stays the reference and is what runs where this package is missing.
+You never call this package: if it is installed, `threadmark.runtime.compiled` finds it, and core and the SQLite backend
+use its modules in place of their own. Each module here does the same as its counterpart in Python, which stays the
+reference and runs if this package is missing.
 """
 
 import sys
@@ -15,7 +15,7 @@ CONTRACT = 9
 MODULES: tuple[str, ...] = (
     "checks",
     "columns",
-    *(() if sys.platform == "win32" else ("files",)),  # which asks the system in a way that is not Windows'
+    *(() if sys.platform == "win32" else ("files",)),  # its system calls do not exist on Windows
     "given",
     "manifests",
     "matches",

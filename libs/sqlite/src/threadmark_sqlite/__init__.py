@@ -1,4 +1,4 @@
-"""Threadmark's SQLite backend."""
+"""Checkpoints in a SQLite file: `SqliteSaver`, and `ddl` to make its tables yourself."""
 
 from threadmark_sqlite.migrations import ddl
 from threadmark_sqlite.options import Durability, SqliteOptions

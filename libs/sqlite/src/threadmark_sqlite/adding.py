@@ -1,4 +1,4 @@
-"""Adding and replacing rows of one thread, as programs: what a change is refused for, and what it inserts."""
+"""Programs that add and replace the rows of one thread, or refuse to."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
@@ -27,11 +27,11 @@ from threadmark_sqlite.sql import adding, expressions, removing
 from threadmark_sqlite.steps import execute, executemany
 
 _ROWS = 32
-"""The most rows of one statement, which takes two thirds of what one for each takes; sqlite3 remembers 128 of them."""
+"""The most rows of one statement. It takes two thirds of the time of single ones; sqlite3 caches 128 statements."""
 
 
 class Thread(NamedTuple):
-    """What a change has to know of the thread that it goes to: the columns of `sql.adding.THREAD`."""
+    """The state of the thread that a change goes to: the columns of `sql.adding.THREAD`."""
 
     number: int
     epoch: int
@@ -42,13 +42,13 @@ class Thread(NamedTuple):
     token: int
     ttl: int | None
     left: int | None
-    """Microseconds until its lease ends; negative since it has ended, None where there is none."""
+    """Microseconds until the thread's lease ends; negative if it has ended, None if there is none."""
     minute: int | None
-    """That of its last update, as listings have it."""
+    """The minute of the last update, as listings have it."""
 
 
 def _thread(columns: Sequence[Any]) -> Thread:
-    """A thread from its columns. One without numbers where they belong is a thread all the same: it can be deleted."""
+    """Return a thread from its columns. A thread whose numbers are damaged counts too, so that it can be deleted."""
     thread = Thread(*columns)
     return thread._replace(
         epoch=as_number(thread.epoch),
@@ -68,7 +68,7 @@ def thread_of(thread_id: str) -> Program[Thread | None]:
 
 
 class Admission(NamedTuple):
-    """The thread of a change that nothing refuses, begun if it was not live."""
+    """The thread of a change that is not refused. It was created if it was not live."""
 
     thread: Thread
     facts: Facts
@@ -101,7 +101,7 @@ def admitted(change: Change, *, replaces: bool) -> Program[Admission | Added]:
 
 
 def _asked(change: Change, *, replaces: bool) -> Program[tuple[Thread | None, bool]]:
-    """Return the row of a change's thread, and whether one of the change's checkpoints is there, if it matters."""
+    """Return the row of a change's thread, and whether one of the change's checkpoints exists, if it matters."""
     thread_id = to_column(change.thread_id)
     if len(change.checkpoints) == 1:
         _, ns, checkpoint_id, *_ = change.checkpoints[0].outline
@@ -115,15 +115,15 @@ def _asked(change: Change, *, replaces: bool) -> Program[tuple[Thread | None, bo
 
 
 class Inserted(NamedTuple):
-    """What became of the writes of a change."""
+    """The outcome of the writes of a change."""
 
     replaced: Sequence[WriteRow]
-    """Those that replaced others, each with the value of the other one."""
+    """The writes that replaced others, each with the value of the other one."""
     pack_left_out: bool = False
 
 
 def added(admission: Admission, change: Change, writes: Inserted, *, replaced: bool = False) -> Added:
-    """Return what became of a change that was made."""
+    """Return the outcome of a change that was made."""
     thread = admission.thread
     return Added(
         thread.epoch + replaced,
@@ -136,7 +136,7 @@ def added(admission: Admission, change: Change, writes: Inserted, *, replaced: b
 
 
 def insert(thread: Thread, change: Change) -> Program[Inserted]:
-    """Insert the rows of a change. Returns what became of its writes."""
+    """Insert the rows of a change. Returns the outcome of its writes."""
     for statement, columns in segment_inserts(thread.number, change.segments):
         yield from execute(statement, columns)
     for row in change.checkpoints:
@@ -152,7 +152,7 @@ def insert(thread: Thread, change: Change) -> Program[Inserted]:
 
 
 def remove_checkpoints(thread_id: str, keys: Sequence[tuple[Any, ...]]) -> Program[None]:
-    """Remove checkpoints, given by parameters of `sql.removing.REMOVE_CHECKPOINT`, and count them off their heads."""
+    """Remove checkpoints, as parameters of `sql.removing.REMOVE_CHECKPOINT`, and update the counts of their heads."""
     for (number, ns), some in groupby(sorted(keys), key=itemgetter(0, 1)):
         ((before,),) = yield from execute(removing.CHANGED_ROWS)
         yield from executemany(removing.REMOVE_CHECKPOINT, list(some))
@@ -164,7 +164,7 @@ def remove_checkpoints(thread_id: str, keys: Sequence[tuple[Any, ...]]) -> Progr
 
 
 def old_headers(thread: int, rows: Sequence[CheckpointRow]) -> Program[dict[Key, bytes]]:
-    """The headers of those checkpoints that are there already."""
+    """Return the headers of those checkpoints that exist already."""
     found: dict[Key, bytes] = {}
     for row in rows:
         _, ns, checkpoint_id, *_ = row.outline
@@ -174,14 +174,14 @@ def old_headers(thread: int, rows: Sequence[CheckpointRow]) -> Program[dict[Key,
 
 
 def _lacks_continued(thread: Thread, change: Change) -> Program[bool]:
-    """Whether the change continues a checkpoint that went with the deleted thread."""
+    """Return whether the change continues a checkpoint that was deleted with its thread."""
     if thread.deleted_up_to is None or not may_be_gone(change, from_text_column(thread.deleted_up_to)):
         return False
     return not (yield from execute(adding.HAS_CHECKPOINT, (thread.number, *twice(change.continues or ""))))
 
 
 def _newest(change: Change) -> Program[str]:
-    """Return the greatest rank of the namespace that a checkpoint is added to, "" for none."""
+    """Return the greatest rank of the namespace that a checkpoint is added to, "" if there is none."""
     rows = yield from execute(adding.HEAD, (to_column(change.thread_id), to_column(change.checkpoints[0].outline.ns)))
     return from_text_column(rows[0][0]) if rows else ""
 
@@ -196,7 +196,7 @@ def _updates(change: Change) -> Iterator[int]:
 
 
 def _begun(change: Change) -> Program[Thread]:
-    """Let the thread of a change be there, and in listings. Returns its row."""
+    """Create the thread of a change, and put it in listings. Returns its row."""
     thread_id = to_column(change.thread_id)
     owner, expires_at, check = change.beginning
     about = (text_or_null(owner), expires_at, check or None)
@@ -218,7 +218,7 @@ def segment_inserts(thread: int, segments: Mapping[bytes, bytes]) -> Iterator[tu
 
 
 def write_inserts(thread: int, statement: str, rows: Sequence[WriteRow]) -> Iterator[tuple[str, list[Any], int]]:
-    """Yield the statements that add writes in the way of `statement`, with their parameters and numbers of rows."""
+    """Yield the statements that add writes, with their parameters and numbers of rows."""
     for start in range(0, len(rows), _ROWS):
         some = rows[start : start + _ROWS]
         yield with_rows(statement, adding.ROW_OF_WRITE, len(some)), write_columns(thread, some), len(some)
@@ -246,6 +246,6 @@ def _insert_writes(thread: int, rows: Sequence[WriteRow]) -> Program[Inserted]:
 
 
 def twice(checkpoint_id: str) -> tuple[str, str]:
-    """An id as the two parameters of a condition that looks for it in two columns."""
+    """Return an id as the two parameters of a condition that looks for it in two columns."""
     column = to_column(checkpoint_id)
     return column, column

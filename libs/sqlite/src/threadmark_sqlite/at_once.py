@@ -1,7 +1,7 @@
-"""Adding the rows of usual changes, with fewer statements than the program in `adding` needs.
+"""Adds the rows of ordinary changes with fewer statements than the program in `adding` needs.
 
-A thread that was read before is not read again: the statement that adds to it proves that the thread has not changed,
-and adds nothing if it has. The program handles everything else: a thread that is missing or leased, and a change that
+A thread that was read before is not read again: the statement that adds to it checks that the thread has not changed,
+and adds nothing if it has. The program handles all other cases: a thread that is missing or leased, and a change that
 may be refused or that replaces something.
 """
 
@@ -19,7 +19,7 @@ from threadmark_sqlite.sql import adding
 from threadmark_sqlite.sql.expressions import MINUTE
 
 _MOST_KNOWN = 256
-"""Threads that are remembered."""
+"""How many threads are remembered."""
 
 _RECORD = with_rows(adding.ADD_RECORDS, adding.ROW_OF_WRITE, 1)
 _WITH_A_RECORD = 2
@@ -42,19 +42,19 @@ class _Plain(NamedTuple):
 
 
 class Adder:
-    """Adds the rows of usual changes."""
+    """Adds the rows of ordinary changes."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[_Plain, set[str]]] = {}
-        """What was found of threads, and the namespaces in which they have a head, by the column of their names.
+        """Threads that were found, and the namespaces in which they have a head, by the column of their names.
 
-        It may be of another database, or over: the statement that relies on it proves it.
+        An entry may be of another database, or outdated; the statement that relies on it checks it.
         """
 
     def __call__(self, run: Run, change: Change) -> Added | None:
-        """Add the rows of a change. Returns what became of it, or None if the program has to handle it.
+        """Add the rows of a change. Returns the outcome, or None if the program has to handle the change.
 
-        Before None is returned, nothing was changed.
+        If it returns None, nothing was changed.
         """
         ordinary = _ordinary(change.writes)
         if ordinary is None or not _is_usual(change):
@@ -84,7 +84,7 @@ class Adder:
         return _made(thread, pack_left_out=has_pack and count < ordinary)
 
     def _remember(self, name: str, thread: _Plain, row: CheckpointRow | None) -> None:
-        """Remember a thread that was found, and that a checkpoint was added to its head, where nothing will expire."""
+        """Remember a thread that was found, and the checkpoint that was added to its head, if nothing will expire."""
         if thread.expires_at is not None:
             return
         _, namespaces = self._known.get(name, (None, set()))
@@ -98,9 +98,9 @@ class Adder:
         self._known[name] = thread, namespaces
 
     def _add_pack_to_same(self, run: Run, name: str, change: Change) -> Added | None:
-        """Add a pack with its record and segments to a thread that is as it was before. Returns what became of it.
+        """Add a pack with its record and segments to a thread that has not changed. Returns the outcome.
 
-        Returns None, and nothing was added, where the thread is another, or the pack of its task is there.
+        Returns None, and adds nothing, if the thread has changed or already has a pack of this task.
         """
         known = self._known.get(name)
         if known is None or len(change.writes) != _WITH_A_RECORD or change.only_owner or not _admits(known[0], change):
@@ -117,9 +117,9 @@ class Adder:
         return _made(thread, pack_left_out=False)
 
     def _add_to_same_head(self, run: Run, name: str, change: Change, row: CheckpointRow) -> _Plain | None:
-        """Add the newest checkpoint of a thread that is as it was when it was found. Returns the thread.
+        """Add the newest checkpoint to a thread that has not changed since it was found. Returns the thread.
 
-        Returns None, and nothing is added, where the thread or the checkpoint is another.
+        Returns None, and adds nothing, if the thread has changed or the checkpoint is not the newest.
         """
         outline = row.outline
         known = self._known.get(name)
@@ -143,7 +143,7 @@ class Adder:
 
 
 def _is_usual(change: Change) -> bool:
-    """Whether nothing but the thread's epoch and owner can refuse a change, and it does nothing but add rows."""
+    """Return whether a change only adds rows, and can only be refused because of the thread's epoch or owner."""
     return (
         change.token is None
         and change.expects is None
@@ -156,9 +156,9 @@ def _is_usual(change: Change) -> bool:
 
 
 def _ordinary(writes: Sequence[WriteRow]) -> int | None:
-    """How many writes come before the records of batches: those of one task are counted from the first on.
+    """Return how many writes come before the records of batches. Those of one task are counted from the first on.
 
-    Returns None where there are special ones or writes behind records, and packs beside others.
+    Returns None if there are special writes, writes that follow records, or packs together with other rows.
     """
     count = packs = 0
     for seen, row in enumerate(writes):
@@ -174,7 +174,7 @@ def _ordinary(writes: Sequence[WriteRow]) -> int | None:
 
 
 def _admits(thread: _Plain, change: Change) -> bool:
-    """Whether a change may be made that expects an epoch, or that only the owner of a thread may make."""
+    """Return whether the thread admits a change that expects an epoch, or that only the owner may make."""
     if change.epoch is not None and change.epoch != thread.epoch:
         return False
     return not change.only_owner or thread.owner == text_or_null(change.beginning.owner)
@@ -194,12 +194,12 @@ def _found(run: Run, name: str, row: CheckpointRow | None) -> _Plain | None:
     except OperationalError as error:
         if hasattr(error, "sqlite_errorcode"):
             raise
-        return None  # no error of SQLite's: the text is damaged, and the program reads it all the same
+        return None  # raised by sqlite3 for damaged text, which the program can read all the same
     return _Plain(*rows[0]) if rows else None
 
 
 def _add_checkpoint(run: Run, name: str, thread: _Plain, row: CheckpointRow | None) -> bool:
-    """Add a checkpoint whose rank is its id, if there is one, and to its head. Returns whether it was not there."""
+    """Add a checkpoint whose rank is its id, if there is one, and update its head. Returns whether it was new."""
     if row is None:
         return True
     columns = checkpoint_columns(thread.number, row)
@@ -211,7 +211,7 @@ def _add_checkpoint(run: Run, name: str, thread: _Plain, row: CheckpointRow | No
 
 
 def _add_row(run: Run, columns: tuple[Any, ...]) -> bool:
-    """Add a checkpoint under its rank. Returns whether it was not there already."""
+    """Add a checkpoint under its rank. Returns whether it was new."""
     try:
         run(adding.ADD_UNDER_RANK, columns[:3] + columns[4:])
     except IntegrityError:
@@ -220,12 +220,12 @@ def _add_row(run: Run, columns: tuple[Any, ...]) -> bool:
 
 
 def _is_of_another_minute(thread: _Plain, row: CheckpointRow) -> bool:
-    """Whether a checkpoint may be the last update of a thread that has its last one in another minute."""
+    """Return whether a checkpoint may move the thread's last update to another minute."""
     return not row.outline.ns and row.outline.created_at // MINUTE != thread.minute
 
 
 def _touch(run: Run, name: str, thread: _Plain, change: Change, *, follows: bool) -> None:
-    """Let listings see an update of a thread, where the change is one; `follows` where its checkpoint may be one."""
+    """Record an update of a thread for listings, if the change is one; `follows` if its checkpoint may be one."""
     if change.touches:
         run(adding.TOUCH, (change.now, name))
         follows = follows or change.now // MINUTE != thread.minute
@@ -239,10 +239,10 @@ def _add_segments(run: Run, number: int, segments: Mapping[bytes, bytes]) -> Non
 
 
 def _add_writes(run: Run, number: int, statement: str, rows: Sequence[WriteRow]) -> int:
-    """Add writes. Returns how many were added: the others were there."""
+    """Add writes. Returns how many were new."""
     return sum(run(insert, columns).rowcount for insert, columns, _ in write_inserts(number, statement, rows))
 
 
 def _made(thread: _Plain, *, pack_left_out: bool) -> Added:
-    """What became of a change that was made, in which nothing took the place of anything."""
+    """Return the outcome of a change that was made and that replaced nothing."""
     return Added(thread.epoch, replaced_writes=[], expires_at=thread.expires_at, pack_left_out=pack_left_out)

@@ -1,9 +1,9 @@
-"""Python values as columns and back.
+"""Conversion of Python values to columns and back.
 
-Reading never raises: of a damaged column comes some value, and the row's check says that it is the wrong one, with
-its place.
+Reading never raises: a damaged column gives some value, and the row's check then reports that it is wrong, with its
+place.
 
-What is written with every step is a bytearray: for bytes, sqlite3 looks for an adapter each time, which takes ten times
+Values that every step writes are bytearrays: for bytes, sqlite3 looks for an adapter each time, which takes ten times
 as long as the copy.
 """
 
@@ -22,58 +22,58 @@ _LOW, _HIGH = ESCAPES
 """A text with neither is its own column; asked here, since to call a function takes longer than to look."""
 
 NO_SEGMENTS: Mapping[bytes, bytes] = {}
-"""Those that come along with a checkpoint: none do here."""
+"""The segments that a found checkpoint brings along: none on this backend."""
 
 
 @counterpart("columns.id_column", is_whole=True)
-@lru_cache(256)  # the writes of a task have two in common, and a step's tasks one
+@lru_cache(256)  # all writes of a task share two ids, and all tasks of a step one
 def id_column(text: str) -> str | bytearray:
-    """An id that is only compared for equality: 16 bytes where it is a UUID as it is usually written."""
+    """Return the column of an id that is only compared for equality: 16 bytes for a UUID in its usual form."""
     packed = packed_uuid(text)
     return to_column(text) if packed is None else bytearray(packed)
 
 
 @lru_cache(256)
 def from_id_column(column: Any) -> str:
-    """The id that `id_column` was given."""
+    """Return the id that `id_column` took."""
     if isinstance(column, bytes) and len(column) == UUID_BYTES:
         return uuid_text(column)
     return from_text_column(column)
 
 
 def from_text_column(column: Any) -> str:
-    """The string that `to_column` was given."""
+    """Return the string that `to_column` took."""
     if type(column) is str:
         return column if _LOW not in column and _HIGH not in column else from_column(column)
     return f"\ufffd{type(column).__name__}"
 
 
 name = lru_cache(1024)(from_text_column)
-"""The same for what many rows have in common: namespaces, channels, paths of tasks."""
+"""Like `to_column`, for values that many rows share: namespaces, channels, paths of tasks."""
 
 
 def text_or_null(text: str | None) -> str | None:
-    """The column of a text that may be missing."""
+    """Return the column of a text that may be missing."""
     return None if text is None else to_column(text)
 
 
 def from_text_or_null(column: Any) -> str | None:
-    """The text that `text_or_null` was given."""
+    """Return the text that `text_or_null` took."""
     return None if column is None else from_text_column(column)
 
 
 def from_blob_column(column: Any) -> bytes:
-    """The bytes of a column."""
+    """Return the bytes of a column."""
     return column if isinstance(column, bytes) else b""
 
 
 def as_number(column: Any) -> int:
-    """The number of a column, which SQLite lets be anything."""
+    """Return the number in a column, in which SQLite accepts any type."""
     return column if type(column) is int else NO_NUMBER
 
 
 def as_number_or_null(column: Any) -> int | None:
-    """The number of a column that may be missing."""
+    """Return the number in a column, which may be missing."""
     return None if column is None else as_number(column)
 
 
@@ -123,10 +123,10 @@ def found_of(
     rows: list[tuple[Any, ...]],
     with_head: bool = True,  # noqa: FBT001, FBT002 - compiled functions are called by position
 ) -> Found:
-    """A checkpoint and its writes from the columns of `sql.finding.FIND` and its like. The checkpoint's come first."""
+    """Return a checkpoint and its writes from the columns of `sql.finding.FIND` and its variants, checkpoint first."""
     head, _, epoch, owner, expires_at, *of_checkpoint = rows[0]
     newest = from_text_or_null(head) if with_head else None
-    if of_checkpoint[0] is None:  # there is a head, and nothing else
+    if of_checkpoint[0] is None:  # the head is the only row
         return Found(0, None, (), NO_SEGMENTS, newest, from_text_or_null(owner), as_number_or_null(expires_at))
     row = checkpoint_row(thread_id, of_checkpoint)
     writes = writes_of(ns, row.outline.id, rows[1:])
@@ -136,7 +136,7 @@ def found_of(
 
 @counterpart("columns.checkpoint_columns", is_whole=True)
 def checkpoint_columns(thread: int, row: CheckpointRow) -> tuple[Any, ...]:
-    """The number of a thread and the columns of `sql.expressions.CHECKPOINT`."""
+    """Return the number of a thread and the columns of `sql.expressions.CHECKPOINT`."""
     _, ns, checkpoint_id, rank, parent, created_at, metadata = row.outline
     return (
         thread,
@@ -152,13 +152,13 @@ def checkpoint_columns(thread: int, row: CheckpointRow) -> tuple[Any, ...]:
 
 
 def rewriting_columns(thread: int, row: CheckpointRow) -> tuple[Any, ...]:
-    """The parameters of `sql.removing.REWRITE_CHECKPOINT`."""
+    """Return the parameters of `sql.removing.REWRITE_CHECKPOINT`."""
     _, ns, rank, _, *rewritten = checkpoint_columns(thread, row)
     return *rewritten, thread, ns, rank
 
 
 def writes_of(ns: str, checkpoint_id: str, rows: list[tuple[Any, ...]]) -> list[WriteRow]:
-    """Pending writes of a checkpoint from the columns of `sql.finding.WRITES_OF_CHECKPOINT`, or from more."""
+    """Return the pending writes from the columns of `sql.finding.WRITES_OF_CHECKPOINT`, or from more columns."""
     return [write_of(ns, checkpoint_id, columns[1 : 1 + len(PENDING)]) for columns in rows]
 
 
@@ -170,15 +170,15 @@ def write_with_key(columns: Any) -> WriteRow:
 
 @counterpart("columns.write_rows", write_with_key, is_whole=True)
 def write_rows(rows: list[tuple[Any, ...]]) -> list[WriteRow]:
-    """Pending writes from the columns of `sql.expressions.WRITE`."""
+    """Return pending writes from the columns of `sql.expressions.WRITE`."""
     return [write_with_key(columns) for columns in rows]
 
 
 @counterpart("columns.write_columns", is_whole=True)
 def write_columns(thread: int, rows: Iterable[WriteRow]) -> list[Any]:
-    """The number of a thread and the columns of `sql.expressions.WRITE`, for one row after the other.
+    """Return the number of a thread and the columns of `sql.expressions.WRITE`, one row after the other.
 
-    Mostly all are of one task.
+    Mostly all rows are of one task.
     """
     every: list[Any] = []
     known: tuple[str, str, str] | None = None
@@ -187,14 +187,14 @@ def write_columns(thread: int, rows: Iterable[WriteRow]) -> list[Any]:
         if task != known:
             known = task
             columns = thread, to_column(ns), id_column(checkpoint_id), id_column(task_id)
-        path = to_column(task_path) if task_path else ""  # that of a batch's record is empty
+        path = to_column(task_path) if task_path else ""  # a batch's record has an empty one
         every += columns
         every += path, idx, to_column(channel) if channel else "", bytearray(value), bytearray(check)
     return every
 
 
 def thread_outline(columns: Any) -> ThreadOutline:
-    """A thread from the columns of `sql.threads._OUTLINE`."""
+    """Return a thread from the columns of `sql.threads._OUTLINE`."""
     thread_id, created_at, owner, title, metadata, expires_at, check, updated_at = columns
     row = ThreadRow(
         from_text_column(thread_id),
@@ -209,7 +209,7 @@ def thread_outline(columns: Any) -> ThreadOutline:
 
 
 def thread_columns(row: ThreadRow) -> tuple[Any, ...]:
-    """The parameters of `sql.threads.SET_THREAD` but the last."""
+    """Return the parameters of `sql.threads.SET_THREAD` except the last."""
     _, _, owner, title, metadata, expires_at, check = row
     return (
         text_or_null(owner),
@@ -222,7 +222,7 @@ def thread_columns(row: ThreadRow) -> tuple[Any, ...]:
 
 
 def thread_counts(columns: Any) -> ThreadCounts:
-    """What is derived of a thread, from the columns of `sql.threads.COUNTS`."""
+    """Return the derived fields of a thread from the columns of `sql.threads.COUNTS`."""
     thread_id, checkpoints, namespaces, size, newest, leased, failed, interrupted = columns
     return ThreadCounts(
         from_text_column(thread_id),
@@ -237,12 +237,12 @@ def thread_counts(columns: Any) -> ThreadCounts:
 
 
 def lease_row(columns: Any) -> LeaseRow:
-    """A lease from the columns of `sql.threads.LEASE`."""
+    """Return a lease from the columns of `sql.threads.LEASE`."""
     token, left, holder, began, outlasts = columns
     return LeaseRow(as_number(token), left, from_text_or_null(holder) or "", from_text_or_null(began), bool(outlasts))
 
 
 def lease_columns(lease: LeaseRow) -> tuple[Any, ...]:
-    """The parameters of `sql.threads.SET_LEASE` but the last. A lease that ends at once has no end."""
+    """Return the parameters of `sql.threads.SET_LEASE` except the last. A lease that ends at once has no end."""
     left = lease.left or None
     return left, left, to_column(lease.holder), text_or_null(lease.began)

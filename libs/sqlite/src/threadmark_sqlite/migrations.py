@@ -121,7 +121,7 @@ MIGRATIONS = (
             ON threadmark_checkpoint (thread, ns, id)
             WHERE id IS NOT NULL
             """,
-            # By the thread's id: a listing reads heads without the rows of their threads.
+            # By the thread's id, because a listing reads heads without the rows of their threads.
             """
             CREATE TABLE threadmark_head (
                 thread_id TEXT NOT NULL,
@@ -180,7 +180,7 @@ MIGRATIONS = (
             )
             """,
             "INSERT INTO threadmark_replica (number, term, body) VALUES (1, 0, '')",
-            # By the thread's id: the thread may have been deleted, and its row forgotten.
+            # By the thread's id, because the thread may have been deleted and its row removed.
             """
             CREATE TABLE threadmark_outbox (
                 thread_id TEXT NOT NULL,
@@ -199,14 +199,14 @@ CURRENT = MIGRATIONS[-1].number
 
 
 def ddl(*, since: int = 0) -> str:
-    """A script that sets up a file, for whoever makes it before a saver may write there.
+    """Return the SQL script that creates the tables, if you make the file before a saver may write there.
 
-    As it is, it is for an empty file, such as one that does not exist yet. With `since` it is for one of that format,
-    and brings it to the current one.
+    By default the script is for an empty file, which may be one that does not exist yet. With `since` it updates a file
+    of that format to the current one.
     """
     if since not in range(CURRENT + 1):
         raise ConfigError(f"since must be a format from 0 (no tables yet) to {CURRENT}, not {since!r}")
-    # Neither can be said within a transaction, nor the first once there is a table.
+    # Neither works within a transaction, nor does the first once there is a table.
     before = [connections.INCREMENTAL_VACUUM, connections.WRITE_AHEAD_LOG] if since == 0 else []
     statements = [connections.BEGIN_WRITE]
     for migration in MIGRATIONS[since:]:
@@ -220,7 +220,7 @@ def ddl(*, since: int = 0) -> str:
 
 
 def is_made(location: str) -> Program[bool]:
-    """Return whether the tables exist, in any format. Raises SchemaError if the file is not Threadmark's."""
+    """Return whether the tables exist, in any format. Raises SchemaError if the file is another application's."""
     ((application_id,),) = yield from execute(connections.GET_APPLICATION_ID)
     if application_id not in (0, connections.APPLICATION_ID):
         raise SchemaError(
@@ -230,7 +230,7 @@ def is_made(location: str) -> Program[bool]:
 
 
 def is_current(location: str) -> Program[bool]:
-    """Return whether the format is current. Raises SchemaError if the file is not ours or of a later release."""
+    """Return whether the format is current. Raises SchemaError if the file is another application's or newer."""
     made = yield from is_made(location)
     ((number,),) = yield from execute(connections.GET_FORMAT)
     if made and number > CURRENT:
@@ -244,9 +244,9 @@ def is_current(location: str) -> Program[bool]:
 
 
 def _expect_own_schema(location: str) -> Program[None]:
-    """Raise SchemaError if a table or an index is not as it was made: a view could answer with anything, for ever.
+    """Raise SchemaError if a table or an index has been changed: a view, for example, could answer with anything.
 
-    Other indexes than ours may be there. A trigger may not: what it does is nothing that we know of.
+    Indexes that you added are accepted. Triggers are refused, because their effects are unknown here.
     """
     expected = _schema_of(MIGRATIONS)
     missing = set(expected)
@@ -261,7 +261,7 @@ def _expect_own_schema(location: str) -> Program[None]:
 
 @cache
 def _schema_of(made: tuple[Migration, ...]) -> dict[str, str]:
-    """What these migrations create, by its name: what they leave in a new database."""
+    """Return the statements of all tables and indexes that these migrations create, by name."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         for statement in (statement for migration in made for statement in migration.statements):
             connection.execute(statement)
@@ -269,14 +269,14 @@ def _schema_of(made: tuple[Migration, ...]) -> dict[str, str]:
 
 
 def _normal(sql: str) -> str:
-    """A statement without the line breaks in which it was written."""
+    """Return a statement without its line breaks."""
     return " ".join(sql.split())
 
 
 def migrate(location: str) -> Program[int]:
     """Bring the database to the current format. Run it in a write transaction, which keeps other processes out.
 
-    Returns the format that it had before, 0 if it had no tables.
+    Returns the previous format, 0 if there were no tables.
     """
     if (yield from is_current(location)):
         return CURRENT

@@ -1,15 +1,15 @@
-"""The options of a `SqliteSaver`, as types."""
+"""Types for the options of a `SqliteSaver`."""
 
 from typing import Literal, TypedDict
 
 from threadmark.saver import SaverOptions
 
 Durability = Literal["full", "normal"]
-"""What a commit waits for: "full" survives a power cut, "normal" a crash of the process only."""
+"""What a commit waits for: "full" survives a power cut, "normal" only a crash of the process."""
 
 
 class FileOptions(TypedDict, total=False):
-    """The options that only a SQLite saver has."""
+    """Options that only a SQLite saver has."""
 
     durability: Durability
     timeout: float

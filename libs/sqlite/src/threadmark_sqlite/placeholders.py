@@ -1,4 +1,4 @@
-"""Statements with a list of parameters, of few lengths."""
+"""Statements with lists of parameters, in a few lengths only, so that few statements are prepared."""
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
@@ -19,7 +19,7 @@ def chunks(keys: Sequence[T]) -> Iterator[Sequence[T]]:
 
 @lru_cache(256)
 def with_rows(statement: str, row: str, count: int) -> str:
-    """Return the statement that inserts so many rows."""
+    """Return the statement that inserts this many rows."""
     return statement.format(rows=", ".join([row] * count))
 
 

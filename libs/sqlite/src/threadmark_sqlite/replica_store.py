@@ -1,6 +1,6 @@
-"""The operations for replication, in SQL.
+"""The store operations for replication, in SQL.
 
-SQLite runs in this process, so the marks of a summary's rows are added up here: the statement lists them, in one text
+SQLite runs in this process, so the marks of a summary's rows are added up here: the statement lists them in one text
 for each table.
 """
 
@@ -18,7 +18,7 @@ from threadmark_sqlite.steps import execute
 
 
 class SqliteReplicaStore:
-    """The operations for replication."""
+    """The operations for replication on one database."""
 
     def replica(self) -> Program[Replica]:
         ((term, body),) = yield from execute(replication.REPLICA)
@@ -84,7 +84,7 @@ class SqliteReplicaStore:
 
 
 def progress(thread_id: str) -> Program[tuple[Copied | None, bool]]:
-    """Return how far a thread has come from the other database, and whether it has changes for that one."""
+    """Return how far a thread has been copied from the other database, and whether it has changes for that one."""
     asked = to_column(thread_id)
     ((*copied, has_entries),) = yield from execute(replication.PROGRESS, (asked, asked))
     return (None if copied[0] is None else Copied(*copied)), bool(has_entries)
@@ -97,9 +97,9 @@ def last_term() -> Program[int]:
 
 
 def noted(change: Change, added: Added) -> Program[Added]:
-    """Record the entry of a change that was made, if it has one, or how far the thread has come with it.
+    """Record the entry of a change that was made, if it has one, or how far the thread was copied with it.
 
-    Returns what became of the change, with the entry's position.
+    Returns the outcome of the change, with the entry's position.
     """
     if change.copied is not None:
         yield from _set_copied(change.thread_id, Copied(change.copied.position, change.copied.epoch))
@@ -115,7 +115,7 @@ def _set_copied(thread_id: str, copied: Copied) -> Program[None]:
 
 
 def _recorded(thread_id: str, body: bytes) -> Program[tuple[int, int]]:
-    """Add an entry to the outbox. Returns the thread's last position before it, and its own."""
+    """Add an entry to the outbox. Returns the thread's last position before it, and its own position."""
     thread, moment = to_column(thread_id), now()
     rows = yield from execute(replication.POSITION, (thread,))
     previous = rows[0][0] if rows else 0

@@ -1,4 +1,4 @@
-"""What a SQLite file and the library that reads it say about themselves, as `SqliteSaver.report` returns it."""
+"""The report on a SQLite file and the library that reads it, which `SqliteSaver.report` returns."""
 
 import sqlite3
 from typing import NamedTuple
@@ -10,29 +10,29 @@ from threadmark_sqlite.sql import connections, reports
 from threadmark_sqlite.steps import execute
 
 _MOST_FREE = 0.5
-"""Of a file's pages. More free ones than that are worth a word, where they are many bytes."""
+"""The share of free pages above which a large file gets a warning."""
 _MANY_BYTES = 64_000_000
 
 
 class SqliteReport(NamedTuple):
-    """What is known of a saver's database. None is what a database without our tables does not say."""
+    """A report on a saver's database. A field is None if the database has no Threadmark tables."""
 
     sqlite: str
     """The version of the library."""
     durability: Durability
-    """What this saver's commits wait for. It is the saver's, not the file's."""
+    """What this saver's commits wait for. It is a setting of the saver, not of the file."""
     format: int | None
     """The number of the last migration."""
     bytes: int | None
-    """Of the file, free pages included; what is still in its log is not counted."""
+    """The size of the file, free pages included. Data that is still in the log is not counted."""
     free_bytes: int | None
-    """Of pages that are not used."""
+    """The size of the pages that are not used."""
     other_tables: tuple[str, ...]
-    """Tables that are not ours."""
+    """Tables that are not Threadmark's."""
     warnings: tuple[str, ...]
-    """What may lose threads, or take space for nothing."""
+    """Settings and states that may lose threads or waste space."""
     compiled: str = STATE
-    """Whether this process uses the compiled part of core, in words."""
+    """Whether this process uses the compiled modules, in words."""
 
 
 class _Facts(NamedTuple):
@@ -44,7 +44,7 @@ class _Facts(NamedTuple):
 
 
 def report(durability: Durability) -> Operation[SqliteReport]:
-    """Return what is known of the database. No tables are made for it."""
+    """Return a report on the database. It does not create tables."""
     bare = SqliteReport(sqlite3.sqlite_version, durability, None, None, None, (), ())
     facts = yield from read_existing(_facts)
     if facts is None:

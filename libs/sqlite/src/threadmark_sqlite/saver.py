@@ -1,4 +1,4 @@
-"""`SqliteSaver`: from a path, a URL or a connection to the driver that serves it."""
+"""The constructor of `SqliteSaver`: it turns a path, a URL or a connection into a driver and a store."""
 
 import os
 import sqlite3
@@ -26,14 +26,15 @@ _READ_ONLY = "mode=ro"
 
 
 class SqliteSaver(Saver):
-    """Saves to a SQLite file that any number of threads, event loops and processes may use at once.
+    """Saves to a SQLite file that any number of threads, event loops and processes can use at once.
 
-    `database` is a path, a URL, `":memory:"`, a `sqlite3.Connection` or an `aiosqlite.Connection`. Of a connection to a
-    file only the path is used, and whether it may write; a connection to a database in memory is used itself, and
-    stays the caller's to close. A saver that nobody closes is closed when the interpreter ends. A saver on a read-only
-    connection, or a URL that ends with `?mode=ro`, reads only. With `durability="normal"` a power cut may undo the last
-    commits (a crash of the process never does), and commits are several times faster. A transaction that takes `slow`
-    seconds or more is logged as a warning (None: none is).
+    `database` is a path, a URL, `":memory:"`, a `sqlite3.Connection` or an `aiosqlite.Connection`. If you pass a
+    connection to a file, the saver takes its path and opens connections by itself; it is read-only if yours is. A
+    connection to a database in memory is used itself, and you close it. To only read, pass a read-only connection or a
+    URL that ends with `?mode=ro`. A saver that you do not close is closed when the interpreter exits.
+
+    With `durability="normal"` commits are several times faster, but a power cut may undo the last ones; a crash of the
+    process never does. A transaction that takes `slow` seconds or more is logged as a warning; with None none is.
     """
 
     def __init__(
@@ -56,18 +57,18 @@ class SqliteSaver(Saver):
 
     @classmethod
     def from_url(cls, url: str, **options: Unpack[SqliteOptions]) -> Self:
-        """Return the saver for `sqlite:///relative.db`, `sqlite:////absolute.db` or `sqlite://:memory:`.
+        """Return a saver for `sqlite:///relative.db`, `sqlite:////absolute.db` or `sqlite://:memory:`.
 
-        With `?mode=ro` behind the path it only reads, and writes nothing to the file.
+        If the URL ends with `?mode=ro`, the saver is read-only and writes nothing to the file.
         """
         if not url.startswith(_SCHEME):
             raise ConfigError(f"{url!r} is not a SQLite URL: write 'sqlite:///relative.db' or 'sqlite:////absolute.db'")
         return cls(url, **options)
 
     def report(self) -> SqliteReport:
-        """Return what is known of the database: versions, durability, size, foreign tables, and what is wrong.
+        """Return the version, durability, size, foreign tables and warnings of the database.
 
-        It makes no tables.
+        It does not create tables.
         """
         return run(self._driver, report(self._durability))
 

@@ -1,4 +1,4 @@
-"""The steps of this backend's programs: a statement with its parameters, once or for many rows."""
+"""The steps of this backend's programs: a statement with its parameters, run once or for many rows."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -20,10 +20,11 @@ class Query(_Statement, Step):
 
 
 class Alone(Query):
-    """One statement with which its program mostly ends.
+    """A statement with which its program usually ends.
 
-    As the first of a program that reads it is executed without a transaction: it sees one snapshot by itself. Where the
-    program goes on, the driver begins the transaction and executes it once more; see `connection.committed`.
+    As the first step of a program that reads, it is executed without a transaction, because it sees one snapshot by
+    itself. If the program goes on, the driver begins the transaction and executes it once more; see
+    `connection.committed`.
     """
 
     __slots__ = ()
@@ -36,7 +37,7 @@ class Many(_Statement, Step):
 
 
 Work = Callable[[Callable[..., Any], Any], Any]
-"""What does several statements at once, given a connection's `execute` and an argument."""
+"""Runs several statements at once, given a connection's `execute` and an argument."""
 
 
 class _Call(NamedTuple):
@@ -45,10 +46,10 @@ class _Call(NamedTuple):
 
 
 class Direct(_Call, Step):
-    """Statements of which each depends on how many rows the one before has changed, and on no other answer.
+    """Statements of which each depends only on how many rows the one before has changed.
 
-    It is answered with what the work returns; None says that nothing was done. A driver that has no cursor of sqlite3
-    answers so, and the program goes on with other steps.
+    The answer is the result of the work; None means that nothing was done. A driver without a cursor of sqlite3 answers
+    None, and the program goes on with other steps.
     """
 
     __slots__ = ()
@@ -61,7 +62,7 @@ def execute(sql: str, params: Sequence[Any] = ()) -> Program[Rows]:
 
 
 def execute_alone(sql: str, params: Sequence[Any] = ()) -> Program[Rows]:
-    """Like `execute`, for the first statement of a program that mostly ends with it."""
+    """Like `execute`, for the first statement of a program that usually ends with it."""
     rows: Rows = yield Alone(sql, params)
     return rows
 

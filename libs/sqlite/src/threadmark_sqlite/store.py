@@ -1,4 +1,4 @@
-"""The store operations in SQL. A thread has a small number here, so that its long name stands in one row only."""
+"""The store operations in SQL. A thread has a small number, so that its long name is stored in one row only."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import chain
@@ -55,11 +55,11 @@ from threadmark_sqlite.thread_store import SqliteThreadStore
 class SqliteStore(SqliteThreadStore, SqliteReplicaStore, ReplicaStore):
     """The rows of every saver on one database."""
 
-    longest_pack = 800  # what a row has beyond 1,002 bytes, with its key, takes a page of 4 KB for itself
+    longest_pack = 800  # a row with its key that exceeds 1,002 bytes takes an extra page of 4 KB
 
     def __init__(self) -> None:
         self._add_at_once = Adder()
-        """Does what `add` does where nothing is unusual."""
+        """Does the work of `add` in ordinary cases."""
 
     def find(
         self,
@@ -76,7 +76,7 @@ class SqliteStore(SqliteThreadStore, SqliteReplicaStore, ReplicaStore):
         else:
             asked = (thread, namespace, id_column(checkpoint_id))
             rows = yield from execute_alone(finding.FIND, (thread, namespace, *twice(checkpoint_id), *asked, *asked))
-            if rows and rows[0][0] is None:  # there are writes only
+            if rows and rows[0][0] is None:  # the change only has writes
                 return None
         if not rows:
             return None
@@ -86,7 +86,7 @@ class SqliteStore(SqliteThreadStore, SqliteReplicaStore, ReplicaStore):
         found_id = found.row.outline.id
         if rows[0][1] == (column := id_column(found_id)):
             return found
-        asked = (thread, namespace, column)  # the writes that came along are another checkpoint's
+        asked = (thread, namespace, column)  # the writes of the change belong to another checkpoint
         writes = yield from execute(finding.WRITES_OF_CHECKPOINT, (*asked, *asked))
         return found._replace(writes=writes_of(ns, found_id, writes))
 
@@ -165,7 +165,7 @@ class SqliteStore(SqliteThreadStore, SqliteReplicaStore, ReplicaStore):
         return thread.epoch if thread is not None and thread.live else None
 
     def lock(self, thread_id: str) -> Program[int | None]:
-        return self.epoch(thread_id)  # a writing transaction has the database to itself
+        return self.epoch(thread_id)  # no other transaction writes during this one
 
     def add(self, change: Change) -> Program[Added]:
         made: Added | None = yield Direct(self._add_at_once, change)
@@ -197,9 +197,9 @@ class SqliteStore(SqliteThreadStore, SqliteReplicaStore, ReplicaStore):
         return self._heads(listing.COUNTED_HEADS, listing.COUNTED_OF_NAMESPACE, thread_id, ns)
 
     def damage(self) -> Program[list[tuple[str, str]]]:
-        """Return the rows whose thread is missing, and what SQLite's own check of pages and indexes reports.
+        """Return rows whose thread is missing, and the results of SQLite's own check of pages and indexes.
 
-        And threads without the head that they are listed by, or whose row does not tell its minute.
+        Also returned are threads without the head that lists them, or whose row lacks its minute.
         """
         lost = yield from execute(reports.LOST_ROWS)
         found = [(f"table {table}", f"{count} rows belong to no thread") for table, count in lost if count]
@@ -215,7 +215,7 @@ class SqliteStore(SqliteThreadStore, SqliteReplicaStore, ReplicaStore):
 
     def segment_sizes(self, thread_id: str) -> Program[dict[bytes, int]]:
         rows = yield from execute(finding.SEGMENT_SIZES, (to_column(thread_id),))
-        return {key: size for key, size in rows if isinstance(key, bytes)}  # damaged, it may be anything
+        return {key: size for key, size in rows if isinstance(key, bytes)}  # a damaged column may have any type
 
     def remove(self, thread_id: str, keys: Sequence[Key], segments: Sequence[bytes]) -> Program[int]:
         ((thread, epoch, *_),) = yield from execute(adding.THREAD, (to_column(thread_id),))

@@ -1,4 +1,4 @@
-"""The operations on threads themselves, in SQL."""
+"""The store operations on threads themselves, in SQL."""
 
 from collections.abc import Iterator, Sequence
 from json import dumps
@@ -28,14 +28,14 @@ from threadmark_sqlite.sql import threads
 from threadmark_sqlite.steps import execute
 
 _FEW = 1000
-"""So many threads are looked up and sorted, where a search finds no more; a walk soon comes upon more."""
+"""Up to this many found threads are looked up and sorted. With more, a walk soon meets some of them."""
 
 Clause = tuple[str, Sequence[Any]]
 """A condition and its parameters."""
 
 
 class SqliteThreadStore(ThreadStore):
-    """The operations on threads themselves."""
+    """The operations on threads themselves on one database."""
 
     def thread(self, thread_id: str) -> Program[ThreadOutline | None]:
         rows = yield from execute(threads.THREAD, (to_column(thread_id),))
@@ -120,7 +120,7 @@ class SqliteThreadStore(ThreadStore):
 
 
 def _found(scope: ThreadScope) -> Program[list[int] | None]:
-    """Return the numbers of the threads that a search finds, None where they are many or nothing is searched for."""
+    """Return the numbers of the threads that a search finds, None if they are many or nothing is searched for."""
     if scope.owner is not None:
         return None
     if scope.text is not None or scope.fragments:
@@ -134,9 +134,9 @@ def _found(scope: ThreadScope) -> Program[list[int] | None]:
 
 
 def _walk(scope: ThreadScope, found: Sequence[int] | None) -> tuple[str, list[Clause]]:
-    """Return which index to go along, and the conditions of the scope on threads and their root heads.
+    """Return the index to walk along, and the conditions of the scope on threads and their root heads.
 
-    Where few threads were found, nothing is gone along.
+    If few threads were found, there is no walk.
     """
     clauses = [*_conditions(scope), (threads.ROOT_HEAD, ())]
     if scope.since is not None:
@@ -149,7 +149,7 @@ def _walk(scope: ThreadScope, found: Sequence[int] | None) -> tuple[str, list[Cl
 
 
 def _minutes(scope: ThreadScope, after: ThreadPlace | None) -> Iterator[Clause]:
-    """Yield between which minutes a walk along them goes."""
+    """Yield the limits of a walk along minutes."""
     first = [] if scope.since is None else [scope.since]
     last = [] if scope.until is None else [scope.until]
     if after is not None:
@@ -161,20 +161,20 @@ def _minutes(scope: ThreadScope, after: ThreadPlace | None) -> Iterator[Clause]:
 
 
 def _walk_without_heads(scope: ThreadScope) -> tuple[str, list[Clause]]:
-    """Return the same for a scope that no head is needed for, in any order."""
+    """Return the same for a scope that needs no head, in any order."""
     by = threads.BY_CREATION if scope.owner is None else threads.BY_OWNER
     return _few(scope) or by, list(_conditions(scope))
 
 
 def _few(scope: ThreadScope) -> str | None:
-    """Return the index of those few threads that a scope is about: so few that they can be sorted."""
+    """Return the index for a scope of a few threads, which can be sorted."""
     if scope.status == "busy":
         return threads.BY_LEASE
     return None if scope.expired is None else threads.BY_EXPIRY
 
 
 def _conditions(scope: ThreadScope) -> Iterator[Clause]:
-    """Yield what a scope asks of the thread's row, and of its checkpoints."""
+    """Yield the conditions of a scope on the thread's row and on its checkpoints."""
     yield threads.LIVE, ()
     if scope.owner is not None:
         yield threads.OF_OWNER, (to_column(scope.owner),)
@@ -186,7 +186,7 @@ def _conditions(scope: ThreadScope) -> Iterator[Clause]:
 
 
 def _searched(scope: ThreadScope) -> Iterator[Clause]:
-    """Yield what has to be read in all threads to be found."""
+    """Yield the conditions that have to be checked in all threads."""
     for fragment in scope.fragments:
         yield threads.WITH_FRAGMENT, (fragment,)
     if scope.text is not None:
@@ -194,7 +194,7 @@ def _searched(scope: ThreadScope) -> Iterator[Clause]:
 
 
 def _after(scope: ThreadScope, columns: Sequence[str], place: ThreadPlace) -> Clause:
-    """The condition of a page that begins behind a thread."""
+    """Return the condition of a page that begins after a thread."""
     if place.value == NO_NUMBER and scope.sort == "created" and not scope.descending:
         return threads.AFTER_NO_NUMBER, (to_column(place.thread_id),)
     values = (place.value, to_column(place.thread_id))[-len(columns) :]

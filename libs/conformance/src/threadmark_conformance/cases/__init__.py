@@ -1,4 +1,4 @@
-"""Every case: a coroutine function whose name is a sentence about behaviour, taking a `World`."""
+"""All cases. Each is a coroutine function that takes a `World` and whose name is a sentence about behaviour."""
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterator
@@ -60,7 +60,7 @@ from threadmark_conformance.cases import (
 
 @dataclass(frozen=True)
 class Case:
-    """One sentence about behaviour."""
+    """A sentence about behaviour, which you can call to prove it."""
 
     topic: str
     name: str
@@ -133,7 +133,7 @@ _TOPICS = (
 )
 
 CASES = tuple(case for module in _TOPICS for case in _cases_of(module))
-"""Every case, for pytest's `parametrize`; a new coroutine function in a module of cases is one by being there."""
+"""All cases, for pytest's `parametrize`. A new coroutine function in a module of cases becomes one."""
 
 WITHOUT_REPLICATION = tuple(case for case in CASES if case.topic not in ("outbox", "comparing"))
-"""The cases of a backend whose store is no `ReplicaStore`: it can be no side of a pair, and is whole otherwise."""
+"""The cases for a backend whose store is no `ReplicaStore`, and which can therefore not be part of a pair."""

@@ -1,4 +1,4 @@
-"""Whatever is given is refused with an error of ours, and nothing of it stored, or it reads back."""
+"""Odd arguments: a call is refused with a Threadmark error and stores nothing, or the values read back."""
 
 import os
 import uuid

@@ -1,4 +1,4 @@
-"""Which checkpoint first held the present value of a part."""
+"""The checkpoint that first held the present value of a part."""
 
 from threadmark.model import Config
 from threadmark.saver import Saver
@@ -37,7 +37,7 @@ async def a_value_is_blamed_on_the_checkpoint_that_first_held_it(world: World) -
     await other.step({"n": "other", "phase": 1})
     assert await _first(world.cold, "thread", "phase") == ids[5]
     assert await _first(world.cold, "thread", "m[6]") == ids[6]
-    # What was pruned cannot be named: the oldest is that still has it.
+    # A pruned checkpoint cannot be named, so the oldest one that still has the value is.
     await world.saver.aprune(["thread"], keep_last=3)
     assert await _first(world.cold, at("thread", "", ids[13]), "m[3]") == ids[12]
 

@@ -1,4 +1,4 @@
-"""Calls of subgraphs: the namespace of one goes with the checkpoint that it was made from, and not before."""
+"""Calls of subgraphs: a call's namespace is removed with the checkpoint that made the call, and not before."""
 
 from datetime import timedelta
 from typing import Any
@@ -14,7 +14,7 @@ _DAY = timedelta(days=1)
 
 
 class _Graph:
-    """A thread whose steps call subgraphs, as LangGraph does it: each task has a namespace for its call."""
+    """A thread whose steps call subgraphs as LangGraph does: each task has a namespace for its call."""
 
     def __init__(self, world: World, ns: str = "", parents: dict[str, str] | None = None) -> None:
         self.world = world
@@ -119,7 +119,7 @@ async def a_subgraph_with_a_memory_of_its_own_stays(world: World) -> None:
         await inner.step()
     await graph.step()
     await world.saver.aprune(["thread"])
-    # What the memory's newest checkpoint called may be resumed by its next call, from whichever step that comes.
+    # The next call may resume the calls of the memory's newest checkpoint, at any step.
     found = {item.config["configurable"]["checkpoint_ns"] for item in await listed(world.another(), at("thread"))}
     assert found == {"", "remembers", inner.ns}
 
@@ -191,7 +191,7 @@ async def deleting_a_run_takes_what_it_made_of_a_call(world: World) -> None:
 
 
 async def _let_days_pass(world: World) -> None:
-    """Let everything stored be some days older than it is."""
+    """Make all stored data some days older."""
 
     def program(store: Store) -> Program[None]:
         outlines = yield from store.page(Scope("thread"), None, 1000)

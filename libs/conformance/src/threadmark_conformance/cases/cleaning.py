@@ -1,4 +1,4 @@
-"""`CleanedStates`: only so much is kept, of the threads that it is about."""
+"""`CleanedStates`: it limits the stored history, for its own threads only."""
 
 import asyncio
 from datetime import timedelta

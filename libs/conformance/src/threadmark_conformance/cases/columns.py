@@ -1,7 +1,7 @@
 """Rows and their columns: each field of a row that is stored comes back, whichever operation reads it.
 
-The fields are those that the classes of the rows have, so a new one is tested as soon as it is there: a backend that
-forgets it, or gives it to another one, fails here with the operation and the field.
+The fields are those of the row classes, so a new one is tested as soon as it exists: a backend that forgets a field, or
+swaps it with another one, fails here with the operation and the field.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ from threadmark_conformance.engine import early_id
 _THREAD = "thread"
 _NS = "ns"
 _NOT_READ = {"run_id"}
-"""Fields that a row which was read may lack."""
+"""Fields that a row may lack when it is read."""
 
 
 async def every_field_of_a_checkpoint_comes_back(world: World) -> None:
@@ -90,7 +90,7 @@ def _write(checkpoint_id: str, index: int) -> WriteRow:
 
 
 def _values(kind: type[Any], of: object, *but: str) -> dict[str, Any]:
-    """A value for each field of a row but these, which no other field has, nor the same field of another row."""
+    """Return a value for each field of a row except these, different from all other fields and rows."""
     hints = get_type_hints(kind)
     return {name: _value(f"{name} of {of}", hints[name]) for name in kind._fields if name not in but}
 
@@ -170,7 +170,7 @@ def _expect_same(operation: str, expected: Sequence[Any], found: Sequence[Any]) 
 
 
 def _differences(stored: NamedTuple, read: NamedTuple) -> list[tuple[str, tuple[Any, Any]]]:
-    """The fields that are not as they were stored, each with both values."""
+    """Return the fields that differ from the stored ones, each with both values."""
     every: list[tuple[str, tuple[Any, Any]]] = []
     for name, value in stored._asdict().items():
         other = getattr(read, name)

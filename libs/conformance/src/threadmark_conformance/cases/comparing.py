@@ -1,6 +1,6 @@
-"""What two databases compare: how far threads have come, sums over their rows, and the marks of single rows.
+"""The data by which two databases are compared: how far threads were copied, sums over rows, and marks of single rows.
 
-A backend whose store has none of it runs `WITHOUT_REPLICATION` in place of `CASES`.
+A backend whose store lacks these operations runs `WITHOUT_REPLICATION` in place of `CASES`.
 """
 
 from operator import methodcaller
@@ -87,7 +87,7 @@ async def a_change_of_another_database_follows_what_came(world: World) -> None:
     assert await outcome(third, 20, 30) == "behind"
     await ask(world, ReplicaStore.settle, "thread", position)
     await ask(world, ReplicaStore.set_copied, "thread", Copied(20, 0))
-    assert await outcome(third, 20, 30, 8) is None  # the thread was deleted there, and begun anew
+    assert await outcome(third, 20, 30, 8) is None  # the thread was deleted there, and created again
     assert await ask(world, ReplicaStore.copied, ["thread"]) == {"thread": Copied(30, 8)}
     assert await outbox(world) == []
     assert await ask(world, ReplicaStore.marks, "thread") == marks

@@ -1,4 +1,4 @@
-"""Many at once: no lost write, no torn read, and no error but those the contract names."""
+"""Concurrency: no lost write, no torn read, and only errors that the contract names."""
 
 import asyncio
 

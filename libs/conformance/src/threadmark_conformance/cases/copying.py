@@ -1,4 +1,4 @@
-"""Copying a thread: everything of it, independent of where it came from."""
+"""Copying a thread: the copy is complete and independent of the source."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Rows that somebody crafted, with checks and digests that are right: they get no more memory than they account for."""
+"""Forged rows with valid checks and digests: reading them takes no more memory than they account for."""
 
 from collections.abc import Mapping
 from importlib.util import find_spec
@@ -47,7 +47,7 @@ def _of_one_segment(size: int) -> Stored:
 
 
 async def _refuse(world: World, value: Stored, segments: Mapping[bytes, bytes]) -> None:
-    """A channel and a pending write with such a value are refused wherever they are read, and the others are read."""
+    """Check that a channel and a pending write with such a value are refused by every read, and others are read."""
     await Run(world.saver, "other").step({"a": 1})
     outline = Outline("crafted", "", "1", "1", None, 1, "{}")
     header = Header({"a": 1}, {"a": value}, _PLAIN, None)

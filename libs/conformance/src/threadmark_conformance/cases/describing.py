@@ -1,4 +1,4 @@
-"""What is set of a thread: its title, metadata, owner and expiry; and what becomes of it in copies and renames."""
+"""The description of a thread (title, metadata, owner, expiry), and how copies and renames keep it."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""What differs between two checkpoints, and objects that are shown where their classes are not there."""
+"""Differences between two checkpoints, and objects that are shown without their classes."""
 
 import random
 import sys
@@ -24,7 +24,7 @@ from threadmark_conformance.engine import Run, at, early_id, values
 
 @contextmanager
 def _app() -> Iterator[Any]:
-    """A module with a class, as an application has it, which is not there any more afterwards."""
+    """Provide a module with a class, as an application has it, and remove it afterwards."""
     module: Any = ModuleType("an_application")
     sys.modules[module.__name__] = module
 

@@ -1,4 +1,4 @@
-"""The option `ttl`: when a thread expires, and what lets it live on."""
+"""The option `ttl`: when a thread expires, and which calls extend its life."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -26,7 +26,7 @@ async def a_thread_that_begins_gets_an_expiry(world: World) -> None:
 
 
 async def it_never_expires_early(world: World) -> None:
-    """Whatever is left when it is put to, a ttl is left afterwards."""
+    """Whatever time is left before a put, the whole ttl is left afterwards."""
     run = Run(world.with_rules(ttl=_MICROSECONDS))
     await run.step({"a": 1})
     for left in (-2 * _HOUR, timedelta(0), 0.5 * _HOUR, 0.99 * _HOUR, 1.1 * _HOUR, 1.25 * _HOUR):

@@ -1,4 +1,4 @@
-"""Parts of a state: one value, a page of messages, a part of each thread of a listing; and no more is read for it."""
+"""Parts of a state: one value, a page of messages, a part of each listed thread, without reading more than needed."""
 
 from typing import Any
 
@@ -230,7 +230,7 @@ async def a_path_that_cannot_be_read_is_refused_with_its_place(world: World) -> 
 
 
 class _Foreign:
-    """A serializer of somebody else's, which knows nothing of parts."""
+    """A foreign serializer, which knows nothing of parts."""
 
     def dumps_typed(self, value: Any) -> tuple[str, bytes]:
         return "foreign", repr(value).encode()

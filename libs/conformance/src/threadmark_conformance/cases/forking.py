@@ -109,7 +109,7 @@ async def a_restored_checkpoint_is_the_newest_and_nothing_is_lost(world: World) 
     assert found.parent_config == old.config
     assert _without(found.checkpoint, "id", "ts") == _without(old.checkpoint, "id", "ts")
     assert (await listed(world.cold, at("thread")))[1:] == before
-    # The newest is restored by leaving it as it is, with all that waits there.
+    # Restoring the newest checkpoint leaves it as it is, with its pending writes.
     again = await world.another().arestore(restored)
     assert again == restored == await world.saver.arestore(at("thread"))
     assert len(await listed(world.cold, at("thread"))) == 5
@@ -138,7 +138,7 @@ async def a_new_thread_has_the_checkpoint_and_its_ancestors(world: World) -> Non
                 source = await got(saver, at("thread", "", item.checkpoint["id"]))
                 assert item.checkpoint == source.checkpoint
                 assert item.metadata == source.metadata
-                # Nothing followed the newest: its question stays open. Behind the other, the step runs anew.
+                # The question of the newest checkpoint stays open. After the other checkpoint, the step runs again.
                 waits = source.checkpoint["id"] != id_of(configs[2]) or number == 1
                 assert item.pending_writes == (source.pending_writes if waits else [])
         info = await world.cold.aget_thread(name)
@@ -182,7 +182,7 @@ async def what_subgraphs_stored_goes_along_where_a_run_comes_back_to_it(world: W
         name = f"new {number}"
         await world.saver.afork(callers[number], as_thread=name)
         memory = await listed(world.cold, at(name, "memory"))
-        # The step of an old checkpoint runs anew, and calls anew.
+        # The step of an old checkpoint runs again, and calls again.
         remembered = expected if number == 2 else expected[:-1]
         assert [item.checkpoint["channel_values"]["m"][0] for item in memory] == [
             str(each) for each in remembered[::-1]
@@ -261,14 +261,14 @@ async def a_fork_is_a_write_under_the_rules_of_the_thread(world: World) -> None:
     made = await other.afork(under(lease, id_of(configs[0])))
     assert made["configurable"]["lease_token"] == lease.token
     assert (await other.arestore(under(lease, id_of(configs[1]))))["configurable"]["lease_token"] == lease.token
-    # To read the thread takes no lease of it; that of the new one counts.
+    # Reading the thread needs no lease; that of the new thread counts.
     assert await other.afork(configs[1], as_thread="new") == at("new", "", id_of(configs[1]))
     waiting = await taken(world.saver, "coming")
     with pytest.raises(ThreadBusyError):
         await other.afork(configs[1], as_thread="coming")
     await waiting.arelease()
     await lease.arelease()
-    # A fork says that it is one, so nothing is expected of it.
+    # A fork is marked as one, so its put expects nothing.
     strict = world.with_rules(expect_newest=True, keep_last=2)
     assert (await values(strict, await strict.afork(configs[0])))["n"] == 0
     assert len(await listed(world.cold, at("thread"))) == 2

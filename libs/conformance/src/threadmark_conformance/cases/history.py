@@ -1,4 +1,4 @@
-"""A thread's past, told from rows: its history page by page, and the tree of its branches."""
+"""A thread's past, read from rows: its history page by page, and the tree of its branches."""
 
 import random
 from collections.abc import Sequence
@@ -189,7 +189,7 @@ async def a_tree_has_every_branch_of_every_namespace(world: World) -> None:
     ]
     parents = {node.id: node.parent for node in tree.nodes}
     assert (parents[forked[0]], parents[second[0]], parents[ids[0]]) == (ids[1], ids[1], None)
-    # What follows a checkpoint that was removed is a beginning.
+    # A checkpoint whose parent was removed is a beginning.
     await world.saver.aprune(["thread"], keep_last=5)
     pruned = await world.saver.atree("thread")
     assert [branch.checkpoints for branch in pruned.branches] == [1, 1, 1, 3]
@@ -208,5 +208,5 @@ async def a_clock_that_is_set_back_does_not_disturb_a_tree(world: World) -> None
 
 
 def _of_branches(tree: Tree) -> list[int]:
-    """How many nodes belong to each branch."""
+    """Return how many nodes belong to each branch."""
     return [sum(node.branch == number for node in tree.nodes) for number in range(len(tree.branches))]

@@ -1,4 +1,4 @@
-"""Looking at what is stored: whether it is sound, and how much it is."""
+"""Inspecting stored data: whether it is sound, and how much it is."""
 
 import random
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ class _WithoutClasses:
 
 
 class _Twice:
-    """A driver that runs every program twice, as one does whose connection breaks before the commit."""
+    """A driver that runs every program twice, as if the connection broke before the commit."""
 
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
@@ -50,7 +50,7 @@ class _Twice:
 
 
 async def _filled(world: World, *threads: str, **more: object) -> Stats:
-    """What is counted of threads of four steps, which have more channels that never change."""
+    """Return the counts of threads of four steps, which have more channels that never change."""
     for thread in threads:
         run = Run(world.saver, thread)
         for number in range(4):
@@ -147,7 +147,7 @@ async def what_is_stored_is_counted(world: World) -> None:
     assert (one.threads, one.checkpoints, one.writes) == (1, 30, 30)
     assert set(both.channels) == {"messages", "n", "a"}
     assert both.bytes_stored > one.bytes_stored > 0
-    # A put stores what changed: thirty values that grow are stored in little more than the last one takes.
+    # A put stores only changes: thirty growing values take little more than the last one.
     assert one.bytes_whole > 5 * one.bytes_stored
 
 
@@ -248,7 +248,7 @@ async def a_write_that_is_replaced_leaves_little_behind(world: World) -> None:
 
 
 async def a_row_of_a_batch_that_is_lost_is_missed(world: World) -> None:
-    """A write, the row of all ordinary ones, or the record that lists the rows of their batch."""
+    """The row is a write, all ordinary ones, or the record that lists the rows of their batch."""
     run = Run(world.saver)
     config = await run.step({"a": 1})
     await run.write(("a", 1), ("a", 2), ("__interrupt__", 3))

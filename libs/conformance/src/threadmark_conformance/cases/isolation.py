@@ -1,4 +1,4 @@
-"""Nothing that is handed in or out is shared with what is kept."""
+"""Isolation: a saver shares no object that it takes or returns with its own memory."""
 
 from typing import Any
 

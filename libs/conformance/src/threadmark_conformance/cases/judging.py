@@ -1,4 +1,4 @@
-"""Judging a change: what refuses it, and which of two reasons counts."""
+"""Judging a change: the reasons to refuse it, and which of two reasons counts."""
 
 from threadmark_conformance.backend import World
 from threadmark_conformance.judged import OWN_REASONS, judge, judged_for

@@ -1,4 +1,4 @@
-"""The option `keep_last`: a put lets the older checkpoints go, and what is left reads as if it had not."""
+"""The option `keep_last`: a put removes older checkpoints, and the others read as before."""
 
 from typing import Any
 
@@ -79,7 +79,7 @@ async def calls_of_subgraphs_go_with_their_caller(world: World) -> None:
 
 
 async def what_was_just_put_is_never_removed(world: World) -> None:
-    """A run on an older branch, by a clock that was set back, goes on."""
+    """A run on an older branch, under a clock that was set back, goes on."""
     saver = world.with_rules(keep_last=2)
     root = Run(saver)
     await root.step({"a": 0}, checkpoint_id=early_id(10))
@@ -101,7 +101,7 @@ async def a_survivor_names_no_parent_that_went(world: World) -> None:
 
 
 async def late_writes_do_not_pile_up(world: World) -> None:
-    """What a task wrote may come when its checkpoint has gone: it goes with the next one."""
+    """A task's writes may come after their checkpoint was removed: they go with the next one."""
     saver = world.with_rules(keep_last=1)
     run = Run(saver)
     for number in range(8):

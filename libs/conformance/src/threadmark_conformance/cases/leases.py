@@ -113,7 +113,7 @@ async def the_holder_is_told_at_the_end_of_its_block_at_the_latest(world: World)
     told = threading.Event()
     async with world.saver.lease("thread", ttl=LONG, on_lost=lambda _: told.set()) as lease:
         async with world.another().lease("thread", on_busy="interrupt", ttl=LONG):
-            assert not lease.lost.is_set()  # which the next renewal would find out, in a while
+            assert not lease.lost.is_set()  # which the next renewal would notice, after a while
         assert not told.is_set()
     assert told.is_set()
     assert lease.lost.is_set()
@@ -168,7 +168,7 @@ async def a_rollback_goes_back_to_where_the_other_run_began(world: World) -> Non
         # A run that began by a rollback is rolled back to the same place.
         async with world.another().lease("thread", on_busy="rollback", ttl=LONG) as third:
             assert third.config["configurable"]["checkpoint_id"] == id_of(beginning)
-        # And one that nobody rolls back begins where it finds the thread.
+        # A run that is not rolled back begins at the thread's present state.
         async with world.another().lease("thread", on_busy="interrupt", ttl=LONG) as fourth:
             assert "checkpoint_id" not in fourth.config["configurable"]
             async with world.another().lease("thread", on_busy="rollback", ttl=LONG) as fifth:
@@ -178,7 +178,7 @@ async def a_rollback_goes_back_to_where_the_other_run_began(world: World) -> Non
 async def a_rollback_of_a_run_that_began_the_thread_leaves_it_empty(world: World) -> None:
     first = await taken(world.saver)
     async with world.another().lease("thread", on_busy="rollback", ttl=LONG) as second:
-        assert await world.saver.aget_tuple(at("thread")) is None  # there is nothing to be put back
+        assert await world.saver.aget_tuple(at("thread")) is None  # there is nothing to roll back
         run = run_under(world.saver, second)
         await run.step({"a": 1}, checkpoint_id="z")  # whose id sorts after every id of a clock
         async with world.another().lease("thread", on_busy="rollback", ttl=LONG) as third:

@@ -1,4 +1,4 @@
-"""Invalid arguments are refused with an error that says so, and leave nothing behind."""
+"""Invalid arguments are refused with a clear error, and nothing is stored."""
 
 import math
 import threading

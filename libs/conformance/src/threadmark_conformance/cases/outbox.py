@@ -1,6 +1,6 @@
-"""What a backend keeps for replication: a term, an outbox, and how far copies have come.
+"""The data of a backend for replication: a term, an outbox, and how far threads were copied.
 
-A backend whose store has none of it runs `WITHOUT_REPLICATION` in place of `CASES`.
+A backend whose store lacks these operations runs `WITHOUT_REPLICATION` in place of `CASES`.
 """
 
 import asyncio
@@ -191,7 +191,7 @@ async def the_outbox_is_read_in_order_until_it_is_settled(world: World) -> None:
 
 
 async def what_is_to_stay_away_is_for_a_pair_to_note(world: World) -> None:
-    """A database that is asked by itself notes nothing, and what one removes or does not find has no entry."""
+    """A database that is used alone notes nothing, and a removal of a missing checkpoint has no entry."""
     run = Run(world.saver)
     first = await run.step({"a": 1})
     await run.step({"a": 2})
@@ -242,6 +242,6 @@ async def what_is_rolled_back_or_dies_leaves_no_entry(world: World) -> None:
 
 
 def _named(change: Change, checkpoint_id: str) -> Any:
-    """Return the change's checkpoint with another id. It is for changes that are refused: its check is the old one."""
+    """Return the change's checkpoint with another id, for changes that are refused: it keeps the old check."""
     (row,) = change.checkpoints
     return row._replace(outline=row.outline._replace(id=checkpoint_id, rank=checkpoint_id))

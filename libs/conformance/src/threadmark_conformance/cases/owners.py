@@ -1,4 +1,4 @@
-"""An owner's view of a saver: nobody reaches another owner's thread through it, by whatever method or id."""
+"""An owner's view of a saver: it reaches no other owner's thread, by any method or id."""
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
@@ -19,7 +19,7 @@ _SECRET = "the secret of somebody else, long enough for a segment of its own. " 
 
 
 async def _two_owners(world: World) -> tuple[Run, Saver]:
-    """A thread of Ada's with everything that a thread may have, and Eve's view."""
+    """Return a thread of Ada's with everything that a thread may have, and Eve's view."""
     config = at("adas")
     config["configurable"]["user_id"] = "ada"
     run = Run(world.saver, "adas")
@@ -77,7 +77,7 @@ ATTACKS: Mapping[str, Attack] = {
     "create_thread": lambda eve, _: eve.acreate_thread("adas", title="planted"),
     "update_thread": lambda eve, _: eve.aupdate_thread("adas", title="planted", owner="eve"),
 }
-"""For each public method what somebody would try with it. Whatever else a saver has takes no thread."""
+"""For each public method, the calls of an attacker. Methods that are missing here take no thread."""
 
 _HARMLESS = {
     "aclose",

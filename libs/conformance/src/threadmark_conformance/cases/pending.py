@@ -1,4 +1,4 @@
-"""Pending writes: what a task wrote before its step was over."""
+"""Pending writes: the writes of tasks before their step is complete."""
 
 from uuid import UUID, uuid4
 

@@ -1,4 +1,4 @@
-"""Pruning: what goes, what stays readable, and that the bytes are given back."""
+"""Pruning: what is removed, what stays readable, and that the bytes are returned."""
 
 from collections.abc import Sequence
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Reading one checkpoint: what was put comes back, under exactly the name it was asked for."""
+"""Reading one checkpoint: its values come back, under exactly the name that was asked for."""
 
 from typing import Any
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""Deleting threads and runs: all of it goes, and nothing that comes late brings it back."""
+"""Deleting threads and runs: all their data is removed, and late writes do not bring it back."""
 
 import pytest
 
@@ -136,7 +136,7 @@ async def a_checkpoint_that_was_on_its_way_does_not_bring_a_deleted_thread_back(
     coming = checkpoint({"a": 2})
     its_config = at("thread", "", coming["id"])
     await world.saver.adelete_thread("thread")
-    # The writes of its tasks may come before it does, and what follows it, after it was refused.
+    # The writes of its tasks may come before it does, and its successors after it was refused.
     for saver in (world.saver, world.another()):
         with pytest.raises(ThreadDeletedError, match="deleted"):
             await saver.aput_writes(its_config, [("a", 1)], "task")

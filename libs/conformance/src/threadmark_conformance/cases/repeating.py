@@ -1,4 +1,4 @@
-"""A transaction that was committed and is run again, because its answer was lost, means the same and says the same."""
+"""Repeated commits: a transaction that is run again because its answer was lost has the same effect and answer."""
 
 from collections.abc import Generator
 from typing import Any

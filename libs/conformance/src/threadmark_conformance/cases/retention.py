@@ -1,4 +1,4 @@
-"""Retention: what has expired, lain idle or takes too much space goes, and nothing else does."""
+"""Retention: threads that are expired, idle or too large are removed, and no others."""
 
 import asyncio
 from collections.abc import Generator, Mapping, Sequence
@@ -26,7 +26,7 @@ _EVERYTHING = {"idle_for": 60 * _DAY, "keep_last": 2}
 
 
 class _UpdatesFirst(DriverWrapper):
-    """Has a thread updated when a retention has listed the threads, and is about to remove some."""
+    """Updates a thread after a retention has listed the threads, and before it removes some."""
 
     def __init__(self, driver: Driver, store: Store, name: str) -> None:
         super().__init__(driver)
@@ -208,7 +208,7 @@ async def damaged_threads_are_left_and_named(world: World) -> None:
 
 
 async def it_goes_on_where_it_was_interrupted(world: World) -> None:
-    """Many threads share a transaction, and what raises between two leaves whole ones."""
+    """Many threads share a transaction, and an error between two transactions leaves whole threads."""
     await _many(world, 70)
     seen: list[Progress] = []
 
@@ -345,7 +345,7 @@ async def _many(world: World, threads: int) -> None:
 
 
 async def _old_thread(world: World, name: str, age: timedelta) -> None:
-    """Put a thread, and have it be as if everything had been stored long ago."""
+    """Put a thread, and make all its data look old."""
     await _threads(world, "made now")
     stored_at = now() - age // timedelta(microseconds=1)
 

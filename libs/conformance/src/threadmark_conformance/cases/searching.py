@@ -1,4 +1,4 @@
-"""Where a text occurs in a thread."""
+"""Searching a thread for a text."""
 
 import random
 from collections.abc import Sequence
@@ -83,7 +83,7 @@ async def what_is_damaged_is_passed_over_and_named(world: World) -> None:
 
     await world.in_store(damage)
     page = await world.cold.asearch("thread", "needle")
-    assert {match.id for match in page.matches} == {ids[3], ids[0]}  # of the damaged one's child all is new
+    assert {match.id for match in page.matches} == {ids[3], ids[0]}  # the damaged one's child counts as new
     (problem,) = page.problems
     assert problem.kind == "damaged"
     assert ids[2] in problem.location

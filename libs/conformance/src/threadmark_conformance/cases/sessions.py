@@ -22,7 +22,7 @@ _LONG = "a part of a state that is long enough for a segment of its own. " * 8
 
 
 class _DeletesFirst(DriverWrapper):
-    """Has the session deleted when a save knows what it follows, and is about to store it."""
+    """Deletes the session after a save has read its predecessor, and before the save is stored."""
 
     def __init__(self, driver: Driver, store: Store) -> None:
         super().__init__(driver)
@@ -127,7 +127,7 @@ async def a_known_id_is_replaced_at_its_place(world: World) -> None:
             assert await reader.alist("session") == saved[::-1]
     parents = [item.parent_config and id_of(item.parent_config) for item in await listed(world.cold, at("session"))]
     assert parents == ["step-10", "step-9", "step-8", None]
-    # One whose parent went has nobody to say where it stands but itself.
+    # If a checkpoint's parent was removed, only the checkpoint itself tells its place.
     assert await sessions.adelete("session", "step-9") is True
     saved[2] = await sessions.asave(_made("once more", 7, checkpoint_id="step-10"))
     del saved[1]

@@ -1,4 +1,4 @@
-"""What is stored once: the same bytes in a thread, whoever wrote them, and of a changed value what has not changed."""
+"""Data that is stored once: equal bytes in a thread, from any writer, and the unchanged parts of a changed value."""
 
 import random
 
@@ -51,7 +51,7 @@ async def a_saver_that_knows_nothing_stores_only_what_changed(world: World) -> N
 
 
 async def a_saver_that_forgot_a_value_reads_it_again_and_stores_what_changed(world: World) -> None:
-    """The header is small and stays in mind; the value is not touched for so long that it is forgotten."""
+    """The header is small and stays in memory; the value is unused for so long that it is forgotten."""
     run = Run(world.another(cache_bytes=60_000))
     parts = [random.Random(seed).randbytes(2000) for seed in range(10)]
     await run.step({"parts": parts})

@@ -1,4 +1,4 @@
-"""The threads of `States`: which are theirs, and whose; those of graphs are left alone."""
+"""The threads of `States` and their owners. Threads of graphs are left alone."""
 
 from datetime import timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""`States`: a state comes back as it was, whatever it is, and its history costs what changed."""
+"""`States`: any state comes back unchanged, and its history takes the space of the changes."""
 
 import asyncio
 from collections import OrderedDict
@@ -27,7 +27,7 @@ class _Name(StrEnum):
 
 
 def _text(number: int) -> str:
-    """A text that shares little with that of another number."""
+    """Return a text that shares little with the texts of other numbers."""
     return " ".join(str((number + 1) * part * 7919 % 1_000_003) for part in range(1, 300))
 
 
@@ -189,7 +189,7 @@ async def infos_tell_of_states_without_reading_them(world: World) -> None:
     assert await reader.asize() == 1
     newest = await states.ahistory("thread", limit=1)
     assert (newest.states, newest.cursor is None) == (whole[:1], False)
-    await states.asave("thread", 1)  # what comes meanwhile shifts nothing
+    await states.asave("thread", 1)  # new entries do not shift the pages
     assert (await states.ahistory("thread", limit=2, cursor=newest.cursor)).states == whole[1:3]
     assert await states.ahistory("thread", limit=0) == ([], None)
 
@@ -202,7 +202,7 @@ async def a_listing_has_the_newest_state_of_each_thread(world: World) -> None:
             await states.asave(name, {"turn": turn}, {"turn": turn})
     await states.asave("thread 3", {"turn": 2}, {"turn": 2})
     await Run(world.saver, "a graph's").step({"a": 1})
-    await world.saver.acreate_thread("empty", metadata={"kind": "state"})  # somebody began it and saved nothing
+    await world.saver.acreate_thread("empty", metadata={"kind": "state"})  # it was created and nothing was saved
     expected = ["thread 3", *[name for name in reversed(names) if name != "thread 3"]]
     found: list[StateInfo] = []
     cursor = None

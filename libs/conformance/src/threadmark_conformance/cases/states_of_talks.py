@@ -1,4 +1,4 @@
-"""The state of a conversation: stored, read, cleared, and remembered without ever being outdated."""
+"""The state of a conversation: stored, read, cleared, and cached without becoming outdated."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -16,7 +16,7 @@ _LARGE = {"text": "x" * 400, "list": [1, 2], "none": None}
 
 
 class Kept:
-    """A shared cache that keeps everything, and what a case does to it."""
+    """A shared cache that keeps everything, with switches for the cases."""
 
     def __init__(self) -> None:
         self.entries: dict[str, bytes] = {}
@@ -25,19 +25,19 @@ class Kept:
         self.asked = 0
 
     def get(self, key: str) -> bytes | None:
-        """Return what was kept."""
+        """Return the stored value."""
         self._expect_working()
         found = self.entries.get(key)
         return None if found is None else self.spoil(found)
 
     def set(self, key: str, data: bytes, ttl: float) -> None:
-        """Keep it."""
+        """Store a value."""
         self._expect_working()
         assert ttl > 0
         self.entries[key] = data
 
     def delete(self, key: str) -> None:
-        """Forget it."""
+        """Remove a value."""
         self._expect_working()
         self.entries.pop(key, None)
 

@@ -1,4 +1,4 @@
-"""What survives a removal is read as before: from the ancestors it needs, and without those that went."""
+"""The checkpoints that survive a removal read as before: the ancestors that they need stay."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -195,7 +195,7 @@ async def a_survivor_keeps_its_place_in_the_order(world: World) -> None:
 
 
 async def _stays_as_it_is(world: World, run: Run, *, checkpoints: int) -> None:
-    """The head of the thread reads its delta channel as before, whichever way its ancestors were to go."""
+    """Check that the head of the thread reads its delta channel as before, however its ancestors are removed."""
     before = await got(world.saver, run.config), await _histories(world.saver, run.config)
     await world.saver.acopy_thread("thread", "copy")
     await world.saver.aprune(["thread"])

@@ -1,4 +1,4 @@
-"""Messages of conversations: appended, replaced, read a page at a time, and removed with everything of them."""
+"""Messages of conversations: appended, replaced, read by the page, and removed completely."""
 
 import asyncio
 import copy
@@ -35,12 +35,12 @@ class _Note:
 
 
 def said(number: int) -> dict[str, Any]:
-    """A message."""
+    """Return a message."""
     return {"id": f"m{number}", "role": "user", "content": f"message {number}"}
 
 
 def talk_of(world: World) -> Conversations:
-    """Conversations over the first saver."""
+    """Return conversations over the first saver."""
     return world.interface(Conversations)
 
 
@@ -177,7 +177,7 @@ async def a_deleted_message_is_in_no_row(world: World) -> None:
 
 
 async def holders(world: World) -> int:
-    """How many rows of the thread have `MARK` in them, as the saver reads them: opened and expanded."""
+    """Return how many rows of the thread contain `MARK`, as the saver reads them: decrypted and decompressed."""
 
     def program(store: Store) -> Program[list[bytes]]:
         outlines = yield from store.page(Scope("talk"), None, 1000)

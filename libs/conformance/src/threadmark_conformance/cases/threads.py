@@ -1,4 +1,4 @@
-"""Threads themselves: listed, counted, created, described, renamed. A listing is derived from what is there."""
+"""Threads themselves: listed, counted, created, described, renamed. A listing is derived from the stored rows."""
 
 import sys
 from base64 import urlsafe_b64encode

@@ -1,4 +1,4 @@
-"""Conversations and their threads: whose they are, how they are listed, and what becomes of messages with a thread."""
+"""Conversations and their threads: owners, listings, and the fate of messages when a thread is changed."""
 
 from datetime import timedelta
 
@@ -112,7 +112,7 @@ async def a_message_keeps_a_thread_from_being_idle(world: World) -> None:
 
 
 async def _age(world: World, name: str) -> None:
-    """Let a thread's checkpoints be of a week ago."""
+    """Make a thread's checkpoints a week old."""
     week_ago = now() - 7 * 86_400_000_000
 
     def program(store: Store) -> Program[None]:

@@ -1,4 +1,4 @@
-"""Tokens of leases: they only grow, and are compared in the database with everything that is stored."""
+"""Tokens of leases: they only grow, and the database compares them for everything that is stored."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

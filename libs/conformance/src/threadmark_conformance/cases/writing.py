@@ -1,4 +1,4 @@
-"""Putting checkpoints: which values a checkpoint has, forks, and what putting an id again means."""
+"""Putting checkpoints: which values a checkpoint has, forks, and the meaning of a repeated id."""
 
 from typing import Any
 
@@ -192,7 +192,7 @@ async def _fork_and_compare(world: World, versions: list[Any]) -> None:
 
 
 async def what_another_saver_put_in_a_checkpoints_place_is_inherited(world: World) -> None:
-    """The same id and the same versions with another value: a child does not inherit what its saver remembers."""
+    """The other value has the same id and versions: a child does not inherit the value that its saver remembers."""
     run = Run(world.saver)
     config = await run.step({"kept": "old " * 100, "a": 0})
     again = checkpoint({"kept": "new " * 100, "a": 0}, run.versions, checkpoint_id=id_of(config))

@@ -1,4 +1,4 @@
-"""A task that writes again: of each of its ordinary writes the first counts, of each special one the last."""
+"""A task that writes again: its first ordinary write at each place counts, and its last special one."""
 
 import random
 from collections.abc import Collection
@@ -21,7 +21,7 @@ Write = tuple[str, Any]
 
 
 def _batch(places: Collection[int], attempt: int, *, long: bool = False) -> list[Write]:
-    """Writes to ordinary channels at these places, and to a special one at each place between them."""
+    """Return writes to ordinary channels at these places, and to a special one at each place between them."""
     text = _LONG * 3 if long else ""
     return [
         (f"channel {place}", f"{attempt} {text}{place}")
@@ -32,7 +32,7 @@ def _batch(places: Collection[int], attempt: int, *, long: bool = False) -> list
 
 
 def _kept(batches: list[list[Write]]) -> set[Write]:
-    """What is left of the batches of one task."""
+    """Return the remaining writes of one task's batches."""
     ordinary: dict[int, Write] = {}
     special: dict[str, Write] = {}
     for batch in batches:
@@ -82,7 +82,7 @@ async def any_tasks_may_write_again_in_any_order(world: World) -> None:
 
 
 async def many_writes_may_be_written_again_in_any_order(world: World) -> None:
-    """So many that a backend may store them in several rows."""
+    """There are so many that a backend may store them in several rows."""
     await _written_in_any_order(world, most=48)
 
 
@@ -221,7 +221,7 @@ async def a_row_of_writes_that_is_not_found_is_missed(world: World) -> None:
 
 
 def _without(store: Store, index: int) -> Store:
-    return cast("Store", _Hiding(store, index))  # it has whatever the other one has
+    return cast("Store", _Hiding(store, index))  # it has all attributes of the other store
 
 
 class _Hiding:

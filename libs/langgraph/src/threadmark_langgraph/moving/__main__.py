@@ -21,17 +21,17 @@ with 0 if everything is in the target, with 1 if the report names what is not, a
 what to do.
 """
 _STOPPED = 130
-"""How a command ends that was interrupted, as a shell has it."""
+"""The exit code of a command that was interrupted, as shells have it."""
 
 
 def main() -> None:
-    """Move, show how far it has got, and say what could not be moved."""
+    """Move the threads, show the progress, and report what could not be moved."""
     parser = _parser()
     asked = parser.parse_args()
     try:
         with bar() as progress:
             moved = _moved(asked, progress)
-    except ThreadmarkError as error:  # first, because one that names a missing package is an ImportError as well
+    except ThreadmarkError as error:  # first, because the error that names a missing package is an ImportError as well
         parser.error(str(error))
     except ImportError as missing:
         parser.error(f"{missing}: pip install 'threadmark-langgraph[migrate]'")
@@ -98,7 +98,7 @@ def _moved(asked: argparse.Namespace, progress: Progress) -> Moved:
 
 
 def loadable(named: str) -> type:
-    """The class with this module and name."""
+    """Return the class that `module:Class` names."""
     module, _, name = named.partition(":")
     if not (module and name):
         raise argparse.ArgumentTypeError(f"{named!r} names no class: write module:Class, such as shop.states:Order")
@@ -118,11 +118,11 @@ def loadable(named: str) -> type:
 
 @contextmanager
 def bar() -> Iterator[Progress]:
-    """A progress bar in the terminal."""
+    """Show a progress bar in the terminal."""
     from rich.console import Console
     from rich.progress import Progress as Bars
 
-    # Beside the report, which may go to a file.
+    # On the error stream, because the report may go to a file.
     terminal = Console(stderr=True)
     with Bars(console=terminal, transient=True, disable=not terminal.is_terminal) as bars:
         task = bars.add_task("Moving checkpoints", total=None)

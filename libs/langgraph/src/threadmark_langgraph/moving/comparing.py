@@ -1,4 +1,4 @@
-"""Whether a checkpoint is the same on both sides, and if not, in what it differs."""
+"""Comparison of a checkpoint on both sides, and the name of the first difference."""
 
 import json
 from collections import Counter
@@ -17,10 +17,10 @@ from threadmark_langgraph.moving.differences import Difference, first_difference
 Same = Callable[[Any, Any], bool]
 
 _Slot = tuple[str, str, int]
-"""Where a write is kept: its task, its channel, and which of the task's writes to the channel it is."""
+"""The place of a write: its task, its channel, and its number among the task's writes to the channel."""
 
 _REPLACED = -1
-"""Of some channels a task has one write, the newest."""
+"""The place in a channel that keeps only a task's newest write."""
 
 _NO_TASK = "00000000-0000-0000-0000-000000000000"
 """Writes of the run itself, such as the answer to a question."""
@@ -31,7 +31,7 @@ _DEEPEST = 50
 
 
 class Content(NamedTuple):
-    """What has to be equal on both sides."""
+    """The parts of a checkpoint that must be equal on both sides."""
 
     parent: str | None
     checkpoint: Checkpoint
@@ -40,15 +40,15 @@ class Content(NamedTuple):
 
 
 def content_of(found: CheckpointTuple) -> Content:
-    """What a saver gave, as far as it is compared."""
+    """Return the parts of a checkpoint that are compared."""
     parent = found.parent_config["configurable"]["checkpoint_id"] if found.parent_config else None
     return Content(parent, found.checkpoint, found.metadata, found.pending_writes or [])
 
 
 def difference(moved: Content, there: Content, same: Same) -> Difference | None:
-    """What is not the same on the other side; None if all is.
+    """Return the first difference of the other side, or None if both are equal.
 
-    A side may have pending writes that the other lacks: there the thread went on.
+    A side may have pending writes that the other lacks, if the thread went on there.
     """
     if moved.parent != there.parent:
         return first_difference("the parent", moved.parent, there.parent, same)
@@ -71,12 +71,12 @@ def difference(moved: Content, there: Content, same: Same) -> Difference | None:
 
 
 def lacking(moved: Content, there: Content) -> int:
-    """How many pending writes are not on the other side."""
+    """Return how many pending writes are missing on the other side."""
     return len(_slots(moved).keys() - _slots(there).keys())
 
 
 def joined(one: Content, other: Content) -> list[tuple[str, str, Any]]:
-    """The pending writes of one side, and behind them those of the other to channels to which its tasks wrote more."""
+    """Return the pending writes of one side, with those of the other for each channel in which its tasks wrote more."""
     more = {slot[:2] for slot in _slots(other).keys() - _slots(one).keys()}
     return [
         *(write for write in one.writes if write[:2] not in more),
@@ -89,7 +89,7 @@ def _difference_of_writes(moved: dict[_Slot, Any], there: dict[_Slot, Any], same
     if only_moved and only_there:
         what = "the pending writes, of which each side has some that the other lacks"
         return first_difference(what, _named(only_moved), _named(only_there), same)
-    # Where a thread went on, a task may have asked its next question in place of the first.
+    # If the thread went on, a task may have asked its next question in place of the first.
     stays = not (only_moved or only_there)
     for slot, value in moved.items():
         if slot in there and (stays or slot[2] != _REPLACED) and not same(value, there[slot]):
@@ -105,7 +105,7 @@ def _named(slots: Iterable[_Slot]) -> list[str]:
 
 
 def _slots(content: Content) -> dict[_Slot, Any]:
-    """Every write in its slot; the answers that a task was given have one each, because their list grows."""
+    """Return every write in its slot. Answers to a task have one slot each, because their list grows."""
     slots: dict[_Slot, Any] = {}
     count: Counter[tuple[str, str]] = Counter()
     for task_id, channel, value in content.writes:
@@ -120,17 +120,17 @@ def _slots(content: Content) -> dict[_Slot, Any]:
 
 
 def _order(slots: dict[_Slot, Any], others: dict[_Slot, Any]) -> list[_Slot]:
-    """The order of what both have, except where savers have orders of their own."""
+    """Return the order of the writes that both sides have, except in channels that each saver orders its own way."""
     return [slot for slot in slots if slot in others and slot[1] not in WRITES_IDX_MAP]
 
 
 def _same_metadata(one: Any, other: Any) -> bool:
-    """Compare as text with sorted keys: it is JSON, and databases that parse it do not keep the order."""
+    """Compare as text with sorted keys: metadata is JSON, and databases that parse it do not keep the order."""
     return json.dumps(one, sort_keys=True, default=repr) == json.dumps(other, sort_keys=True, default=repr)
 
 
 def kept_by(serde: SerializerProtocol) -> Same:
-    """Return a comparison: whether the other value is what this serializer gives back for the one."""
+    """Return a comparison that is true if the serializer turns the first value into the second."""
 
     def same(one: Any, other: Any) -> bool:
         if _equal(one, other):
@@ -145,7 +145,7 @@ def kept_by(serde: SerializerProtocol) -> Same:
 
 
 def alike(one: Any, other: Any) -> bool:
-    """Whether two values are equal, whatever their types, where a list may stand for a tuple anywhere inside."""
+    """Return whether two values are equal, whatever their types, if a list may stand for a tuple anywhere inside."""
     if _equal(one, other):
         return True
     parts = list(pairs(one, other))

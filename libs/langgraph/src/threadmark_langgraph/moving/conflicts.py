@@ -1,7 +1,7 @@
-"""Threads that went on, or began anew, on both sides: to move them could change which checkpoint is the newest.
+"""Threads that went on, or started again, on both sides: moving them could change which checkpoint is the newest.
 
-What a target holds of its own stays the newest. So the rest of a thread is moved only if it is older than all that the
-target has of its own: the history of a thread that was begun anew comes in under it.
+The newest checkpoint of the target must stay the newest. So the rest of a thread is moved only if it is older than
+everything that the target added: the history of a thread that was started again is put before it.
 """
 
 from collections import defaultdict
@@ -14,7 +14,7 @@ _Key = tuple[str, str, str]
 """Thread, namespace, checkpoint."""
 
 BEGAN_ANEW = (
-    "the source has history, the target began the thread anew, and what the source has is not older: to keep the "
+    "the source has history, the target started the thread again, and what the source has is not older: to keep the "
     "target's, leave it as it is; to take the source's, delete the thread in the target and move again"
 )
 WENT_ON = (
@@ -24,7 +24,7 @@ WENT_ON = (
 
 
 def conflicts(source: Iterable[CheckpointRef], target: Iterable[CheckpointRef]) -> dict[str, str]:
-    """Return the threads of which nothing more can be moved, and why."""
+    """Return the threads of which nothing more can be moved, with the reasons."""
     theirs, ours = _ranks(source), _ranks(target)
     own, missing = ours.keys() - theirs.keys(), theirs.keys() - ours.keys()
     oldest = _by_namespace(own, ours, min)
@@ -37,7 +37,7 @@ def conflicts(source: Iterable[CheckpointRef], target: Iterable[CheckpointRef]) 
 
 
 def parents_first(refs: Iterable[CheckpointRef]) -> Iterator[CheckpointRef]:
-    """Thread by thread, by ascending id, but never a checkpoint before its parent, whatever the clocks said."""
+    """Yield checkpoints by thread and ascending id, but never before their parents, whatever the clocks said."""
     waiting = {ref[:3]: ref for ref in sorted(refs, key=lambda ref: ref[:3])}
     for ref in list(waiting.values()):
         line: list[CheckpointRef] = []
@@ -49,7 +49,7 @@ def parents_first(refs: Iterable[CheckpointRef]) -> Iterator[CheckpointRef]:
 
 
 def _ranks(refs: Iterable[CheckpointRef]) -> dict[_Key, str]:
-    """What each checkpoint sorts by, in a Threadmark saver."""
+    """Return the sort key that each checkpoint has in a Threadmark saver."""
     ranks: dict[_Key, str] = {}
     for ref in parents_first(refs):
         parent = ranks.get((ref.thread_id, ref.ns, ref.parent)) if ref.parent else None
@@ -60,7 +60,7 @@ def _ranks(refs: Iterable[CheckpointRef]) -> dict[_Key, str]:
 def _by_namespace(
     keys: Iterable[_Key], ranks: Mapping[_Key, str], choose: Callable[[list[str]], str]
 ) -> dict[tuple[str, str], str]:
-    """The smallest or greatest rank of each namespace."""
+    """Return the smallest or greatest rank of each namespace."""
     grouped: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for key in keys:
         grouped[key[:2]].append(ranks[key])

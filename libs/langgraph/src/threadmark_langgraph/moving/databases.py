@@ -1,4 +1,4 @@
-"""Sources and targets that are named by a path or a URL: which saver's tables they hold, and the saver for them."""
+"""Opening sources and targets that are named by a path or a URL, with the saver whose tables they have."""
 
 import os
 import sqlite3
@@ -21,14 +21,14 @@ Database = str | os.PathLike[str]
 """A path or a URL."""
 
 Owner = Literal["langgraph", "threadmark"]
-"""Whose tables."""
+"""The saver whose tables are meant."""
 
 _POSTGRES = ("postgres://", "postgresql://")
 _FILE = "sqlite:///"
 
 
 class Contents(NamedTuple):
-    """Whose tables a database has."""
+    """The savers whose checkpoints a database has."""
 
     langgraphs: bool
     threadmarks: bool
@@ -39,7 +39,7 @@ _NOTHING = Contents(langgraphs=False, threadmarks=False)
 
 @contextmanager
 def opened_source(source: Any, target: Any) -> Iterator[BaseCheckpointSaver[Any]]:
-    """The checkpointer to move from: LangGraph's or ours, given, or named by its path or URL."""
+    """Open the checkpointer to move from: LangGraph's or Threadmark's, or the path or URL of a database."""
     if not isinstance(source, (str, os.PathLike)):
         yield source if isinstance(source, BaseCheckpointSaver) else wrap(source)
         return
@@ -66,7 +66,7 @@ def opened_source(source: Any, target: Any) -> Iterator[BaseCheckpointSaver[Any]
 
 @contextmanager
 def opened_target(target: Any) -> Iterator[Checkpointer]:
-    """Our checkpointer to move to, given, or named by its path or URL."""
+    """Open the Threadmark checkpointer to move to, or one for its path or URL."""
     if isinstance(target, Checkpointer):
         yield target
     elif isinstance(target, (str, os.PathLike)):
@@ -85,7 +85,7 @@ def opened_target(target: Any) -> Iterator[Checkpointer]:
 def opened_for_export(
     source: Any, target: Any, *, dry_run: bool
 ) -> Iterator[tuple[Checkpointer, BaseCheckpointSaver[Any]]]:
-    """Our checkpointer to export from and LangGraph's to export to, given, or named by their paths or URLs."""
+    """Open the Threadmark checkpointer to export from and LangGraph's to export to, or those for their names."""
     if isinstance(source, BaseCheckpointSaver) and not isinstance(source, Checkpointer):
         raise ConfigError(
             f"the source is LangGraph's {type(source).__name__}: export moves from Threadmark to LangGraph; "
@@ -112,7 +112,7 @@ def opened_for_export(
 
 @contextmanager
 def saver_of(whose: Owner, database: Database) -> Iterator[BaseCheckpointSaver[Any]]:
-    """The checkpointer of those tables that are meant, which must be there."""
+    """Open the checkpointer of one of the two savers. Raises ConfigError if it has no checkpoints in the database."""
     found = contents_of(database)
     if _is_missing(database):
         raise _no_source(database, None)
@@ -123,7 +123,7 @@ def saver_of(whose: Owner, database: Database) -> Iterator[BaseCheckpointSaver[A
 
 
 def contents_of(database: Database) -> Contents:
-    """Whose checkpoints a database holds. Nothing is made by asking."""
+    """Return whose checkpoints a database has. Nothing is created."""
     name = os.fspath(database)
     if name.startswith(_POSTGRES):
         return _in_postgres(name)
@@ -132,7 +132,7 @@ def contents_of(database: Database) -> Contents:
 
 
 def is_same(one: Database, other: Any) -> bool:
-    """Whether two names are certainly of the same database."""
+    """Return whether two names certainly mean the same database."""
     if not isinstance(other, (str, os.PathLike)):
         return False
     names = os.fspath(one), os.fspath(other)
@@ -144,7 +144,7 @@ def is_same(one: Database, other: Any) -> bool:
 
 @contextmanager
 def langgraph_saver(database: Database, *, dry_run: bool = False) -> Iterator[BaseCheckpointSaver[Any]]:
-    """LangGraph's own saver for a path or URL. In a dry run, one in memory for a file that is not there."""
+    """Open LangGraph's own saver for a path or URL. In a dry run, a missing file is replaced by a saver in memory."""
     name = os.fspath(database)
     if name.startswith(_POSTGRES):
         with _needing("langgraph-checkpoint-postgres"):
@@ -171,7 +171,7 @@ def langgraph_saver(database: Database, *, dry_run: bool = False) -> Iterator[Ba
 
 @contextmanager
 def threadmark_saver(database: Database) -> Iterator[Checkpointer]:
-    """Our checkpointer for a path or URL."""
+    """Open a Threadmark checkpointer for a path or URL."""
     name = os.fspath(database)
     if name.startswith(_FILE) or (path := _path_of(name)) is None:
         url = name
@@ -190,14 +190,14 @@ def _no_source(source: Database, target: Any) -> ConfigError:
 
 
 def _is_missing(database: Database) -> bool:
-    """Whether it is a file that is not there."""
+    """Return whether the name means a file that does not exist."""
     name = os.fspath(database)
     path = None if name.startswith(_POSTGRES) else _path_of(name)
     return path is not None and not Path(path).is_file()
 
 
 def _shown(database: Database) -> str:
-    """A database for messages, which repeat no password."""
+    """Return a database as messages name it, without a password."""
     name = os.fspath(database)
     if name.startswith(_POSTGRES):
         return "the Postgres database"
@@ -206,7 +206,7 @@ def _shown(database: Database) -> str:
 
 
 def _path_of(name: str) -> str | None:
-    """The file that a path or URL names; None for what is no file."""
+    """Return the file that a path or URL names; None if it names no file."""
     if name.startswith(_FILE):
         return unquote(name.removeprefix(_FILE).partition("?")[0])
     scheme, colon, _ = name.partition(":")
@@ -214,7 +214,7 @@ def _path_of(name: str) -> str | None:
 
 
 def _in_sqlite(path: str) -> Contents:
-    uri = f"{Path(path).absolute().as_uri()}?mode=rw"  # to read only would leave a log's files behind
+    uri = f"{Path(path).absolute().as_uri()}?mode=rw"  # a read-only connection would leave a log's files behind
     try:
         with closing(sqlite3.connect(uri, uri=True)) as connection:
             expect_plain_tables(connection, ("checkpoints", "writes"), path)
@@ -241,7 +241,7 @@ def _in_postgres(url: str) -> Contents:
 
 
 def _server(url: str) -> Any:
-    """Which database a URL leads to, whoever asks it."""
+    """Return the parameters that choose the database of a URL, without user and password."""
     from psycopg.conninfo import conninfo_to_dict
 
     given = conninfo_to_dict(url)
@@ -250,7 +250,7 @@ def _server(url: str) -> Any:
 
 @contextmanager
 def _failing_as_store(kind: type[Exception], what: str = "LangGraph's database") -> Iterator[None]:
-    """A block in which an error of a driver becomes one of ours."""
+    """A block in which an error of a driver becomes a StoreError."""
     try:
         yield
     except kind as error:
@@ -259,7 +259,7 @@ def _failing_as_store(kind: type[Exception], what: str = "LangGraph's database")
 
 @contextmanager
 def _needing(package: str) -> Iterator[None]:
-    """A block that imports from this package."""
+    """A block that imports from this package. An ImportError becomes a MissingDependencyError."""
     try:
         yield
     except ImportError as missing:

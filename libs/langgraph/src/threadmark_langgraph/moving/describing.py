@@ -1,4 +1,4 @@
-"""What is set of a thread (its owner, title, metadata and expiry), which moves between two Threadmark savers, too."""
+"""The description of a thread (owner, title, metadata, expiry), which also moves between two Threadmark savers."""
 
 from typing import Any
 
@@ -9,9 +9,9 @@ from threadmark_langgraph.checkpointer import Checkpointer
 
 
 def describe(source: BaseCheckpointSaver[Any], target: BaseCheckpointSaver[Any], thread_id: str) -> None:
-    """Create a thread in the target as the source describes it, where the target does not have it yet.
+    """Create a thread in the target with the source's description, unless the target already has the thread.
 
-    It comes before the first checkpoint, so that a move that is stopped leaves no thread without its owner.
+    This comes before the first checkpoint, so that a move that is stopped leaves no thread without its owner.
     """
     if not isinstance(source, Checkpointer) or not isinstance(target, Checkpointer):
         return

@@ -1,4 +1,4 @@
-"""Where two values differ: the path to the first difference, and what stands there on each side."""
+"""The first difference between two values: the path to it, and the two parts that differ."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 from threadmark.errors import shown
 
 _DEEPEST = 50
-"""Levels that are searched. A difference further inside is shown as one of what holds it."""
+"""Levels that are searched. A difference further inside is reported for the value that contains it."""
 
 _BEFORE = 20
-"""Characters that are shown of a text before the place where the other one goes on differently."""
+"""How many characters of a text are shown before the first difference."""
 
 
 class Difference(NamedTuple):
@@ -39,7 +39,7 @@ def first_difference(what: str, one: Any, other: Any, same: Callable[[Any, Any],
 
 
 def pairs(one: Any, other: Any) -> Iterator[tuple[str, Any, Any]]:
-    """The parts of two values that correspond to each other, each pair with its step of the path."""
+    """Yield the parts of two values that correspond to each other, each pair with its step of the path."""
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         for key in [*one, *(key for key in other if key not in one)]:
             yield f"[{shown(key)}]", one.get(key, _NOTHING), other.get(key, _NOTHING)
@@ -53,7 +53,7 @@ def pairs(one: Any, other: Any) -> Iterator[tuple[str, Any, Any]]:
 
 
 class _Nothing:
-    """Stands for what one side does not have."""
+    """Stands for a part that one side does not have."""
 
     def __repr__(self) -> str:
         return "nothing"

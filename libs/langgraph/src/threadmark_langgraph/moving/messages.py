@@ -1,4 +1,4 @@
-"""Messages of conversations: they move between two Threadmark savers. LangGraph's own have no place for them."""
+"""Moving messages of conversations between two Threadmark savers. LangGraph's savers have no place for them."""
 
 from collections.abc import Collection, Iterator
 from itertools import groupby
@@ -16,14 +16,14 @@ _BATCH = 100
 
 
 def message_refs(saver: Any) -> list[CheckpointRef]:
-    """Return the messages of a saver, which has none unless it is a Threadmark saver."""
+    """Return the messages of a saver; none unless it is a Threadmark saver."""
     if not isinstance(saver, Checkpointer):
         return []
     return [ref for ref in saver.saver.list_checkpoint_refs() if ref.ns == MESSAGES_NS]
 
 
 def last_of_each(refs: Collection[CheckpointRef], source: Checkpointer) -> Iterator[CheckpointRef]:
-    """The last message of each thread, which stands for all where they cannot be moved."""
+    """Return the last message of each thread, which stands for all of them if they cannot be moved."""
     for thread_id in sorted({ref.thread_id for ref in refs}):
         found = next(source.saver.list(_config(thread_id), limit=1), None)
         if found is not None:
@@ -31,7 +31,7 @@ def last_of_each(refs: Collection[CheckpointRef], source: Checkpointer) -> Itera
 
 
 def move_messages(source: Checkpointer, target: Checkpointer, thread_id: str, there: Collection[str]) -> int:
-    """Append those messages of a thread that are not there, in their order. Returns how many."""
+    """Append the messages of a thread that the target lacks, in their order. Returns how many."""
     found = [each for each in source.saver.list(_config(thread_id)) if each.checkpoint["id"] not in there]
     conversations = Conversations(target.saver)
     for run_id, of_run in groupby(reversed(found), key=lambda each: each.metadata.get("run_id")):

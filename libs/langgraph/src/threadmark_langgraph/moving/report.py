@@ -1,4 +1,4 @@
-"""What became of a move."""
+"""The result of a move: counts, and everything that was not moved or has changed."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -7,21 +7,21 @@ from typing import NamedTuple
 from threadmark.types import CheckpointRef
 
 Progress = Callable[[int, int], None]
-"""Called with the number of checkpoints done, and of all."""
+"""Called with the number of checkpoints that are done and the number of all."""
 
 
 class NotMoved(NamedTuple):
-    """A checkpoint that was not moved, and why."""
+    """A checkpoint that was not moved, with the reason."""
 
     ref: CheckpointRef
     cause: str
-    """What others may have in common with it."""
+    """The reason in words that other checkpoints may share."""
     detail: str = ""
-    """What is its own, such as the values that differ."""
+    """The part of the reason that is only about this checkpoint, such as the values that differ."""
 
     @property
     def reason(self) -> str:
-        """All of it."""
+        """The cause with its detail."""
         return f"{self.cause}: {self.detail}" if self.detail else self.cause
 
     def __str__(self) -> str:
@@ -30,9 +30,9 @@ class NotMoved(NamedTuple):
 
 
 class Changed(NamedTuple):
-    """A checkpoint that was exported, and of which LangGraph's serializer gives something back that is not the same.
+    """A checkpoint that was exported, and of which LangGraph's serializer returns a different value.
 
-    It does the same to what LangGraph stores itself.
+    The serializer changes values that LangGraph stores itself in the same way.
     """
 
     ref: CheckpointRef
@@ -45,36 +45,37 @@ class Changed(NamedTuple):
 
 @dataclass
 class Moved:
-    """The counts of a move, and everything that could not be moved."""
+    """The result of `migrate` or `export`: counts, and everything that could not be moved."""
 
     threads: int = 0
     checkpoints: int = 0
-    """How many were stored, or would be in a dry run. Each was read back and found equal."""
+    """How many were stored, or would be stored in a dry run. Each was read back and compared."""
     writes: int = 0
-    """How many pending writes, those added to checkpoints that were there among them."""
+    """How many pending writes were stored, including those added to checkpoints that were there already."""
     already_there: int = 0
-    """How many were there from an earlier move."""
+    """How many checkpoints were there from an earlier move."""
     held_back: int = 0
     """How many checkpoints were not moved because others of their thread cannot be: see `partial`."""
     messages: int = 0
-    """How many messages of conversations, which only move between two Threadmark savers."""
+    """How many messages of conversations were moved. They only move between two Threadmark savers."""
     problems: list[NotMoved] = field(default_factory=list)
     changed: list[Changed] = field(default_factory=list)
-    """What LangGraph's serializer cannot keep, such as an exception that becomes text. Tuples that become lists are
-    left out, and what was there already.
+    """Values that LangGraph's serializer cannot keep, such as an exception that becomes text.
+
+    Not listed are tuples that become lists, and checkpoints that were there already.
     """
     incomplete: list[str] = field(default_factory=list)
-    """The threads of which the target lacks checkpoints. An application would go on from older ones."""
+    """The threads whose checkpoints are not all in the target. An application would go on from older ones."""
 
     def note_incomplete(self, there: Iterable[CheckpointRef], *, decided: Iterable[str]) -> None:
-        """Note the threads that have problems with what was not `there`, except those that are to be decided."""
+        """Record the threads with problems in checkpoints that are not `there`, except those that are to be decided."""
         known = {ref[:3] for ref in there}
         lacking = {problem.ref.thread_id for problem in self.problems if problem.ref[:3] not in known}
         self.incomplete = sorted(lacking.difference(decided))
 
     @property
     def counts(self) -> str:
-        """The counts in a line."""
+        """The counts in one line."""
         held_back = f", {self.held_back} held back with them" if self.held_back else ""
         messages = f" and {_counted(self.messages, 'message')}" if self.messages else ""
         checkpoints, writes = _counted(self.checkpoints, "checkpoint"), _counted(self.writes, "pending write")
@@ -84,7 +85,7 @@ class Moved:
         )
 
     def __str__(self) -> str:
-        """The causes, each with a count and an example, then the counts."""
+        """Return the causes, each with a count and an example, and then the counts."""
         lines = [*_by_cause("not moved", self.problems), *_by_cause("moved, but changed", self.changed)]
         if self.incomplete:
             some = _counted(len(self.incomplete), "thread")

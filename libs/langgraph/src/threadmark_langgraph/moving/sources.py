@@ -1,7 +1,7 @@
-"""What is to be moved.
+"""Lists of the checkpoints to move.
 
-The checkpoints of LangGraph's own savers are found by their tables, those of ours by their places, so that one that
-cannot be read hides no other. Any other saver lists them.
+Checkpoints of LangGraph's own savers are listed from their tables, and Threadmark's from their rows, so that one that
+cannot be read does not hide others. Any other saver lists them through its interface.
 """
 
 from abc import ABC, abstractmethod
@@ -26,26 +26,26 @@ def config_of(ref: CheckpointRef, checkpoint_id: str | None) -> RunnableConfig:
 
 
 class Source(Protocol):
-    """Where checkpoints come from, or go to."""
+    """A saver that checkpoints come from or go to."""
 
     def has_tables(self) -> bool:
-        """Whether the tables are there, as far as it is known. Nothing is made by asking."""
+        """Return whether the tables exist, as far as that is known. Nothing is created."""
 
     def make(self) -> None:
-        """Make the tables, where the saver leaves that to its user."""
+        """Create the tables, if the saver leaves that to you."""
 
     def refs(self) -> list[CheckpointRef]:
-        """All checkpoints, in any order."""
+        """Return all checkpoints, in any order."""
 
     def paths(self, ref: CheckpointRef, found: CheckpointTuple) -> dict[str, str]:
-        """The task path of each task whose writes are pending, as far as it is known."""
+        """Return the task path of each task with pending writes, as far as it is known."""
 
     def orphan_writes(self) -> list[CheckpointRef]:
         """Return the missing checkpoints of pending writes, as far as they are known."""
 
 
 def read(saver: BaseCheckpointSaver[Any], ref: CheckpointRef) -> CheckpointTuple | None:
-    """The checkpoint, in an old format with its packets: some of LangGraph's savers leave them with the parent."""
+    """Return the checkpoint. In an old format its packets are added, which may be with the parent."""
     found = saver.get_tuple(config_of(ref, ref.id))
     if found is None or found.parent_config is None or not lacks_sends(found):
         return found
@@ -53,7 +53,7 @@ def read(saver: BaseCheckpointSaver[Any], ref: CheckpointRef) -> CheckpointTuple
 
 
 def source_of(saver: BaseCheckpointSaver[Any]) -> Source:
-    """The way to read this saver that keeps most of what it holds."""
+    """Return the source that keeps most of a saver's content."""
     names = {f"{kind.__module__}.{kind.__name__}" for kind in type(saver).__mro__}
     if "langgraph.checkpoint.sqlite.SqliteSaver" in names:
         return _SqliteTables(saver)
@@ -72,7 +72,7 @@ class _Tables(ABC):
 
     @abstractmethod
     def has_tables(self) -> bool:
-        """Whether the tables are there."""
+        """Return whether the tables exist."""
 
     def make(self) -> None:
         self._saver.setup()
@@ -91,12 +91,12 @@ class _Tables(ABC):
 
     @abstractmethod
     def _cursor(self) -> AbstractContextManager[Any]:
-        """A cursor on the saver's connection."""
+        """Return a cursor on the saver's connection."""
 
     def _rows(self, statement: str, values: Iterable[str] = ()) -> Iterator[tuple[Any, ...]]:
         with self._cursor() as cursor:
             rows = cursor.execute(statement, tuple(values)).fetchall()
-        # The connection is the user's, and so is the shape of its rows.
+        # The user made the connection and chose the shape of its rows.
         yield from (tuple(row.values()) if isinstance(row, dict) else tuple(row) for row in rows)
 
 
@@ -109,7 +109,7 @@ class _SqliteTables(_Tables):
             return cursor.execute(sql.SQLITE_HAS_TABLES).fetchone() is not None
 
     def _cursor(self) -> AbstractContextManager[Any]:
-        """The saver's own, which makes the tables, and brings old ones up to date."""
+        """Return the saver's own cursor, which creates the tables and updates old ones."""
         cursor: AbstractContextManager[Any] = self._saver.cursor(transaction=False)
         return cursor
 
@@ -138,14 +138,14 @@ class _Listed:
         return True
 
     def make(self) -> None:
-        """Nothing: nobody knows how."""
+        """Do nothing: this saver's way to create tables is unknown."""
 
     def refs(self) -> list[CheckpointRef]:
         return [_ref_to(found) for found in self._saver.list(None)]
 
     def paths(self, ref: CheckpointRef, found: CheckpointTuple) -> dict[str, str]:  # noqa: ARG002 - as the protocol has it
         tasks = list(dict.fromkeys(task_id for task_id, _, _ in found.pending_writes or ()))
-        # Where the order is not that of the tasks' ids it came from their paths: any that keep it will do.
+        # An order other than that of the tasks' ids came from their paths. Any paths with the same order will do.
         return {} if tasks == sorted(tasks) else {task_id: f"{index:08d}" for index, task_id in enumerate(tasks)}
 
     def orphan_writes(self) -> list[CheckpointRef]:
@@ -163,7 +163,7 @@ class _Threadmarks(_Listed):
         return self._stored.has_tables()
 
     def refs(self) -> list[CheckpointRef]:
-        """Return all but the messages of conversations, which are moved by themselves (`messages.py`)."""
+        """Return all checkpoints except the messages of conversations, which `messages.py` moves."""
         return [ref for ref in self._stored.list_checkpoint_refs() if ref.ns != MESSAGES_NS]
 
     def orphan_writes(self) -> list[CheckpointRef]:

@@ -1,4 +1,4 @@
-"""Statements on the tables of LangGraph's own savers, of which those for SQLite and Postgres have the same columns."""
+"""Statements on the tables of LangGraph's own savers. Those for SQLite and Postgres have the same columns."""
 
 # Whether SQLite has the tables.
 SQLITE_HAS_TABLES = """
@@ -7,7 +7,7 @@ FROM sqlite_master
 WHERE type = 'table' AND name = 'checkpoints'
 """
 
-# Whether Postgres has the tables, where the connection's search path leads. A row if it has.
+# Whether Postgres has the tables in the connection's search path. A row if it has.
 POSTGRES_HAS_TABLES = """
 SELECT 1
 WHERE to_regclass('checkpoints') IS NOT NULL
@@ -20,7 +20,7 @@ SELECT
     EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'threadmark_checkpoint')
 """
 
-# The same of Postgres, where the connection's search path leads.
+# The same for Postgres, in the connection's search path.
 POSTGRES_CONTENTS = """
 SELECT
     to_regclass('checkpoints') IS NOT NULL AND to_regclass('checkpoint_writes') IS NOT NULL,

@@ -1,7 +1,7 @@
-"""`migrate` and `export`: every checkpoint of one saver into another, each read back and compared.
+"""`migrate` and `export`: copy every checkpoint of one saver to another, read each back and compare it.
 
-Both may be stopped and started again: what is there already is compared and left alone. A thread may have gone on
-meanwhile, on either side; only where it did on both, its last checkpoint has a difference to report.
+You may stop either and start it again: checkpoints that are in the target already are compared and left alone. A thread
+may have gone on since, on either side; only if it did on both, its last checkpoint has a difference to report.
 """
 
 import copy
@@ -55,21 +55,22 @@ def migrate(
     dry_run: bool = False,
     progress: Progress | None = None,
 ) -> Moved:
-    """Copy every thread to a Threadmark saver; ids, parents, order and values stay, and a thread may simply go on.
+    """Copy every thread to a Threadmark saver. Ids, parents, order and values stay, and threads simply go on.
 
-    A thread is copied whole or not at all: all of it is read, and tried in memory, before the first checkpoint is
-    stored. What was copied counts as stored when it was made, as its `ts` says.
+    A thread is copied whole or not at all: all of it is read, and tried in memory, before its first checkpoint is
+    stored. The copy of a checkpoint keeps the time at which it was made, from its `ts`.
 
     Args:
         source: LangGraph's SqliteSaver or PostgresSaver, another saver that can list all its checkpoints, a Threadmark
             saver, or the path or URL of a database of either.
-        target: Where to: a Threadmark saver, or its path or URL, which may be that of the source. What it holds already
-            is compared and left alone, so a stopped move can be repeated. Where the thread went on in the source, what
-            its tasks wrote since is added.
-        allow: Classes that the source's serializer may load besides those it allows by itself.
-        partial: Copy also what can be had of a thread of which something cannot be. That is not tried first.
-        dry_run: Read everything and try in memory, one by one, whether it can be stored; store nothing. In a target
-            that is not there yet, its file or its tables, everything would be new, and it is not made.
+        target: A Threadmark saver, or its path or URL, which may be that of the source. Checkpoints that it already
+            has are compared and left alone, so you can repeat a stopped move. If a thread went on in the source, the
+            writes that its tasks made since are added.
+        allow: Classes that the source's serializer may load, in addition to those that it allows by itself.
+        partial: Also copy threads of which a part cannot be copied, without that part. Nothing is tried in memory
+            first.
+        dry_run: Read everything and try in memory, one by one, whether it can be stored, but store nothing. If the
+            target's file or tables do not exist yet, they are not created, and everything counts as new.
         progress: Called after each checkpoint with the number done and the number of all.
     """
     names = {_name(each) for each in allow}
@@ -89,12 +90,12 @@ def export(
     dry_run: bool = False,
     progress: Progress | None = None,
 ) -> Moved:
-    """Copy every thread from a Threadmark saver into one of LangGraph's savers, through its own methods.
+    """Copy every thread from a Threadmark saver to one of LangGraph's savers, through that saver's own methods.
 
-    Each is copied whole or not at all, unless `partial` asks for what can be had of it.
-    Either may be named by its path or URL. Channel versions are made anew, because LangGraph's savers need different
-    ones in every fork. What is read back must be what LangGraph would read if it had stored the value itself; where
-    its serializer keeps something else than the value, the result says so in `changed`.
+    Each thread is copied whole or not at all, unless you pass `partial=True`. Source and target are savers, or the
+    paths or URLs of their databases. Channel versions are replaced, because LangGraph's savers need different ones in
+    every fork. A value that is read back must equal what LangGraph reads if it stores the value itself. If that differs
+    from the value in the source, it is listed in `changed`.
     """
     with opened_for_export(source, target, dry_run=dry_run) as (ours, theirs):
         ready = _ready(theirs, dry_run=dry_run)
@@ -108,7 +109,7 @@ def _name(allowed: type) -> tuple[str, str]:
 
 
 class _CannotMove(Exception):  # noqa: N818 - it never leaves this module
-    """Why a checkpoint cannot be moved."""
+    """The reason why a checkpoint cannot be moved."""
 
     def __init__(self, cause: str, detail: str = "") -> None:
         super().__init__(cause, detail)
@@ -127,7 +128,7 @@ class _Move:
     ) -> None:
         self._from = source
         self._to = target
-        # The way back goes through a serializer that is not exact: what it makes of a value is what LangGraph has, too.
+        # LangGraph's serializer is not exact. A value that it changes counts as kept: LangGraph would have the same.
         self._same = kept_by(target.serde) if rename else exactly_equal
         self._rename = rename
         self._partial = partial
@@ -166,7 +167,7 @@ class _Move:
         return self._moved
 
     def _can_be_whole(self, source: Source, thread: Sequence[CheckpointRef], known: Container[tuple[str, ...]]) -> bool:
-        """Try a thread in memory. Where something of it cannot be moved, that is noted, and the rest is held back."""
+        """Try a thread in memory. If a part of it cannot be moved, note that and hold the rest back."""
         trial = _Move(self._from, self._to, rename=self._rename, partial=True, dry_run=True)
         trial._conflicts = self._conflicts
         for ref in thread:
@@ -180,7 +181,7 @@ class _Move:
         return False
 
     def _move_or_note(self, source: Source, ref: CheckpointRef, *, is_first: bool) -> None:
-        """Move a checkpoint, the first of its thread with what is set of that, or note why it cannot be moved."""
+        """Move a checkpoint, the first of its thread with the thread's description, or note why it cannot be moved."""
         try:
             if is_first:
                 self._names = Renaming()
@@ -193,7 +194,7 @@ class _Move:
             self._moved.problems.append(NotMoved(ref, problem.cause, problem.detail))
 
     def _move_messages(self, refs: Sequence[CheckpointRef]) -> None:
-        """Move the messages that the target does not have. One that it has is left alone, whatever it says."""
+        """Move the messages that the target lacks. A message that it has is left alone, even if it differs."""
         source, target = self._from, self._to
         if not refs or not isinstance(source, Checkpointer):
             return
@@ -222,7 +223,7 @@ class _Move:
             there = read(self._to, ref)
         content, new = content_of(found), found.checkpoint["channel_versions"]
         problem = self._difference(content, there) if there else None
-        # What goes back to where it came from is there with its first versions.
+        # A thread that goes back to its first saver is there with its first versions.
         if self._rename and (problem or not there):
             renamed, new = self._names.renamed(ref, found.checkpoint)
             content = content._replace(checkpoint=renamed)
@@ -241,7 +242,7 @@ class _Move:
         self._moved.writes += writes
 
     def _before_export(self, ref: CheckpointRef, content: Content, there: CheckpointTuple) -> Content | None:
-        """What the target has of a checkpoint, with the writes of both, if the source has what `export` made of it."""
+        """Return the target's checkpoint with the writes of both, if the source has what `export` made of it."""
         ours = content_of(there)
         renamed, _ = self._names.renamed(ref, there.checkpoint)
         if difference(ours._replace(checkpoint=renamed), content, kept_by(self._from.serde)):
@@ -254,7 +255,7 @@ class _Move:
         """Store a checkpoint, or only its writes, and compare what is read back."""
         to = self._to
         if self._dry_run:
-            # All of it is new there.
+            # Everything in it is new there.
             to, new, whole = _in_memory(to), content.checkpoint["channel_versions"], True
         with _refused("it cannot be stored"):
             if whole:
@@ -284,11 +285,11 @@ class _Move:
             raise _CannotMove(
                 f"its serializer was not allowed to load {blocked}: add to `allow` (--allow module:Class)"
             )
-        # LangGraph's serializer gives the bare fields of an object whose class it does not find.
+        # If LangGraph's serializer does not find the class of an object, it returns the bare fields.
         if lost := next((each for each in events if not _is_found(each)), None):
             raise _CannotMove(_advice(lost["module"], lost["name"]))
         if found is None:
-            raise _CannotMove("it was deleted meanwhile")
+            raise _CannotMove("it was deleted during the move")
         return found
 
     def _difference(self, content: Content, there: CheckpointTuple) -> Difference | None:
@@ -296,7 +297,10 @@ class _Move:
 
 
 def _ready(target: BaseCheckpointSaver[Any], *, dry_run: bool) -> BaseCheckpointSaver[Any]:
-    """The target with its tables; in a dry run, one in memory for a target without any: a look would make them."""
+    """Return the target with its tables; in a dry run, a saver in memory for a target without any.
+
+    A look at such a target would create the tables.
+    """
     there = source_of(target)
     if not there.has_tables():
         if dry_run:
@@ -306,7 +310,10 @@ def _ready(target: BaseCheckpointSaver[Any], *, dry_run: bool) -> BaseCheckpoint
 
 
 def _with_times(target: BaseCheckpointSaver[Any]) -> BaseCheckpointSaver[Any]:
-    """The target, where each checkpoint counts as stored when it was made. A saver behind a proxy has no such times."""
+    """Return the target so that each checkpoint counts as stored when it was made.
+
+    A saver behind a proxy cannot store such times.
+    """
     if not isinstance(target, Checkpointer) or not isinstance(target.saver, Saver):
         return target
     moving = copy.copy(target)
@@ -315,7 +322,7 @@ def _with_times(target: BaseCheckpointSaver[Any]) -> BaseCheckpointSaver[Any]:
 
 
 def _in_memory(saver: BaseCheckpointSaver[Any]) -> BaseCheckpointSaver[Any]:
-    """An empty saver of the same side and with the same serializer, where storing can be tried."""
+    """Return an empty saver of the same side with the same serializer, in which storing can be tried."""
     if isinstance(saver, Checkpointer):
         # No `MemorySaver`, which keeps objects that the target would refuse.
         return wrap(Saver(MemoryStore(), MemoryDriver(), serde=saver.saver.serde))
@@ -325,10 +332,10 @@ def _in_memory(saver: BaseCheckpointSaver[Any]) -> BaseCheckpointSaver[Any]:
 def _put_whole(
     saver: BaseCheckpointSaver[Any], ref: CheckpointRef, content: Content, new: ChannelVersions, paths: dict[str, str]
 ) -> None:
-    """Store a checkpoint with its writes. It comes last: where it is, everything is."""
+    """Store a checkpoint with its writes. The checkpoint comes last, so that a checkpoint is always complete."""
     config = config_of(ref, ref.parent)
     if isinstance(saver, Checkpointer):
-        config["configurable"]["expect_newest"] = False  # it is a branch wherever it was one
+        config["configurable"]["expect_newest"] = False  # a branch stays a branch
     put = functools.partial(saver.put, config, content.checkpoint, content.metadata, new)
     try:
         _put_writes(saver, ref, content, paths)
@@ -347,7 +354,7 @@ def _put_writes(saver: BaseCheckpointSaver[Any], ref: CheckpointRef, content: Co
         # A write's place in its batch is its place in the task, except in the special channels.
         writes.sort(key=lambda write: write[0] in WRITES_IDX_MAP)
         config = config_of(ref, ref.id)
-        config["metadata"] = dict(content.metadata)  # the writes begin the thread, and its owner is named there
+        config["metadata"] = dict(content.metadata)  # the writes create the thread, so they name its owner
         saver.put_writes(config, writes, task_id, paths.get(task_id, ""))
 
 
@@ -356,13 +363,13 @@ def _names(events: Iterable[SerdeEvent]) -> str:
 
 
 def _is_found(event: SerdeEvent) -> bool:
-    """Whether a class that was just loaded is there: if not, the serializer made a dictionary of the object."""
+    """Return whether the class of a loaded object exists: if not, the serializer made a dictionary of the object."""
     module = sys.modules.get(event["module"])
     return module is not None and hasattr(module, event["name"])
 
 
 def _advice(module: str, name: str) -> str:
-    """What to do for a class that is not found."""
+    """Return what to do about a class that is not found."""
     if module == _PROGRAM:
         return f"{name} {_OF_THE_PROGRAM}"
     if module not in sys.modules:

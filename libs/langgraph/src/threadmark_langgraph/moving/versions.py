@@ -1,7 +1,7 @@
 """Channel versions for savers that store a value once for each version of its channel.
 
-Here a checkpoint names its values itself, so two forks may use the same version for different values. LangGraph's
-savers would take one for the other; on the way back to them every version is told apart by the checkpoint that made it.
+A Threadmark checkpoint names its values itself, so two forks may use the same version for different values. LangGraph's
+savers would take one value for the other. So an export adds to every version the checkpoint that made it.
 """
 
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ class Renaming:
         self._names: dict[tuple[str, str], Names] = {}
 
     def renamed(self, ref: CheckpointRef, checkpoint: Checkpoint) -> tuple[Checkpoint, ChannelVersions]:
-        """The checkpoint with its new versions, and those of them that its parent has not."""
+        """Return the checkpoint with its new versions, and those that its parent does not have."""
         inherited = self._names.get((ref.ns, ref.parent or ""), {})
         names: dict[tuple[str, Any], str] = {}
 
@@ -49,7 +49,7 @@ class Renaming:
         return renamed, new
 
     def forget(self, ref: CheckpointRef) -> None:
-        """A checkpoint that is not in the target with its new versions: its children share none with it."""
+        """Forget a checkpoint that is not in the target with its new versions: its children share none with it."""
         self._names.pop((ref.ns, ref.id), None)
 
 
@@ -59,7 +59,7 @@ def _unique(ref: CheckpointRef, channel: str, version: Any) -> str:
 
 
 def _count(version: Any) -> int:
-    """What orders the versions of a thread, which are all of one kind."""
+    """Return the part of a version that orders it; all versions of a thread are of one kind."""
     if isinstance(version, str):
         return int(version.partition(".")[0])
     return round(version * _MILLION) if isinstance(version, float) else int(version)

@@ -1,4 +1,4 @@
-"""The driver: what runs programs on Postgres, for blocking callers and for asyncio. All I/O is in here."""
+"""The driver, which runs programs on Postgres for blocking callers and for asyncio. All I/O is in this package."""
 
 from threadmark_postgres.driver import aio, blocking
 from threadmark_postgres.driver.driver import PostgresDriver

@@ -1,4 +1,4 @@
-"""Like `blocking`, for asyncio: what the user gave, statements that tasks share, and conversations."""
+"""Like `blocking`, for asyncio: your own connections, statements that tasks share, and conversations."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
@@ -28,20 +28,20 @@ Connection = psycopg.AsyncConnection[Any]
 
 
 class ConnectionSource(Protocol):
-    """Where connections come from. One that comes back in a transaction, or broken, is not lent again."""
+    """A source of connections. One that comes back in a transaction, or broken, is not lent again."""
 
     def lend(self) -> Any:
         """An asyncio context that holds a connection in autocommit mode."""
 
     async def forget_idle(self, longest: float) -> None:
-        """Stop lending connections opened before now, as the server has gone. Takes `longest` seconds at most."""
+        """Stop lending connections opened before now, as the server was lost. Takes at most `longest` seconds."""
 
     def close(self) -> None:
-        """Close the connections, unless they are the user's."""
+        """Close the connections, unless you passed them."""
 
 
 class BorrowedConnection:
-    """A connection, or a pool's connections, that the user opened and will close."""
+    """A connection or a pool that you opened and will close."""
 
     def __init__(self, lend: Callable[[], Any], check: Callable[[], Coroutine[Any, Any, None]] | None = None) -> None:
         self._lend = lend
@@ -73,7 +73,7 @@ class BorrowedConnection:
                 yield connection
             except BaseException:
                 await _roll_back(connection)
-                if is_pipelined(connection) != pipelined:  # an interrupt left a pipeline of ours open
+                if is_pipelined(connection) != pipelined:  # an interrupt left this driver's pipeline open
                     connection.pgconn.finish()
                 raise
             finally:
@@ -83,14 +83,14 @@ class BorrowedConnection:
     async def forget_idle(self, longest: float) -> None:
         """Let a pool check its connections, for `longest` seconds at most. `blocking.BorrowedConnection` says why."""
         if self._check is not None:
-            # A check that is stopped would lose the connections that it has taken out of the pool.
+            # A check that is stopped loses the connections that it has taken out of the pool.
             looking = asyncio.create_task(self._check())
             self._looking.add(looking)
             looking.add_done_callback(self._looking.discard)
             await asyncio.wait([looking], timeout=longest)
 
     def close(self) -> None:
-        """Does nothing, because the connections are the user's."""
+        """Does nothing, because the connections are yours."""
 
     def _bind_to_loop(self) -> None:
         loop = asyncio.get_running_loop()
@@ -103,10 +103,10 @@ class BorrowedConnection:
 
 
 class StatementBatcher:
-    """Lets the statements of tasks that add in the same turn of an event loop travel together.
+    """Sends the statements of tasks that add in the same turn of an event loop together.
 
-    Each lets the turn end. Who then goes on first leads: it sends what has come together, its own alone if nobody else
-    came.
+    Each task lets the turn end. The first to go on leads: it sends all statements that have come by then, perhaps only
+    its own.
     """
 
     def __init__(self, ask: Callable[[Sequence[Query]], Awaitable[list[Rows]]]) -> None:
@@ -122,7 +122,7 @@ class StatementBatcher:
             if len(self._waiting) < MOST:
                 await asyncio.sleep(0)
             if member.answer is None:
-                # Where an interrupt struck the one that led, its list is gone, and each of the others goes alone.
+                # If an interrupt struck the leader, its list is gone, and each of the others runs alone.
                 members, self._waiting = self._waiting, []
                 if len(members) > 1:
                     self._set_out(members)
@@ -137,11 +137,11 @@ class StatementBatcher:
     def _set_out(self, members: Sequence["_Member"]) -> None:
         loop = asyncio.get_running_loop()
         answers: list[asyncio.Future[Rows]] = [loop.create_future() for _ in members]
-        # In a task of its own, because no member may be stopped when another is cancelled.
+        # In a separate task, because no member may be stopped when another one is cancelled.
         task = loop.create_task(self._answer([member.query for member in members], answers))
         self._answering[task] = answers
         task.add_done_callback(self._answering.pop)
-        for member, answer in zip(members, answers, strict=True):  # not before somebody will answer
+        for member, answer in zip(members, answers, strict=True):  # not before an answer is certain
             member.answer = answer
 
     async def _leave(self, member: "_Member") -> None:
@@ -173,7 +173,7 @@ class StatementBatcher:
             batch = Batch(queries)
             return batch.rows(await self._ask(batch.queries))
         except ThreadmarkError:
-            raise  # of the pool, not of the statement
+            raise  # raised by the pool, not by the statement
         except Exception:  # noqa: BLE001 - whose fault it is shows when each program runs by itself
             return [[] for _ in queries]
 
@@ -201,7 +201,7 @@ async def converse(connection: Connection, conversation: Conversation, *, prepar
     """Like `blocking.converse`, for asyncio."""
     try:
         return await aplay(conversation, partial(_answers, connection, prepare=prepare))
-    except Exception:  # what a cancelled task leaves open, the lender ends
+    except Exception:  # the source ends a transaction that a cancelled task leaves open
         await _roll_back(connection)
         raise
 

@@ -1,9 +1,9 @@
-"""Statements of several callers: what they add at the same time travels together and is committed together.
+"""Batches: statements of concurrent callers that are sent together and committed together.
 
-A round trip and a commit cost more than the rows of one change, both for the server and for this process. So whoever
-adds hands over the statement that its program begins with, and is given its rows. Where it gets none (a statement
-failed, for whosever sake), or they say that a removal holds the thread, its program runs by itself: one bad change
-fails alone. There is no I/O in here.
+A round trip and a commit cost more than the rows of one change, both for the server and for this process. So a caller
+that adds hands over its program's first statement, and gets its rows. If it gets none (a statement failed, its own or
+another one) or the rows say that a removal holds the thread, its program runs by itself, so that a bad change fails
+alone. There is no I/O in this module.
 """
 
 from collections.abc import Sequence
@@ -14,14 +14,14 @@ from threadmark_postgres.arrays import size_of
 from threadmark_postgres.steps import Query, Rows
 
 MOST = 16
-"""The most statements that travel together. With many more, the server and this process would wait for each other."""
+"""The most statements that are sent together. With many more, the server and this process would wait for each other."""
 
 _LARGE = 64 * 1024
-"""A change of this many bytes or more travels alone: it gains nothing from a batch and would delay the others."""
+"""A change of this many bytes or more is sent alone: it gains nothing from a batch and would delay the others."""
 
 
 class BatchMember:
-    """One caller of a batch: a program that waits for the answer to its first statement."""
+    """A caller in a batch: a program that waits for the answer to its first statement."""
 
     def __init__(self, transaction: Transaction[Any]) -> None:
         self._program = transaction.begin()
@@ -44,19 +44,19 @@ class BatchMember:
         return False
 
     def close(self) -> None:
-        """End the program, wherever it is."""
+        """End the program at whatever step it is."""
         self._program.close()
 
 
 class Batch:
-    """Statements that travel together, in the order in which all of them take rows."""
+    """Statements that are sent together, in the order in which all of them take rows."""
 
     def __init__(self, queries: Sequence[Query]) -> None:
         self._places = sorted(range(len(queries)), key=lambda place: queries[place].turn)
         self.queries = [queries[place] for place in self._places]
 
     def rows(self, answers: Sequence[Rows]) -> list[Rows]:
-        """Return the rows of each statement, in the order in which they were given."""
+        """Return the rows of each statement, in the order in which the statements were added."""
         found: list[Rows] = [[] for _ in answers]
         for place, rows in zip(self._places, answers, strict=True):
             found[place] = rows

@@ -1,4 +1,4 @@
-"""Connections for blocking callers: a pool of this process, or what the user gave."""
+"""Connections for blocking callers: a pool of this process, or the connections that you passed."""
 
 import queue
 import threading
@@ -29,24 +29,24 @@ Connection = psycopg.Connection[Any]
 _IDLE, _ABORTED, _OFF = TransactionStatus.IDLE, PipelineStatus.ABORTED, PipelineStatus.OFF
 
 _LEADERS = 2
-"""How many batches are under way at once. With more of them, threads would rarely meet in one."""
+"""How many batches run at once. With more of them, threads would rarely meet in one."""
 
 
 class ConnectionSource(Protocol):
-    """Where connections come from. One that comes back in a transaction, or broken, is not lent again."""
+    """A source of connections. One that comes back in a transaction, or broken, is not lent again."""
 
     def lend(self) -> Any:
         """A context that holds a connection in autocommit mode, and in which the thread's errand uses it."""
 
     def forget_idle(self, longest: float) -> None:
-        """Stop lending connections opened before now, as the server has gone. Takes `longest` seconds at most."""
+        """Stop lending connections opened before now, as the server was lost. Takes at most `longest` seconds."""
 
     def close(self) -> None:
-        """Close the connections, unless they are the user's."""
+        """Close the connections, unless you passed them."""
 
 
 class Pool:
-    """Up to `pool_size` connections, opened when they are first needed, the last used lent first."""
+    """Up to `pool_size` connections, opened when they are first needed. The last one used is lent first."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -61,7 +61,7 @@ class Pool:
         return _Loan(self)
 
     def take(self) -> Connection:
-        """Wait for a connection. It is to be given back."""
+        """Wait for a connection. You must give it back."""
         try:
             self._free.get_nowait()
         except queue.Empty:
@@ -77,13 +77,13 @@ class Pool:
             raise
 
     def give_back(self, connection: Connection) -> None:
-        """Let others have a connection, if it is in order."""
+        """Make a connection available to others, if it is in order."""
         try:
             if is_idle(connection):
                 self._idle.append(connection)
             else:
                 connection.close()
-            if self._closed:  # perhaps only just now
+            if self._closed:  # perhaps closed only just now
                 self._finish_idle()
         finally:
             self._free.put(None)
@@ -150,7 +150,7 @@ class _Loan:
 
 
 class BorrowedConnection:
-    """A connection, or a pool's connections, that the user opened and will close."""
+    """A connection or a pool that you opened and will close."""
 
     def __init__(self, lend: Callable[[], Any], check: Callable[[], None] | None = None) -> None:
         self._lend = lend
@@ -158,7 +158,7 @@ class BorrowedConnection:
 
     @property
     def is_pool(self) -> bool:
-        """Whether it is a pool, so that nobody else uses a connection while it is lent."""
+        """Whether it is a pool, so that no other code uses a connection while it is lent."""
         return self._check is not None
 
     @contextmanager
@@ -184,8 +184,8 @@ class BorrowedConnection:
     def forget_idle(self, longest: float) -> None:
         """Let a pool replace its broken connections, so that an attempt need not fail for each of them.
 
-        If the server has gone without closing them, each takes as long as its keepalive parameters say. So the pool
-        goes on checking when `longest` is over.
+        If the server disappeared without closing them, each takes as long as its keepalive parameters say. So the pool
+        goes on checking after `longest`.
         """
         if self._check is not None:
             looking = threading.Thread(target=self._check, name="threadmark-check", daemon=True)
@@ -193,14 +193,14 @@ class BorrowedConnection:
             looking.join(min(longest, threading.TIMEOUT_MAX))
 
     def close(self) -> None:
-        """Does nothing, because the connections are the user's."""
+        """Does nothing, because the connections are yours."""
 
 
 class StatementBatcher:
-    """Lets the statements of threads that add at the same time travel together.
+    """Sends the statements of threads that add at the same time together.
 
-    Up to `_LEADERS` of them lead: they send what has come together. The others wait until they are answered, or until
-    a leader that is done makes the first of them lead what has come since.
+    Up to `_LEADERS` of them lead: they send all statements that have come. The others wait until they are answered, or
+    until a leader that is done makes the first of them lead the next batch.
     """
 
     def __init__(self, ask: Callable[[Sequence[Query]], list[Rows]]) -> None:
@@ -208,10 +208,10 @@ class StatementBatcher:
         self._changing = threading.Lock()
         self._waiting: list[_Member] = []
         self._leading = 0
-        """How many lead."""
+        """How many threads lead."""
 
-    # Whoever leads may be at the end of its stack, where no function of ours can be called any more. So the others
-    # are answered, and the lead is handed on, without one.
+    # A leader may have used up its stack, so that it cannot call any of our functions. So answering the others and
+    # handing on the lead take no call.
 
     def rows(self, query: Query) -> Rows:
         """Return this caller's rows of the shared answer, or none if its program has to run alone."""
@@ -219,7 +219,7 @@ class StatementBatcher:
         is_alone = False
         try:
             with self._changing:
-                is_alone = self._leading < _LEADERS  # nobody waits then
+                is_alone = self._leading < _LEADERS  # no caller waits then
                 if is_alone:
                     self._leading += 1
                 else:
@@ -300,7 +300,7 @@ def answers(connection: Connection, queries: Sequence[Query], *, prepare: bool) 
 
 
 def _answer_of_prepared(connection: Connection, query: Query) -> Rows | None:
-    """Return the rows of a statement, None where it is to be sent in another way."""
+    """Return the rows of a statement, None if it must be sent in another way."""
     if not is_plain(connection):
         return None
     with connection.lock:
@@ -339,7 +339,7 @@ def _roll_back(connection: Connection) -> None:
         return
     try:
         if connection.pgconn.transaction_status == TransactionStatus.ACTIVE:
-            # Its answer is still to come; the server rolls back when the connection is gone.
+            # Its answer has not come yet. The server rolls back when the connection is closed.
             connection.close()
         else:
             _answers(connection, [Query(connections.ROLLBACK)], prepare=False)
@@ -357,17 +357,17 @@ def check_encoding(connection: psycopg.Connection[Any] | psycopg.AsyncConnection
 
 
 def is_pipelined(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> bool:
-    """Whether the user has put the connection into pipeline mode, where answers come when a block of it ends."""
+    """Return whether you have put the connection into pipeline mode, in which answers come at the end of a block."""
     return connection.pgconn.pipeline_status != PipelineStatus.OFF
 
 
 def is_free(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> bool:
-    """Like `is_idle`, of a connection that the user may have put into pipeline mode."""
+    """Like `is_idle`, for a connection that you may have put into pipeline mode."""
     pgconn = connection.pgconn
     return pgconn.transaction_status == _IDLE and pgconn.pipeline_status != _ABORTED
 
 
 def is_idle(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> bool:
-    """Whether the connection works, has no transaction open and no statements under way."""
+    """Return whether the connection works and has neither an open transaction nor running statements."""
     pgconn = connection.pgconn
     return pgconn.transaction_status == _IDLE and pgconn.pipeline_status == _OFF

@@ -1,4 +1,4 @@
-"""A cancelled caller leaves only when its connection is in order: the connection may be the user's."""
+"""Cancellation: a cancelled caller leaves only when its connection is in order, because you may own the connection."""
 
 import asyncio
 import threading
@@ -32,7 +32,7 @@ class LeftError(Exception):
 
 
 class Errand:
-    """Work that a thread does for a caller, who may be interrupted or cancelled before it is done."""
+    """Work that a thread does for a caller, which may be interrupted or cancelled before it is done."""
 
     def __init__(self, work: Callable[[], Any]) -> None:
         self._work = work
@@ -43,7 +43,7 @@ class Errand:
         self._ended = Answer()
 
     def do(self) -> Any:
-        """Return what the work returns. It is not begun if the caller has left."""
+        """Return the result of the work. It is not begun if the caller has left."""
         with self._changing:
             if not self._wanted:
                 return None
@@ -56,13 +56,13 @@ class Errand:
             self._ended.set_result(None)
 
     def leave(self) -> bool:
-        """Record that nobody waits any more. Returns whether the work is under way."""
+        """Record that the caller no longer waits. Returns whether the work is running."""
         with self._changing:
             self._wanted = False
             return self._begun and not self._ended.done()
 
     def stop(self) -> None:
-        """Leave, and let the server stop the statement that is under way."""
+        """Leave, and let the server stop the running statement."""
         with self._changing:
             self._wanted = False
             if self._connection is not None:
@@ -70,7 +70,7 @@ class Errand:
                     self._connection.cancel_safe(timeout=_LONGEST / 2)
 
     def wait(self) -> None:
-        """Wait until it has ended, for a time."""
+        """Wait up to a timeout until the work has ended."""
         self._ended.wait(_LONGEST)
 
     def uses(self, connection: psycopg.Connection[Any] | None) -> None:
@@ -83,7 +83,7 @@ class Errand:
 
 class _OfThread(threading.local):
     errand: Errand | None = None
-    """The one that the thread does, if it does one."""
+    """The errand that the thread runs, if any."""
 
 
 of_thread = _OfThread()
@@ -110,7 +110,7 @@ class in_use:  # noqa: N801 - it is used as a function would be
 def for_main_thread(workers: Workers, work: Callable[[], Any], *, waits: bool) -> Any:
     """Run the work on another thread, and stop its statement at an interrupt. Returns its result.
 
-    With `waits`, an interrupted caller waits until the work has ended, because the connection is the user's.
+    With `waits`, an interrupted caller waits until the work has ended, because you own the connection.
     """
     errand = Errand(work)
     try:
@@ -126,8 +126,8 @@ def for_main_thread(workers: Workers, work: Callable[[], Any], *, waits: bool) -
 async def on_thread(workers: Workers, work: Callable[[], Any], stopping: Workers | None = None) -> Any:
     """Run the work on another thread. Returns its result. A cancelled caller waits until the work has ended.
 
-    With `stopping`, whose threads ask the server to stop the statement, that is soon. Work that no thread has begun yet
-    is dropped.
+    With `stopping`, whose threads ask the server to stop the statement, that is soon. Work that no thread has begun is
+    dropped.
     """
     errand = Errand(partial(copy_context().run, work))
     doing = workers.asubmit(errand.do)
@@ -146,7 +146,7 @@ async def on_thread(workers: Workers, work: Callable[[], Any], stopping: Workers
 async def stopped(work: asyncio.Task[Any]) -> None:
     """Cancel a task and wait for its end. If it takes too long, cancel it once more, which closes its connection."""
     work.add_done_callback(_nobody_asks)
-    if not work.cancelling():  # as it is already when the whole loop ends
+    if not work.cancelling():  # as it is already if the whole loop ends
         work.cancel()
     await _ended(work)
     if not work.done():
@@ -158,7 +158,7 @@ async def _ended(work: asyncio.Task[Any]) -> None:
     clock = asyncio.get_running_loop().time
     until = clock() + _LONGEST
     while not work.done() and clock() < until:
-        with suppress(asyncio.CancelledError):  # it is on its way out
+        with suppress(asyncio.CancelledError):  # it is ending already
             await asyncio.wait([work], timeout=until - clock())
 
 

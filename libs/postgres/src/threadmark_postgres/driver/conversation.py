@@ -1,7 +1,7 @@
-"""Transactions as exchanges with the server: which statements travel together, and what their rows lead to.
+"""Transactions as exchanges with the server: which statements are sent together, and what follows from their rows.
 
-A `Conversation` is a flow that asks for statements to be sent together, is sent the rows of each, and returns what the
-program returned. The driver that plays it rolls back when it raises.
+A `Conversation` is a flow that asks for statements to be sent together, receives the rows of each, and returns the
+program's result. The driver that plays it rolls back when it raises.
 """
 
 from collections.abc import Sequence
@@ -17,10 +17,10 @@ Conversation = Flow[Sequence[Query], Any]
 
 
 def conversation(transaction: Transaction[Any]) -> Conversation:
-    """A program in one transaction.
+    """Return the conversation that runs a program in one transaction.
 
-    A program whose first statement is `likely_last` costs one round trip if it ends there: the statement is its own
-    transaction. Otherwise the first statement travels with BEGIN. One that failed because a row of it is there already
+    A program whose first statement is `likely_last` costs one round trip if it ends there: the statement is then the
+    whole transaction. Otherwise the first statement is sent with BEGIN. A statement that failed because a row exists
     has added nothing: that counts as no rows, and it is not sent again.
     """
     program = transaction.begin()

@@ -1,4 +1,4 @@
-"""The driver for both APIs. It sets up the database at first use and tries again what fails for a while."""
+"""The driver for both APIs. It sets up the database at first use, and retries failures that pass."""
 
 import asyncio
 import os
@@ -42,7 +42,7 @@ sessions.
 
 
 class PostgresDriver:
-    """Runs programs on a database, over pools of its own or over what the user gave."""
+    """Runs programs on a database, over its own pools or the connection or pool that you passed."""
 
     def __init__(
         self,
@@ -64,10 +64,10 @@ class PostgresDriver:
         self._layout = Layout()
         self._combines = settings.combine
         self._reached = given is not None or given_async is not None
-        """Whether there ever was a connection. What was given is its user's, who opened it."""
+        """Whether there ever was a connection. A connection or pool that you passed counts."""
         self._ready = False
         self._main_threads_own = Workers(1, "threadmark-postgres-main")
-        """Runs what the main thread asks for, in order: there an interrupt could come at any instruction."""
+        """Runs the main thread's calls, in order: on that thread an interrupt could come at any instruction."""
         self._workers = Workers(settings.pool_size, "threadmark-postgres")
         """Run blocking calls for tasks."""
         self._stopping = Workers(1, "threadmark-postgres-stopping")
@@ -104,16 +104,16 @@ class PostgresDriver:
 
     async def _arun_anywhere(self, transaction: Transaction[Any]) -> Any:
         if self._given is not None:
-            # A single connection is at its user's hand, and is not disturbed in what it does for others.
+            # You may be using a single connection yourself, so it is not disturbed.
             stopping = self._stopping if self._given.is_pool else None
             return await on_thread(self._workers, partial(self._run_batched, transaction), stopping)
         if self._given_async is not None:
-            # The connection is not ours to throw away: whoever is cancelled has it back as it was.
+            # The connection is yours, so it must not be dropped: a cancelled caller gets it back as it was.
             return await in_order(self._arun_batched(transaction))
         return await self._arun_batched(transaction)
 
     def _run_on_loop(self, loop: asyncio.AbstractEventLoop | None, transaction: Transaction[Any]) -> Any:
-        """Run the program on the event loop of the given connection or pool. The caller waits on another thread."""
+        """Run the program on the event loop of the connection or pool. The caller waits on another thread."""
         if loop is None or not loop.is_running() or loop is aio.running_loop():
             raise ConfigError(
                 "this saver was given an asyncio connection or pool, which is used on its event loop: call "
@@ -123,12 +123,12 @@ class PostgresDriver:
         return run_on_loop(partial(self._in_turn if may_be_interrupted() else self._arun_anywhere, transaction), loop)
 
     async def _in_turn(self, transaction: Transaction[Any]) -> Any:
-        """Like `arun`, in turn: an interrupt may have made the main thread leave an earlier call, which still runs."""
+        """Like `arun`, in turn: the main thread may have left an earlier call by an interrupt, and that still runs."""
         async with self._turn_of_main_thread:
             return await self._arun_anywhere(transaction)
 
     def setup(self, layout: Layout) -> None:
-        """Make the tables, or bring them to the current format."""
+        """Create the tables, or update them to the current format."""
         self._layout = layout
         self.run(self._checking())
 
@@ -138,7 +138,7 @@ class PostgresDriver:
         await self.arun(self._checking())
 
     def close(self) -> None:
-        """Close every pool, those of other event loops as well. What was begun is finished."""
+        """Close every pool, also those of other event loops. Running calls are finished."""
         for workers in (self._main_threads_own, self._workers, self._stopping):
             workers.end()
         with self._changing:
@@ -150,7 +150,7 @@ class PostgresDriver:
         for pool in pools:
             if self._process == os.getpid():
                 pool.close()
-        self._pools, self._pool = {}, None  # not before: should it be interrupted, the next call goes on
+        self._pools, self._pool = {}, None  # only now, so that after an interrupt the next call goes on
         was_closed(self)
 
     async def aclose(self) -> None:
@@ -158,7 +158,7 @@ class PostgresDriver:
         self.close()
 
     def _reset_after_fork(self) -> None:
-        """In the child of a fork, where another thread may have held the lock: it will not give it back."""
+        """In the child of a fork, replace the lock: a thread that does not exist there may hold it."""
         self._changing = threading.Lock()
 
     def _run_batched(self, transaction: Transaction[Any]) -> Any:
@@ -322,7 +322,7 @@ class PostgresDriver:
         return True
 
     def _note_ready(self, found: Format) -> None:
-        # Citus would commit each call of a batch by itself, and one after the other.
+        # Citus would commit the calls of a batch one after the other.
         self._combines = self._settings.combine and found.distribute is None
         self._ready = True
 

@@ -1,9 +1,9 @@
-"""Statements on their way to the server, and their rows on their way back, for both APIs.
+"""Sending statements to the server and reading their rows, for both APIs.
 
-A cursor of psycopg finds out anew, for each statement, how to write every parameter and how to read every column, which
-costs several times as much as all the rest. Here parameters are packed by `arrays`, what reads the columns is kept, and
-psycopg's wrapper of libpq does the sending. What is left to psycopg as well is the waiting: `exchange` is a generator
-for the `wait` of a connection, which also knows how to give up, or on an event loop for `waiting`.
+For each statement, a cursor of psycopg determines how to write every parameter and how to read every column, which
+costs several times as much as all the rest. Here `arrays` packs parameters, the readers of columns are kept, and
+psycopg's wrapper of libpq does the sending. psycopg also does the waiting: `exchange` is a generator for the `wait` of
+a connection, which also knows how to give up, or on an event loop for `waiting`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -34,7 +34,7 @@ _NAME = f"threadmark_{token_hex(4)}_%d"
 
 _numbers = count()  # not a generator, which two threads must not enter
 
-# To look up a member of an enumeration takes ten times as long as to look up a constant of the module.
+# Looking up a member of an enumeration takes ten times as long as a constant of the module.
 _BINARY, _OFF = Format.BINARY, PipelineStatus.OFF
 _TUPLES_OK, _COMMAND_OK = ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK
 
@@ -45,17 +45,17 @@ _UNKNOWN = (b"26000", b"42P05", b"0A000")
 
 
 class Statements:
-    """The statements that one connection has been used for."""
+    """The statements for which one connection has been used."""
 
     def __init__(self, connection: Connection) -> None:
-        # It takes the adapters alone, because these objects are kept by their connection, and must not keep it.
+        # It takes only the adapters: the connection keeps this object, which must not keep the connection.
         self.loading = Transformer(connection.adapters)
         self._uses: dict[str, int] = {}
         self.names: dict[str, bytes] = {}
-        """The names of the prepared ones."""
+        """The names of the prepared statements."""
 
     def new_name(self, statement: str, threshold: int) -> bytes | None:
-        """Count a use of a statement. Returns a name for it if it is now to be prepared."""
+        """Count a use of a statement. Returns a name for it if it should be prepared now."""
         if statement in self.names:
             return None
         uses = self._uses.get(statement, 0)
@@ -67,12 +67,12 @@ class Statements:
         return None
 
     def forget(self) -> None:
-        """Forget what is prepared: the server does not know it, or not any more."""
+        """Forget all prepared statements: the server does not know them any more."""
         self._uses.clear()
         self.names.clear()
 
     def was_not_prepared(self, statement: str) -> None:
-        """Forget one statement, which the server refused or never came to."""
+        """Forget one statement, which the server refused or never reached."""
         self.names.pop(statement, None)
 
 
@@ -80,7 +80,7 @@ _of_connection: WeakKeyDictionary[Connection, Statements] = WeakKeyDictionary()
 
 
 def is_plain(connection: Connection) -> bool:
-    """Whether statements can be exchanged here: in UTF-8, and not in a pipeline that the connection's user began."""
+    """Return whether statements can be exchanged here: in UTF-8, and outside of a pipeline that you began."""
     pgconn = connection.pgconn
     return pgconn.pipeline_status == _OFF and pgconn.parameter_status(b"client_encoding") == b"UTF8"
 
@@ -88,7 +88,7 @@ def is_plain(connection: Connection) -> bool:
 def send_prepared(connection: Connection, query: Query) -> Statements | None:
     """Send a statement that is prepared already, as nearly all are. `received` reads its answer.
 
-    Returns None, and has sent nothing, where it is not prepared.
+    Returns None and sends nothing if it is not prepared.
     """
     statements = _of_connection.get(connection)
     if statements is None or query.sql not in statements.names:
@@ -98,8 +98,8 @@ def send_prepared(connection: Connection, query: Query) -> Statements | None:
 
 
 def received(connection: Connection, statements: Statements, results: Sequence[PGresult]) -> Rows | None:
-    """Return the rows of the answer, None where the statement is to be sent again: the server has forgotten it."""
-    if results[-1].status in _GOOD:  # a session that is ended before it commits has answered, and then says so
+    """Return the rows of the answer, None if the statement must be sent again because the server has forgotten it."""
+    if results[-1].status in _GOOD:  # if a session is ended before its commit, the error follows the answer
         return _rows(statements, results)
     try:
         _check(results, statements)
@@ -120,7 +120,7 @@ def exchange(connection: Connection, batch: Sequence[Query], *, prepare: bool) -
     try:
         return (yield from _sent(pgconn, statements, batch, threshold))
     except errors.InvalidSqlStatementName:
-        # The connection's user had the server forget all statements, as psycopg itself does after a rollback.
+        # You had the server forget all statements, or psycopg did so after a rollback.
         if not begins:
             raise
     if pgconn.transaction_status != TransactionStatus.IDLE:
@@ -129,7 +129,7 @@ def exchange(connection: Connection, batch: Sequence[Query], *, prepare: bool) -
 
 
 def _sent(pgconn: PGconn, statements: Statements, batch: Sequence[Query], threshold: int | None) -> PQGen[list[Rows]]:
-    # Each name is asked for when its statement is sent: a batch may have one statement several times.
+    # Each name is made when its statement is sent, because a batch may have one statement several times.
     fresh = (None if threshold is None else statements.new_name(query.sql, threshold) for query in batch)
     first = next(fresh)
     if len(batch) > 1 or first is not None:
@@ -158,7 +158,7 @@ def _together(
     while len(answers) < len(prepares):
         answers.append((yield from fetch_many(pgconn)))
     yield from fetch_many(pgconn)
-    pgconn.exit_pipeline_mode()  # a connection that was interrupted before is given up
+    pgconn.exit_pipeline_mode()  # a connection that was interrupted before is dropped
     for results, prepared in zip(answers, prepares, strict=True):
         if prepared is not None and results[-1].status not in _GOOD:
             statements.was_not_prepared(prepared.sql)
@@ -192,5 +192,5 @@ def _rows(statements: Statements, results: Sequence[PGresult]) -> Rows:
     loading = statements.loading
     loading.set_pgresult(result)
     rows = loading.load_rows(0, result.ntuples, tuple)
-    loading.set_pgresult(None)  # it may be large
+    loading.set_pgresult(None)  # the result may be large
     return rows

@@ -1,7 +1,7 @@
-"""What an error of the database means: whether to try again, for how long, and what to tell the user.
+"""What an error of the database means: whether to try again, for how long, and which error to raise.
 
-Every transaction of a saver may be run twice: rows are named by their content or their key. So one whose
-connection was lost is tried again even if its commit may have been carried out.
+Every transaction of a saver may be run twice, because rows are named by their content or their key. So a transaction
+whose connection was lost is tried again even if its commit may have been carried out.
 """
 
 import logging
@@ -19,8 +19,8 @@ from threadmark.runtime.outages import Outage
 from threadmark_postgres.driver.log import log
 from threadmark_postgres.driver.settings import Settings
 
-# By SQLSTATE, or its class. All others are errors at once, as a full disk (53100), a refused right or a timeout that
-# the user set: the next attempt would meet them again.
+# By SQLSTATE, or its class. All others are errors at once, such as a full disk (53100), a missing right or your own
+# timeout: the next attempt would meet them again.
 _PASSING = (
     "08",  # no connection
     "23505",  # another client stored the same checkpoint at that moment: the next attempt sees it
@@ -37,17 +37,17 @@ _PASSING = (
     "57P05",  # the session was idle for too long
 )
 
-# 0A000 is the code of all that a server cannot do. Two of its functions mean by it what passes: a prepared plan that
-# fits no more, and a transaction that is to write on a standby. The words for them are in the server's language.
+# 0A000 means that the server cannot do something. Two of its functions use it for failures that pass: a prepared plan
+# that no longer fits, and a writing transaction on a standby. Their texts are in the server's language.
 _PASSING_IN = ("RevalidateCachedQuery", "call_bool_check_hook")
 
-# Citus says so, in English and as an internal error (XX000), where a node is killed while it waits for another one.
+# Citus reports a node that was killed while another one waits for it in English, as an internal error (XX000).
 _NODE_ENDED = "postmaster was shut down, exiting"
 
-# Others' connections will meet the same: all sessions end, or this server has become a standby.
+# Other connections will meet the same error: all sessions end, or this server has become a standby.
 _FOR_ALL = ("57P01", "57P02", "57P03", "25006")
 
-# Refusals to connect have no code, only words; where the server speaks another language they are tried in vain.
+# Refusals to connect have no code, only a text. If the server's language is another one, retries are in vain.
 _HOPELESS = (
     "authentication failed",
     "does not exist",
@@ -56,8 +56,8 @@ _HOPELESS = (
     "the pool '",  # of the user: not open, or closed
 )
 
-# A server that is there and will soon take connections, as it says itself: it starts, or is full. It is waited for even
-# by a saver that never had a connection, as when an application and its server are started together.
+# A server that says that it will soon take connections: it starts, or is full. Even a saver that never had a connection
+# waits for it, as when an application and its server are started together.
 _SOON = ("the database system is", "too many clients", "too many connections", "connection slots")
 _NOT_SOON = "shutting down"
 
@@ -65,7 +65,7 @@ _NOT_SOON = "shutting down"
 class Retries(Attempts):
     """The retries of one operation, which began at the moment `begun` of the monotonic clock.
 
-    A saver that never had a connection does not wait: an address that is wrong looks like a server that is away.
+    A saver that never had a connection does not wait, because a wrong address looks like a server that is away.
     """
 
     def __init__(self, settings: Settings, begun: float, outage: Outage) -> None:
@@ -92,7 +92,7 @@ class Retries(Attempts):
 
 
 def check_worth_waiting(error: psycopg.Error, settings: Settings, *, reached: bool) -> None:
-    """Raise what the error means to the user unless it is to be waited for."""
+    """Raise the error's meaning unless the failure is worth waiting for."""
     if not passes(error):
         raise to_threadmark_error(error, settings) from error
     if not reached and not _soon_passes(error):
@@ -109,7 +109,7 @@ def _soon_passes(error: psycopg.Error) -> bool:
 
 
 def passes(error: psycopg.Error) -> bool:
-    """Whether the same transaction may succeed on another connection, now or soon."""
+    """Return whether the same transaction may succeed on another connection, now or soon."""
     if error.sqlstate is not None:
         is_passing = error.sqlstate == "0A000" and error.diag.source_function in _PASSING_IN
         return error.sqlstate.startswith(_PASSING) or is_passing or error.diag.message_primary == _NODE_ENDED
@@ -122,12 +122,12 @@ def note_failed_batch(error: psycopg.Error, settings: Settings, outage: Outage) 
     """Log later that a shared statement failed. Its changes are then stored one by one."""
     if passes(error):
         outage.failed(what_happened(error), "trying again", is_first=True, holds_lock=True)
-    code = error.sqlstate or type(error).__name__  # its text may quote what was to be stored
+    code = error.sqlstate or type(error).__name__  # its text may quote data that was to be stored
     log.note(logging.DEBUG, "%s: a batch failed (%s): its changes are stored one by one", str(settings), code)
 
 
 def what_happened(error: psycopg.Error) -> str:
-    """Describe an error that passes for the log, with advice where there is some, and quote nothing that is stored."""
+    """Describe a passing error for the log, with advice if there is some. Quotes no stored data."""
     if error.sqlstate is None:
         return f"no connection, or it was lost ({_words(error)})"
     event = _EVENTS.get(error.sqlstate, "the server refused a transaction")
@@ -157,14 +157,14 @@ _ADVICE = {
 
 
 def is_for_all(error: psycopg.Error) -> bool:
-    """Whether other idle connections are probably broken as well."""
+    """Return whether other idle connections are probably broken as well."""
     if error.sqlstate is None:
         return isinstance(error, psycopg.OperationalError)
     return error.sqlstate in _FOR_ALL
 
 
 def to_threadmark_error(error: psycopg.Error, settings: Settings) -> ThreadmarkError:
-    """Return the error that says what an error of the database means to the user."""
+    """Return the Threadmark error for an error of the database."""
     if isinstance(error, errors.UntranslatableCharacter):
         return StoreError(
             f"{settings}: {_words(error)}; use a database with the encoding UTF8, which holds any text, "
@@ -178,7 +178,7 @@ def to_threadmark_error(error: psycopg.Error, settings: Settings) -> ThreadmarkE
 
 
 def raise_encoding_error(error: UnicodeEncodeError) -> NoReturn:
-    """Raise the ConfigError for a given connection whose encoding cannot express a text."""
+    """Raise the ConfigError for a connection that you passed whose encoding cannot express a text."""
     if error.encoding == "utf-8":
         raise error
     raise ConfigError(
@@ -189,7 +189,7 @@ def raise_encoding_error(error: UnicodeEncodeError) -> NoReturn:
 
 @contextmanager
 def advising_on_privileges(settings: Settings, found: int) -> Iterator[None]:
-    """A block that makes or changes tables. Where the role may not, the error says which script to run instead.
+    """A block that creates or changes tables. If the role may not, the error names the script to run instead.
 
     `found` is the format of the database.
     """

@@ -18,14 +18,13 @@ Connection = psycopg.AsyncConnection[Any]
 class LoopPool:
     """Up to `pool_size` connections of one event loop, closed when the loop shuts down.
 
-    Giving a connection back and closing never await, so that a cancelled task cannot be stopped in the
-    middle.
+    Giving a connection back and closing never await, so that a cancelled task cannot be stopped in the middle.
     """
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._free = settings.pool_size
-        """How many more may be lent now. A semaphore is written in Python, and slower."""
+        """How many more connections may be lent now. A semaphore is written in Python, and slower."""
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._idle: list[Connection] = []
         self._closed = False
@@ -36,9 +35,9 @@ class LoopPool:
         return _Loan(self)
 
     async def take(self) -> Connection:
-        """Wait for a connection. It is to be given back."""
+        """Wait for a connection. You must give it back."""
         if self._watch is None:
-            # A loop closes its asynchronous generators before it ends, and tells nobody else.
+            # Before a loop ends it closes its asynchronous generators; there is no other sign of the end.
             self._watch = self._until_shutdown()
             await anext(self._watch)
         if self._free:
@@ -52,7 +51,7 @@ class LoopPool:
             raise
 
     def give_back(self, connection: Connection) -> None:
-        """Let others have a connection, if it is in order."""
+        """Make a connection available to others, if it is in order."""
         try:
             if self._closed or not is_idle(connection):
                 connection.pgconn.finish()
@@ -77,7 +76,7 @@ class LoopPool:
             async with asyncio.timeout(self._settings.timeout):
                 await turn
         except BaseException as error:
-            if turn.done() and not turn.cancelled():  # it came together with the error
+            if turn.done() and not turn.cancelled():  # the connection came together with the error
                 self._let_next()
             if isinstance(error, TimeoutError):
                 raise TransientStoreError(
@@ -87,7 +86,7 @@ class LoopPool:
             raise
 
     def _let_next(self) -> None:
-        """Pass the right to a connection on to who has waited longest, who holds it from now on."""
+        """Pass the right to a connection on to the longest waiting task."""
         while self._waiting:
             turn = self._waiting.popleft()
             if not turn.done():
@@ -127,6 +126,6 @@ class _Loan:
 
     async def __aexit__(self, _: object, error: BaseException | None, *__: object) -> None:
         if error is not None and not isinstance(error, (psycopg.Error, ThreadmarkError, asyncio.CancelledError)):
-            # A signal's handler may have raised it anywhere in psycopg, whose state nobody knows then.
+            # A signal handler may have raised it anywhere in psycopg, whose state is then unknown.
             self._connection.pgconn.finish()
         self._pool.give_back(self._connection)

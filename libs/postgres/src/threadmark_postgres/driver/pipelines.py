@@ -1,4 +1,4 @@
-"""Pipeline mode for asyncio, which a task that is cancelled leaves at any moment."""
+"""Pipeline mode for asyncio that a cancelled task can leave at any moment."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -12,9 +12,9 @@ from threadmark.runtime.workers import in_spite_of_cancelling
 
 @asynccontextmanager
 async def pipeline(connection: psycopg.AsyncConnection[Any]) -> AsyncIterator[None]:
-    """The connection in pipeline mode.
+    """A block in which the connection is in pipeline mode.
 
-    psycopg leaves it on where a task is cancelled in the middle of entering it. So another task enters it.
+    psycopg leaves the mode on if a task is cancelled in the middle of entering it. So another task enters it.
     """
     mode = connection.pipeline()
     entering = asyncio.ensure_future(mode.__aenter__())

@@ -1,4 +1,4 @@
-"""A driver that only reads, around the one that could write."""
+"""A read-only driver around another driver."""
 
 from typing import Any
 

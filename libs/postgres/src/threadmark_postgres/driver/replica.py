@@ -1,8 +1,8 @@
-"""Reading from a standby that is at most so many seconds behind, and from the primary while none is.
+"""Reading from a standby that is at most a given number of seconds behind, or from the primary if none is.
 
-A standby cannot say how far it is behind: its clock is another one, and a standby that was cut off hears of nothing
-new. So the driver asks the primary now and then for its position in the log, and notes when it asked. A standby that
-has replayed as far as the primary was at some moment shows everything that had been committed by then.
+A standby cannot tell how far it is behind: its clock is another one, and a standby that was cut off gets no news. So
+the driver asks the primary now and then for its position in the log, and notes when it asked. A standby that has
+replayed up to the primary's position at some moment shows everything that had been committed by then.
 """
 
 import logging
@@ -24,13 +24,13 @@ _MARKS = 4
 """How often the primary is asked for its position within the time that a standby may be behind."""
 
 _LOOK_AGAIN = 30.0
-"""After how many seconds a connection that led to the primary, as no standby was there, is closed and opened again."""
+"""Seconds after which a connection to the primary, made because there was no standby, is closed and opened again."""
 
 
 class ReplicaDriver:
-    """Runs what reads on a standby that is at most `max_staleness` seconds behind, or else on the primary.
+    """Runs reading transactions on a standby that is at most `max_staleness` seconds behind, or on the primary.
 
-    With None a standby is read however far it is behind, and the primary is not asked.
+    With None any standby is read, and the primary is not asked.
     """
 
     def __init__(self, settings: Settings, max_staleness: float | None) -> None:
@@ -99,7 +99,7 @@ class _Mark(NamedTuple):
 
 
 class _Marks:
-    """The last marks. A standby must have reached one that is not older than it may be behind."""
+    """The last marks. A standby must have reached one that is younger than the allowed delay."""
 
     def __init__(self, max_staleness: float) -> None:
         self._longest = max_staleness
@@ -107,7 +107,7 @@ class _Marks:
         self._due = -1.0
 
     def is_due(self) -> bool:
-        """Whether the caller is to ask for another mark. Those that come while it asks are not."""
+        """Return whether the caller must ask for another mark. Callers that come while it asks need not."""
         now = time.monotonic()
         if now < self._due:
             return False
@@ -115,11 +115,11 @@ class _Marks:
         return True
 
     def add(self, asked: float, position: int | None) -> None:
-        """Note where the primary was. With no tables of ours it has no position (None), and no standby lacks any."""
+        """Note the primary's position. Without tables it has none (None), and no standby lacks any."""
         self._marks.append(_Mark(asked, position or 0))
 
     def reached(self, position: int | None) -> bool:
-        """Whether a standby at this position shows all that was committed before the longest time allowed."""
+        """Return whether a standby at this position shows all that was committed before the allowed delay."""
         oldest = time.monotonic() - self._longest
         return position is not None and any(m.position <= position for m in tuple(self._marks) if m.asked >= oldest)
 
@@ -132,7 +132,7 @@ class _StandbyDriver(PostgresDriver):
         self._marks = marks
         self._looked = time.monotonic()
 
-    # The question is a transaction before the one that reads: the snapshot that this takes is younger then.
+    # The question is a separate transaction before the one that reads, whose snapshot is therefore younger.
 
     def _transact(self, connection: blocking.Connection, transaction: Transaction[Any]) -> Any:
         answers = blocking.answers(connection, [Query(connections.POSITION)], prepare=self._settings.prepare)
@@ -161,9 +161,9 @@ class _StandbyDriver(PostgresDriver):
         super()._note_ready(found)
 
     def _is_to_stay(self, rows: Rows) -> bool:
-        """Whether to keep the connection: one to a primary is closed now and then, as a standby may be back.
+        """Return whether to keep the connection: one to a primary is closed now and then, as a standby may be back.
 
-        Raises _BehindError where the server is too far behind.
+        Raises _BehindError if the server is too far behind.
         """
         ((in_recovery, position),) = rows
         if self._marks is not None and not self._marks.reached(position):

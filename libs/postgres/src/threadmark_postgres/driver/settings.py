@@ -1,4 +1,4 @@
-"""The settings of a Postgres saver: where the database is and how it is used."""
+"""The settings of a Postgres saver: which database it uses, and how."""
 
 import math
 import os
@@ -13,25 +13,25 @@ TCP_DEFAULTS = {
     "keepalives_count": 3,
     "tcp_user_timeout": 30_000,
 }
-"""Parameters of libpq that the URL need not name, so that a connection whose other end is gone does not hang for ever.
+"""Defaults for parameters of libpq, so that a connection whose other end is gone does not hang for ever.
 
-The environment wins over the first of them (PGCONNECT_TIMEOUT). Keepalives notice it while nothing was sent, the last
-one (in milliseconds) while what was sent is not acknowledged.
+The environment overrides the first of them (PGCONNECT_TIMEOUT). Keepalives detect the loss while nothing was sent, the
+last one (in milliseconds) while sent data is not acknowledged.
 """
 
 _UNPREPARED_USES = 1
-"""How often a connection sends a statement that is not prepared yet; then it is, in the round trip of its next use.
+"""How often a connection sends a statement before it is prepared, in the round trip of its next use.
 
-Until then the server parses and plans each use, and then each of five more. What is used only once leaves nothing
-behind.
+Until then the server parses and plans each use, and it plans each of five more. A statement that is used once leaves
+nothing behind.
 """
 
 PATH_PARAMETERS = ("host", "hostaddr", "port", "dbname")
-"""What names a database, and may be shown. No user, and no password."""
+"""Parameters that name a database, and may be shown. They include no user and no password."""
 
 
 def _without_credentials(key: str, value: str) -> str:
-    """A parameter as it may be shown. Of a password with a bare / or @, libpq takes parts for a port or a host."""
+    """Return a parameter so that it can be shown. In a password with a bare / or @, libpq finds a port or a host."""
     if key == "port" and not value.replace(",", "").isdigit():
         return "?"
     return value.rpartition("@")[2]
@@ -52,7 +52,7 @@ class Settings(NamedTuple):
     slow: float = math.inf
     """Seconds from which a transaction is logged as slow."""
     read_only: bool = False
-    """Whether tables are neither made nor brought to the current format."""
+    """Whether tables are neither created nor updated."""
 
     def __str__(self) -> str:
         given = conninfo_to_dict(self.conninfo)
@@ -64,7 +64,7 @@ class Settings(NamedTuple):
         return " ".join(["Postgres", *(f"{key}={value}" for key, value in shown)])
 
     def aimed_at(self, servers: str) -> "Settings":
-        """Return these settings for one kind of the servers that the URL names, as libpq calls it."""
+        """Return these settings for one kind of the servers in the URL, by libpq's name for it."""
         return self._replace(conninfo=make_conninfo(self.conninfo, target_session_attrs=servers))
 
     def connecting(self) -> dict[str, Any]:
@@ -79,5 +79,5 @@ class Settings(NamedTuple):
             **{key: value for key, value in given.items() if value is not None},
             "prepare_threshold": _UNPREPARED_USES if self.prepare else None,
             "autocommit": True,
-            "client_encoding": "UTF8",  # of a database without an encoding, psycopg would give text as bytes
+            "client_encoding": "UTF8",  # psycopg returns text of a database without an encoding as bytes
         }

@@ -1,7 +1,7 @@
-"""Waiting for the server on an event loop, where psycopg's own `wait` does more than is needed.
+"""Waiting for the server on an event loop, with less work than psycopg's own `wait`.
 
-For each answer, that one sets a timer and cancels it, so that a signal is noticed where nothing else wakes the loop.
-Here it does what is rare: statements that do not fit into the socket at once, and waiters that are cancelled.
+For each answer, psycopg's `wait` sets a timer and cancels it, so that a signal is noticed even if nothing else wakes
+the loop. Here it is only used in rare cases: statements that do not fit into the socket at once, and cancelled waiters.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ async def answered(connection: psycopg.AsyncConnection[Any], statement: PQGen[T]
         while wanted == _WAIT_R:
             try:
                 await _until_readable(connection.pgconn.socket)
-            except OSError:  # of a socket that was closed, which psycopg has words for
+            except OSError:  # of a socket that was closed, for which psycopg has its own error
                 break
             except BaseException as error:
                 await connection.wait(_UnderWay(statement, wanted, error))
@@ -54,8 +54,8 @@ def _tell(readable: asyncio.Future[None]) -> None:
 class _UnderWay(Generator[Wait, Ready | int, T]):
     """A statement that was begun, as psycopg's `wait` takes it over.
 
-    With an error it begins with that, as if it had been raised there: psycopg then has the server stop the statement,
-    and goes on to its end.
+    Given an error, it begins with that, as if the error had been raised there: psycopg then has the server stop the
+    statement, and goes on to its end.
     """
 
     def __init__(self, statement: PQGen[T], wanted: Wait, error: BaseException | None = None) -> None:

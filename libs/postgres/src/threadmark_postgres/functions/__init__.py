@@ -1,12 +1,12 @@
-"""The functions of the server, each of which reads or changes a thread in one call. Each is a file of SQL here.
+"""The server's functions, each of which reads or changes a thread in one call. Each is a file of SQL in this folder.
 
-Their names end with the number of the format that they are of, because the columns that a function returns cannot be
-replaced. They run with the rights of their caller.
+Their names end with the number of their format, because the columns that a function returns cannot be replaced. They
+run with the rights of their caller.
 """
 
 from importlib.resources import files
 
 
 def text_of(name: str) -> str:
-    """Return the statement that makes a function, with its schema left open (`threadmark_postgres.schema`)."""
+    """Return the statement that creates a function, without its schema (`threadmark_postgres.schema`)."""
     return files(__name__).joinpath(f"{name}.sql").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Adding the rows of a change, which is one call of a function of the server, and copying segments."""
+"""Adding the rows of a change, by one call of a server function, and copying segments."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -16,7 +16,7 @@ def _params(declared: str) -> dict[str, str]:
     return dict(each.split() for each in declared.split(","))
 
 
-# What most changes are has functions of its own: one checkpoint, ranked by its id, and what one task wrote.
+# Most changes have special functions: one checkpoint whose rank is its id, and the writes of one task.
 _ALONE = _params("thread text, epoch bigint, token bigint, only_owner boolean, owner text, continues text")
 _ALONE_TOO = _params("keys bytea[], data bytea[], term bigint, entry bytea")
 _UNDER_RANK = {column: kind for column, kind in CHECKPOINT.items() if column != "id"}
@@ -40,7 +40,7 @@ _REPLICATION = _params("term bigint, entry bytea, previous bigint, position bigi
 
 @cache
 def add(*, segments: bool, checkpoints: bool, writes: bool, replicated: bool) -> str:
-    """Return the call for a change that has these parts. `columns` gives its parameters in their order."""
+    """Return the call for a change with these parts. `columns` gives its parameters in their order."""
     params = dict(_CHANGE)
     for part, is_there in (
         (_SEGMENTS, segments),

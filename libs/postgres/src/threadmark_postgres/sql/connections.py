@@ -1,13 +1,13 @@
-"""What a connection executes whatever its program asks: it begins and ends transactions, and sets up the tables."""
+"""Statements that do not depend on a program: the limits of transactions, and the setup of the tables."""
 
-# A reading transaction of several statements sees one state of the database. A writing one sees, when it has waited for
-# a lock, what the holder of the lock did.
+# A reading transaction of several statements sees one state of the database. A writing one sees, after it has waited
+# for a lock, the changes of the lock's last holder.
 BEGIN_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 BEGIN_WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 COMMIT = "COMMIT"
 ROLLBACK = "ROLLBACK"
 
-# How far a primary's log is on its disk, or a standby has replayed it, in bytes.
+# The position of a primary's log on its disk, or up to which a standby has replayed it, in bytes.
 POSITION = """
 SELECT in_recovery, pg_wal_lsn_diff(
     CASE WHEN in_recovery THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_flush_lsn() END, '0/0'
@@ -18,8 +18,8 @@ FROM pg_is_in_recovery() AS in_recovery
 # Keeps other processes from setting up the tables until the transaction ends.
 LOCK_SETUP = "SELECT pg_advisory_xact_lock(6074030921331797345)"
 
-# Reads the catalogue's tables, because after a wait for the lock above the server's look-up functions may still answer
-# from their cache.
+# This reads the tables of the catalogue, because after a wait for the lock above the server's look-up functions may
+# still answer from their cache.
 HAS_MIGRATIONS = """
 SELECT EXISTS (
     SELECT

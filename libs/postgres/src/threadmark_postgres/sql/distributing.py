@@ -1,6 +1,6 @@
-"""Tables and functions on a cluster of Citus: each thread is on one of its nodes, with all that belongs to it.
+"""Tables and functions on a Citus cluster: each thread is on one of its nodes, with all its rows.
 
-A call of a function that is distributed goes whole to the node that has its thread.
+A call of a distributed function goes as a whole to the node that has its thread.
 """
 
 from collections.abc import Iterator
@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from threadmark_postgres.functions import text_of
 from threadmark_postgres.schema import in_schema
 
-# In a transaction that makes several things, Citus has to make each of them over one connection to each node.
+# In a transaction that creates several objects, Citus must use one connection to each node.
 ONE_AFTER_ANOTHER = "SET LOCAL citus.multi_shard_modify_mode TO 'sequential'"
 
 
 def by_thread(table: str, schema: str | None) -> str:
-    """Return the statement that divides a table by thread. What belongs to one thread is on one node."""
+    """Return the statement that divides a table by thread. All rows of a thread are on one node."""
     beside = "none" if table == "thread" else "tm.thread"
     name, beside = _literal(f"tm.{table}", schema), _literal(beside, schema)
     return f"SELECT create_distributed_table({name}, 'thread_id', colocate_with => {beside})"
@@ -25,10 +25,10 @@ def everywhere(table: str, schema: str | None) -> str:
 
 
 def function(name: str, schema: str | None) -> Iterator[str]:
-    """The statements that give every node a function, and have those about one thread run where that is.
+    """Return the statements that give every node a function, and run calls about one thread on its node.
 
     Citus 12.1.11, 13.2.1 and 14.0 keep a plan for each call and find none of them again, until the session ends (its
-    pull request 8371, mended by 8824); plans that are made for one call only are not kept.
+    pull request 8371, fixed by 8824); plans that are made for one call only are not kept.
     """
     text = text_of(name)
     if "LANGUAGE plpgsql" in text:

@@ -1,20 +1,20 @@
-"""What statements of several modules have in common, so that the clock, a minute and a row are the same in all."""
+"""Expressions that several modules share, so that the clock, a minute and a row are the same in all statements."""
 
 from collections.abc import Iterable, Mapping
 
 # Microseconds since 1970, by the server's clock.
 CLOCK = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 
-# A head's `minute`, by which listings find it: `updated_at` changes with each put, and in an index it would be written
-# there each time.
+# A head's `minute`, by which listings find it. `updated_at` changes with each put, and in an index each put would write
+# it there.
 MINUTE = "{} / 60000000"
 
-# A thread has a head for the namespace "" as long as it is there: with the rank "" where it has no checkpoint.
+# A live thread has a head for the namespace "", with the rank "" if that has no checkpoint.
 NO_CHECKPOINT = "{head}.rank = '' AND {head}.checkpoints = 0"
 
-# The columns of a checkpoint and of a pending write with their types, without their thread. What reads or adds whole
-# rows derives from these two, and `columns` packs and unpacks in their order; only `functions/find_1.sql` lists them
-# again. `id` is NULL where it equals `rank`, which it does unless a clock was set back; `run` is never read.
+# The columns of a checkpoint and of a pending write with their types, without their thread. Statements that read or add
+# whole rows derive from these two, and `columns` packs and unpacks in their order; only `functions/find_1.sql` lists
+# them again. `id` is NULL where it equals `rank`, which it does unless a clock was set back; `run` is never read.
 CHECKPOINT = {
     "ns": "text",
     "id": "text",

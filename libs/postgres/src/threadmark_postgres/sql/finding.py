@@ -2,15 +2,15 @@
 
 FIND = "SELECT * FROM tm.find_1($1::text, $2::text, $3::text, $4::text, $5::text)"
 
-# Of several threads: the newest checkpoint of each, with the segments of its header.
+# The newest checkpoint of each of several threads, with the segments of its header.
 NEWEST_OF_THREADS = """
 SELECT asked.thread_id, f.*
 FROM unnest($1::text[]) AS asked (thread_id)
 CROSS JOIN LATERAL tm.find_1(asked.thread_id, $2::text, NULL, NULL, 'header') AS f
 """
 
-# OFFSET 0 makes it one look-up in the index for each key: a plan that was made when the table was small, and is kept,
-# would else go through the whole thread.
+# OFFSET 0 makes it one look-up in the index for each key. A plan that was made when the table was small, and is kept,
+# would otherwise go through the whole thread.
 SEGMENTS = """
 SELECT s.key, s.data
 FROM unnest($2::bytea[]) AS asked (key)

@@ -4,7 +4,7 @@ from threadmark_postgres.sql.expressions import ALL, NEWEST, NO_CHECKPOINT, OUTL
 
 
 def _page(columns: str) -> str:
-    """A page of checkpoints: the clauses that a scope asks for are joined by AND."""
+    """Return the statement for a page of checkpoints, with the clauses of its scope joined by AND."""
     return f"""
 SELECT c.thread_id, {columns}
 FROM tm.checkpoint AS c
@@ -60,7 +60,7 @@ FROM tm.write AS w
 WHERE w.thread_id = $1::text
 """
 
-# A checkpoint and its ancestors, nearest first. Where two checkpoints name each other as parents, the limit ends it.
+# A checkpoint and its ancestors, nearest first. If two checkpoints name each other as parents, the limit ends it.
 _CHAIN = f"""
 WITH RECURSIVE chain AS (
     SELECT 0 AS depth, c.*
@@ -108,8 +108,8 @@ WHERE ($1::text IS NULL OR c.thread_id = $1::text) AND ($2::text IS NULL OR c.ns
 GROUP BY c.thread_id, c.ns
 """
 
-# A thread that has a head but no row of its own was damaged, and is to be looked at as well. Each side ends by itself:
-# a union of all of them would be sorted whole.
+# A thread with a head but without a row was damaged, and must be visited as well. Each side has its own limit: a union
+# of all of them would be sorted whole.
 THREADS = """
 (
     SELECT t.thread_id

@@ -5,7 +5,7 @@ from threadmark_postgres.sql.expressions import CHECKPOINT, arrays, listed
 REMOVE = "SELECT tm.remove_1($1::text, $2::text[], $3::text[], $4::bytea[])"
 DROP = "SELECT tm.drop_1($1::text, $2::bigint, $3::text, $4::bigint)"
 
-# The thread is locked by then. Its key stays, and its run.
+# The thread is locked already. The checkpoint's key and run stay.
 REWRITTEN = {column: kind for column, kind in CHECKPOINT.items() if column not in ("id", "run")}
 REWRITE_CHECKPOINTS = f"""
 UPDATE tm.checkpoint AS c

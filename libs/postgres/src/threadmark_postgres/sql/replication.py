@@ -1,4 +1,4 @@
-"""The statements of replication: the term, the outbox, how far threads have come from another database, and marks."""
+"""The statements of replication: the term, the outbox, how far threads were copied from another database, and marks."""
 
 from threadmark.store.replica import LONG_MARK
 from threadmark_postgres.sql.expressions import CLOCK
@@ -8,12 +8,12 @@ SELECT term, body
 FROM tm.replica
 """
 
-# Waits for all that add under the smaller term, and keeps others away until the greater one is committed. They queue
-# behind it, so where somebody holds a transaction open it gives up soon.
+# Waits for all additions under the smaller term, and blocks new ones until the greater term is committed. They queue
+# behind this lock, so it gives up soon if a transaction is held open.
 LIMIT_WAIT = "SET LOCAL lock_timeout = '5s'"
 LOCK_TERM = "LOCK TABLE tm.outbox IN SHARE ROW EXCLUSIVE MODE"
 
-# Waits for nobody who adds: the term stays.
+# Does not wait for additions, because the term stays.
 SET_REPLICA_BODY = """
 UPDATE tm.replica
 SET body = $2::text
@@ -67,7 +67,7 @@ FROM unnest($1::text[]) AS asked (thread_id)
 CROSS JOIN LATERAL tm.copied_1(asked.thread_id) AS c
 WHERE c.epoch IS NOT NULL
 """
-# A thread of which something is to be remembered has a row, which is not live, and by which it is forgotten in time.
+# A thread that must be remembered has a row that is not live, by which it is removed in time.
 SET_COPIED = f"""
 WITH remembered AS (
     INSERT INTO tm.thread (thread_id, epoch, live, created_at, token)
@@ -101,7 +101,7 @@ _CHECK_OF_WRITE = "CASE WHEN w.checksum = '' THEN w.value ELSE w.checksum END"
 # The last bytes of a value, all of it where it is shorter.
 _LONG_MARK = f"substring({{of}} FROM greatest(octet_length({{of}}) - {LONG_MARK} + 1, 1))"
 
-# A row says by `kind` what it is: a checkpoint, a write or a segment.
+# The column `kind` tells whether a row is a checkpoint, a write or a segment.
 MARKS = f"""
 SELECT
     0 AS kind, c.ns, coalesce(c.id, c.rank), c.rank, NULL::bytea, NULL::bigint,

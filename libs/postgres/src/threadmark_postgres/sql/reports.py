@@ -1,9 +1,8 @@
-"""What is asked of a database as a whole: what a report says of it, what is damaged, and whose data it has."""
+"""Questions about a database as a whole: its report, its damage, and whose data it has."""
 
 from threadmark_postgres.sql.expressions import MINUTE
 
-# What a report says of the server, the database and our tables, and which tables of LangGraph's own saver there are
-# where the search path leads.
+# The server, the database and our tables, and the tables of LangGraph's own saver in the search path.
 REPORT = """
 SELECT
     current_setting('server_version'),
@@ -28,7 +27,7 @@ SELECT
     )
 """
 
-# Whether the tables of LangGraph's own saver, where the search path leads, take any space, and ours have no checkpoint.
+# Whether the tables of LangGraph's own saver in the search path take any space, and ours have no checkpoint.
 # Citus needs a column in the sub-select.
 HAS_ONLY_LANGGRAPH_DATA = """
 SELECT pg_catalog.to_regclass('checkpoint_blobs') IS NOT NULL
@@ -37,7 +36,7 @@ SELECT pg_catalog.to_regclass('checkpoint_blobs') IS NOT NULL
     AND NOT EXISTS (SELECT 1 FROM tm.head WHERE checkpoints > 0)
 """
 
-# Some checkpoint.
+# Any checkpoint.
 SAMPLE = """
 SELECT checksum, header
 FROM tm.checkpoint
@@ -60,8 +59,8 @@ WHERE NOT EXISTS (SELECT FROM tm.thread AS t WHERE t.thread_id = kept.thread_id 
 GROUP BY kind
 """
 
-# Threads that no listing finds, having no head, and those that listings find in another minute than that of their last
-# update.
+# Threads without a head, which no listing finds, and threads that listings find in another minute than that of their
+# last update.
 UNLISTED = f"""
 SELECT count(*) FILTER (WHERE h.ns IS NULL), count(*) FILTER (WHERE h.minute <> {MINUTE.format("h.updated_at")})
 FROM tm.thread AS t

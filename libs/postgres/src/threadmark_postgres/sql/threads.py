@@ -1,11 +1,11 @@
-"""Every statement about threads themselves: their rows, their listing and their leases."""
+"""The statements on threads themselves: their rows, their listing and their leases."""
 
 from threadmark.model import SPECIAL_WRITES
 from threadmark_postgres.sql.expressions import CLOCK, MINUTE
 
 _THREAD = "t.thread_id, t.created_at, t.owner, t.title, t.metadata, t.expires_at, t.checksum"
 
-# Where a thread's head is lost, reading the thread tells it; so the row is found all the same.
+# A row is found even if its head is lost, which then shows when the thread is read.
 THREAD = f"""
 SELECT {_THREAD}, coalesce(h.updated_at, t.created_at)
 FROM tm.thread AS t
@@ -34,8 +34,8 @@ SET owner = $2::text,
 WHERE thread_id = $1::text
 """
 
-# A page of threads, or their number: the clauses that a scope asks for are joined by AND. Each sort has an index: of
-# heads for "updated", of threads for the others, and both have one of each owner's.
+# A page of threads, or their number: the clauses of the scope are joined by AND. Each sort has an index, on heads for
+# "updated" and on threads for the others; both tables also have one by owner.
 _LISTED = """
 FROM tm.thread AS t
 JOIN tm.head AS h ON h.thread_id = t.thread_id AND h.ns = ''
@@ -63,7 +63,7 @@ THREADS_BEHIND = {
     "updated": f"(h.updated_at, h.thread_id) {{sign}} (${{0}}::bigint, ${{1}}::text) AND h.minute {{sign}}= {_MINUTE}",
     "created": "(t.created_at, t.thread_id) {sign} (${}::bigint, ${}::text)",
 }
-# Both tables are read in this order then, and neither from its beginning.
+# So both tables are read in this order, and neither from its beginning.
 THREADS_BEHIND_ID = "t.thread_id {sign} ${0}::text AND h.thread_id {sign} ${0}::text"
 
 ALL_THREADS = "true"
@@ -71,11 +71,11 @@ THREADS_OF_OWNER = {"updated": "h.owner = ${}::text", "created": "t.owner = ${}:
 THREADS_SINCE = f"h.updated_at >= ${{0}}::bigint AND h.minute >= {_MINUTE}"
 THREADS_UNTIL = f"h.updated_at < ${{0}}::bigint AND h.minute <= {_MINUTE}"
 THREADS_EXPIRED = "t.expires_at <= ${}::bigint"
-# Of LIKE the planner knows how many rows it lets pass: where few do, it does not go along the index of the order.
+# The planner estimates how many rows LIKE matches: if they are few, it does not walk the index of the sort order.
 THREADS_WITH_FRAGMENT = "t.metadata LIKE ${}::text"
 THREADS_WITH_TEXT = "(t.folded_title LIKE ${}::text OR t.thread_id LIKE ${}::text)"
 
-# The clock is asked once for the whole statement, so that an index serves; few threads have ever had a lease.
+# The clock is read once for the whole statement, so that an index is used; few threads have ever had a lease.
 _LEASED = f"t.lease_ends IS NOT NULL AND t.lease_ends > (SELECT {CLOCK})"
 _NOT_LEASED = f"NOT ({_LEASED})"
 
@@ -110,7 +110,7 @@ THREADS_WITH_STATUS = {
     "idle": f"{_NOT_LEASED} AND NOT {_FAILED} AND NOT {_INTERRUPTED}",
 }
 
-# Lengths are read from the rows, the long values stay where they are.
+# Lengths are read from the rows, without the long values.
 THREAD_COUNTS = f"""
 SELECT
     t.thread_id,

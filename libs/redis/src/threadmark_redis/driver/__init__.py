@@ -1,4 +1,4 @@
-"""The driver: what runs programs on Redis, for blocking callers and for asyncio. All I/O is in here."""
+"""The driver, which runs programs on Redis for blocking callers and for asyncio. All I/O is in this package."""
 
 from threadmark_redis.driver.clients import servers_of_client
 from threadmark_redis.driver.connecting import Servers

@@ -50,7 +50,7 @@ class Link:
         self._connection = made(CLASSES[connecting.kind], arguments, Retry(NoBackoff(), 0))
 
     async def open(self) -> None:
-        """Connect, and ask the server about itself."""
+        """Connect, and greet the server."""
         try:
             async with self._in_time():
                 await self._connection.connect()
@@ -70,12 +70,12 @@ class Link:
         return answered(asked, await self._replies(whole(asked, self.facts, self._settings)), self.facts)
 
     async def close(self) -> None:
-        """Close it, whatever its state. It waits for nothing, so that it may be called by a cancelled task."""
+        """Close the connection in any state, without waiting, so that a cancelled task can call it."""
         with suppress(*BROKEN):
             await self._connection.disconnect(nowait=True)
 
     async def end(self) -> None:
-        """Close it and wait until it is closed, which with TLS takes two to agree, but not for long."""
+        """Close the connection and wait until it is closed, but not for long. With TLS both sides must agree."""
         with suppress(*BROKEN, TimeoutError):
             async with asyncio.timeout(_LONGEST_END):
                 await self._connection.disconnect()
@@ -128,12 +128,12 @@ class Pool:
                 await self._take_back(link)
 
     async def close_idle(self) -> None:
-        """Close all connections that nobody uses, because one of them broke."""
+        """Close all idle connections, because one of them broke."""
         while self._idle:
             await self._idle.pop().close()
 
     async def end_idle(self) -> None:
-        """Like `close_idle`, in peace, before the loop ends."""
+        """Like `close_idle`, in good order, before the loop ends."""
         while self._idle:
             await self._idle.pop().end()
 
@@ -177,9 +177,9 @@ class Connections:
         self._closing: asyncio.Task[None] | None = None
 
     async def exchange(self, asked: Exchange) -> Outcome:
-        """Send commands to a server. Returns what became of it."""
+        """Send commands to a server. Returns the outcome."""
         if self._watch is None:
-            # A loop closes its asynchronous generators before it ends, and tells nobody else.
+            # Before a loop ends it closes its asynchronous generators; there is no other sign of the end.
             self._watch = self._until_shutdown()
             await anext(self._watch)
         pool = self._pools.get(asked.address)
@@ -191,17 +191,17 @@ class Connections:
         except RefusedError as error:
             return error.refused
         except BROKEN as error:
-            await pool.close_idle()  # what broke one has probably broken all
+            await pool.close_idle()  # the cause has probably broken all of them
             return failure_of(error)
 
     async def aclose(self) -> None:
-        """Close every connection that nobody uses, and the others when they come back."""
+        """Close every idle connection now, and the others when they come back."""
         for pool in list(self._pools.values()):
             await pool.close()
 
     def close(self) -> None:
         """Like `aclose`, soon, from any thread: connections are closed by their own loop."""
-        with suppress(RuntimeError):  # it was closed, and its connections with it
+        with suppress(RuntimeError):  # the loop was closed, with its connections
             self._loop.call_soon_threadsafe(self._begin_closing)
 
     def _begin_closing(self) -> None:

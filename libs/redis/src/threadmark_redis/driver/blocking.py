@@ -1,4 +1,4 @@
-"""Connections for blocking callers: a pool for each server, and connections of the main thread's own."""
+"""Connections for blocking callers: a pool for each server, and separate connections for the main thread."""
 
 import threading
 import time
@@ -36,7 +36,7 @@ class Link:
         self._settings = settings
         self._outstanding = False
         self.facts: Facts | None = None
-        """What the server says about itself; None of a Sentinel."""
+        """The server's facts about itself; None for a Sentinel."""
         servers = settings.servers
         connecting = servers.sentinels if sentinel and servers.sentinels else servers.connecting
         arguments = connecting.arguments(address)
@@ -51,9 +51,9 @@ class Link:
 
     @property
     def is_reusable(self) -> bool:
-        """Whether every reply has come, and the next change is as durable as the saver wants it.
+        """Return whether every reply has come, and the next change is as durable as the saver requires.
 
-        A replica was not asked for that; it may become a master.
+        A replica was not checked for that, and it may become a master.
         """
         return not self._outstanding and (self.facts is None or self.facts.is_master is not False)
 
@@ -62,7 +62,7 @@ class Link:
         return answered(asked, self._replies(whole(asked, self.facts, self._settings)), self.facts)
 
     def close(self) -> None:
-        """Close it, whatever its state."""
+        """Close the connection in any state."""
         with suppress(*BROKEN):
             self._connection.disconnect()
 
@@ -81,9 +81,9 @@ class Link:
 
 
 class Pool:
-    """Up to `pool_size` connections to one server, opened when they are first needed, the last used lent first.
+    """Up to `pool_size` connections to one server, opened when they are first needed. The last one used is lent first.
 
-    The main thread has no part in the count: an interrupt may end it at any instruction, and what it had then is lost.
+    The main thread is not counted: an interrupt may end it at any instruction, and would lose what it has.
     """
 
     def __init__(self, settings: Settings, address: Address, *, sentinel: bool) -> None:
@@ -98,7 +98,7 @@ class Pool:
     def lend(self, *, opens: bool) -> Iterator[Link]:
         """Lend a connection, after waiting if all are in use. One that comes back with a reply missing is closed.
 
-        Raises RefusedError where one would have to be opened and `opens` is false.
+        Raises RefusedError if one would have to be opened and `opens` is false.
         """
         counted = not may_be_interrupted()
         if counted and not self._free.acquire(timeout=max(self._settings.timeout, 0)):
@@ -117,7 +117,7 @@ class Pool:
                 self._free.release()
 
     def close_idle(self) -> None:
-        """Close all connections that nobody uses."""
+        """Close all idle connections."""
         while (link := self._taken()) is not None:
             link.close()
 
@@ -142,7 +142,7 @@ class Pool:
             self._idle.append(link)
         else:
             link.close()
-        if self._closed:  # perhaps only just now
+        if self._closed:  # perhaps closed only just now
             self.close_idle()
 
 
@@ -155,7 +155,7 @@ class Connections:
         self._pools: dict[Address, Pool] = {}
 
     def exchange(self, asked: Exchange) -> Outcome:
-        """Send commands to a server. Returns what became of it."""
+        """Send commands to a server. Returns the outcome."""
         pool = self._pool(asked)
         try:
             with pool.lend(opens=asked.opens) as link:
@@ -163,11 +163,11 @@ class Connections:
         except RefusedError as error:
             return error.refused
         except BROKEN as error:
-            pool.close_idle()  # what broke one has probably broken all
+            pool.close_idle()  # the cause has probably broken all of them
             return failure_of(error)
 
     def close(self) -> None:
-        """Close every connection that nobody uses, and the others when they come back."""
+        """Close every idle connection now, and the others when they come back."""
         for pool in list(self._pools.values()):
             pool.close()
 

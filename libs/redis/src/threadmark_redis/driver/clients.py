@@ -1,4 +1,4 @@
-"""Clients and pools that the user made: where they lead and how they connect. Nothing is asked of them."""
+"""Clients and pools that you made: the servers and connection parameters that they have. They are never used."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -30,7 +30,7 @@ _SENTINEL_POOLS = (SentinelConnectionPool, aiosentinel.SentinelConnectionPool)
 
 
 def servers_of_client(client: Any) -> Servers:
-    """Return where a client or a pool leads. Raises ConfigError for anything else."""
+    """Return the servers of a client or a pool. Raises ConfigError for anything else."""
     if isinstance(client, (redis.RedisCluster, aioredis.RedisCluster)):
         return _of_cluster(client)
     if isinstance(client, (redis.Redis, aioredis.Redis)):
@@ -76,7 +76,7 @@ def _connecting(pool: Any) -> Connecting:
 
 
 def _expect_no_own_ways(parameters: Mapping[str, Any]) -> None:
-    """Raise ConfigError for what connections of the saver's own would leave out, and that makes a connection safe."""
+    """Raise ConfigError for options that make a connection safe and that the saver's connections would lack."""
     found = [name for name in _OWN_WAYS if parameters.get(name)]
     if found:
         raise ConfigError(

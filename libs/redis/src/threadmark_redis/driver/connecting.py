@@ -1,7 +1,7 @@
-"""Where the servers are and how connections to them are opened, for both APIs.
+"""The addresses of servers and the parameters of connections to them, for both APIs.
 
-A saver opens connections of its own, also where it was given a client or a pool: it takes their arguments. So one saver
-serves both APIs, any event loop and the children of forks, and never meets a reply that was meant for the client.
+A saver opens its own connections, even if you pass a client or a pool: it takes their arguments. So one saver serves
+both APIs, any event loop and the children of forks, and never gets a reply that was meant for the client.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ Layout = Literal["single", "cluster", "sentinel"]
 
 
 class Address(NamedTuple):
-    """A server. A Unix socket has its path as host and the port 0."""
+    """A server. For a Unix socket the host is its path, and the port 0."""
 
     host: str
     port: int
@@ -24,19 +24,19 @@ class Address(NamedTuple):
 
 
 class Connecting(NamedTuple):
-    """How a connection is opened, whatever its address: the kind, and parameters of redis-py's connections."""
+    """How a connection is opened, at any address: the kind, and parameters of redis-py's connections."""
 
     kind: Kind
     parameters: Mapping[str, Any]
 
     def __repr__(self) -> str:
-        """Name the parameters only, because error trackers show what a frame holds, and one is the password."""
+        """Name the parameters only: error trackers show the variables of a frame, and one value is the password."""
         return f"<Connecting by {self.kind}, with {', '.join(self.parameters) or 'no parameters'}>"
 
     def arguments(self, address: Address) -> dict[str, Any]:
         """Return the arguments for a connection of redis-py to this address, without its `retry`.
 
-        RESP2 gives replies one shape on every release of a server, and brings no messages that nobody asked for.
+        With RESP2 replies have one shape on every release of a server, and there are no unrequested messages.
         """
         place = {"path": address.host} if self.kind == "unix" else {"host": address.host, "port": address.port}
         alive: dict[str, Any] = {} if self.kind == "unix" else {"socket_keepalive": True}
@@ -44,7 +44,7 @@ class Connecting(NamedTuple):
 
 
 DEFAULTS = {"socket_timeout": 10.0, "socket_connect_timeout": 5.0}
-"""Parameters that a URL need not name, so that no reply and no connection is waited for without end."""
+"""Parameters with defaults, so that the saver never waits for a reply or a connection without end."""
 
 PARAMETERS = {
     "db",
@@ -70,17 +70,17 @@ PARAMETERS = {
     "ssl_include_verify_flags",
     "ssl_exclude_verify_flags",
 }
-"""The parameters of redis-py's connections that say how to connect; others say what a client does with replies."""
+"""The parameters of redis-py's connections about connecting. Others say what a client does with replies."""
 
 
 class Servers(NamedTuple):
-    """Where a saver's data is: one server, a cluster's nodes, or the Sentinels that know the server's address."""
+    """The servers of a saver: one server, a cluster's nodes, or the Sentinels that know the server's address."""
 
     layout: Layout
     addresses: tuple[Address, ...]
     connecting: Connecting
     service: str = ""
-    """What the Sentinels call it."""
+    """The Sentinels' name for the server."""
     sentinels: Connecting | None = None
     """How connections to the Sentinels are opened."""
 

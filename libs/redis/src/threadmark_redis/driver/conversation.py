@@ -1,4 +1,4 @@
-"""Transactions as exchanges with servers: a program is run step by step, and again where somebody was faster."""
+"""Transactions as exchanges with servers: a program runs step by step, and again if another client was faster."""
 
 import random
 from functools import partial
@@ -18,8 +18,8 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.001, 0.1
 def conversation(router: Router, settings: Settings, transaction: Transaction[Any]) -> Conversation:
     """Run a program as a transaction. Returns its result.
 
-    Where a thread that it has read was changed before its own changes were made, it is run again, after a pause by
-    chance, which is longer each time.
+    If a thread that it has read was changed before its own changes were made, it is run again after a random pause,
+    which grows with each attempt.
     """
     retries = router.retries()
     clustered = settings.servers.layout == "cluster"

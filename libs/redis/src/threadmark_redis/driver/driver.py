@@ -58,11 +58,11 @@ class RedisDriver:
             self._look_back(transaction, begun)
 
     async def aanswer(self, step: Step, retries: Retries) -> Any:
-        """Return the answer to a step that is no part of a transaction."""
+        """Return the answer to a step outside of any transaction."""
         return await self._aconverse(self._router.answer(step, retries))
 
     def start(self) -> None:
-        """Reach every master, and see that each is as durable as it should be."""
+        """Connect to every master, and check its durability."""
         self._converse(self._router.start(self._router.retries()))
 
     async def astart(self) -> None:
@@ -70,7 +70,7 @@ class RedisDriver:
         await self._aconverse(self._router.start(self._router.retries()))
 
     def survey(self) -> list[tuple[Facts, bool]]:
-        """Ask every master about itself. Returns what each says, and whether it runs scripts."""
+        """Return each master's facts about itself, and whether it runs scripts."""
         found: list[tuple[Facts, bool]] = self._converse(self._router.survey(self._router.retries()))
         return found
 
@@ -80,11 +80,11 @@ class RedisDriver:
         return found
 
     def warnings(self, facts: Facts) -> list[str]:
-        """Return what the user should know of a server."""
+        """Return warnings about a server."""
         return self._router.warnings(facts)
 
     def close(self) -> None:
-        """Close every connection, those of other event loops as well. What was begun is finished."""
+        """Close every connection, also those of other event loops. Running calls are finished."""
         for each in self._give_up():
             each.close()
 
@@ -99,7 +99,7 @@ class RedisDriver:
                 each.close()
 
     def _reset_after_fork(self) -> None:
-        """In the child of a fork, where another thread may have held the lock: it will not give it back."""
+        """In the child of a fork, replace the lock: a thread that does not exist there may hold it."""
         self._changing = threading.Lock()
 
     def _give_up(self) -> list[blocking.Connections | aio.Connections]:

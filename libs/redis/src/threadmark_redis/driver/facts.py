@@ -1,7 +1,7 @@
-"""What a new connection is greeted with, and what the server's answers say about it.
+"""The greeting of a new connection, and the facts in the server's answers.
 
-Nothing of it is needed to store threads: a command that the provider forbids leaves a fact unknown. Only the proof of
-`durability="full"` may come to nothing, and then its error says which option does without it.
+Storing threads needs none of these facts: a command that the provider forbids leaves a fact unknown. Only
+`durability="full"` may then be unprovable, and its error names the option that does without.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,40 +18,40 @@ GREETING: Sequence[Command] = (
     ("CONFIG", "GET", "*appendfsync*"),  # with it no-appendfsync-on-rewrite: there are no two patterns before Redis 7
     ("WAITAOF", 1, 0, 1),  # waits for a millisecond where the server knows it and has an append-only file
 )
-"""Sent once on every new connection: a server that was started anew, or has taken over, may be another one."""
+"""Sent once on every new connection: a server that was restarted or has taken over may be another one."""
 
 
 class Facts(NamedTuple):
-    """What a server says about itself. None is what it does not say."""
+    """A server's facts about itself. None means that the server does not tell."""
 
     address: str
     server: str | None
-    """Its name and version, such as "Redis 7.0.15"."""
+    """Name and version, such as "Redis 7.0.15"."""
     is_master: bool | None
     is_cluster: bool | None
     append_only: bool | None
-    """Whether it has an append-only file."""
+    """Whether the server has an append-only file."""
     fsync: str | None
-    """Its appendfsync: "always", "everysec" or "no"."""
+    """The setting appendfsync: "always", "everysec" or "no"."""
     fsync_pauses: bool | None
-    """Whether it spares fsync while it rewrites its files (no-appendfsync-on-rewrite)."""
+    """Whether the server omits fsync while it rewrites its files (no-appendfsync-on-rewrite)."""
     waits_for_disk: bool
-    """Whether it knows WAITAOF and has an append-only file."""
+    """Whether the server knows WAITAOF and has an append-only file."""
     eviction: str | None
-    """Its maxmemory-policy."""
+    """The setting maxmemory-policy."""
     max_memory: int | None
-    """Its maxmemory in bytes, 0 for no limit."""
+    """The setting maxmemory in bytes, 0 for no limit."""
     forbidden: tuple[str, ...]
-    """The commands of the greeting that it does not answer."""
+    """The commands of the greeting that the server refuses."""
 
     @property
     def syncs_before_replying(self) -> bool:
-        """Whether every change is on its disk before it is acknowledged."""
+        """Whether every change is on the server's disk before it is acknowledged."""
         return bool(self.append_only) and self.fsync == "always" and self.fsync_pauses is False
 
 
 def facts_of(address: Address, replies: Sequence[Any]) -> Facts:
-    """Return what the replies to `GREETING` say."""
+    """Return the facts in the replies to `GREETING`."""
     about, configured, waited = replies
     info = _lines(about) if isinstance(about, bytes) else {}
     config = _pairs(configured) if isinstance(configured, list) else {}
@@ -74,7 +74,7 @@ def facts_of(address: Address, replies: Sequence[Any]) -> Facts:
 
 
 class RefusedError(Exception):
-    """A server does not take a connection for now, or at all."""
+    """A server does not accept a connection for now, or at all."""
 
     def __init__(self, refused: Refused) -> None:
         super().__init__(refused)
@@ -82,15 +82,15 @@ class RefusedError(Exception):
 
 
 def admitted(address: Address, replies: Sequence[Any], settings: Settings) -> Facts:
-    """Return what the replies to `GREETING` say.
+    """Return the facts in the replies to `GREETING`.
 
-    Raises RefusedError where the connection is of no use now, ConfigError where it is never as durable as it should be.
+    Raises RefusedError if the connection is of no use now, ConfigError if it can never be as durable as required.
     """
     for reply in replies:
         if isinstance(reply, Refused) and (passes(reply) or reply.code in ("NOAUTH", "WRONGPASS")):
             raise RefusedError(reply)
     if isinstance(replies[0], bytes) and b"\nloading:1" in replies[0]:
-        # Until it is through, it also says that it has no append-only file.
+        # Until it has finished, it also says that it has no append-only file.
         raise RefusedError(Refused("LOADING", f"{address} reads what it has on its disk"))
     facts = facts_of(address, replies)
     if facts.is_master is False and settings.servers.layout == "sentinel":
@@ -119,10 +119,10 @@ def _check_durability(facts: Facts, settings: Settings) -> None:
 
 
 def proofs(key: bytes, facts: Facts, settings: Settings) -> list[Command]:
-    """Return the commands to send behind a change, so that their reply says where it is.
+    """Return the commands to send after a change, so that their replies tell where it is stored.
 
-    WAIT and WAITAOF speak of the last change that their own connection made. A change that was found to be made
-    already, by an attempt whose reply was lost, is none: so they are preceded by one that vanishes at once.
+    WAIT and WAITAOF only consider the last change of their own connection. A change that an earlier attempt has made,
+    whose reply was lost, does not count there: so the proofs begin with a change that vanishes at once.
     """
     milliseconds = settings.proof_milliseconds
     mark: Command = ("SET", key + b":mark", b"", "PX", 1)
@@ -148,7 +148,7 @@ def unproven(replies: Sequence[Any], settings: Settings) -> Refused | None:
 
 
 def warnings_about(facts: Facts, *, expires: bool) -> list[str]:
-    """Return what the user should know of a server. `expires` says whether the saver's threads have an expiry."""
+    """Return warnings about a server. `expires` says whether the saver's threads have an expiry."""
     found = []
     evicts = facts.eviction not in (None, "noeviction")
     if evicts and (expires or str(facts.eviction).startswith("allkeys-")):

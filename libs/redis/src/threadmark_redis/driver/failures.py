@@ -1,7 +1,7 @@
-"""What an error of a server means: whether to try again, for how long, and what to tell the user.
+"""What an error of a server means: whether to try again, for how long, and which error to raise.
 
 Every step of a saver's transactions may be sent twice: rows are named by their content or their key, and a script that
-finds them there says so. So one whose reply was lost is sent again, even if it may have been carried out.
+finds them says so. So a step whose reply was lost is sent again, even if it may have been carried out.
 """
 
 from typing import NamedTuple
@@ -18,11 +18,11 @@ class Refused(NamedTuple):
     """A server's answer that is an error."""
 
     code: str
-    """The first word of it, such as "LOADING"; "ERR" where it has none of its own."""
+    """The first word of the answer, such as "LOADING"; "ERR" if it has no code."""
     text: str
     """The rest, which may name keys, but no values."""
     error: Exception | None = None
-    """What redis-py made of it."""
+    """The error of redis-py."""
 
 
 class Lost(NamedTuple):
@@ -35,7 +35,7 @@ class Lost(NamedTuple):
 
 Failure = Refused | Lost
 
-# The parser takes the first word away from those that it has classes for. Which these are depends on its release.
+# The parser removes the first word of errors for which it has classes, which depend on its release.
 _CODES: tuple[tuple[type[Exception], str], ...] = (
     (exceptions.NoScriptError, "NOSCRIPT"),
     (exceptions.OutOfMemoryError, "OOM"),
@@ -66,16 +66,16 @@ _PASSING = {
     "ASK",
     "MOVED",
     "NOREPLICAS",
-    "UNPROVEN",  # our own: the change is not yet where the saver's durability wants it
-    "REPLICA",  # our own: what the Sentinels call the master says that it is none
-    "REPLACED",  # our own: the Sentinels call another one the master now
+    "UNPROVEN",  # our own: the change is not yet as durable as the saver requires
+    "REPLICA",  # our own: the Sentinels' master says that it is none
+    "REPLACED",  # our own: the Sentinels name another master now
 }
 
 _FULL = "max number of clients reached"
 
 
 def failure_of(error: Exception) -> Failure:
-    """Return what an error of redis-py is, or one of the socket."""
+    """Return the failure for an error of redis-py or of the socket."""
     for kind, code in _CODES:
         if isinstance(error, kind):
             return Refused(code, _words(error).removeprefix(f"{code} "), error)
@@ -87,14 +87,14 @@ def failure_of(error: Exception) -> Failure:
 
 
 def passes(failure: Failure) -> bool:
-    """Whether the same step may succeed on another connection, now or soon."""
+    """Return whether the same step may succeed on another connection, now or soon."""
     return isinstance(failure, Lost) or failure.code in _PASSING or _FULL in failure.text
 
 
 class Retries(Attempts):
     """The retries of one operation.
 
-    A saver that never had a connection does not wait: an address that is wrong looks like a server that is away.
+    A saver that never had a connection does not wait, because a wrong address looks like a server that is away.
     """
 
     def __init__(self, settings: Settings, outage: Outage) -> None:
@@ -108,7 +108,7 @@ class Retries(Attempts):
 
         `reached` says whether the saver ever had a connection. Call it with no connection and no lock held.
         """
-        astray = failure[0] == "MOVED" and self._settings.servers.layout != "cluster"  # nobody here can follow it
+        astray = failure[0] == "MOVED" and self._settings.servers.layout != "cluster"  # not followed here
         if isinstance(failure, Refused) and (astray or not passes(failure)):
             raise threadmark_error(failure, self._settings) from failure.error
         if not reached and isinstance(failure, Lost):
@@ -128,7 +128,7 @@ class Retries(Attempts):
 
 
 def what_happened(failure: Failure) -> str:
-    """Describe a failure that passes, with advice where there is some."""
+    """Describe a passing failure, with advice if there is some."""
     if isinstance(failure, Lost):
         return f"no connection, or it was lost ({failure.text})"
     event = _EVENTS.get(failure.code, "the server refuses for now")
@@ -137,7 +137,7 @@ def what_happened(failure: Failure) -> str:
 
 _EVENTS = {
     "LOADING": "the server starts and loads its data",
-    "BUSY": "somebody's script keeps the server busy",
+    "BUSY": "a long script keeps the server busy",
     "READONLY": "the server takes no writes, as a replica or after a failover",
     "REPLICA": "the server is a replica, and the Sentinels have not agreed on another master yet",
     "REPLACED": "the Sentinels have made another server the master",
@@ -153,7 +153,7 @@ _EVENTS = {
 
 
 def threadmark_error(failure: Refused, settings: Settings) -> ThreadmarkError:
-    """Return the error that says what a server's answer means to the user."""
+    """Return the Threadmark error for a server's answer."""
     said = f"{settings}: {failure.code} {failure.text.rstrip('.')}"
     if failure.code == "CROSSSLOT" or "cross slot" in failure.text.lower():
         return ConfigError(
@@ -169,7 +169,7 @@ def threadmark_error(failure: Refused, settings: Settings) -> ThreadmarkError:
 
 
 _FORBIDDEN = ("unknown command", "not allowed", "disabled", "not supported", "unsupported")
-"""What providers say instead of NOPERM, each in its own way."""
+"""Answers of providers that say something else than NOPERM."""
 
 _COMMANDS = (
     "A saver needs EVALSHA and EVAL with the commands on hashes, sorted sets, keys and the time, and SCAN: where a "

@@ -1,8 +1,8 @@
-"""Steps as exchanges with servers: to whom they are sent, where again, and how often. There is no I/O in here.
+"""Steps as exchanges with servers: the target of each, redirections and repetitions. There is no I/O in here.
 
-The blocking and the asyncio side share it: a `Conversation` yields exchanges and pauses, is sent what became of them,
-and returns what the step is answered with. All replies of a step that is refused or lost are thrown away, and it is
-sent again: a step only reads, or is a script, which does the same again.
+The blocking and the asyncio side share it: a `Conversation` yields exchanges and pauses, receives their outcomes, and
+returns the answer of the step. If a step is refused or lost, all its replies are thrown away and it is sent again: a
+step either only reads, or is a script that has the same effect a second time.
 """
 
 import logging
@@ -30,7 +30,7 @@ from threadmark_redis.driver.topology import (
 from threadmark_redis.steps import AllKeys, Command, Commands, Run, RunEach, Script
 
 _REDIRECTIONS = 16
-"""How often in a row a step is sent elsewhere at once. After that it waits before each."""
+"""How many redirections in a row are followed at once. After that there is a pause before each."""
 
 _KEYS_AT_ONCE = 1000
 
@@ -55,7 +55,7 @@ class Router:
         return Retries(self._settings, self.outage)
 
     def answer(self, step: Step, retries: Retries) -> Conversation:
-        """Return what a step is answered with."""
+        """Return the answer to a step."""
         if not self._started:
             yield from self.start(retries)
         if isinstance(step, Run):
@@ -69,19 +69,19 @@ class Router:
         raise TypeError(f"the Redis backend has no {type(step).__name__}")
 
     def start(self, retries: Retries) -> Conversation:
-        """Greet every master: each must be as durable as the saver wants it."""
+        """Greet every master: each must be as durable as the saver requires."""
         yield from self._of_masters(lambda: self._ask_all(("PING",)), retries)
         self._started = True
 
     def survey(self, retries: Retries) -> Conversation:
-        """Return what each master says about itself, and whether it runs scripts."""
+        """Return each master's facts about itself, and whether it runs scripts."""
         trial: Command = ("EVAL", _TRIAL, 1, f"{self._settings.prefix}trial")  # some refuse a script without a key
         found = yield from self._of_masters(lambda: self._ask_all(trial), retries)
         self._started = True
         return [(answered.facts, _has_run(answered.replies[0])) for answered in found]
 
     def warnings(self, facts: Facts) -> list[str]:
-        """Return what the user should know of a server."""
+        """Return warnings about a server."""
         found = [] if self._settings.may_be_evicted else warnings_about(facts, expires=self._settings.expires)
         if facts.is_cluster and self._settings.servers.layout == "single":
             found.append(f"{facts.address} is a node of a cluster: write redis+cluster:// in the URL")
@@ -98,7 +98,7 @@ class Router:
         batches: dict[int, _Batch] = {}
         for index, call in enumerate(step.calls):
             batch = batches.setdefault(self._slot(call[0][0]), _Batch([], [], []))
-            # The first one that has the text makes the script known to those behind it.
+            # The first call with the text makes the script known to the following ones.
             batch.instead.append(_by_name(step.script, call) if batch.commands else _by_text(step.script, call))
             batch.add(index, _by_name(step.script, call))
         return (yield from self._sent(batches, retries))
@@ -110,7 +110,7 @@ class Router:
         return (yield from self._sent(batches, retries))
 
     def _slot(self, key: bytes | str | int) -> int:
-        """Return the slot of a key in a cluster, where each may move by itself. A server has one for all."""
+        """Return the slot of a key in a cluster, where each may move by itself. A single server has one for all."""
         if self._settings.servers.layout != "cluster":
             return 0
         return slot_of(key if isinstance(key, bytes) else str(key).encode())
@@ -136,7 +136,7 @@ class Router:
         return found
 
     def _of_masters(self, ask: Callable[[], Conversation], retries: Retries) -> Conversation:
-        """Ask all masters. Where one fails, another may have taken over: then all are asked again."""
+        """Ask all masters. If one fails, another may have taken over: then all are asked again."""
         while True:
             try:
                 return (yield from ask())
@@ -154,7 +154,7 @@ class Router:
         raise UnreachableError(failure)
 
     def _sent(self, batches: dict[int, "_Batch"], retries: Retries, change: bytes | None = None) -> Conversation:
-        """Send the commands of some slots, until none is refused. Returns their replies in the order of the step."""
+        """Send the commands of some slots until none is refused. Returns their replies in the order of the step."""
         replies: dict[int, Any] = {}
         redirections = 0
         while batches:
@@ -184,7 +184,7 @@ class Router:
     def _sort(
         self, outcome: Outcome, address: Address, batches: Mapping[int, "_Batch"], replies: dict[int, Any]
     ) -> Failure | None:
-        """Note which batches are done, and their replies. Returns what has to be waited for, None if nothing."""
+        """Note which batches are done, and their replies. Returns the failure to wait for, None if there is none."""
         if not isinstance(outcome, Answered):
             return outcome
         missing = unproven(outcome.proofs, self._settings)
@@ -205,12 +205,12 @@ class Router:
         return waits
 
     def _is_redirection(self, failure: Failure) -> bool:
-        """Whether a cluster says where to go at once."""
+        """Return whether a cluster names another node to ask at once."""
         clustered = self._settings.servers.layout == "cluster"
         return clustered and isinstance(failure, Refused) and failure.code == "MOVED"
 
     def _places(self, slots: Iterable[int]) -> Conversation:
-        """Return the servers that have these slots, each with those that it has."""
+        """Return the servers of these slots, each with its slots."""
         found: dict[Address, list[int]] = {}
         for slot in slots:
             address = yield from self._topology.locate(slot)
@@ -218,7 +218,7 @@ class Router:
         return found
 
     def _followed(self, outcome: Outcome, asked: Sequence[Command], change: bytes | None) -> Conversation:
-        """Send each command to another node whose key is on its way there, as the one that was asked says."""
+        """Send each command whose key is moving to the node that the first one named."""
         if not isinstance(outcome, Answered):
             return outcome
         for index, reply in enumerate(outcome.replies):
@@ -248,17 +248,17 @@ class Router:
 
 
 _STAYS = {"LOADING", "BUSY", "TRYAGAIN"}
-"""Refusals after which the same server is asked again. One that lacks replicas may have been replaced meanwhile."""
+"""Refusals after which the same server is asked again. One that lacks replicas may have been replaced."""
 
 
 @dataclass(slots=True)
 class _Batch:
-    """The commands of one slot, and where their replies go."""
+    """The commands of one slot, and the places of their replies."""
 
     indexes: list[int]
     commands: list[Command]
     instead: list[Command]
-    """What is sent where the server has lost a script, as by a restart or a failover. It is tried once."""
+    """Commands to send if the server has lost a script, as by a restart or a failover. They are tried once."""
     is_done: bool = False
 
     def add(self, index: int, command: Command) -> None:
@@ -275,11 +275,11 @@ def _by_text(script: Script, call: Call) -> Command:
 
 
 _TRIAL = "return 1"
-"""A script whose refusal is an answer."""
+"""A script whose refusal is an answer, too."""
 
 
 def _has_run(reply: Any) -> bool:
-    """Whether a server runs scripts. A node of a cluster that has not the key would, if it had."""
+    """Return whether a server runs scripts. A redirection of a cluster's node counts as yes."""
     return reply == 1 or (isinstance(reply, Refused) and reply.code == "MOVED")
 
 
@@ -288,6 +288,6 @@ def _first_refused(replies: Sequence[Any]) -> Refused | None:
 
 
 def _target(failure: Refused, asked: Address) -> Address:
-    """The address that a redirection names. One without a host means the host that was asked."""
+    """Return the address that a redirection names. One without a host means the host that was asked."""
     host, _, port = failure.text.split()[-1].rpartition(":")
     return Address(host.strip("[]") or asked.host, int(port))

@@ -1,4 +1,4 @@
-"""The settings of a Redis saver: where its data is and how it is used."""
+"""The settings of a Redis saver: which servers it uses, and how."""
 
 import math
 import re
@@ -19,7 +19,7 @@ _REPLICAS = re.compile(r"replicas:([1-9]\d{0,2})")
 
 
 def durability_of(text: object) -> Durability:
-    """Return what an option's value means. Raises ConfigError if it means nothing."""
+    """Return the durability for an option's value. Raises ConfigError if the value is unknown."""
     if text == "full":
         return Durability(disk=True)
     if text == "memory":
@@ -39,13 +39,13 @@ class Settings(NamedTuple):
     timeout: float
     """Seconds for which an operation is tried again while a server cannot be reached, or refuses for now."""
     prefix: str = ""
-    """What every key begins with."""
+    """The beginning of every key."""
     grace: int = 0
     """For how many milliseconds a thread that has expired stays."""
     expires: bool = False
     """Whether the saver's threads have an expiry."""
     may_be_evicted: bool = False
-    """Whether nothing is lost where the server evicts what is stored, as in a cache."""
+    """Whether the server may evict stored data without a loss, as in a cache."""
     slow: float = math.inf
     """Seconds from which a transaction is logged as slow."""
 
@@ -54,6 +54,6 @@ class Settings(NamedTuple):
 
     @property
     def proof_milliseconds(self) -> int:
-        """How long a server may take to have a change on its disk, or on replicas, before it is asked again."""
+        """How long a server may take to bring a change to its disk or to replicas, before it is asked again."""
         longest = float(self.servers.connecting.parameters.get("socket_timeout") or 10.0)
         return max(int(500 * min(longest, max(self.timeout, 0.01), 10.0)), 1)

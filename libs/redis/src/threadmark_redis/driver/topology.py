@@ -1,7 +1,7 @@
-"""Which server has a slot: the one there is, the one that Sentinels name, or a node of a cluster.
+"""The server of each slot: the only server, the one that Sentinels name, or a node of a cluster.
 
-A `Conversation` is a flow that asks for exchanges with servers, and for pauses. What is remembered is replaced whole,
-so that threads and event loops share it without a lock.
+A `Conversation` is a flow that asks for exchanges with servers, and for pauses. Remembered addresses are replaced as a
+whole, so that threads and event loops share them without a lock.
 """
 
 import logging
@@ -25,11 +25,11 @@ class Exchange(NamedTuple):
     address: Address
     commands: Sequence[Command]
     change: bytes | None = None
-    """A key of what the commands change, if they do: proofs that it is durable are asked for behind them."""
+    """A key that the commands change, if any. The exchange then ends with proofs that the change is durable."""
     sentinel: bool = False
     """Whether the server is a Sentinel, which is not greeted."""
     opens: bool = True
-    """Whether a connection may be opened for it. Where that would be needed and may not be, it is `UNOPENED`."""
+    """Whether a connection may be opened for it. If one is needed and may not be opened, the outcome is `UNOPENED`."""
 
 
 class Answered(NamedTuple):
@@ -41,7 +41,7 @@ class Answered(NamedTuple):
 
 
 Outcome = Answered | Failure
-"""What became of an exchange. It failed as a whole where there was no connection, or the connection was refused."""
+"""The outcome of an exchange. It failed as a whole if there was no connection, or the connection was refused."""
 
 UNOPENED = Refused("UNOPENED", "no connection is open")
 
@@ -54,7 +54,7 @@ def slot_of(key: bytes) -> int:
 
 
 class Topology(Protocol):
-    """Where a slot is. What fails is raised as an `Unreachable`."""
+    """The addresses of slots. Failures are raised as `Unreachable`."""
 
     def locate(self, slot: int) -> Conversation:
         """Return the address of the server that has a slot."""
@@ -63,17 +63,17 @@ class Topology(Protocol):
         """Return the addresses of all servers that have slots."""
 
     def exchange(self, asked: Exchange) -> Conversation:
-        """Return what becomes of an exchange with a server that was found so."""
+        """Return the outcome of an exchange with a server that was found here."""
 
     def forget(self, address: Address) -> None:
-        """Look anew before the next exchange: this server failed."""
+        """Look up addresses again before the next exchange, because this server failed."""
 
     def moved(self, slot: int, address: Address) -> None:
-        """Remember where a slot has gone, as a server said."""
+        """Remember the new server of a slot, as another server named it."""
 
 
 class UnreachableError(Exception):
-    """Nobody says where a slot is. Whoever asked waits and asks again."""
+    """No server tells where a slot is. The caller waits and asks again."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure)
@@ -87,24 +87,24 @@ class Single:
         self._address = servers.addresses[0]
 
     def locate(self, slot: int) -> Conversation:  # noqa: ARG002 - it has all
-        """Return its address."""
+        """Return the server's address."""
         yield from ()
         return self._address
 
     def masters(self) -> Conversation:
-        """Return its address alone."""
+        """Return the server's address alone."""
         yield from ()
         return [self._address]
 
     def exchange(self, asked: Exchange) -> Conversation:
-        """Return its outcome."""
+        """Return the outcome."""
         return (yield asked)
 
     def forget(self, address: Address) -> None:
-        """Nothing is to be looked for."""
+        """Do nothing, because there is only one address."""
 
     def moved(self, slot: int, address: Address) -> None:
-        """Not called: its answer is refused before."""
+        """Never called: a redirection of a single server is refused earlier."""
 
 
 class Sentinels:
@@ -126,9 +126,10 @@ class Sentinels:
         return [(yield from self.locate(0))]
 
     def exchange(self, asked: Exchange) -> Conversation:
-        """Return its outcome. Before a connection is opened, a Sentinel must say again that this is the master.
+        """Return the outcome. Before a connection is opened, a Sentinel must confirm that this is the master.
 
-        One that was replaced comes back as a master, until a Sentinel makes it a replica: what it took is lost then.
+        A master that was replaced comes back as a master until a Sentinel makes it a replica; changes that it accepts
+        are lost.
         """
         outcome = yield asked._replace(opens=False)
         if outcome is not UNOPENED:
@@ -147,7 +148,7 @@ class Sentinels:
             self._master = None
 
     def moved(self, slot: int, address: Address) -> None:
-        """Not called: its answer is refused before."""
+        """Never called: a redirection of a single server is refused earlier."""
 
     def _ask(self) -> Conversation:
         said: Failure = Lost("no Sentinel answers")
@@ -160,20 +161,20 @@ class Sentinels:
             (reply,) = outcome.replies
             if isinstance(reply, list):
                 self._sentinels.remove(sentinel)
-                self._sentinels.insert(0, sentinel)  # the next one to ask
+                self._sentinels.insert(0, sentinel)  # the next Sentinel to ask
                 return Address(reply[0].decode(), int(reply[1]))
             said = reply if isinstance(reply, Refused) else Refused("REPLICA", f"{sentinel} knows no {self._service!r}")
         raise UnreachableError(said)
 
 
 class _Slots(NamedTuple):
-    """Ranges of slots, in ascending order: where each begins, where it ends, and who has it."""
+    """Ranges of slots, in ascending order: the first slot, the last one, and the node of each."""
 
     begins: Sequence[int]
     ends: Sequence[int]
     owners: Sequence[Address]
     replicas: Sequence[Address]
-    """Of all of them. They know who has taken over when no owner answers."""
+    """The replicas of all slots. They know who has taken over when no owner answers."""
 
     def owner(self, slot: int) -> Address | None:
         at = bisect_right(self.begins, slot) - 1
@@ -187,7 +188,7 @@ class Cluster:
         self._seeds = servers.addresses
         self._slots: _Slots | None = None
         self._strays: dict[int, Address] = {}
-        """Slots that have gone to another node since the nodes were asked."""
+        """Slots that have moved to another node since the nodes were asked."""
         self._stale = True
 
     def locate(self, slot: int) -> Conversation:
@@ -207,7 +208,7 @@ class Cluster:
         return sorted(set(slots.owners))
 
     def exchange(self, asked: Exchange) -> Conversation:
-        """Return its outcome. A node that was replaced refuses commands until it knows the others."""
+        """Return the outcome. A node that was replaced refuses commands until it knows the others."""
         return (yield asked)
 
     def forget(self, address: Address) -> None:  # noqa: ARG002 - another may have taken over from any
@@ -215,7 +216,7 @@ class Cluster:
         self._stale = True
 
     def moved(self, slot: int, address: Address) -> None:
-        """Remember one slot. Only a failure has all asked for: while slots move, that would be at every step."""
+        """Remember one slot. Only a failure makes all nodes be asked: while slots move, every step would ask them."""
         if len(self._strays) >= _MANY_STRAYS:
             self._stale = True
         self._strays = {**self._strays, slot: address}
@@ -244,7 +245,7 @@ _MANY_STRAYS = 64
 
 
 def _slots(reply: Sequence[Any], asked: Address) -> _Slots:
-    """What a node says of the slots. One that does not know its own name is where it was reached."""
+    """Return the slots in a node's answer. A node that does not know its own name is at the address that was asked."""
     rows = sorted((each for each in reply), key=lambda row: int(row[0]))
     nodes = [[Address((host or b"").decode() or asked.host, int(port)) for host, port, *_ in row[2:]] for row in rows]
     replicas = [each for owner_first in nodes for each in owner_first[1:]]
@@ -254,7 +255,7 @@ def _slots(reply: Sequence[Any], asked: Address) -> _Slots:
 
 
 def topology_of(servers: Servers) -> Topology:
-    """Return what says where slots are."""
+    """Return the topology for these servers."""
     kinds: dict[str, type[Single | Sentinels | Cluster]] = {
         "single": Single,
         "sentinel": Sentinels,

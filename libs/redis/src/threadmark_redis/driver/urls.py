@@ -1,4 +1,4 @@
-"""URLs of Redis servers, of clusters and of Sentinels. No error shows one, because it may hold a password."""
+"""URLs of Redis servers, of clusters and of Sentinels. No error shows a URL, because it may contain a password."""
 
 import re
 from collections.abc import Callable
@@ -17,7 +17,7 @@ SCHEMES = (
     "rediss+sentinel",
     "redis+unix",
 )
-"""Those of a server, with TLS or without, and so on."""
+"""The schemes of a single server, with and without TLS, and of the other layouts."""
 
 _PORT, _SENTINEL_PORT = 6379, 26379
 
@@ -36,7 +36,7 @@ _IGNORED = {
     "socket_read_size",
     "timeout",
 }
-"""Parameters of redis-py's URLs about its own clients, which say nothing about the connections of a saver."""
+"""Parameters of redis-py's URLs about its own clients, which do not matter for the connections of a saver."""
 
 _OF_SENTINELS = {"sentinel_username": "username", "sentinel_password": "password"}
 
@@ -61,11 +61,11 @@ _NOT_IN_URLS = {
     "ssl_include_verify_flags",
     "ssl_exclude_verify_flags",
 }
-"""Parameters that are objects: a client that has them can be given instead of a URL."""
+"""Parameters that are objects: pass a client that has them in place of a URL."""
 
 
 def servers_of_url(url: str) -> Servers:
-    """Return where a URL leads. Raises ConfigError if it is none of ours."""
+    """Return the servers of a URL. Raises ConfigError if the URL is not valid."""
     scheme = url.partition("://")[0].lower()
     scheme = "redis+unix" if scheme == "unix" else scheme
     if scheme not in SCHEMES:
@@ -98,7 +98,7 @@ def servers_of_url(url: str) -> Servers:
 
 
 def _service(path: str) -> tuple[str, str]:
-    """Return what the Sentinels call the server, and the rest of the path."""
+    """Return the Sentinels' name for the server, and the rest of the path."""
     service, _, rest = path.partition("/")
     if not service:
         _refuse("does not name the service that the Sentinels watch")
@@ -113,13 +113,13 @@ def _of_socket(parts: SplitResult, given: dict[str, Any]) -> Servers:
 
 
 def _of_sentinels(connecting: Connecting, sentinel: dict[str, Any]) -> Connecting:
-    """How Sentinels are reached: as their servers are, without the servers' user, password and database."""
+    """Return how to connect to Sentinels: like to their servers, without user, password and database."""
     kept = {key: value for key, value in connecting.parameters.items() if key not in ("username", "password", "db")}
     return Connecting(connecting.kind, {**kept, **sentinel})
 
 
 def _parameters(parts: SplitResult) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the parameters for connections, and those for the connections to Sentinels."""
+    """Return the parameters for connections, and those for connections to Sentinels."""
     given: dict[str, Any] = {}
     sentinel: dict[str, Any] = {}
     for name, value in parse_qsl(parts.query, keep_blank_values=True):
@@ -131,7 +131,7 @@ def _parameters(parts: SplitResult) -> tuple[dict[str, Any], dict[str, Any]]:
             except ValueError:
                 _refuse(f"gives {name} no valid value")
         elif name not in _IGNORED:
-            shown = "" if "@" in parts.query else f" ({name!r})"  # what follows a bare ? may be of a password
+            shown = "" if "@" in parts.query else f" ({name!r})"  # text after a bare ? may be a part of a password
             _refuse(f"has a parameter that there is not{shown}: options of the saver are arguments")
     return given, sentinel
 

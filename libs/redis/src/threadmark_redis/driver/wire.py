@@ -1,4 +1,4 @@
-"""Commands as bytes, and replies as the rest of the driver knows them."""
+"""Conversion of commands to bytes, and of replies to the driver's types."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,11 +13,11 @@ from threadmark_redis.driver.topology import Answered, Exchange
 from threadmark_redis.steps import Command
 
 BROKEN = (exceptions.RedisError, OSError)
-"""What redis-py raises where a connection cannot be opened, or breaks. What it is, `failures` says."""
+"""Errors of redis-py for a connection that cannot be opened or breaks. `failures` tells them apart."""
 
 
 def made(connection_class: Any, arguments: Mapping[str, Any], retry: Any) -> Any:
-    """Return a connection of redis-py, which is opened later. Raises ConfigError for parameters that it has not."""
+    """Return a connection of redis-py, which is opened later. Raises ConfigError for parameters that it lacks."""
     try:
         return connection_class(**arguments, retry=retry)
     except TypeError as error:
@@ -42,7 +42,7 @@ def refused(error: exceptions.ResponseError) -> Refused:
 
 
 def whole(asked: Exchange, facts: Facts | None, settings: Settings) -> Sequence[Command]:
-    """Return all commands of an exchange: behind a change those that prove it."""
+    """Return all commands of an exchange, including the proofs after a change."""
     if asked.change is None or facts is None:
         return asked.commands
     return [*asked.commands, *proofs(asked.change, facts, settings)]

@@ -1,4 +1,4 @@
-"""A connection that the user opened with aiosqlite, served through its public interface."""
+"""The driver for a connection that you opened with aiosqlite. It only uses the connection's public interface."""
 
 import asyncio
 import os
@@ -31,7 +31,7 @@ from threadmark_sqlite.steps import Direct, Many, Query
 
 
 class AiosqliteDriver:
-    """Runs one program at a time, on the event loop of the connection, which stays the user's."""
+    """Runs one program at a time on the event loop of the connection, which stays yours to close."""
 
     def __init__(self, connection: aiosqlite.Connection, settings: Settings) -> None:
         self._connection: aiosqlite.Connection | None = connection
@@ -41,7 +41,7 @@ class AiosqliteDriver:
         self._prepared = False
         self._watch = Watch(settings)
         self._began = False
-        """Whether the transaction that may be open is ours: to end it may have been interrupted."""
+        """Whether an open transaction is this driver's: an interrupt may have kept it from ending it."""
         self._users_factory: Any = None
         self._process = os.getpid()
 
@@ -51,7 +51,7 @@ class AiosqliteDriver:
     def run(self, transaction: Transaction[Any]) -> Any:
         """Let the connection's event loop run the program, while the caller waits on another thread.
 
-        On the loop's own thread this would wait for itself for ever, so it is refused there.
+        On the loop's own thread this would deadlock, so it is refused there.
         """
         self._expect_own_process()
         loop = self._loop
@@ -87,7 +87,7 @@ class AiosqliteDriver:
             self.close()
 
     def _expect_own_process(self) -> None:
-        """Raise in the child of a fork, where the connection's thread does not run and would be waited for in vain."""
+        """Raise in the child of a fork, where the connection's thread does not run and would never answer."""
         if self._process != os.getpid():
             raise ClosedError("this saver's connection belongs to the process that forked; give a path")
 
@@ -146,7 +146,7 @@ class AiosqliteDriver:
             raise
 
     async def _end(self, connection: aiosqlite.Connection) -> None:
-        """Roll back what is open, once the connection's thread has done everything that was queued before.
+        """Roll back an open transaction, after the connection's thread has done everything that was queued before.
 
         Wait for that in any case: the thread dies if it has an answer for an event loop that is closed.
         """
@@ -167,7 +167,7 @@ class AiosqliteDriver:
         for statement in connection_pragmas(self._settings):
             await cursor.execute(statement)
         if not await aplay(is_current(str(self._settings)), partial(_execute, cursor)):
-            # A connection that was told to write nothing would change the kind of the log all the same.
+            # A query-only connection would change the kind of the log all the same.
             if reads_only(
                 await _asked(cursor, connections.READS_ONLY), await _asked(cursor, connections.PLAN_OF_WRITING)
             ):

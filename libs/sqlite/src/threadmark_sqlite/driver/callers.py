@@ -1,8 +1,8 @@
-"""The blocking callers that write on their own threads: one of them at a time, for all who wait with it.
+"""Group commit for blocking callers that write on their own threads: one leads, and the others share its commit.
 
-Whoever comes when nobody leads leads. Those who come before it commits share its commit. Those who come while it
-commits wait; then the first of them leads, and commits for all of them. So a lone caller needs no other thread, those
-who come together share a commit, and nobody is woken before there is an answer, except for the one who leads next.
+A caller leads if no other one does. Callers that come before the leader commits share its commit. Callers that come
+during the commit wait; then the first of them leads and commits for all of them. So a lone caller needs no second
+thread, concurrent callers share a commit, and a caller is only woken when there is an answer, or when it leads next.
 """
 
 import threading
@@ -16,31 +16,31 @@ from threadmark_sqlite.driver.jobs import BATCH, Job
 
 
 class Lead(list[Job]):
-    """Tells a caller to commit its own transaction, and with it those of the others in this list."""
+    """Tells a caller to commit its own transaction together with those of the other callers in this list."""
 
     __slots__ = ()
 
 
 class Callers:
-    """Who leads, and who waits. The main thread does neither: an interrupt could stop it half-way.
+    """The caller that leads, and those that wait. The main thread does neither: an interrupt could stop it half-way.
 
-    A leader may have recursed as far as its stack goes. It can let the next one lead all the same: `leave`, and to set
-    the answer that is a `Lead`, call no deeper than `enter`.
+    A leader may have used up its stack. It can hand on the lead all the same: `leave`, and setting the answer that is a
+    `Lead`, call no deeper than `enter`.
     """
 
     def __init__(self) -> None:
-        self._changing = threading.RLock()  # a finalizer may come in the middle of it
-        """Held to change who waits. A lone caller, whom nobody waits for, does without."""
+        self._changing = threading.RLock()  # a finalizer may run in the middle of a method
+        """Held to change the list of waiting callers. A lone caller does without."""
         self.waiting: list[Job] = []
-        """Those who have come while somebody leads, in their order."""
+        """Callers that came while another one led, in their order."""
         self._led = threading.Lock()
-        """Held from when somebody leads until nobody waits any more."""
+        """Held from when a caller leads until no caller waits."""
         self._leader: int | None = None
         """The thread that leads."""
         self._closed = False
 
     def enter(self, transaction: Transaction[Any]) -> Answer | None:
-        """Come with a transaction. Returns None to whoever leads, or where to wait, for the result or for a `Lead`."""
+        """Enter with a transaction. Returns None to a leader, or the place to wait, for the result or for a `Lead`."""
         if not self._led.acquire(False):
             return self._wait(transaction)
         self._leader = threading.get_ident()
@@ -51,11 +51,11 @@ class Callers:
         raise ClosedError
 
     def lead(self) -> None:
-        """Note that this thread leads: it was told so."""
+        """Note that this thread leads now, after it got a `Lead`."""
         self._leader = threading.get_ident()
 
     def join(self, others: list[Job]) -> Sequence[Transaction[Any]]:
-        """Let those who wait share the commit that is about to be made. Returns their transactions; mostly none."""
+        """Let callers that wait share the commit that is about to be made. Returns their transactions; mostly none."""
         if not self.waiting:
             return ()
         with self._changing:
@@ -65,14 +65,15 @@ class Callers:
         return [job.transaction for job in joining]
 
     def leave(self, unfinished: Sequence[Job] = ()) -> list[Job] | None:
-        """Lead no more. Returns those who are next, the first of whom must be told to lead; mostly nobody.
+        """End the lead. Returns the next callers, of which the first must get a `Lead`; mostly none.
 
-        The unfinished are ahead of those who came after them.
+        Unfinished transactions come before later ones.
         """
         self._leader = None
         if not self.waiting and not unfinished:
             self._led.release()
-            # Whoever comes meanwhile waits first and looks then whether somebody still leads: so one sees the other.
+            # A newcomer first queues and then checks for a leader; the leader first gives up the lead and then checks
+            # the queue. So at least one of them sees the other.
             if not self.waiting or not self._led.acquire(False):
                 return None
         with self._changing:
@@ -85,16 +86,16 @@ class Callers:
             return next_ones
 
     def close(self) -> None:
-        """Let nobody come any more, and wait for those who have. It may be called again."""
+        """Refuse new callers, and wait for those that have entered. You may call it again."""
         with self._changing:
             self._closed = True
         self._led.acquire()
-        while next_ones := self.leave():  # somebody left just now, who found that another one led: this one
+        while next_ones := self.leave():  # these queued while this call had the lead
             next_ones.pop(0).waiting.set_result(Lead(next_ones))
             self._led.acquire()
 
     def _wait(self, transaction: Transaction[Any]) -> Answer | None:
-        """Come while somebody leads. Returns where to wait, or None if that one has left meanwhile."""
+        """Queue while another caller leads. Returns the place to wait, or None if that leader has left."""
         waiting = Answer()
         job = Job(transaction, waiting)
         with self._changing:

@@ -1,4 +1,4 @@
-"""Opening SQLite connections, and what their errors mean."""
+"""Opening SQLite connections, and translating their errors."""
 
 import math
 import os
@@ -23,7 +23,7 @@ MEMORY = ":memory:"
 
 
 class Settings(NamedTuple):
-    """Which file, and how it is to be used."""
+    """The file of a saver and its options."""
 
     path: str
     durability: str
@@ -39,7 +39,7 @@ class Settings(NamedTuple):
 
 
 class NotThereError(Exception):
-    """There is no file or there are no tables, and the transaction makes none."""
+    """The file or its tables do not exist, and the transaction does not create them."""
 
 
 def path_in(files: Iterable[Sequence[Any]]) -> str:
@@ -49,7 +49,7 @@ def path_in(files: Iterable[Sequence[Any]]) -> str:
 
 
 def reads_only(setting: Iterable[Sequence[Any]], plan: Iterable[Sequence[Any]]) -> bool:
-    """Whether a connection is read-only, by its setting or by the plan that SQLite makes for a write."""
+    """Return whether a connection is read-only, by its setting or by the plan that SQLite makes for a write."""
     ((told,),) = setting
     writes = [bool(write) for _, step, number, write, *_ in plan if (_text(step), number) == ("Transaction", 0)]
     return bool(told) or writes == [False]
@@ -68,7 +68,7 @@ def for_reading(settings: Settings) -> Settings:
 
 
 def connect(settings: Settings, expect_same: Callable[[], None], *, creates_tables: bool = True) -> sqlite3.Connection:
-    """Open the file, and bring it to the current format where that is needed and allowed. Returns the connection.
+    """Open the file, and update it to the current format if that is needed and allowed. Returns the connection.
 
     `expect_same` is called before SQLite opens the log. It raises if another file has been opened.
     """
@@ -97,7 +97,7 @@ def connect(settings: Settings, expect_same: Callable[[], None], *, creates_tabl
 
 
 def expect_file(settings: Settings, *, creates_tables: bool) -> None:
-    """Raise if the file cannot be used as the settings want, or if opening would create it and must not."""
+    """Raise if the file cannot be used with these settings, or if opening would create it and must not."""
     path = Path(settings.path)
     if path.is_dir():
         raise StoreError(f"{settings} cannot be opened: it is a folder")
@@ -122,7 +122,7 @@ def connection_pragmas(settings: Settings) -> tuple[str, ...]:
 
 
 def expect_made(connection: sqlite3.Connection, settings: Settings) -> None:
-    """Raise NotThereError if the database has none of our tables."""
+    """Raise NotThereError if the database has none of Threadmark's tables."""
     try:
         made = played(connection, is_made(str(settings)))
     except sqlite3.Error as error:
@@ -149,7 +149,7 @@ def prepare(connection: sqlite3.Connection, settings: Settings) -> None:
 
 
 def transact(connection: sqlite3.Connection, transaction: Transaction[Any], settings: Settings) -> Any:
-    """Run a program in a transaction of its own. It is logged if it is slow. Returns the program's result."""
+    """Run a program in its own transaction, and log it if it is slow. Returns the program's result."""
     begun = time.monotonic()
     reset_steps(connection)
     result = committed(connection, transaction)
@@ -159,10 +159,10 @@ def transact(connection: sqlite3.Connection, transaction: Transaction[Any], sett
 
 
 def give_space_back(connection: sqlite3.Connection) -> bool:
-    """Return free pages to the file system, and empty the log, which may hold what was removed.
+    """Return free pages to the file system, and empty the log, which may still have removed data.
 
-    Returns whether that was done. A reader or another process may be in the way: then the next transaction tries to
-    empty the log again, and the next removal to return the pages.
+    Returns whether that was done. A reader or another process may prevent it: then the next transaction tries to empty
+    the log again, and the next removal to return the pages.
     """
     try:
         # As a script, because `execute` stops after the first page: that step returns no row to go on for.
@@ -175,9 +175,9 @@ def give_space_back(connection: sqlite3.Connection) -> bool:
 
 
 def empty_log(connection: sqlite3.Connection) -> bool:
-    """Bring the log into the file, as far as nobody is in the way: they are not waited for, then or later.
+    """Copy the log into the file, as far as no other connection prevents that. It never waits for one.
 
-    Returns whether it is empty.
+    Returns whether the log is empty.
     """
     end_transaction(connection)
     connection.execute(busy_timeout(0))
@@ -186,7 +186,7 @@ def empty_log(connection: sqlite3.Connection) -> bool:
 
 
 def try_to_empty_log(connection: sqlite3.Connection) -> bool:
-    """Like `empty_log`, where SQLite may be unable to."""
+    """Like `empty_log`, without raising if SQLite cannot."""
     try:
         return empty_log(connection)
     except sqlite3.OperationalError:
@@ -194,7 +194,7 @@ def try_to_empty_log(connection: sqlite3.Connection) -> bool:
 
 
 def to_threadmark_error(error: Exception, settings: Settings) -> ThreadmarkError:
-    """Return the error that says what an error of SQLite means to the user."""
+    """Return the Threadmark error for an error of SQLite."""
     code = getattr(error, "sqlite_errorcode", None)
     primary = code & 0xFF if isinstance(code, int) else None
     # SQLite quotes damaged text in some messages, and sqlite3 cannot read that.
@@ -207,7 +207,7 @@ def to_threadmark_error(error: Exception, settings: Settings) -> ThreadmarkError
 
 
 def meant(error: BaseException, settings: Settings) -> BaseException:
-    """Return what whoever waits is to be told of an error."""
+    """Return the error that a waiting caller gets for an error."""
     if not isinstance(error, sqlite3.Error):
         return error
     meaning = to_threadmark_error(error, settings)
@@ -219,7 +219,7 @@ READ_ONLY = " is read-only: nothing can be stored in it; give the saver a path, 
 NOT_OURS = " is read-only, and has no tables of this release to read: let a saver that may write open it first"
 _LOCKED = " has been locked by another connection for {timeout:g} s: end its transaction, or give a longer timeout"
 _PASSING = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
-"""Codes of failures that somebody else's lock causes."""
+"""Codes of failures that another connection's lock causes."""
 _MEANINGS = {
     sqlite3.SQLITE_BUSY: _LOCKED,
     sqlite3.SQLITE_LOCKED: _LOCKED,

@@ -1,4 +1,4 @@
-"""The files of a database: which they are, and what becomes of the log of one whose place another has taken."""
+"""The identities of a database's files, and the removal of a log whose database was replaced."""
 
 import os
 import sqlite3
@@ -28,10 +28,10 @@ class FileId(NamedTuple):
 
 
 class Files(NamedTuple):
-    """The files of the database that is open."""
+    """The files of the open database."""
 
     path: str
-    """Where the database was when it was opened, symbolic links followed: its log and index stand beside it."""
+    """The path of the database when it was opened, symbolic links followed. Its log and index are next to it."""
     log_path: str
     database: FileId
     log: FileId | None
@@ -39,13 +39,13 @@ class Files(NamedTuple):
 
 
 def status_of(path: str) -> tuple[int, int, int, int]:
-    """Return the device, the inode, when the file was last written to (in nanoseconds) and its size."""
+    """Return the device, the inode, the time of the last write (in nanoseconds) and the size."""
     seen = os.stat(path)  # noqa: PTH116 - a Path takes longer, and this is done before every transaction
     return seen.st_dev, seen.st_ino, seen.st_mtime_ns, seen.st_size
 
 
 def file_id(seen: os.stat_result) -> FileId:
-    """Return the identity of the file that was looked at."""
+    """Return the identity of a file from its status."""
     return FileId(seen.st_dev, seen.st_ino)
 
 
@@ -59,9 +59,9 @@ def id_of(path: str) -> FileId | None:
 
 @counterpart("files.Looks")
 class Looks:
-    """Looks at the files of a database that is open, each of which only tells whether they are as they were.
+    """Cheap checks whether the files of an open database have changed.
 
-    If they are not, `Watch` finds out what has happened.
+    If they have, `Watch` finds out why.
     """
 
     def __init__(self, path: str, database: FileId, log_path: str) -> None:
@@ -69,18 +69,18 @@ class Looks:
         self.log: FileId | None = None
         """Its log, once that is known."""
         self.stamp: tuple[int, int] | None = None
-        """When the file was last written to and its size, after what we did ourselves."""
+        """The time of the last write and the size of the file, after this process's own writes."""
 
     def is_there(self) -> bool:
-        """Whether the database is at its path."""
+        """Return whether the database is at its path."""
         return self._stamp_at(self._path, self._database) is not None
 
     def is_untouched(self) -> bool:
-        """Whether it is there and has its stamp."""
+        """Return whether the database is at its path and has its stamp."""
         return self.stamp is not None and self._stamp_at(self._path, self._database) == self.stamp
 
     def is_kept(self) -> bool:
-        """Whether it is there, which gives it its stamp, and its log, too."""
+        """Return whether the database and its log are at their paths. Records a new stamp if the database is."""
         stamp = self._stamp_at(self._path, self._database)
         if stamp is not None:
             self.stamp = stamp
@@ -98,8 +98,9 @@ class Looks:
 def take_log_away(settings: Settings, connection: sqlite3.Connection | None, files: Files) -> None:
     """Empty the log into the file that it belongs to, and delete it.
 
-    Another process that still has that file open may add to its log until it notices, too: so another database
-    must not find it. Processes that notice at the same time take turns; each may be in the other's way.
+    Another process that still has that file open may add to its log until it notices that the file was replaced, so
+    another database must not find the log. Processes that notice at the same time take turns; each may prevent the
+    other.
     """
     deadline = time.monotonic() + settings.timeout
     problem = StoreError(f"{settings}{_LOG_STAYS.format(log=files.log_path)}")
@@ -121,7 +122,7 @@ def take_log_away(settings: Settings, connection: sqlite3.Connection | None, fil
 
 _LOG_STAYS = (
     " was replaced while it was open, and {log!r}, the log of the file that was there before, cannot be emptied while "
-    "somebody uses it: end the programs that do, or delete it"
+    "another program uses it: end that program, or delete the log"
 )
 
 
@@ -139,10 +140,10 @@ def _remove(path: str, known: FileId | None) -> None:
 
 @contextmanager
 def _alone_in_folder(path: str) -> Iterator[None]:
-    """Keep out other processes that are about to delete a log in this folder: it may be the log of a new database."""
+    """Exclude other processes that want to delete a log in this folder: it may be the log of a new database."""
     try:
         folder = os.open(Path(path).parent, os.O_RDONLY)
-    except OSError:  # it was deleted with everything in it
+    except OSError:  # the folder was deleted with everything in it
         yield
         return
     try:

@@ -1,4 +1,4 @@
-"""The drivers of this process. Before one opens a file, those with the same path check whether theirs was replaced."""
+"""All drivers of this process. Before one opens a file, others with the same path check whether theirs was replaced."""
 
 import threading
 from typing import Protocol
@@ -12,10 +12,10 @@ class LooksAgain(Protocol):
 
     @property
     def path(self) -> str:
-        """Where the file is."""
+        """The path of the file."""
 
     def look_again(self) -> None:
-        """Switch to the file at the path if it has replaced ours, before another driver opens it beside the old log."""
+        """Switch to the file at the path if it was replaced, before another driver opens it next to the old log."""
 
 
 class Drivers:
@@ -23,11 +23,11 @@ class Drivers:
 
     def __init__(self) -> None:
         self._all: WeakSet[LooksAgain] = WeakSet()
-        self._changing = threading.RLock()  # a signal's handler may make a saver while another one is added
+        self._changing = threading.RLock()  # a signal handler may make a saver while another one is added
         begin_anew_after_fork(self)
 
     def _reset_after_fork(self) -> None:
-        """In the child of a fork, which has the drivers, but nobody who gives the lock back."""
+        """In the child of a fork, replace the lock: a thread that does not exist there may hold it."""
         self._changing = threading.RLock()
 
     def add(self, driver: LooksAgain) -> None:

@@ -1,4 +1,4 @@
-"""A database file: readers have connections of their own and never wait, writers share one connection and commits."""
+"""The driver for a database file: readers never wait and have their own connections, writers share one connection."""
 
 import logging
 import threading
@@ -37,11 +37,11 @@ class FileDriver:
         self._opening = threading.Lock()
         self._closing = threading.Lock()
         self._handles: Handles | None = None
-        """What is open; None again in the child of a fork, and once this is closed."""
+        """The open handles; None again in the child of a fork, and after `close`."""
         self._opened: list[Handles] = []
-        """Those that are not closed: the current ones, and what belonged to files that were replaced."""
+        """All handles that are not closed: the current ones, and those of files that were replaced."""
         self._closed = False
-        finalize(self, _abandon, self._opened).atexit = False  # `close_at_exit` waits for what is under way
+        finalize(self, _abandon, self._opened).atexit = False  # `close_at_exit` waits for running calls
         begin_anew_after_fork(self)
         _drivers.add(self)
 
@@ -50,7 +50,7 @@ class FileDriver:
 
     @property
     def path(self) -> str:
-        """Where the file is."""
+        """The path of the file."""
         return self._settings.path
 
     def run(self, transaction: Transaction[Any]) -> Any:
@@ -88,12 +88,12 @@ class FileDriver:
                 log.flush()
 
     def close(self) -> None:
-        """Finish what was begun, then close every connection."""
+        """Finish running calls, then close every connection."""
         if may_be_interrupted():
             closing = Workers(1, "threadmark-sqlite-closing")
             try:
                 closing.run(self._close)
-            except RuntimeError:  # Python 3.12 starts no thread when it is about to end
+            except RuntimeError:  # Python 3.12 starts no thread at exit
                 self._close()
             closing.close()
         else:
@@ -110,7 +110,7 @@ class FileDriver:
             log.flush()
 
     def _close(self) -> None:
-        """Close everything. Runs where no interrupt can come, which could lose a job or a connection."""
+        """Close everything. Runs on a thread without interrupts, which could lose a job or a connection."""
         with self._closing:
             with self._opening:
                 self._closed = True
@@ -122,17 +122,17 @@ class FileDriver:
             was_closed(self)
 
     def look_again(self) -> None:
-        """Switch to the file at the path if it has replaced ours, before another driver opens it beside the old log."""
+        """Switch to the file at the path if it was replaced, before another driver opens it next to the old log."""
         if (handles := self._handles) is not None:
             try:
                 handles.expect_there()
             except ReplacedError:
                 self._replace(handles)
             except StoreError:
-                return  # there is no file, or it is refused: the next call of this driver raises
+                return  # if the file is missing or refused, the next call of this driver raises
 
     def _reset_after_fork(self) -> None:
-        """In the child of a fork: leave what is the parent's alone."""
+        """In the child of a fork, do not touch the parent's connections."""
         self._opening = threading.Lock()
         self._closing = threading.Lock()
         _inherited.extend(self._opened)
@@ -143,7 +143,7 @@ class FileDriver:
         return StoreError(f"{self._settings}{READ_ONLY}")
 
     def _of_this_process(self) -> Handles:
-        """Return what is open, opened if nothing is."""
+        """Return the open handles, and open them first if there are none."""
         for other in _drivers.beside(self):
             other.look_again()
         with self._opening:
@@ -166,7 +166,7 @@ class FileDriver:
             handles.threads.run(partial(self._go_on_from, handles))
 
     def _go_on_from(self, handles: Handles) -> None:
-        """Use the file that is at the path now. It must have our tables."""
+        """Use the file that is at the path now. It must have Threadmark's tables."""
         with self._opening:
             if self._closed or self._handles is not handles:
                 return
@@ -183,6 +183,6 @@ class FileDriver:
 
 
 def _abandon(opened: list[Handles]) -> None:
-    """Close what a saver had open that nobody closed and nobody has any more."""
+    """Close the handles of a saver that was garbage-collected without being closed."""
     while opened:
         opened.pop().abandon()

@@ -1,4 +1,4 @@
-"""A fork waits until nobody is in SQLite.
+"""Makes a fork wait until no thread is in a call of SQLite.
 
 SQLite keeps in this process's memory what its connections have locked. A child made in the middle of a transaction
 would have the locks, but not the thread that releases them, and would wait for ever.
@@ -13,10 +13,10 @@ from threadmark.runtime.workers import Answer
 
 
 class Pausing(Protocol):
-    """Something that works in SQLite, on several threads."""
+    """An object that works in SQLite on several threads."""
 
     def pause(self) -> None:
-        """Wait until no call of SQLite is under way, and let none begin."""
+        """Wait until no call of SQLite is running, and let none begin."""
 
     def resume(self) -> None:
         """Undo `pause`. Called by the thread that paused."""
@@ -34,7 +34,7 @@ def pause_for_forks(working: Pausing) -> None:
 
 
 class _Pause:
-    """From before a fork until after it, on a thread of its own: an interrupt could stop the main thread half-way."""
+    """A pause around a fork, on its own thread, because an interrupt could stop the main thread half-way."""
 
     def __init__(self) -> None:
         self._begun, self._over, self._ended = Answer(), Answer(), Answer()
@@ -45,7 +45,7 @@ class _Pause:
 
     def end(self) -> None:
         self._over.set_result(None)
-        if self._begun.done():  # otherwise the thread will find that it is over, if it ever starts
+        if self._begun.done():  # otherwise the thread finds that the pause is over, if it ever starts
             self._ended.wait()
 
     def _last(self) -> None:

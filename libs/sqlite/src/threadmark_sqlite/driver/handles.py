@@ -1,4 +1,4 @@
-"""What one process has open of a database file: its readers' connections, the writer, and the threads of both."""
+"""The open handles of one process on a database file: the connections of readers and writer, and their threads."""
 
 import queue
 import sqlite3
@@ -29,11 +29,11 @@ from threadmark_sqlite.steps import execute
 
 _READERS = 8
 _LONGEST_PAUSE = 5.0
-"""Seconds that a fork waits for what is under way in SQLite."""
+"""Seconds that a fork waits for running calls of SQLite."""
 
 
 class Handles:
-    """One process's threads and connections."""
+    """The threads and connections of one process."""
 
     def __init__(self, settings: Settings) -> None:
         self._watch = Watch(settings)
@@ -41,9 +41,9 @@ class Handles:
         self.threads = Workers(_READERS, "threadmark-sqlite-reader")
         self._settings = settings
         self._permits = _Permits(_READERS)
-        """Of threads that nothing interrupts: an interrupt could lose one."""
+        """Permits of threads without interrupts: an interrupt could lose one."""
         self._main_thread = threading.RLock()
-        """Held while the main thread reads. Reentrant, because a signal's handler may read in the middle of it."""
+        """Held while the main thread reads. Reentrant, because a signal handler may read in the middle of it."""
         self._idle: list[sqlite3.Connection] = []
         self._protected = False
         """Whether one of them may be read-only, because the file was protected when it was opened."""
@@ -62,7 +62,7 @@ class Handles:
             self._permits.free.put(None)
 
     def expect_there(self) -> None:
-        """Raise unless the file that is open is at the path."""
+        """Raise unless the open file is at the path."""
         self._watch.expect_there()
 
     def leave(self) -> None:
@@ -78,9 +78,9 @@ class Handles:
         self._close_idle()
 
     def take_over(self) -> None:
-        """Begin with a file that has replaced another one; it must have our tables.
+        """Continue with a file that has replaced another one. It must have Threadmark's tables.
 
-        Nothing of what a saver remembers belongs to it, so the epochs of all its threads end.
+        Everything that savers remember belongs to the old file, so the epochs of all threads in the new one end.
         """
         if self._settings.read_only:
             return
@@ -93,13 +93,13 @@ class Handles:
             ) from error
         self._idle.append(connection)
         try:
-            with self.writer.turn:  # a fork waits for whoever has it
+            with self.writer.turn:  # a fork waits for the thread that has it
                 transact(connection, Transaction(_end_epochs, writes=True), self._settings)
         except sqlite3.Error as error:
             raise to_threadmark_error(error, self._settings) from error
 
     def pause(self) -> None:
-        """Wait until no call of SQLite is under way, and let none begin."""
+        """Wait until no call of SQLite is running, and let none begin."""
         deadline = time.monotonic() + _LONGEST_PAUSE
         turns: list[Any] = [self._main_thread, self.writer.turn, *[self._permits] * _READERS]
         for turn in turns:
@@ -114,8 +114,8 @@ class Handles:
     def close(self) -> None:
         """Close every connection, the writer's last: the last one to close tidies the log up.
 
-        A caller that reads on its own thread is not waited for, because that may be the thread that closes, in a
-        signal's handler. It closes its connection itself.
+        A caller that reads on its own thread is not waited for, because it may be the thread that closes, in a signal
+        handler. It closes its connection itself.
         """
         self.threads.close()
         self._closed = True
@@ -123,7 +123,7 @@ class Handles:
         self.writer.close()
 
     def abandon(self) -> None:
-        """Like `close`, but wait for nobody: the saver is garbage, and this may run on any thread."""
+        """Like `close`, without waiting: the saver is garbage, and this may run on any thread."""
         self._close_idle()
         self.writer.abandon(self)
 
@@ -150,7 +150,7 @@ class Handles:
                 return transact(connection, transaction, self._settings)
             finally:
                 self._idle.append(connection)
-                if self._closed:  # meanwhile, by another thread
+                if self._closed:  # by another thread, since the check above
                     self._close_idle()
         except NotThereError:
             return None
@@ -173,7 +173,7 @@ class Handles:
             raise ClosedError
 
     def _open(self, settings: Settings, *, creates_tables: bool) -> sqlite3.Connection | None:
-        """Return a connection for reading, or None for a file that must be opened again for each transaction."""
+        """Return a connection for reading, or None if the file must be opened again for each transaction."""
         self._protected |= settings.read_only
         try:
             return self._watch.open(
@@ -186,13 +186,13 @@ class Handles:
             raise
 
     def _close_idle(self) -> None:
-        with suppress(IndexError):  # others may take one at the same time
+        with suppress(IndexError):  # other threads may take one at the same time
             while True:
                 self._watch.close(self._idle.pop())
 
 
 class _Permits:
-    """A semaphore made of a queue: `threading.Semaphore` is written in Python, and takes as long as a statement."""
+    """A semaphore made of a queue: `threading.Semaphore` is written in Python and takes as long as a statement."""
 
     def __init__(self, count: int) -> None:
         self.free: queue.SimpleQueue[None] = queue.SimpleQueue()
@@ -200,7 +200,7 @@ class _Permits:
             self.free.put(None)
 
     def acquire(self, timeout: float | None = None) -> bool:
-        """Take one, waiting for it up to `timeout` seconds. Returns whether there was one."""
+        """Take a permit, waiting up to `timeout` seconds. Returns whether there was one."""
         try:
             self.free.get(timeout=timeout)
         except queue.Empty:
@@ -208,7 +208,7 @@ class _Permits:
         return True
 
     def release(self) -> None:
-        """Give one back."""
+        """Give a permit back."""
         self.free.put(None)
 
 

@@ -1,8 +1,8 @@
-"""What the writer has to do: handed over by threads and by event loops, answered to each in its own way.
+"""The writer's queue: threads and event loops hand over transactions and get their results in their own ways.
 
-What the tasks of one event loop ask for in one turn of it is handed over together, and answered together. Else the
-writer would begin with the first of them while the others still encode, and the two threads would take the
-interpreter from each other at every statement; and every answer would wake the loop.
+All requests that the tasks of an event loop make in one turn are handed over and answered together. Otherwise the
+writer would begin with the first one while the other tasks still encode, the two threads would take the interpreter
+from each other at every statement, and every answer would wake the loop.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ BATCH = 64
 
 
 class Job(NamedTuple):
-    """A transaction, and where its result is waited for."""
+    """A transaction, and the place where its result is waited for."""
 
     transaction: Transaction[Any]
     waiting: Waiting
@@ -47,7 +47,7 @@ class Jobs:
             raise ClosedError
 
     def submit(self, transaction: Transaction[Any]) -> Answer:
-        """Queue a transaction. Returns where the thread can wait for its result."""
+        """Queue a transaction. Returns the place where the thread can wait for its result."""
         answer = Answer()
         self._hand_over([Job(transaction, answer)])
         return answer
@@ -57,7 +57,8 @@ class Jobs:
         loop = asyncio.get_running_loop()
         future = loop.create_future()
         self._turns.setdefault(loop, []).append(Job(transaction, future))
-        # Each asks for it: where an interrupt lost the first one's call, nobody would be handed over any more.
+        # Each task asks for the hand-over. If only the first did and an interrupt lost its call, none would be handed
+        # over.
         loop.call_soon(self._end_turn, loop)
         return future
 
@@ -73,7 +74,7 @@ class Jobs:
         self._taken = False
         batch = self._queue.get()
         if not batch:
-            self._queue.put(batch)  # whoever asks again finds the end, too
+            self._queue.put(batch)  # the next call finds the end, too
             return batch
         self._taken = True
         while len(batch) < BATCH:
@@ -92,7 +93,7 @@ class Jobs:
         try:
             while turn:
                 self._hand_over(turn[:BATCH])
-                del turn[:BATCH]  # these are done, whatever happens to the others
+                del turn[:BATCH]  # these are done, whatever happens to the rest
         except BaseException as error:
             for job in turn:
                 settle(job.waiting, Failed(error))
@@ -117,7 +118,7 @@ def answer(outcomes: Iterable[tuple[Job, Any]]) -> None:
         try:
             loop.call_soon_threadsafe(_settle_all, settled)
         except RuntimeError:
-            continue  # the loop was closed, and nobody waits in it any more
+            continue  # the loop was closed, so no task waits in it
 
 
 def _settle_all(outcomes: Iterable[tuple[Waiting, Any]]) -> None:
@@ -126,5 +127,5 @@ def _settle_all(outcomes: Iterable[tuple[Waiting, Any]]) -> None:
 
 
 def lacked_room(outcome: Any) -> bool:
-    """Whether a transaction failed because the stack was full."""
+    """Return whether a transaction failed because the stack was full."""
     return isinstance(outcome, Failed) and isinstance(outcome.error, RecursionError)

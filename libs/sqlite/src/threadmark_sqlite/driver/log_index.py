@@ -1,7 +1,7 @@
-"""What SQLite's index of the log (`-shm`) says of how far the log was copied into the file.
+"""Reading from SQLite's index of the log (`-shm`) how far the log was copied into the file.
 
-SQLite answers that only after it has copied what it could. And to open the index and to close it again would give up
-all locks that this process has on it, SQLite's included. So it is read where SQLite has it open.
+SQLite itself tells that only after it has copied what it could. Opening and closing the index would give up all locks
+that this process has on it, SQLite's included. So it is read through the descriptor that SQLite has open.
 """
 
 import os
@@ -13,7 +13,7 @@ from struct import Struct
 from threadmark_sqlite.driver.database_files import FileId, file_id
 
 _OPEN_FILES = "/dev/fd"
-"""Where a process finds the numbers of the files that it has open. Windows has nothing like it."""
+"""The folder in which a process finds the numbers of its open files. Windows has nothing like it."""
 
 _FIELDS = Struct("=I12xI76xI28xI")
 """The version, the pages in the log, how many were copied, how many were to be (https://sqlite.org/walformat.html)."""
@@ -30,7 +30,7 @@ def is_copied_in_part(index: FileId | None) -> bool:
             if file_id(os.fstat(number)) == index:
                 return _is_begun_and_not_ended(os.pread(number, _FIELDS.size, 0))
         except OSError:
-            continue  # it was closed meanwhile
+            continue  # it was closed by another thread
     return False
 
 

@@ -14,7 +14,7 @@ from threadmark_sqlite.steps import Alone, Direct, Many, Query
 T = TypeVar("T")
 
 plain_text = methodcaller("decode", "utf-8", "surrogateescape")
-"""How any text can be read: damaged text must reach the row's check, which names its place, and not fail before."""
+"""Reads any text: damaged text must reach the row's check, which names its place, and not fail before."""
 
 
 def committed(
@@ -25,7 +25,7 @@ def committed(
 ) -> Any:
     """Run a program in a transaction, which is rolled back if anything fails. Returns its result.
 
-    If anybody is `waiting` by the time of the commit, `join` lets them share it.
+    If callers are `waiting` at the time of the commit, `join` lets them share it.
     """
     try:
         if transaction.writes:
@@ -38,7 +38,7 @@ def committed(
         if has_begun:
             connection.execute(connections.COMMIT)
     except BaseException:
-        if connection.in_transaction:  # asked here: to call a function of ours would be a place for an interrupt
+        if connection.in_transaction:  # inline, because an interrupt could strike in a call of our own function
             connection.execute(connections.ROLLBACK)
         raise
     return result
@@ -55,17 +55,18 @@ def _read(connection: sqlite3.Connection, transaction: Transaction[Any]) -> tupl
 
 
 class _AnotherSnapshotError(BaseException):
-    """Somebody has committed between a program's first statement and the beginning of its transaction.
+    """Another connection committed between a program's first statement and the beginning of its transaction.
 
-    No `Exception`, which would be thrown into the program.
+    It is not an `Exception`, because that would be thrown into the program.
     """
 
 
 class _Snapshot:
-    """Answers what a program asks that reads, all of it from one snapshot of the database.
+    """Answers the steps of a program that reads, all of them from one snapshot of the database.
 
-    A statement by itself sees one. So the transaction begins when more is asked than one `Alone`, which is executed
-    again then: with the same answer, what the program has done with it holds in the transaction, too.
+    A single statement sees one snapshot. So the transaction begins only if the program asks for more than one `Alone`.
+    Then that statement is executed again: if its answer is the same, the program's work so far holds in the
+    transaction, too.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -89,7 +90,7 @@ class _Snapshot:
 
 
 def end_transaction(connection: sqlite3.Connection) -> None:
-    """Roll back an open transaction. One may be left by an error or interrupt during another one's handling."""
+    """Roll back an open transaction. An error or interrupt while another one was handled may leave one."""
     if connection.in_transaction:
         connection.execute(connections.ROLLBACK)
 
@@ -105,7 +106,7 @@ def execute(connection: sqlite3.Connection, step: Step) -> Any:
         if isinstance(step, Direct):
             return step.work(connection.execute, step.argument)
         if isinstance(step, Query):
-            # No variable refers to the cursor: an error's traceback would keep it, and it a file that was closed.
+            # No variable may refer to the cursor: an error's traceback would keep it and its file open.
             return fetched(connection.execute(*step))
         if isinstance(step, Many):
             connection.cursor().executemany(*step)
@@ -116,19 +117,19 @@ def execute(connection: sqlite3.Connection, step: Step) -> Any:
 
 
 def again(connection: sqlite3.Connection, step: Step, error: Exception) -> Any:
-    """Execute a step that met damaged text once more, so that it can be read. Raises any other error."""
+    """Execute a step that met damaged text once more, so that the text can be read. Raises any other error."""
     if isinstance(error, UnicodeDecodeError):
-        # SQLite quotes damaged text in its message, and sqlite3 cannot read that.
+        # SQLite quotes damaged text in its message, which sqlite3 cannot read.
         damage = sqlite3.DatabaseError("the database's own structures are damaged")
         damage.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
         raise damage from error
     if not _met_damaged_text(connection, error):
         raise error
-    connection.text_factory = plain_text  # not from the beginning: it takes longer than what sqlite3 does itself
+    connection.text_factory = plain_text  # not from the beginning, because it takes longer than sqlite3's own decoding
     return execute(connection, step)
 
 
 def _met_damaged_text(connection: sqlite3.Connection, error: Exception) -> bool:
-    """Whether a query failed because sqlite3 could not decode a column: no error of SQLite's own, so it has no code."""
+    """Return whether sqlite3 could not decode a column. That is not an error of SQLite, so it has no code."""
     is_operational = isinstance(error, sqlite3.OperationalError)
     return is_operational and connection.text_factory is str and not hasattr(error, "sqlite_errorcode")

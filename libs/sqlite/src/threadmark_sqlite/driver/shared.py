@@ -1,4 +1,4 @@
-"""A database in memory, which only one connection can see: one program at a time, on the caller's thread."""
+"""The driver for a database in memory, which has one connection: one program at a time, on the caller's thread."""
 
 import os
 import sqlite3
@@ -50,7 +50,7 @@ class SharedDriver:
                 log.flush()
 
     async def arun(self, transaction: Transaction[Any]) -> Any:
-        """Like `run`, for asyncio. The database is in memory: there is nothing to wait for."""
+        """Like `run`, for asyncio. The database is in memory, so this does not wait."""
         return self.run(transaction)
 
     def close(self) -> None:

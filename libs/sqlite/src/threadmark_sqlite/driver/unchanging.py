@@ -1,4 +1,4 @@
-"""Reading a file that has no log and that nobody writes to, without creating any file beside it."""
+"""Reading a file that has no log and no writers, without creating files next to it."""
 
 import sqlite3
 import time
@@ -25,15 +25,15 @@ from threadmark_sqlite.sql import connections
 
 
 class UnsettledError(Exception):
-    """Somebody wrote to the file while it was read as one that does not change."""
+    """Another program wrote to the file while it was read as an unchanging one."""
 
 
 def read_unchanging(settings: Settings, transaction: Transaction[Any]) -> Any:
-    """Read a file that has no log and that nobody writes to, without creating any file beside it.
+    """Read a file that has no log and no writers, without creating files next to it.
 
-    SQLite opens a database with a log only where it may create its index of the log, unless it is told that the file
-    does not change. It is told so for one transaction. If the file has changed meanwhile, the program is run again.
-    Raises UnsettledError if it changes every time.
+    SQLite opens a database with a log only if it can create its index of the log, unless it is told that the file does
+    not change. It is told so for one transaction. If the file has changed by the end, the program is run again. Raises
+    UnsettledError if the file changes every time.
     """
     expect_file(settings, creates_tables=transaction.creates_tables)
     for _ in range(_LOOKS):
@@ -53,12 +53,12 @@ def read_unchanging(settings: Settings, transaction: Transaction[Any]) -> Any:
 
 
 def is_whole(path: str) -> bool:
-    """Whether the file holds everything by itself: its log and its journal are empty or missing."""
+    """Return whether the file has all data by itself: its log and its journal are empty or missing."""
     return not any(_size(f"{path}{suffix}") for suffix in ("-wal", "-journal"))
 
 
 def is_unchanging(settings: Settings, error: StoreError) -> bool:
-    """Whether opening the file failed with `error` because it may only be read, and nobody has it open."""
+    """Return whether `error` means that the file may only be read and no other process has it open."""
     code = getattr(error.__cause__, "sqlite_errorcode", 0) & 0xFF
     refused = code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
     return refused and Path(settings.path).exists() and is_whole(settings.path)
@@ -83,7 +83,7 @@ _TICK = 0.03
 
 
 def _seen(settings: Settings) -> tuple[int, ...] | None:
-    """Return a stamp that changes when the file is written, or None if a write could not be noticed yet."""
+    """Return a stamp that changes when the file is written, or None if a write might not change it yet."""
     try:
         look = Path(settings.path).stat()
     except OSError:

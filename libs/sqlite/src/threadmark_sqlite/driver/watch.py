@@ -1,9 +1,9 @@
-"""Whether the file at a database's path is still the one that is open.
+"""Checks whether the file at a database's path is still the one that is open.
 
-A file that was deleted, moved away or replaced can still be read and written by whoever has it open, and SQLite tells
-nobody: what is stored then is lost with the last connection. So the device and the inode at the path are compared
-with those of the file that was opened: before every transaction, and again after every commit, before it is answered.
-docs/decisions/0010-sqlite-files.md says what follows from it, and what cannot be seen.
+Programs that have a file open can read and write it after it was deleted, moved away or replaced, and SQLite does not
+report that: data stored then is lost with the last connection. So the device and the inode at the path are compared
+with those of the open file before every transaction, and again after every commit, before it is answered.
+docs/decisions/0010-sqlite-files.md describes the consequences and the limits.
 """
 
 import os
@@ -27,39 +27,39 @@ _PAUSE = 0.01
 
 
 class ReplacedError(Exception):
-    """Another file is at the path. It is to be opened instead of this one."""
+    """Another file is at the path. Open that one in place of this one."""
 
 
 class _AnotherError(Exception):
-    """Another file came to the path while one was opened."""
+    """Another file appeared at the path while one was opened."""
 
 
 class Watch:
-    """The files that the connections of one driver have open, and whether they are still in their places."""
+    """The files that the connections of one driver have open, and checks that they are still in their places."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._learning = threading.RLock()  # a signal's handler may open a connection, too
+        self._learning = threading.RLock()  # a signal handler may open a connection, too
         self._files: Files | None = None
         self.looks: Looks | None = None
-        """All that is needed while files are as they were. None before they are known, and once nothing is allowed."""
+        """The checks that suffice while files are unchanged. None before they are known, and after a refusal."""
         self._refusal: str | None = None
         """Why nothing is read or stored any more."""
         self._left = False
         self._overwritten = False
         self._version = 0
-        """Which commit of other connections the writer saw last."""
+        """The last commit of other connections that the writer saw."""
         self._alone = True
-        """Whether nobody else has committed since the writer came."""
+        """Whether no other connection has committed since the writer opened its own."""
 
     def open(
         self, connect: Callable[[Callable[[], None]], sqlite3.Connection], *, creates_tables: bool = True
     ) -> sqlite3.Connection:
         """Open the file at the path, the same for all connections. Returns the connection.
 
-        A connection does not tell which file it has opened. It is the one at the path if that one was there before
-        and is there afterwards, so a new file is created first. `connect` is given a function to call before it opens
-        the log: a file that came to the path meanwhile must not be read with the log of the one before.
+        A connection does not tell which file it has opened. It is the file at the path if that one was there before and
+        is there afterwards, so a new file is created first. `connect` gets a function that it calls before it opens the
+        log: a file that appeared at the path in between must not be read with the log of the earlier one.
         """
         for _ in range(_ATTEMPTS):
             self.expect_there()
@@ -79,18 +79,18 @@ class Watch:
         )
 
     def learn(self) -> None:
-        """Take the file at the path for the one that a connection of the user has open."""
+        """Record the file at the path as the one that your own connection has open."""
         before = _look(self._settings)
         if before is None or not self._learn(file_id(before)):
             raise StoreError(f"{self._settings}{_GONE}")
 
     def expect_there(self) -> None:
-        """Before a transaction: raise unless the file that is open is at the path."""
+        """Before a transaction: raise unless the open file is at the path."""
         if ((looks := self.looks) is None or not looks.is_there()) and self._files is not None:
             self._look_again(self._files)
 
     def expect_untouched(self, connection: sqlite3.Connection) -> None:
-        """Before a transaction that writes: the same, and raise if somebody is seen to have written over the file."""
+        """Before a transaction that writes: like `expect_there`, and raise if the file was visibly overwritten."""
         looks = self.looks
         if self._files is None or (looks is not None and looks.is_untouched()):
             return
@@ -104,7 +104,7 @@ class Watch:
         looks.stamp = stamp
 
     def expect_kept(self) -> None:
-        """After a commit: raise unless what was stored is in files that others find."""
+        """After a commit: raise unless the data was stored in files that others find."""
         looks = self.looks
         if self._files is None or (looks is not None and looks.is_kept()):
             return
@@ -115,10 +115,10 @@ class Watch:
             raise self._refused(_LOG_GONE.format(log=self._files.log_path))
 
     def leave(self, connection: sqlite3.Connection | None) -> None:
-        """Leave the file, so that nothing of its log gets into another one.
+        """Leave the file, so that no part of its log gets into another one.
 
-        Where another file has taken its place, the log is emptied into the file that it belongs to, wherever that is
-        now, and taken out of the way.
+        If another file has taken its place, the log is emptied into the file that it belongs to, wherever that is now,
+        and then removed.
         """
         files = self._files
         replaced = files is not None and not self._left and id_of(files.path) != files.database
@@ -128,10 +128,10 @@ class Watch:
         self.looks = None
 
     def close(self, connection: sqlite3.Connection) -> None:
-        """Close a connection. The last one to be closed copies the log into the file, unless that was written over."""
+        """Close a connection. The last one copies the log into the file, unless the file was overwritten."""
         with suppress(StoreError, sqlite3.Error, OSError):
             if self._overwritten:
-                connection.interrupt()  # SQLite looks for it before every page that it copies
+                connection.interrupt()  # SQLite checks this before every page that it copies
             elif self._files is not None and id_of(self._files.path) != self._files.database:
                 self.leave(connection)
         connection.close()
@@ -157,7 +157,7 @@ class Watch:
             return self._files.database == before
 
     def _look_again(self, files: Files) -> tuple[int, int]:
-        """Return when the file was last written to, and its size. Raises if another file is at the path, or none."""
+        """Return the time of the last write and the size. Raises if another file is at the path, or none."""
         if self._left:
             raise ReplacedError
         try:
@@ -171,9 +171,10 @@ class Watch:
         return modified, size
 
     def _examine(self, connection: sqlite3.Connection, files: Files, stamp: tuple[int, int]) -> None:
-        """Find out who has written to the file.
+        """Find out which program has written to the file.
 
-        It was either somebody who copied the log into it, or a program that knows nothing of SQLite, such as `cp`.
+        Either another connection copied the log into it, or a program that knows nothing of SQLite, such as `cp`, wrote
+        to it.
         """
         _, size = stamp
         if size and self._may_be_copied(connection, files):
@@ -182,9 +183,9 @@ class Watch:
         raise self._refused(_OVERWRITTEN.format(path=files.path))
 
     def _may_be_copied(self, connection: sqlite3.Connection, files: Files) -> bool:
-        """Whether the log may have been copied into the file. If so, the file by itself holds what it holds with it.
+        """Return whether the log may have been copied into the file. If so, the file alone has all data.
 
-        Others may commit, or copy, at any moment. So what was found counts only if they have done neither after it.
+        Others may commit, or copy, at any moment. So the result only counts if they have done neither since.
         """
         known: list[Any] = []
         for _ in range(_ATTEMPTS):
@@ -192,7 +193,7 @@ class Watch:
             if self._may_differ(connection, files):
                 return True
             if whole:
-                raise ReplacedError  # there is no log that could be mixed with what is there now
+                raise ReplacedError  # there is no log that could be mixed with the present file
             known = known or connection.execute(connections.SUMMARY).fetchall()
             if _held_without_log(self._settings) == known:
                 return True
@@ -200,9 +201,9 @@ class Watch:
         return self._may_differ(connection, files)
 
     def _may_differ(self, connection: sqlite3.Connection, files: Files) -> bool:
-        """Whether the file by itself may rightly hold something else than with its log.
+        """Return whether the file alone may rightly differ from the file with its log.
 
-        What others commit gets into it by and by, and a copying may end before what was committed last: it began
+        Commits of others get into the file gradually, and a copying may end before the last commit: the copying began
         before that, or a reader must not see it yet.
         """
         self._alone = self._alone and _commits_of_others(connection) == self._version
@@ -225,7 +226,7 @@ def _look(settings: Settings) -> os.stat_result | None:
 
 
 def _unseen(error: OSError, settings: Settings) -> StoreError | None:
-    """Return what it means that a file could not be looked at, or None if it means that there is none."""
+    """Return the error for a file that could not be checked, or None if the error means that there is no file."""
     if isinstance(error, (FileNotFoundError, NotADirectoryError)):
         return None
     return StoreError(f"{settings} cannot be looked at: {error}")
@@ -253,7 +254,7 @@ def _commits_of_others(connection: sqlite3.Connection) -> int:
 
 
 def _held_without_log(settings: Settings) -> list[Any] | None:
-    """Return the summary of the file by itself, or None if it cannot be read: it may be written to right now."""
+    """Return the summary of the file alone, or None if it cannot be read, perhaps because it is being written."""
     with suppress(sqlite3.Error), closing(sqlite3.connect(location(settings, unchanging=True), uri=True)) as file:
         return file.execute(connections.SUMMARY).fetchall()
     return None

@@ -1,11 +1,11 @@
-"""Group commit: what waits to be written shares a transaction, and is answered after the commit that holds its rows.
+"""Group commit: transactions that wait to be written share a commit, and are answered after it.
 
-A transaction in which something fails is rolled back and done again in halves, down to the one that fails alone: so
-nobody suffers from a neighbour, and the many that do not fail pay nothing for that.
+If a transaction in a group fails, the group is rolled back and run again in halves, down to the one that fails alone.
+So a failure does not affect the others, and the usual case pays nothing for that.
 
-Blocking callers write on their own threads (`callers`): to hand over to another thread and to wait for it takes two
-changes of threads, which cost as much as the statements. A thread of the writer's own serves event loops, which must
-not be blocked, and the main thread, which an interrupt could stop half-way.
+Blocking callers write on their own threads (`callers`): handing over to another thread and waiting for it takes two
+changes of threads, which cost as much as the statements. The writer's thread serves event loops, which must not be
+blocked, and the main thread, which an interrupt could stop half-way.
 """
 
 import asyncio
@@ -45,23 +45,23 @@ from threadmark_sqlite.sql import connections
 _RECLAIMS = attrgetter("reclaims_space")
 
 Joining = Callable[[], Sequence[Transaction[Any]]]
-"""Returns the transactions of those who have come meanwhile; they share the commit."""
+"""Returns the transactions of callers that have come since. They share the commit."""
 
 Led = tuple[Any, Sequence[tuple[Job, Any]], Sequence[Job]]
-"""What a leader has done: its own outcome, those of others, and who is left to do."""
+"""The result of a leader: its own outcome, those of others, and the transactions that are left to do."""
 
 
 class Writer:
-    """The connection that writes, opened at first use, and the thread that runs what is queued.
+    """The connection that writes, opened at first use, and the thread that runs queued transactions.
 
-    `spare` returns a connection that readers can do without, if there is one: it is used in place of a new one.
+    `spare` returns a connection that readers can do without, if there is one; it is used in place of a new one.
     """
 
     def __init__(self, settings: Settings, watch: Watch, spare: Callable[[], sqlite3.Connection | None]) -> None:
         self._jobs = Jobs()
         self._callers = Callers()
         self.turn = threading.Lock()
-        """Held by whoever uses the connection."""
+        """Held by the thread that uses the connection."""
         self._settings = settings
         self._slow = settings.slow
         self._watch = watch
@@ -74,7 +74,7 @@ class Writer:
         self._thread: threading.Thread | None = None
         self._abandoned: Pausing | None = None
         self._log_is_due = False
-        """Whether the log may still hold what was removed, because a reader was in the way of emptying it."""
+        """Whether the log may still have removed data, because a reader kept it from being emptied."""
 
     def run(self, transaction: Transaction[Any]) -> Any:
         """Run a transaction. Returns its result when it is committed."""
@@ -107,7 +107,7 @@ class Writer:
         return self._jobs.asubmit(transaction)
 
     def close(self) -> None:
-        """Finish what was submitted, then stop. Must not run in a thread that an interrupt may strike."""
+        """Finish submitted transactions, then stop. Must not run in a thread that an interrupt may strike."""
         self._callers.close()
         self._jobs.close()
         with self._serving:  # until the thread has ended, if there is one
@@ -117,9 +117,9 @@ class Writer:
         self._close_connection()
 
     def abandon(self, pausing: Pausing) -> None:
-        """Stop when what was submitted is done. Then the thread, if there is one, closes the connection.
+        """Stop when all submitted transactions are done. Then the thread, if there is one, closes the connection.
 
-        Nobody is waited for here, but at exit, and by a fork: for that, what it pauses is kept.
+        This does not wait. Exit and a fork do, for which `pausing` is kept.
         """
         self._abandoned = pausing
         close_at_exit(self)
@@ -128,7 +128,7 @@ class Writer:
             self._close_connection()
 
     def leave(self, reader: sqlite3.Connection | None) -> None:
-        """Close the connection to a file that was replaced. Uses the reader's connection if the writer has none."""
+        """Close the connection to a file that was replaced. Uses a reader's connection if the writer has none."""
         with self.turn:
             self._watch.leave(self._connection or reader)
             if self._connection is not None:
@@ -141,12 +141,12 @@ class Writer:
             if connection is not None:
                 with suppress(ReplacedError, StoreError, sqlite3.Error):
                     self._watch.expect_untouched(connection)
-                    # The last connection to be closed empties the log, and that may be the user's, who never does.
+                    # The last connection to be closed empties the log. That may be yours, which may never be closed.
                     empty_log(connection)
                 self._watch.close(connection)
 
     def _lead_alone(self, transaction: Transaction[Any], others: list[Job]) -> Led:
-        """Like `_lead`, where nobody waits yet: mostly nobody will."""
+        """Like `_lead`, if no caller waits yet: usually none will."""
         outcomes: list[Any] = []
         stored = False
         try:
@@ -169,7 +169,7 @@ class Writer:
                         self._watch.expect_kept()
         except BaseException as error:
             if not stored and (others or self._may_ask_again(error)):
-                return self._lead(transaction, others)  # it waits for the lock, and finds out which of them fails
+                return self._lead(transaction, others)  # waits for the lock, and finds out which transaction fails
             if others:
                 outcome, *outcomes = [Failed(meant(error, self._settings)) for _ in (transaction, *others)]
             elif isinstance(error, sqlite3.Error):
@@ -179,15 +179,15 @@ class Writer:
         return outcome, list(zip(others, outcomes, strict=True)) if others else (), ()
 
     def _join(self, connection: sqlite3.Connection, others: list[Job], outcomes: list[Any]) -> None:
-        """Run the transactions of those who have come meanwhile, until nobody has."""
+        """Run the transactions of callers that have come since, until there are none."""
         while joining := self._callers.join(others):
             outcomes += [played(connection, transaction.begin()) for transaction in joining]
 
     def _lead(self, transaction: Transaction[Any], others: list[Job]) -> Led:
-        """Commit for the caller on this thread, for others, and for those who come before the commit.
+        """Commit for the caller on this thread, for others, and for those that come before the commit.
 
-        Returns the outcome of the caller's own transaction, the others that are done with their outcomes, and those
-        that this thread's stack had no room for: they are to be done on another one.
+        Returns the outcome of the caller's own transaction, the others that are done with their outcomes, and those for
+        which this thread's stack had no room: another thread has to run them.
         """
         transactions = [transaction, *[job.transaction for job in others]]
         with self.turn:
@@ -231,7 +231,7 @@ class Writer:
             connection, begun = self._ready(), time.monotonic()
             outcomes = self._together(connection, transactions, joining)
             self._finish(connection, transactions, begun, outcomes)
-        except BaseException as error:  # noqa: BLE001 - whoever waits must hear of it
+        except BaseException as error:  # noqa: BLE001 - the waiting caller must get it
             return [Failed(meant(error, self._settings))] * len(transactions)
         return outcomes
 
@@ -251,7 +251,7 @@ class Writer:
     def _finish(
         self, connection: sqlite3.Connection, transactions: list[Transaction[Any]], begun: float, outcomes: list[Any]
     ) -> None:
-        """After the commit, or after it failed. Raises if what was stored is not in files that others find."""
+        """After a commit, or after it failed: raise if the data was not stored in files that others find."""
         if any(map(_RECLAIMS, transactions)) and not all(isinstance(outcome, Failed) for outcome in outcomes):
             connection.execute(busy_timeout(self._timeout))  # readers are waited for
             self._log_is_due = not give_space_back(connection)
@@ -277,7 +277,7 @@ class Writer:
                 if not self._may_ask_again(error):
                     raise
                 begin_later(connection, self._timeout - self._round)
-        except sqlite3.Error as error:  # somebody else has the lock, and all have waited for it long enough
+        except sqlite3.Error as error:  # another connection has the lock, and all have waited long enough
             return [Failed(meant(error, self._settings)) for _ in transactions]
         try:
             outcomes = [played(connection, transaction.begin()) for transaction in transactions]
@@ -285,7 +285,7 @@ class Writer:
                 transactions += more
                 outcomes += [played(connection, transaction.begin()) for transaction in more]
             connection.execute(connections.COMMIT)
-        except BaseException as error:  # noqa: BLE001 - whoever waits must hear of it
+        except BaseException as error:  # noqa: BLE001 - the waiting caller must get it
             end_transaction(connection)
             if len(transactions) == 1:
                 return [Failed(meant(error, self._settings))]
@@ -297,7 +297,7 @@ class Writer:
         return first + self._together(connection, transactions[middle:])
 
     def _may_ask_again(self, error: BaseException) -> bool:
-        """Whether the lock was refused, and SQLite has waited for a part of the timeout only."""
+        """Return whether the lock was refused, and SQLite has only waited for a part of the timeout."""
         return self._round < self._timeout and is_busy(error)
 
     def _note_halving(self, error: BaseException, count: int) -> None:
@@ -306,5 +306,5 @@ class Writer:
             "%s: a commit of %d transactions failed (%s): it is done again in halves",
             str(self._settings),
             count,
-            type(error).__name__,  # its text may quote what was stored
+            type(error).__name__,  # its text may quote stored data
         )

@@ -6,7 +6,7 @@ _MINUTE_OF_HEAD = (
     f"(SELECT h.updated_at / {MINUTE} FROM threadmark_head AS h WHERE h.thread_id = {{thread_id}} AND h.ns = '')"
 )
 
-# What a change has to know of its thread. The clock is asked only where there was a lease that nobody has ended.
+# The state of a change's thread. The clock is only read if the thread has a lease that was not released.
 _THREAD = f"""
 SELECT thread, epoch, live, deleted_up_to, owner, expires_at, token, lease_ttl,
     CASE WHEN lease_ends IS NOT NULL THEN lease_ends - {CLOCK} END,
@@ -27,8 +27,8 @@ THREAD_AND_CHECKPOINT = f"""{_THREAD},
     )
 {_OF_ID}"""
 
-# A thread that a change goes to like most: it is there, was never deleted, and has no lease. Each column less is a
-# twentieth of what the statement costs. A checkpoint under its own rank is not looked for: adding it again fails.
+# The state of a thread in the usual case: it exists, was never deleted, and has no lease. Each column less saves a
+# twentieth of the statement's time. A checkpoint under its own rank is not looked up, because adding it again fails.
 PLAIN_THREAD = """
 SELECT thread, epoch, owner, expires_at, minute
 FROM threadmark_thread AS t
@@ -55,8 +55,8 @@ FROM threadmark_checkpoint
 WHERE thread = ? AND ns = ? AND ((rank = ? AND id IS NULL) OR id = ?)
 """
 
-# A new thread, or one of which only the memory of a deleted one or a lease is there.
-# Nothing that was set of an earlier thread with this id stays.
+# A new thread, or one with only a lease or the memory of a deleted thread.
+# The description of an earlier thread with this id is removed.
 BEGIN_THREAD = f"""
 INSERT INTO threadmark_thread (thread_id, epoch, live, created_at, owner, expires_at, checksum, minute)
 VALUES (?, ?, 1, ?, ?, ?, ?, {_MINUTE_OF_HEAD.format(thread_id="?")})
@@ -83,13 +83,13 @@ INSERT INTO threadmark_checkpoint (thread, {listed(CHECKPOINT)})
 VALUES (?, {parameters(len(CHECKPOINT))})
 """
 
-# The same for one whose rank is its id. For None, sqlite3 looks for an adapter, which takes as long as five values.
+# The same for a checkpoint whose rank is its id. For None, sqlite3 looks for an adapter, which costs five values.
 ADD_UNDER_RANK = f"""
 INSERT INTO threadmark_checkpoint (thread, {listed([column for column in CHECKPOINT if column != "id"])})
 VALUES (?, {parameters(len(CHECKPOINT) - 1)})
 """
 
-# The root head of a thread without checkpoints was updated when the thread was created: that does not count here.
+# The root head of a thread without checkpoints has the time of the thread's creation, which does not count here.
 ADD_TO_HEAD = """
 INSERT INTO threadmark_head (thread_id, ns, newest, checkpoints, updated_at, newest_id)
 VALUES (?, ?, ?, 1, ?, ?)
@@ -100,9 +100,9 @@ SET newest = max(newest, excluded.newest),
     updated_at = CASE WHEN checkpoints > 0 THEN max(updated_at, excluded.updated_at) ELSE excluded.updated_at END
 """
 
-# The same for a checkpoint that is newer than all others, where the thread is as it was found before and plain: the
-# conditions are those of PLAIN_THREAD_WITHOUT. It changes no row where anything is otherwise, so that the thread need
-# not be looked at by itself.
+# The same for a checkpoint that is newer than all others, if the thread is plain and has not changed since it was
+# found. The conditions are those of PLAIN_THREAD_WITHOUT. If one fails, no row changes, so that the thread need not be
+# read first.
 ADD_TO_HEAD_OF_SAME = """
 UPDATE threadmark_head
 SET newest = ?, checkpoints = checkpoints + 1, updated_at = ?, newest_id = ?
@@ -121,7 +121,7 @@ WHERE thread_id = ? AND ns = ? AND newest < ? AND checkpoints > 0 AND updated_at
     )
 """
 
-# One that was just added.
+# A checkpoint that was just added.
 TAKE_BACK = """
 DELETE FROM threadmark_checkpoint
 WHERE thread = ? AND ns = ? AND rank = ?
@@ -133,14 +133,14 @@ FROM threadmark_head
 WHERE thread_id = ? AND ns = ?
 """
 
-# Something else was stored in the thread that listings go by.
+# Something else was stored in the thread: this updates its root head, by which listings go.
 TOUCH = """
 UPDATE threadmark_head
 SET updated_at = max(updated_at, ?)
 WHERE thread_id = ? AND ns = ''
 """
 
-# Run where the root head's last update may have come to be in another minute.
+# Run if the root head's last update may now be in another minute.
 FOLLOW_HEAD = f"""
 UPDATE threadmark_thread
 SET minute = {_MINUTE_OF_HEAD.format(thread_id="threadmark_thread.thread_id")}
@@ -156,8 +156,8 @@ REPLACE_WRITES = f"INSERT OR REPLACE INTO {WRITES} {_ROWS_OF_WRITES}"
 ROW_OF_WRITE = f"(?, {parameters(len(WRITE))})"
 ADDED_ROWS = "SELECT changes()"  # how many rows the statement before added
 
-# A pack, only where the thread is as it was found before, and plain, without an expiry: then it need not be looked at
-# by itself. No row is added where anything is otherwise, nor where the pack is there.
+# A pack, if the thread is plain, has no expiry and has not changed since it was found, so that it need not be read
+# first. No row is added if a condition fails or the pack exists.
 ADD_PACK_OF_SAME = f"""
 INSERT OR IGNORE INTO {WRITES} (thread, {listed(WRITE)})
 SELECT ?, {parameters(len(WRITE))}

@@ -1,6 +1,6 @@
-"""What a connection executes whatever its program asks: its settings, transactions, and what concerns the whole file.
+"""Statements that do not depend on a program: settings, transactions, and everything about the file as a whole.
 
-Among the last are the space that is given back, the signs that somebody else has written, and the setup of the tables.
+These include giving space back, the signs of other writers, and the setup of the tables.
 """
 
 APPLICATION_ID = 0x54484D4B  # "THMK"
@@ -12,10 +12,10 @@ SYNCHRONOUS = {
     "normal": "PRAGMA synchronous = NORMAL",
 }
 WAL_SIZE_LIMIT = "PRAGMA journal_size_limit = 16777216"
-# What is removed is overwritten with zeros, where SQLite was not built to do so anyway.
+# Removed data is overwritten with zeros, also if SQLite was not built to do so.
 SECURE_DELETE = "PRAGMA secure_delete = ON"
 
-# Functions that do something are refused in what a file itself defines.
+# Functions with side effects are refused in anything that the file itself defines, such as views.
 UNTRUSTED_SCHEMA = "PRAGMA trusted_schema = OFF"
 
 # Run on a new file, before its first table. With a write-ahead log, readers go on while another connection writes.
@@ -41,8 +41,8 @@ PLAN_OF_WRITING = "EXPLAIN BEGIN IMMEDIATE"
 # A number that changes when another connection commits.
 COMMITS_OF_OTHERS = "PRAGMA data_version"
 
-# Figures that differ between two states of a database, and that need no reading of all of it. Epochs and tokens are
-# microseconds: the sum of a few thousand would be no integer any more.
+# Figures that differ between two states of a database, and that do not need all of it to be read. Epochs and tokens are
+# microseconds: the sum of a few thousand would exceed an integer.
 SUMMARY = """
 SELECT
     (SELECT max(thread) FROM threadmark_thread),
@@ -54,7 +54,7 @@ SELECT
     (SELECT count(*) FROM threadmark_write)
 """
 
-# Run on a file that has replaced the open one: what savers remember of the old file must not be relied on here.
+# Run on a file that has replaced the open one: savers must not use here what they remember of the old file.
 END_EPOCHS = """
 UPDATE threadmark_thread
 SET epoch = max(epoch + 1, ?)
@@ -71,8 +71,8 @@ FROM sqlite_master
 WHERE type = 'table' AND name = 'threadmark_migration'
 """
 
-# Whatever has one of our names, or is attached to one of our tables. Names are the same in any case. What SQLite makes
-# for a key by itself has no text.
+# Everything that has one of our names or is attached to one of our tables. Names are compared in lower case. Indexes
+# that SQLite makes for a key have no text.
 SCHEMA = """
 SELECT type, name, tbl_name, sql
 FROM sqlite_master
@@ -89,7 +89,7 @@ INSERT INTO threadmark_migration (number, name, applied_at)
 VALUES (?, ?, ?)
 """
 
-# The same where a script has no parameters.
+# The same for a script, which has no parameters.
 SCRIPTED_RECORD = """
 INSERT INTO threadmark_migration (number, name, applied_at)
 VALUES ({number:d}, '{name}', strftime('%Y-%m-%dT%H:%M:%S+00:00', 'now'))

@@ -1,11 +1,11 @@
-"""What statements of several modules have in common, so that the clock, a minute and a row are the same in all."""
+"""Expressions that several modules share, so that the clock, a minute and a row are the same in all statements."""
 
 from collections.abc import Callable, Sequence
 
 # The database's clock, in microseconds since 1970; SQLite knows it to the millisecond.
 CLOCK = "(CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000)"
 
-# What listings by the last update go along: a put writes nothing there but in the first of its minute.
+# The key of listings by the last update: only the first put of a minute writes there.
 MINUTE = 60_000_000  # microseconds
 
 # The columns of a checkpoint and of a pending write, without the number of their thread. Every statement that reads or
@@ -21,7 +21,7 @@ def listed(columns: Sequence[str], table: str = "") -> str:
 
 
 def parameters(count: int) -> str:
-    """Return so many parameters, such as "?, ?"."""
+    """Return this many parameters, such as "?, ?"."""
     return ", ".join("?" * count)
 
 
@@ -37,7 +37,7 @@ WHERE t.thread_id = ?
 
 WITH_ID = "((c.rank = ? AND c.id IS NULL) OR c.id = ?)"
 
-# A pending write, and the same without the columns of the checkpoint that it is found by.
+# A pending write, with and without the columns of the checkpoint by which it is found.
 WRITE_ROW = listed(WRITE, "w")
 PENDING = WRITE[WRITE.index("task_id") :]
 PENDING_WRITE = listed(PENDING, "w")

@@ -1,4 +1,4 @@
-"""Finding a checkpoint with its writes, in one statement: it sees one snapshot. And the segments of their values."""
+"""Finding a checkpoint with its writes, and the segments of their values."""
 
 from functools import partial
 
@@ -28,8 +28,8 @@ WHERE t.thread_id = ? AND w.ns = ? AND w.checkpoint_id = ?
 
 WRITES_OF_CHECKPOINT = of_both(_writes_of_checkpoint)
 
-# The checkpoint and its writes: one statement sees one snapshot, and takes less than two. The first column tells which
-# is which. A checkpoint has a second column in front, and more behind that; NULL fills the rows of its writes.
+# The checkpoint and its writes: one statement sees one snapshot, and is faster than two. The first column tells them
+# apart. A checkpoint has a second column in front and more at the end; NULL fills the rows of its writes.
 _FILLING = ", NULL" * (1 + len(_ABOUT) + len(CHECKPOINT) - len(PENDING))
 _FIND_WRITES = of_both(partial(_writes_of_checkpoint, filling=_FILLING))
 FIND = f"""
@@ -37,7 +37,7 @@ SELECT 1, NULL, {_FOUND}
 {OF_THREAD} AND c.ns = ? AND {WITH_ID}
 UNION ALL{_FIND_WRITES}"""
 
-# The head stands by itself: where the thread or its checkpoints are not found, it tells that they should be.
+# The head has its own row: if the thread or its checkpoints are missing, the head shows that they should exist.
 _NEWEST_OF_HEADS = """
 FROM threadmark_head AS h
 LEFT JOIN threadmark_thread AS t ON t.thread_id = h.thread_id

@@ -4,7 +4,7 @@ from threadmark_sqlite.sql.expressions import OF_THREAD, OUTLINE, ROW, WITH_ID, 
 
 
 def _page(columns: str) -> str:
-    """A page of checkpoints: the clauses that a scope asks for are joined by AND."""
+    """Return the statement for a page of checkpoints, with the clauses of its scope joined by AND."""
     return f"""
 SELECT t.thread_id, {columns}
 FROM threadmark_thread AS t
@@ -101,7 +101,7 @@ GROUP BY h.thread_id, c.ns
 """
 COUNTED_OF_NAMESPACE = "c.ns = ?"
 
-# A thread that has a head but no row of its own was damaged, and is to be looked at as well.
+# A thread with a head but without a row was damaged, and must be visited as well.
 THREADS = """
 SELECT thread_id
 FROM threadmark_thread

@@ -1,4 +1,4 @@
-"""Removing and rewriting: checkpoints that are pruned or replaced, threads, and what is remembered of deleted ones."""
+"""Removing and rewriting: checkpoints that are pruned or replaced, threads, and the memory of deleted ones."""
 
 from threadmark.names import MESSAGES_NS
 from threadmark_sqlite.sql.expressions import CHECKPOINT, CLOCK, RECORDS, WRITES
@@ -22,8 +22,8 @@ SET epoch = epoch + 1, removed_up_to = nullif(max(coalesce(removed_up_to, ''), ?
 WHERE thread = ?
 """
 
-# How many rows this connection has changed so far: asked before and after a removal, to subtract what it removed from
-# the count of the head. Rows that were lost before stay counted, and so are missed.
+# The number of rows that this connection has changed so far, read before and after a removal, to subtract the removed
+# rows from the count of the head. Rows that were lost before stay counted, so that they are detected as missing.
 CHANGED_ROWS = "SELECT total_changes()"
 COUNT_OFF = """
 UPDATE threadmark_head
@@ -57,7 +57,7 @@ DELETE FROM threadmark_segment
 WHERE thread = ? AND key = ?
 """
 
-# Of checkpoints that a run may continue: the ids of messages are whatever their users choose.
+# Only of checkpoints that a run may continue, because users choose the ids of messages freely.
 GREATEST_IDS = f"""
 SELECT max(coalesce(id, rank)) FROM threadmark_checkpoint WHERE thread = ? AND ns <> '{MESSAGES_NS}'
 UNION ALL

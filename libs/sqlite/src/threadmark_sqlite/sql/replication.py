@@ -1,4 +1,4 @@
-"""The statements of replication: the term, the outbox, and how far threads have come from another database."""
+"""The statements of replication: the term, the outbox, and how far threads were copied from another database."""
 
 from threadmark.store.replica import LONG_MARK, MARK_BYTES
 
@@ -18,7 +18,7 @@ FROM threadmark_thread
 WHERE thread_id = ?
 """
 
-# Where there is no thread, one is made that is not live.
+# If there is no thread, this makes one that is not live.
 SET_POSITION = """
 INSERT INTO threadmark_thread (thread_id, epoch, live, created_at, position)
 VALUES (?, ?, 0, ?, ?)
@@ -71,7 +71,7 @@ SET copied_position = excluded.copied_position,
 """
 
 
-# A row, whether the thread is there or not.
+# A row, also if the thread does not exist.
 PROGRESS = """
 SELECT
     max(t.copied_position),
@@ -83,7 +83,7 @@ WHERE t.thread_id = ?
 
 
 def _mark(body: str, length: int) -> str:
-    """The end of a row's check, or of its body where it has none."""
+    """Return the end of a row's check, or of its body if it has no check."""
     return f"substr(CASE WHEN length(x.checksum) > 0 THEN x.checksum ELSE x.{body} END, -{length})"
 
 
@@ -103,7 +103,7 @@ MARKED_SEGMENTS = _of_thread(f"x.key, length(x.data), substr(x.data, -{LONG_MARK
 
 
 def _marks(table: str, body: str) -> str:
-    """The marks of a thread's rows, in digits: SQLite cannot make a number of bytes, and what it lists is short."""
+    """Return the marks of a thread's rows, in digits: SQLite cannot make a number of bytes, and the list is short."""
     return f"""(
         SELECT group_concat(hex({_mark(body, MARK_BYTES)}))
         FROM threadmark_{table} AS x

@@ -1,8 +1,8 @@
-"""What is asked of a database as a whole: what a report says of it, what is damaged, and whose data it has."""
+"""Questions about a database as a whole: its report, its damage, and whose data it has."""
 
 from threadmark_sqlite.sql.expressions import MINUTE
 
-# What a report says of the file.
+# The file's figures in a report.
 PAGE_BYTES = "PRAGMA page_size"
 PAGES = "PRAGMA page_count"
 FREE_PAGES = "PRAGMA freelist_count"
@@ -29,7 +29,7 @@ WHERE NOT EXISTS (SELECT 1 FROM threadmark_head WHERE checkpoints <> 0)
 LIMIT 1
 """
 
-# Some checkpoint.
+# Any checkpoint.
 SAMPLE = """
 SELECT checksum, header
 FROM threadmark_checkpoint
@@ -53,7 +53,7 @@ SELECT 'threadmark_segment', count(*)
 FROM threadmark_segment
 WHERE thread NOT IN (SELECT thread FROM threadmark_thread WHERE live = 1)
 """
-# Threads that no listing finds, and those that one by a time has in a wrong place.
+# Threads that no listing finds, and threads that a listing by time has in a wrong place.
 UNLISTED = f"""
 SELECT
     coalesce(sum(h.ns IS NULL), 0),

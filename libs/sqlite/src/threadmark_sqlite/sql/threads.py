@@ -1,13 +1,13 @@
 """The statements on threads themselves: their rows, their listing and their leases.
 
-A listing is a walk along one index, and each statement names it: without statistics SQLite might sort all threads, and
-with old ones, too.
+A listing walks along one index, which each statement names: without statistics, or with old ones, SQLite might sort all
+threads.
 """
 
 from threadmark.model import SPECIAL_WRITES
 from threadmark_sqlite.sql.expressions import CLOCK, MINUTE
 
-# What is no number, because it is damaged, would hide other threads from a listing: the thread's minute is near.
+# A damaged time that is not a number would hide other threads from a listing; the thread's minute is close.
 _UPDATED = f"CASE typeof(h.updated_at) WHEN 'integer' THEN h.updated_at ELSE coalesce(t.minute * {MINUTE}, 0) END"
 
 _ROW = "t.thread_id, t.created_at, t.owner, t.title, t.metadata, t.expires_at, t.checksum"
@@ -27,7 +27,7 @@ SET owner = ?, title = ?, folded_title = ?, metadata = ?, expires_at = ?, checks
 WHERE thread_id = ?
 """
 
-# Where a walk begins; each needs the clause of its index among those of the page.
+# The start of a walk. Each needs the clause of its index among those of the page.
 _THREADS = "threadmark_thread AS t INDEXED BY threadmark_thread"
 BY_UPDATE = f"{_THREADS}_minute"
 BY_OWNER_AND_UPDATE = f"{_THREADS}_owner_minute"
@@ -45,9 +45,9 @@ THREADS_BY = {
     ("id", False): BY_ID,
     ("id", True): BY_OWNER,
 }
-"""Those by the sort key, and whether one owner's threads are listed."""
+"""The indexes by sort key, and by whether one owner's threads are listed."""
 BY_MINUTE = (BY_UPDATE, BY_OWNER_AND_UPDATE)
-"""Those along which threads of one minute come in any order, and are sorted."""
+"""The indexes in which threads of one minute have any order, so that they are sorted."""
 MINUTE_OF_THREAD = "t.minute"
 
 BY_NUMBER = "threadmark_thread AS t"
@@ -62,7 +62,7 @@ ORDER BY {{order}}
 LIMIT ? OFFSET ?
 """
 
-# Which threads a search finds, in any order: to read all rows once takes a tenth of a walk that looks up each.
+# The threads that a search finds, in any order: reading all rows once takes a tenth of a walk that looks up each.
 FOUND = """
 SELECT t.thread
 FROM threadmark_thread AS t NOT INDEXED
@@ -82,10 +82,10 @@ PLACES = {
     "created": ("t.created_at", "t.thread_id"),
     "id": ("t.thread_id",),
 }
-"""What a listing is sorted by: as its index has it, but for those of `BY_MINUTE`."""
+"""The sort keys of a listing, as in its index except for those of `BY_MINUTE`."""
 
 AFTER = "({columns}) {sign} ({placeholders})"
-# SQLite sorts what is no number behind all numbers.
+# SQLite sorts values that are not numbers after all numbers.
 AFTER_NO_NUMBER = "typeof(t.created_at) <> 'integer' AND t.thread_id > ?"
 
 LIVE = "t.live = 1"
@@ -116,7 +116,7 @@ _STEP = f"CASE typeof(w.checkpoint_id) WHEN 'blob' THEN {_STEPS_OF_UUID} ELSE w.
 
 
 def _special(idx: int) -> str:
-    """The condition that a task of the newest checkpoint has written to a special channel."""
+    """Return the condition that a task of the newest checkpoint has written to a special channel."""
     return f"""EXISTS (
     SELECT 1
     FROM threadmark_write AS w INDEXED BY threadmark_write_status
@@ -137,7 +137,7 @@ WRITTEN = {
     "error": _written(SPECIAL_WRITES["__error__"]),
     "interrupted": _written(SPECIAL_WRITES["__interrupt__"]),
 }
-"""The threads that may have a status, and all that ever had it as well."""
+"""The threads that may have a status, including all that ever had it."""
 
 _LEASED = f"t.lease_ends > {CLOCK}"
 _NOT_LEASED = f"(t.lease_ends IS NULL OR t.lease_ends <= {CLOCK})"
@@ -179,7 +179,7 @@ VALUES (?, ?, 0, ?)
 """
 
 # The clock is that of the process. A lease from another machine's clock, or from this one's before it was set back, may
-# seem to have more time left than it ever had: a second more is not worth a look.
+# seem to have more time left than it ever had. A second more is not worth a check.
 _LONGEST = f"{CLOCK} + lease_ttl"
 _OUTLASTS = f"lease_ends > {_LONGEST} + 1000000"
 
