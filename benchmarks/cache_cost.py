@@ -156,7 +156,7 @@ def _cases(
         thread = config["configurable"]["thread_id"]
 
         def empty(saver: CachedSaver = saver, thread: str = thread, cache: Cache = cache) -> None:
-            cache.forget([saver._driver._flows._places.place(thread)], _PATIENCE)  # type: ignore[attr-defined]  # noqa: SLF001 - no saver forgets what is stored
+            cache.forget([saver._driver._flows._cache_keys.key(thread)], _PATIENCE)  # type: ignore[attr-defined]  # noqa: SLF001 - no saver forgets what is stored
 
         def older(saver: CachedSaver = saver, empty: Callable[[], None] = empty) -> None:
             empty()

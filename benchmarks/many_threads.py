@@ -228,11 +228,11 @@ def _median(call: Callable[[], object]) -> float:
 
 
 def _print_plans(saver: threadmark.Saver, name: str, options: dict[str, Any], explain: Explain) -> None:
-    from threadmark.saver.arguments import given_query
+    from threadmark.saver.arguments import thread_query
 
     cursor, offset = options.pop("cursor", None), options.pop("offset", 0)
     after = ThreadPlace(_START, "") if cursor else None
-    program = saver._context.store.thread_page(given_query(**options).scope, after, offset, 21)  # noqa: SLF001 - the plan of what it runs
+    program = saver._context.store.thread_page(thread_query(**options).scope, after, offset, 21)  # noqa: SLF001 - the plan of what it runs
     step: Any = next(program)
     print(f"\n{name}:")
     for line in explain(step.sql, tuple(step.params)):

@@ -40,13 +40,13 @@ class InMemory:
 
     def entries(self) -> dict[Entry, bytes]:
         """Return all entries."""
-        places = self.cache._places.oldest(len(self.cache._places))
+        places = self.cache._threads.oldest(len(self.cache._threads))
         return {(place, key): data for place, held in places for key, data in held.entries.items()}
 
     def write(self, entry: Entry, data: bytes) -> None:
         """Put other bytes in the place of an entry, behind the cache's back."""
         place, key = entry
-        self.cache._places.get(place).entries[key] = data
+        self.cache._threads.get(place).entries[key] = data
 
 
 class OnRedis:

@@ -101,12 +101,12 @@ class _Forgiving(MemoryCache):
     """The planted fault: what is added is kept whatever has happened since it was read."""
 
     def set(self, fillings: Mapping[bytes, Filling], within: float) -> None:
-        current = {place: held.token for place in fillings if (held := self._places.get(place))}
+        current = {place: held.token for place in fillings if (held := self._threads.get(place))}
         super().set({place: Filling(current.get(place, b""), each.entries) for place, each in fillings.items()}, within)
 
     def forget(self, places: Collection[bytes], within: float) -> None:  # noqa: ARG002 - as that of the class
         for place in places:
-            if held := self._places.get(place):
+            if held := self._threads.get(place):
                 held.entries.clear()
 
 
@@ -186,7 +186,7 @@ def test_a_removal_whose_caller_is_gone_is_told_before_anything_else_is_asked() 
         found = await saver.aget(at("other"))
         assert found is not None
         assert found["channel_values"]["messages"] == expected()
-        ((_, kept),) = cache._places.oldest(2)
+        ((_, kept),) = cache._threads.oldest(2)
         assert kept.entries
 
     asyncio.run(act())

@@ -8,8 +8,8 @@ import pytest
 
 from caching.held import PATIENCE, Held, InMemory, chat, expected, put, state, stored_segments
 from threadmark import CorruptDataError, Keyring, MemoryCache, MemorySaver, Saver, cached
-from threadmark.caching import Filling, Wanted
-from threadmark.caching.cache import Places
+from threadmark.caching import CacheRequest, Filling
+from threadmark.caching.cache import CacheKeys
 from threadmark.caching.flows import Access
 from threadmark.format.stored import shrink
 from threadmark.memory.store import MemoryStore
@@ -92,10 +92,10 @@ def test_what_is_sealed_in_the_database_is_sealed_in_the_cache(held: Held) -> No
 
 
 def test_each_database_and_each_keyring_has_its_own_places() -> None:
-    names = [Places(name, keyring) for name in ("a", "b") for keyring in (None, _keyring(1), _keyring(2))]
-    places = {each.place(thread) for each in names for thread in ("x", "y")}
+    names = [CacheKeys(name, keyring) for name in ("a", "b") for keyring in (None, _keyring(1), _keyring(2))]
+    places = {each.key(thread) for each in names for thread in ("x", "y")}
     assert len(places) == len(names) * 2
-    assert Places("a", _keyring(1)).place("x") == Places("a", _keyring(1)).place("x")
+    assert CacheKeys("a", _keyring(1)).key("x") == CacheKeys("a", _keyring(1)).key("x")
 
 
 def test_two_savers_share_what_is_cached_where_the_database_has_one_name(held: Held) -> None:
@@ -157,47 +157,47 @@ def _transactions(base: Saver, held: Held, thread: str, *, owner: bool = False) 
 
 def test_a_place_is_gone_after_its_time_and_its_token_with_it(held: Held) -> None:
     place, cache = b"p" * 16, held.cache
-    lasting = cache.get({place: Wanted(5, [])}, 1000, PATIENCE)[place].token
+    lasting = cache.get({place: CacheRequest(5, [])}, 1000, PATIENCE)[place].token
     cache.set({place: Filling(lasting, {b"k" * 12: b"data"})}, PATIENCE)
-    assert cache.get({place: Wanted(5, [b"k" * 12])}, 1000, PATIENCE)[place].entries == {b"k" * 12: b"data"}
+    assert cache.get({place: CacheRequest(5, [b"k" * 12])}, 1000, PATIENCE)[place].entries == {b"k" * 12: b"data"}
     cache.forget([place], PATIENCE)
-    first = cache.get({place: Wanted(5, [])}, 0.05, PATIENCE)[place].token
+    first = cache.get({place: CacheRequest(5, [])}, 0.05, PATIENCE)[place].token
     cache.set({place: Filling(first, {b"k" * 12: b"data"})}, PATIENCE)
     token = first
     while token == first:  # it ends after 50 ms, however often it is asked for
-        token = cache.get({place: Wanted(5, [])}, 1000, PATIENCE)[place].token
+        token = cache.get({place: CacheRequest(5, [])}, 1000, PATIENCE)[place].token
     cache.set({place: Filling(first, {b"k" * 12: b"late"})}, PATIENCE)
-    assert cache.get({place: Wanted(5, [b"k" * 12])}, 1000, PATIENCE)[place].entries == {}
+    assert cache.get({place: CacheRequest(5, [b"k" * 12])}, 1000, PATIENCE)[place].entries == {}
 
 
 def test_a_place_of_an_earlier_epoch_is_emptied_and_a_reader_of_one_adds_nothing(held: Held) -> None:
     place, key, cache = b"p" * 16, b"k" * 12, held.cache
-    old = cache.get({place: Wanted(5, [])}, 1000, PATIENCE)[place].token
+    old = cache.get({place: CacheRequest(5, [])}, 1000, PATIENCE)[place].token
     cache.set({place: Filling(old, {key: b"old"})}, PATIENCE)
-    got = cache.get({place: Wanted(6, [key])}, 1000, PATIENCE)[place]
+    got = cache.get({place: CacheRequest(6, [key])}, 1000, PATIENCE)[place]
     assert (got.entries, got.token == old) == ({}, False)
     cache.set({place: Filling(old, {key: b"old"})}, PATIENCE)
     cache.set({place: Filling(got.token, {key: b"new"})}, PATIENCE)
-    behind = cache.get({place: Wanted(5, [key])}, 1000, PATIENCE)[place]
+    behind = cache.get({place: CacheRequest(5, [key])}, 1000, PATIENCE)[place]
     assert (behind.entries, behind.token) == ({key: b"new"}, b"")
     cache.set({place: Filling(b"", {key: b"old"})}, PATIENCE)
-    assert cache.get({place: Wanted(6, [key])}, 1000, PATIENCE)[place].entries == {key: b"new"}
+    assert cache.get({place: CacheRequest(6, [key])}, 1000, PATIENCE)[place].entries == {key: b"new"}
 
 
 def test_a_memory_cache_stays_within_its_limit_and_keeps_what_was_read_last() -> None:
     cache = MemoryCache(max_bytes=10_000)
     for number in range(20):
         place = bytes([number]) * 16
-        token = cache.get({place: Wanted(1, [])}, 1000, 1)[place].token
+        token = cache.get({place: CacheRequest(1, [])}, 1000, 1)[place].token
         cache.set({place: Filling(token, {b"k": bytes(2000)})}, 1)
-        cache.get({bytes(16): Wanted(1, [b"k"])}, 1000, 1)
+        cache.get({bytes(16): CacheRequest(1, [b"k"])}, 1000, 1)
         assert cache.size <= 10_000
-    found = [number for number in range(20) if cache.get({bytes([number]) * 16: Wanted(1, [b"k"])}, 1000, 1)]
+    found = [number for number in range(20) if cache.get({bytes([number]) * 16: CacheRequest(1, [b"k"])}, 1000, 1)]
     assert found[0] == 0
-    assert cache.get({bytes(16): Wanted(1, [b"k"])}, 1000, 1)[bytes(16)].entries
-    token = cache.get({b"x": Wanted(1, [])}, 1000, 1)[b"x"].token
+    assert cache.get({bytes(16): CacheRequest(1, [b"k"])}, 1000, 1)[bytes(16)].entries
+    token = cache.get({b"x": CacheRequest(1, [])}, 1000, 1)[b"x"].token
     cache.set({b"x": Filling(token, {b"large": bytes(20_000), b"small": b"s"})}, 1)
-    assert cache.get({b"x": Wanted(1, [b"large", b"small"])}, 1000, 1)[b"x"].entries == {b"small": b"s"}
+    assert cache.get({b"x": CacheRequest(1, [b"large", b"small"])}, 1000, 1)[b"x"].entries == {b"small": b"s"}
     cache.close()
     assert cache.size == 0
 
@@ -206,7 +206,7 @@ def test_what_has_expired_in_memory_and_is_never_asked_for_again_goes_as_well() 
     cache = MemoryCache()
     for number in range(100):
         place = bytes([number]) * 16
-        token = cache.get({place: Wanted(1, [])}, 0.0, 1)[place].token
+        token = cache.get({place: CacheRequest(1, [])}, 0.0, 1)[place].token
         cache.set({place: Filling(token, {b"k": bytes(2000)})}, 1)
     assert cache.size < 10_000
 

@@ -17,7 +17,7 @@ from patience import wait_until
 from redis_backend.processes import FORGETFUL, HOST, RedisProcess, shared
 from redis_backend.proxy import Proxy
 from threadmark import MemoryCache, MemorySaver, Saver, TransientStoreError, cached
-from threadmark.caching import Wanted, flows
+from threadmark.caching import CacheRequest, flows
 from threadmark.caching.flows import Access
 from threadmark.types import CachedSaver
 from threadmark_conformance.engine import at, checkpoint
@@ -149,7 +149,7 @@ def test_an_answer_that_comes_in_drops_is_waited_for_no_longer_than_any_other() 
         for ask in (cache.get, lambda *arguments: asyncio.run(cache.aget(*arguments))):
             begun = time.monotonic()
             with pytest.raises(TransientStoreError, match=r"no answer within 0\.2 s"):
-                ask({b"p" * 16: Wanted(1, [b"k"])}, 10.0, 0.2)
+                ask({b"p" * 16: CacheRequest(1, [b"k"])}, 10.0, 0.2)
             assert time.monotonic() - begun < PATIENCE
 
 

@@ -14,7 +14,7 @@ from children import child, finished, line_from, send_line
 from redis_backend import cluster, processes, sentinel
 from threadmark import ConfigError, MemoryCache, MemorySaver, Saver, cached
 from threadmark import open as open_saver
-from threadmark.caching import Cache, Filling, Wanted
+from threadmark.caching import Cache, CacheRequest, Filling
 from threadmark.types import CachedSaver
 from threadmark_cli.opening import path_or_url
 from threadmark_redis import RedisCache
@@ -133,7 +133,7 @@ def test_a_program_that_closes_nothing_ends_in_silence() -> None:
 def test_a_cluster_has_each_thread_where_its_slot_is() -> None:
     with closing(RedisCache(cluster.shared().url, prefix="places:")) as cache:
         places = [bytes([number]) * 16 for number in range(40)]
-        wanted = {place: Wanted(1, [b"key"]) for place in places}
+        wanted = {place: CacheRequest(1, [b"key"]) for place in places}
         tokens = {place: got.token for place, got in cache.get(wanted, 100.0, PATIENCE).items()}
         cache.set({place: Filling(tokens[place], {b"key": place}) for place in places}, PATIENCE)
         assert {place: got.entries for place, got in cache.get(wanted, 100.0, PATIENCE).items()} == {
@@ -251,7 +251,7 @@ def test_what_was_given_as_a_url_is_closed_and_a_cache_that_was_given_is_not() -
     ours = OnRedis(processes.shared(), "closing:")
     with cached(MemorySaver(), ours.cache, wait=PATIENCE) as saver:
         chat(saver, "thread")
-    assert ours.cache.get({b"p" * 16: Wanted(1, [])}, 10.0, PATIENCE)
+    assert ours.cache.get({b"p" * 16: CacheRequest(1, [])}, 10.0, PATIENCE)
     ours.cache.close()
     with pytest.raises(Exception, match="closed"):
-        ours.cache.get({b"p" * 16: Wanted(1, [])}, 10.0, PATIENCE)
+        ours.cache.get({b"p" * 16: CacheRequest(1, [])}, 10.0, PATIENCE)

@@ -19,7 +19,7 @@ import pytest
 import threadmark
 from cli.running import COMMAND, in_pipe, in_process, in_terminal
 from threadmark_cli.main import COMMANDS
-from threadmark_cli.opening import shown_url
+from threadmark_cli.opening import printable_url
 from threadmark_sqlite import SqliteSaver
 
 PATIENCE = 120.0
@@ -156,7 +156,7 @@ def test_a_password_is_not_shown() -> None:
     assert ran.code == 5
     assert "hunter2" not in ran.out + ran.err
     for url in ("postgresql://me:hunter2@host/db", "redis://:hunter2@host:6379", "postgresql://h/db?password=hunter2"):
-        assert "hunter2" not in shown_url(url)
+        assert "hunter2" not in printable_url(url)
 
 
 # Keys

@@ -9,7 +9,7 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 
 from threadmark import ConfigError, Conversations, MemorySaver
-from threadmark.interfaces.messages import given_messages, has_text
+from threadmark.interfaces.messages import checked_messages, has_text
 
 TALK = {"thread_id": "talk"}
 
@@ -75,7 +75,7 @@ def test_langchain_messages_come_back_and_are_found() -> None:
 
 @pytest.mark.parametrize("given", [Frozen("x"), Slotted("x"), HumanMessage("x"), {"content": "x"}, {"id": None}])
 def test_an_id_is_put_into_a_copy(given: Any) -> None:
-    ((made, message),) = given_messages([given])
+    ((made, message),) = checked_messages([given])
     assert message is not given
     assert type(message) is type(given)
     found = message["id"] if isinstance(message, dict) else message.id
@@ -85,19 +85,19 @@ def test_an_id_is_put_into_a_copy(given: Any) -> None:
 
 def test_a_message_that_has_an_id_is_taken_as_it_is() -> None:
     given = [Frozen("x", "1"), Named("2", "x"), {"id": "3"}, AIMessage("x", id="4")]
-    assert given_messages(iter(given)) == list(zip("1234", given, strict=True))
+    assert checked_messages(iter(given)) == list(zip("1234", given, strict=True))
 
 
 @pytest.mark.parametrize("given", [Named(None, "x"), OnlyRead(), object(), None, ["x"], 7, "text", UserDict(id="x")])
 def test_what_is_no_message_or_takes_no_id_is_refused(given: Any) -> None:
     with pytest.raises(ConfigError, match=r"attribute `id`|cannot be given one"):
-        given_messages([given])
+        checked_messages([given])
 
 
 @pytest.mark.parametrize("given", [Shared(), Shared, SharedWords(text="x"), ReadOnlyWords(text="x")])
 def test_what_takes_no_id_in_a_copy_is_refused_and_stays_as_it_is(given: Any) -> None:
     with pytest.raises(ConfigError, match="cannot be given one"):
-        given_messages([given])
+        checked_messages([given])
     assert (given == {"text": "x"}) if isinstance(given, dict) else (given.id is None)
 
 

@@ -4,7 +4,7 @@ import inspect
 
 from threadmark import Saver
 from threadmark.model import ThreadFilter
-from threadmark_conformance.odd_calls import all_odd_calls, odd_calls, usual_arguments
+from threadmark_conformance.odd_calls import all_odd_calls, odd_calls, valid_arguments
 
 NO_ARGUMENTS = {"setup", "has_only_langgraph_data", "has_tables", "list_checkpoint_refs", "list_orphan_writes", "close"}
 ELSEWHERE = {
@@ -22,7 +22,7 @@ BUT = {
 
 
 def test_every_argument_of_every_method_is_given_odd_values() -> None:
-    usual = usual_arguments("thread")
+    usual = valid_arguments("thread")
     methods = {name for name, _ in inspect.getmembers(Saver, inspect.isfunction) if name[0] != "_"}
     blocking = {name for name in methods if not (name.startswith("a") and name[1:] in methods)}
     assert set(usual) == blocking - NO_ARGUMENTS - ELSEWHERE.keys()

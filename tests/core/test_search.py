@@ -16,13 +16,13 @@ from threadmark.memory.saver import MemoryDriver
 from threadmark.memory.store import MemoryStore
 from threadmark.serde import Serde
 from threadmark.travel import candidates, searching
-from threadmark.travel.candidates import Hit, Needle, fresh
+from threadmark.travel.candidates import Hit, Pattern, fresh
 from threadmark.types import ObjectView
 from threadmark_conformance.engine import checkpoint
 
 
 def hits(text: str, value: Any) -> list[tuple[str, ...]]:
-    return [tuple(hit) for hit in Needle(text).hits("c", value)]
+    return [tuple(hit) for hit in Pattern(text).hits("c", value)]
 
 
 @pytest.mark.parametrize(
@@ -75,34 +75,34 @@ def test_bytes_that_are_new_never_hide_a_text(before: list[str], after: list[str
     segments = {**old.fresh, **new.fresh}
     found = fresh(second, first)
     pieces = [segments[key][start:stop] for key, cut in found.slices.items() for _, start, stop in cut] + found.literals
-    needle = Needle(text)
-    is_new = any(True for _ in needle.hits("", after)) and not any(True for _ in needle.hits("", before))
-    assert not is_new or found.is_joined or any(map(needle.may_be_in, pieces))
+    pattern = Pattern(text)
+    is_new = any(True for _ in pattern.hits("", after)) and not any(True for _ in pattern.hits("", before))
+    assert not is_new or found.is_joined or any(map(pattern.may_be_in, pieces))
 
 
 def test_a_character_that_an_edit_cut_in_two_hides_no_text() -> None:
     for text in ("привет", "ﬁnd", "refund"):
-        needle = Needle(text.casefold())
+        pattern = Pattern(text.casefold())
         encoded = f"-{text}-".encode()
         for start in range(1, len(encoded) - 1):
             for stop in range(start + 1, len(encoded)):
-                assert needle.may_be_in(encoded[start:stop]), (text, start, stop)
+                assert pattern.may_be_in(encoded[start:stop]), (text, start, stop)
 
 
 def test_a_text_longer_than_a_piece_is_found_wherever_it_is_cut() -> None:
     text = "".join(f"{number:03}" for number in range(100))
-    needle, encoded = Needle(text), f"{'-' * 99}{text}{'-' * 99}".encode()
+    pattern, encoded = Pattern(text), f"{'-' * 99}{text}{'-' * 99}".encode()
     for at in range(100, 399):
-        assert all(map(needle.may_be_in, (encoded[:at], encoded[at:], encoded[at - 20 : at + 20])))
-    assert not needle.may_be_in(encoded[:99])
-    assert not needle.may_be_in(encoded[399:])
+        assert all(map(pattern.may_be_in, (encoded[:at], encoded[at:], encoded[at - 20 : at + 20])))
+    assert not pattern.may_be_in(encoded[:99])
+    assert not pattern.may_be_in(encoded[399:])
 
 
 def test_a_very_long_text_does_not_hang() -> None:
     """Quadratic work would take hours; the deadline only tells that from any machine that is slow."""
     began = monotonic()
     for text in ("y" * 1_000_000, "z" * 1_000_000, "y" * 999_999 + "z"):
-        assert Needle(text).may_be_in(b"y" * 2_000_000) == ("y" in text)
+        assert Pattern(text).may_be_in(b"y" * 2_000_000) == ("y" in text)
     assert monotonic() - began < 60
 
 

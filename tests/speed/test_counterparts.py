@@ -150,9 +150,9 @@ ARGUMENTS: dict[str, Any] = {
         | st.dictionaries(TEXTS, INTS, max_size=2)
         | st.integers(0, 70_000).map(lambda count: [1] * count)
     ),
-    "threadmark.saver.arguments.given_config": st.tuples(CONFIGS),
-    "threadmark.saver.storing.given_checkpoint": st.tuples(CHECKPOINTS, NEW),
-    "threadmark.saver.arguments.given_writes": st.tuples(WRITES),
+    "threadmark.saver.arguments.checked_config": st.tuples(CONFIGS),
+    "threadmark.saver.storing.draft_of": st.tuples(CHECKPOINTS, NEW),
+    "threadmark.saver.arguments.checked_writes": st.tuples(WRITES),
     "threadmark.metadata.checked_metadata": st.tuples(CONFIGS, METADATA),
     "threadmark_langgraph.shapes.stored_metadata": st.tuples(CONFIGS, METADATA),
     "threadmark.saver.storing.encode_writes": st.tuples(st.sampled_from([Serde(), Own()]), WRITES),
@@ -193,12 +193,12 @@ NO_PARENT = Header({}, {}, b"", None)
 USUAL: dict[str, tuple[Any, ...]] = {
     "threadmark.format.digests.check_of": (["text", 1, b"bytes", None],),
     "threadmark.format.digests.pack_plain": (["text", 1, b"bytes", None] * 9,),
-    "threadmark.saver.arguments.given_config": ({"configurable": {"thread_id": "1", "checkpoint_ns": ""}},),
-    "threadmark.saver.storing.given_checkpoint": (
+    "threadmark.saver.arguments.checked_config": ({"configurable": {"thread_id": "1", "checkpoint_ns": ""}},),
+    "threadmark.saver.storing.draft_of": (
         {"id": "1", "v": 4, "ts": "now", "channel_values": {"a": 1}, "channel_versions": {"a": 1}},
         {"a": 1},
     ),
-    "threadmark.saver.arguments.given_writes": ([("a", 1)],),
+    "threadmark.saver.arguments.checked_writes": ([("a", 1)],),
     "threadmark.metadata.checked_metadata": ({"configurable": {"thread_id": "1"}}, {"source": "loop", "step": 1}),
     "threadmark_langgraph.shapes.stored_metadata": ({"configurable": {}, "metadata": {"run": 1.5}}, {"step": 1}),
     "threadmark.saver.storing.encode_writes": (Serde(), [("a", 1), ("__error__", "text"), ("b", [1])]),

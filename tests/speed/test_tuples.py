@@ -9,7 +9,7 @@ from threadmark.saver.batches import Write, proven_writes, rows_of_batch
 from threadmark.saver.storing import Draft, rows_of_scalars
 from threadmark.serde import Serde
 from threadmark.store.contract import WriteRow
-from threadmark_speed import given as compiled
+from threadmark_speed import arguments as compiled
 
 
 def rows() -> list[tuple[Any, ...]]:
@@ -18,7 +18,7 @@ def rows() -> list[tuple[Any, ...]]:
     pack, record = cast("list[WriteRow]", rows_of_scalars(Serde(), where, "task", "path", [("a", 1)], None))
     batch = rows_of_batch("thread", "", "1", "task", "", [(0, "a", Stored("m", b"1", b"").body)], None)
     (write,) = proven_writes("thread", batch)
-    config = compiled.usual_config(ParsedConfig, {"configurable": {"thread_id": "1"}})
+    config = compiled.plain_config(ParsedConfig, {"configurable": {"thread_id": "1"}})
     made: list[Any] = [pack, record, write, write.row, write.value, config]
     return made
 
@@ -35,7 +35,7 @@ def test_their_hash_is_that_of_any_tuple() -> None:
 def test_what_leads_to_a_users_object_is_seen_by_the_collector() -> None:
     mine = object()
     checkpoint = {"v": 4, "id": "1", "ts": "now", "channel_values": {"a": mine}, "channel_versions": {"a": 1}}
-    given = compiled.usual_checkpoint(Draft, checkpoint, {"a": 1})
+    given = compiled.plain_checkpoint(Draft, checkpoint, {"a": 1})
     assert type(given) is Draft
     assert gc.is_tracked(given)
 

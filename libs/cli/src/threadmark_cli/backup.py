@@ -54,11 +54,11 @@ def back_up(source: Path, target: Path, report: Callable[[int, int], object]) ->
 
 
 def _copy(source: Path, target: Path, report: Callable[[int, int], object]) -> None:
-    def copy(given: sqlite3.Connection) -> None:
+    def copy(connection: sqlite3.Connection) -> None:
         # It is in a transaction: the pages that are copied later are those of the same moment, and a writer does not
         # make the copy begin again.
         with closing(sqlite3.connect(target, isolation_level=None)) as made:
-            given.backup(made, pages=_PAGES, progress=lambda _, left, total: report(total - left, total), sleep=0)
+            connection.backup(made, pages=_PAGES, progress=lambda _, left, total: report(total - left, total), sleep=0)
 
     try:
         read_file(source, copy)

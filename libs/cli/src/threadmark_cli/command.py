@@ -39,7 +39,7 @@ class Command(click.Command):
         self._has_database = has_database
         self._global_options = global_options()
         self._database = click.Argument(
-            ["database"], expose_value=False, callback=_database_given, shell_complete=files
+            ["database"], expose_value=False, callback=_remember_database, shell_complete=files
         )
         self.examples = [line.strip() for line in examples.strip().splitlines()]
 
@@ -92,7 +92,7 @@ def command(
     return decorate
 
 
-def database_was_given() -> bool:
+def has_database_argument() -> bool:
     """Whether the first argument of the running command named the database."""
     return bool(click.get_current_context().meta.get(_DATABASE))
 
@@ -107,12 +107,12 @@ class LazyGroup(click.Group):
 
     def make_context(self, *args: Any, **attributes: Any) -> click.Context:
         """Read the command line, which may write help."""
-        with _closing_told():
+        with _reporting_close():
             return super().make_context(*args, **attributes)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
-        with _closing_told():
+        with _reporting_close():
             return super().invoke(ctx)
 
     def resolve_command(
@@ -147,7 +147,7 @@ class LazyGroup(click.Group):
 
 
 @contextmanager
-def _closing_told() -> Iterator[None]:
+def _reporting_close() -> Iterator[None]:
     """Keep click from ending the process by itself where whoever read the output has closed it."""
     try:
         yield
@@ -155,7 +155,7 @@ def _closing_told() -> Iterator[None]:
         raise OutputClosedError from gone
 
 
-def _database_given(ctx: click.Context, _: click.Parameter, value: Any) -> Any:
+def _remember_database(ctx: click.Context, _: click.Parameter, value: Any) -> Any:
     if isinstance(value, str):
         ctx.obj = settings_of(ctx)._replace(url=value)
     return value

@@ -34,7 +34,7 @@ class Graph:
 
     def add(self, key: Hashable, parent: Hashable | None) -> tuple[str | None, str]:
         """Return a line to draw before the checkpoint's, None for none, and the beginning of its own line."""
-        waiting = [lane for lane, wanted in enumerate(self._lanes) if wanted == key]
+        waiting = [lane for lane, expected in enumerate(self._lanes) if expected == key]
         joins = self._joined(waiting) if len(waiting) > 1 else None
         lane = waiting[0] if waiting else self._free_lane()
         for other in waiting[1:]:
@@ -51,15 +51,15 @@ class Graph:
             self._lanes.pop()
 
     def _free_lane(self) -> int:
-        for lane, wanted in enumerate(self._lanes):
-            if wanted is None:
+        for lane, expected in enumerate(self._lanes):
+            if expected is None:
                 return lane
         self._lanes.append(None)
         return len(self._lanes) - 1
 
     def _drawn(self, own: int) -> str:
         symbols = self._symbols
-        cells = [symbols.line if wanted is not None else " " for wanted in self._lanes]
+        cells = [symbols.line if expected is not None else " " for expected in self._lanes]
         cells[own] = symbols.node
         return self._cut(cells)
 
@@ -67,12 +67,12 @@ class Graph:
         """The line on which lanes meet in the first of them."""
         first, last, symbols = waiting[0], waiting[-1], self._symbols
         cells: list[str] = []
-        for lane, wanted in enumerate(self._lanes):
+        for lane, expected in enumerate(self._lanes):
             if lane == first:
                 cells.append(symbols.into)
             elif lane in waiting:
                 cells.append(symbols.corner if lane == last else symbols.meeting)
-            elif wanted is not None:
+            elif expected is not None:
                 cells.append(symbols.crossing)
             else:
                 cells.append(symbols.across if first < lane < last else " ")

@@ -65,53 +65,53 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command. Returns its exit code."""
-    given = sys.argv[1:] if arguments is None else list(arguments)
+    argv = sys.argv[1:] if arguments is None else list(arguments)
     _prepare_streams()
     try:
-        return _run(given or ["--help"])
+        return _run(argv or ["--help"])
     except KeyboardInterrupt:
         return INTERRUPTED
     except (OutputClosedError, BrokenPipeError):
         _drop_output()
         return CLOSED
     except OSError as error:
-        if "--debug" in given:
+        if "--debug" in argv:
             raise
         _drop_output()
         with suppress(OSError):  # stderr may be what cannot be written
-            Output(color=_wanted_color(given)).fail(_reason(error))
+            Output(color=_color_option(argv)).fail(_reason(error))
         return FAILED
 
 
-def _run(given: Sequence[str]) -> int:
+def _run(argv: Sequence[str]) -> int:
     """Run the command, and say what went wrong. Returns the exit code."""
     try:
-        returned = group.main(args=list(given), prog_name="threadmark", standalone_mode=False)
+        returned = group.main(args=list(argv), prog_name="threadmark", standalone_mode=False)
         sys.stdout.flush()
-    except click.exceptions.Exit as wanted:
-        return wanted.exit_code
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
     except click.Abort:
         return INTERRUPTED
     except (click.ClickException, ThreadmarkError) as error:
-        if "--debug" in given:
+        if "--debug" in argv:
             raise
-        return _told(error, Output(color=_wanted_color(given)))
+        return _report(error, Output(color=_color_option(argv)))
     except RecursionError:
-        Output(color=_wanted_color(given)).fail(
+        Output(color=_color_option(argv)).fail(
             "a value is nested too deeply to be written whole: name a part of it, or leave out --full or --json"
         )
         return WRONG
     return returned if isinstance(returned, int) else DONE
 
 
-def _wanted_color(given: Sequence[str]) -> bool | None:
+def _color_option(argv: Sequence[str]) -> bool | None:
     """What was said of colours, for a message about a command line that could not be read."""
-    if "--no-color" in given:
+    if "--no-color" in argv:
         return False
-    return True if "--color" in given else None
+    return True if "--color" in argv else None
 
 
-def _told(error: click.ClickException | ThreadmarkError, out: Output) -> int:
+def _report(error: click.ClickException | ThreadmarkError, out: Output) -> int:
     """Say what went wrong, and return the exit code for it."""
     if isinstance(error, click.ClickException):
         if isinstance(error, click.UsageError) and error.ctx is not None:

@@ -21,9 +21,9 @@ _POSTGRES = ("postgres://", "postgresql://")
 _REDIS = ("redis://", "rediss://", "redis+", "rediss+")
 
 
-def url_of(given: str | None) -> str:
+def url_of(database: str | None) -> str:
     """The URL of what was given, or of the environment. A path is that of a SQLite file."""
-    found = given or os.environ.get(URL_VARIABLE)
+    found = database or os.environ.get(URL_VARIABLE)
     if not found:
         raise ConfigError(
             f"which database? Give its path or URL as the first argument or by --url, or set {URL_VARIABLE}"
@@ -40,7 +40,7 @@ def path_or_url(named: str) -> str:
     return f"{_SQLITE}/{quote(named)}"
 
 
-def shown_url(url: str) -> str:
+def printable_url(url: str) -> str:
     """The URL without what may be a password, for messages: neither that of the user, nor parameters."""
     url = url.partition("?")[0]
     user, at, rest = url.partition("://")[2].rpartition("@")

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from threadmark import ConfigError
-from threadmark.errors import shown
+from threadmark.errors import short_repr
 
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _PART = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")
@@ -60,7 +60,7 @@ def json_object(text: str | None, option: str) -> dict[str, Any] | None:
         return None
     found = json_value_of(text, option)
     if not isinstance(found, dict):
-        raise ConfigError(f'{option} is a JSON object, such as \'{{"team": "billing"}}\', not {shown(text)}')
+        raise ConfigError(f'{option} is a JSON object, such as \'{{"team": "billing"}}\', not {short_repr(text)}')
     return found
 
 
@@ -72,17 +72,17 @@ def json_value_of(text: str, option: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ConfigError(
-            f"{option} is JSON, so text stands in quotation marks: '\"like this\"' ({error}), not {shown(text)}"
+            f"{option} is JSON, so text stands in quotation marks: '\"like this\"' ({error}), not {short_repr(text)}"
         ) from error
 
 
-def channel_values(given: tuple[str, ...]) -> dict[str, Any]:
+def channel_values(options: tuple[str, ...]) -> dict[str, Any]:
     """Return the values of channels from `channel=JSON` and `channel=@file.json`."""
     values: dict[str, Any] = {}
-    for each in given:
+    for each in options:
         channel, equals, text = each.partition("=")
         if not (channel and equals):
-            raise ConfigError(f"--set is written CHANNEL=JSON or CHANNEL=@FILE, not {shown(each)}")
+            raise ConfigError(f"--set is written CHANNEL=JSON or CHANNEL=@FILE, not {short_repr(each)}")
         if channel in values:
             raise ConfigError(f"--set names the channel {channel!r} twice")
         values[channel] = json_value_of(text, f"--set {channel}")

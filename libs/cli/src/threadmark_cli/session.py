@@ -11,7 +11,7 @@ import click
 from threadmark import ConfigError, SaverProtocol
 from threadmark_cli.exits import DatabaseError
 from threadmark_cli.keyring_file import read_keyring
-from threadmark_cli.opening import creating, open_for_reading, open_for_writing, shown_url, url_of
+from threadmark_cli.opening import creating, open_for_reading, open_for_writing, printable_url, url_of
 from threadmark_cli.output import Output
 from threadmark_cli.settings import KEYRING_VARIABLE, Settings
 
@@ -29,9 +29,9 @@ class Session:
         return url_of(self.settings.url)
 
     @property
-    def shown_url(self) -> str:
+    def printable_url(self) -> str:
         """The URL without a password."""
-        return shown_url(self.url)
+        return printable_url(self.url)
 
     @contextmanager
     def saver(
@@ -53,7 +53,7 @@ class Session:
         opened = open_for(self.url, {**(options or {}), **self.saver_options()})
         with opened:
             if expect_tables and not write and not opened.has_tables():
-                raise DatabaseError(f"{self.shown_url} has no tables of Threadmark: is it the right database?")
+                raise DatabaseError(f"{self.printable_url} has no tables of Threadmark: is it the right database?")
             saver = opened if write else opened.without_classes()
             yield saver if self.settings.owner is None else saver.for_owner(self.settings.owner)
 

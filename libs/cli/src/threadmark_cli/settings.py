@@ -85,7 +85,7 @@ def database_first(ctx: click.Context, command: click.Command, args: list[str], 
     """
     options = [param for param in command.params if isinstance(param, click.Option)]
     alone = click.Command(command.name, params=[*options, *global_options()], context_settings=command.context_settings)
-    given, arguments, _ = alone.make_parser(ctx).parse_args(args=list(args))
-    if "url" in given or settings_of(ctx).url is not None or not arguments:
-        return completing and "url" not in given and settings_of(ctx).url is None and not os.environ.get(URL_VARIABLE)
+    parsed, arguments, _ = alone.make_parser(ctx).parse_args(args=list(args))
+    if "url" in parsed or settings_of(ctx).url is not None or not arguments:
+        return completing and "url" not in parsed and settings_of(ctx).url is None and not os.environ.get(URL_VARIABLE)
     return "://" in arguments[0] or not os.environ.get(URL_VARIABLE)

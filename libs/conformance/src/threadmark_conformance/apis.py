@@ -17,18 +17,18 @@ T = TypeVar("T", bound=Saver | Interface)
 class Api(Protocol):
     """Gives a saver, or an interface over one, the `a` methods of one API."""
 
-    def __call__(self, given: T) -> T:
+    def __call__(self, subject: T) -> T:
         """Return the same object, or a copy of it that shares everything."""
 
 
-def _asyncio(given: T) -> T:
-    return given
+def _asyncio(subject: T) -> T:
+    return subject
 
 
-def _blocking(given: T) -> T:
+def _blocking(subject: T) -> T:
     """Return a copy whose `a` methods call the blocking ones, each call on some thread of a pool."""
-    other = copy.copy(given)
-    other.__class__ = blocking_class(type(given))
+    other = copy.copy(subject)
+    other.__class__ = blocking_class(type(subject))
     return other
 
 

@@ -25,13 +25,13 @@ def checkpoint(
     **fields: Any,
 ) -> Checkpoint:
     """Return a checkpoint as an engine makes it. Channels with a value have version 1, or that of `versions`."""
-    given = dict(values or {})
+    channel_values = dict(values or {})
     made = {
         "v": 4,
         "id": checkpoint_id or new_id(),
         "ts": "2026-01-01T00:00:00+00:00",
-        "channel_values": given,
-        "channel_versions": dict.fromkeys(given, 1) if versions is None else dict(versions),
+        "channel_values": channel_values,
+        "channel_versions": dict.fromkeys(channel_values, 1) if versions is None else dict(versions),
         "versions_seen": {},
         "updated_channels": None,
         **fields,

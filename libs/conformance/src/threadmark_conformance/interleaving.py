@@ -59,7 +59,7 @@ class _Scene:
     def put(self, saver: Saver, number: int) -> Awaitable[Any]:
         return saver.aput(self.newest, self.child(number), {"child": number}, {"a": 10 + number})
 
-    def put_anew(self, saver: Saver, number: int) -> Awaitable[Any]:
+    def put_again(self, saver: Saver, number: int) -> Awaitable[Any]:
         return saver.aput(at(self.name), self.child(number), {"child": number}, self.child(number)["channel_versions"])
 
     def write(self, saver: Saver, number: int) -> Awaitable[Any]:
@@ -125,7 +125,7 @@ MEETINGS = tuple(
     Meeting(one, other)
     for one, others in {
         "put": ("put", "write", "delete", "delete_newest", "delete_runs", "prune", "copy", "get", "list_all"),
-        "put_anew": ("put_anew", "delete", "prune"),
+        "put_again": ("put_again", "delete", "prune"),
         "write": ("write", "delete", "delete_runs", "prune", "copy", "get", "list_all"),
         "write_same": ("write_same",),
         "prune": ("prune", "delete", "copy", "get", "list_all", "delete_runs"),
@@ -206,7 +206,7 @@ async def _assert_sound(meeting: Meeting, scene: _Scene, saver: Saver, outcomes:
         if isinstance(outcome, ThreadDeletedError):
             assert action in _CONTINUING, f"{action} failed: {outcome}"
             assert other in _REMOVING, f"{action} failed during {other}: {outcome}"
-        elif action in ("put", "put_anew") and other != "delete":
+        elif action in ("put", "put_again") and other != "delete":
             assert f"9{who}" in present, f"{action} was acknowledged and is lost"
         elif action == "write" and other not in _REMOVING:
             written = present[id_of(scene.newest)].pending_writes or []
@@ -216,7 +216,7 @@ async def _assert_sound(meeting: Meeting, scene: _Scene, saver: Saver, outcomes:
         elif action == "copy":
             _assert_read(scene, await listed(saver, at(f"{scene.name} copy {who}")), may_be_empty=other in _REMOVING)
     if "delete" in meeting:
-        assert set(present) <= ({"90", "91"} if "put_anew" in meeting else set()), "a deleted thread is back"
+        assert set(present) <= ({"90", "91"} if "put_again" in meeting else set()), "a deleted thread is back"
 
 
 _REMOVING = {"delete", "delete_runs"}

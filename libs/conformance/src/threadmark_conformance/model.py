@@ -130,8 +130,8 @@ class SaverMachine(RuleBasedStateMachine):
         values = {
             channel: value for channel, value in {**held, **change}.items() if channel not in emptied - set(change)
         }
-        given = {channel: value for channel, value in values.items() if channel in change or channel not in left_out}
-        made = checkpoint(given, versions, checkpoint_id=checkpoint_id)
+        present = {channel: value for channel, value in values.items() if channel in change or channel not in left_out}
+        made = checkpoint(present, versions, checkpoint_id=checkpoint_id)
         where = at(thread, ns, above.id if above else None)
         placed = self._do(self._savers[pick % 3].aput(where, made, metadata, new))
         assert placed == at(thread, ns, checkpoint_id)
@@ -198,7 +198,7 @@ class SaverMachine(RuleBasedStateMachine):
         pick=_PICKS,
         thread=st.none() | _THREADS,
         ns=st.none() | _NAMESPACES,
-        wanted=st.sampled_from([None, {}, {"k": 1}, {"k": True}, {"k": None}, {"k": [1]}, {"run_id": "r"}]),
+        criteria=st.sampled_from([None, {}, {"k": 1}, {"k": True}, {"k": None}, {"k": [1]}, {"run_id": "r"}]),
         limit=st.none() | st.integers(0, 5),
         before=st.none() | _PICKS,
     )
@@ -207,18 +207,18 @@ class SaverMachine(RuleBasedStateMachine):
         pick: int,
         thread: str | None,
         ns: str | None,
-        wanted: Mapping[str, Any] | None,
+        criteria: Mapping[str, Any] | None,
         limit: int | None,
         before: int | None,
     ) -> None:
         """List with any of filter, before and limit."""
         expected = self._expected.newest_first(thread, ns if thread is not None else None)
-        options: dict[str, Any] = {"filter": wanted, "limit": limit}
+        options: dict[str, Any] = {"filter": criteria, "limit": limit}
         if before is not None and expected and thread is not None and ns is not None:
             position = before % len(expected)
             options["before"] = at(thread, ns, expected[position].id)
             expected = expected[position + 1 :]
-        expected = [kept for kept in expected if matches(kept.metadata, wanted or {})][:limit]
+        expected = [kept for kept in expected if matches(kept.metadata, criteria or {})][:limit]
         found = self._do(listed(self._savers[pick % 3], at(thread, ns) if thread is not None else None, **options))
         assert [_seen(item) for item in found] == [kept.seen() for kept in expected]
 

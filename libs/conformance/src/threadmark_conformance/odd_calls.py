@@ -21,7 +21,7 @@ class OddCall(NamedTuple):
 
     def arguments(self, thread: str) -> dict[str, Any] | None:
         """Return new arguments, or None if an odd value cannot be put there."""
-        made: Any = usual_arguments(thread)[self.method]
+        made: Any = valid_arguments(thread)[self.method]
         for path, is_key, odd in self.changes:
             value = ODD_VALUES[odd]()
             if is_key and not hashable(value):
@@ -55,7 +55,7 @@ def all_odd_calls() -> list[OddCall]:
     return list(_singles(random.Random(0)))
 
 
-def usual_arguments(thread: str) -> dict[str, dict[str, Any]]:
+def valid_arguments(thread: str) -> dict[str, dict[str, Any]]:
     """Return ordinary arguments for each method."""
     config = {**at(thread, "", early_id(2)), "metadata": {"user": "u"}}
     config["configurable"] |= {"checkpoint_map": {"": "x"}, "tenant": "t"}
@@ -118,11 +118,11 @@ def usual_arguments(thread: str) -> dict[str, dict[str, Any]]:
         "verify": {"thread_id": thread, "decode": False, "repair": False},
         "stats": {"thread_id": thread},
         "get_next_version": {"current": 1},
-        **_usual_of_threads(thread),
+        **_valid_for_threads(thread),
     }
 
 
-def _usual_of_threads(thread: str) -> dict[str, dict[str, Any]]:
+def _valid_for_threads(thread: str) -> dict[str, dict[str, Any]]:
     about: dict[str, Any] = {"title": "Straße", "metadata": {"k": "v"}, "owner": "ada", "expires_at": None}
     scope: dict[str, Any] = {
         "owner": None,
@@ -151,8 +151,8 @@ def _usual_of_threads(thread: str) -> dict[str, dict[str, Any]]:
 
 def _singles(chance: random.Random) -> Iterator[OddCall]:
     """Yield calls with one odd argument: each argument once, then each with another value, and so on."""
-    usual = usual_arguments("thread").items()
-    locations = [(method, path, key) for method, arguments in usual for path, key in _paths(arguments)]
+    valid = valid_arguments("thread").items()
+    locations = [(method, path, key) for method, arguments in valid for path, key in _paths(arguments)]
     chance.shuffle(locations)
     orders = [chance.sample(list(ODD_VALUES), len(ODD_VALUES)) for _ in locations]
     for turn in range(len(ODD_VALUES)):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from threadmark.errors import ThreadmarkError, shown
+from threadmark.errors import ThreadmarkError, short_repr
 from threadmark.saver import Saver
 from threadmark.serde import Serde
 from threadmark.travel.model import Blame, HistoryEntry, HistoryPage, Tree
@@ -121,7 +121,7 @@ class _Side:
             raise _WrongError(f"{type(error).__name__}: {str(error)[:200]}") from error
         if call.method in _READS:
             await self._unchanged(call)
-            return [_shown(call.method, returned)]
+            return [_outcome_repr(call.method, returned)]
         state = await self._whole()
         self.changed = state != self._state
         if call.method in ("put", "put_writes"):
@@ -129,7 +129,7 @@ class _Side:
                 await self._reads_back(call, returned)
             except (AttributeError, TypeError, ValueError, LookupError) as error:
                 raise _WrongError(f"it was accepted, and cannot be: {error}") from error
-        return state[1] if call.method in _MAKES_IDS else [_shown(call.method, returned), state]
+        return state[1] if call.method in _MAKES_IDS else [_outcome_repr(call.method, returned), state]
 
     async def look(self) -> None:
         """Check that nothing has changed since the calls that were refused or only read."""
@@ -159,28 +159,31 @@ class _Side:
 
     async def _reads_back(self, call: OddCall, returned: Any) -> None:
         """Check that stored data equals the arguments; calls that only read or remove have nothing to compare."""
-        given = call.arguments(self._thread)
-        assert given is not None
+        original = call.arguments(self._thread)
+        assert original is not None
         if call.method == "put":
             found = await self._reader.aget_tuple(returned)
             if found is None:
                 raise _WrongError("what was put is not there")
-            if _fields(found.checkpoint) != _fields(_as_stored(given["checkpoint"])):
-                raise _WrongError(f"put {shown(given['checkpoint'])}, got {shown(found.checkpoint)}")
-            if not _as_json(given["metadata"]).items() <= {k: json.dumps(v) for k, v in found.metadata.items()}.items():
-                raise _WrongError(f"put {shown(given['metadata'])}, got {shown(found.metadata)}")
+            if _fields(found.checkpoint) != _fields(_as_stored(original["checkpoint"])):
+                raise _WrongError(f"put {short_repr(original['checkpoint'])}, got {short_repr(found.checkpoint)}")
+            if (
+                not _as_json(original["metadata"]).items()
+                <= {k: json.dumps(v) for k, v in found.metadata.items()}.items()
+            ):
+                raise _WrongError(f"put {short_repr(original['metadata'])}, got {short_repr(found.metadata)}")
         else:
-            writes = [(_text(given["task_id"]), _text(channel), value) for channel, value in given["writes"]]
-            found = await self._reader.aget_tuple(given["config"])
+            writes = [(_text(original["task_id"]), _text(channel), value) for channel, value in original["writes"]]
+            found = await self._reader.aget_tuple(original["config"])
             if found is None and writes:  # they came before their checkpoint
-                where = given["config"]["configurable"]
+                where = original["config"]["configurable"]
                 name = where["checkpoint_id"]
                 made = checkpoint(checkpoint_id=str(name) if isinstance(name, UUID) else _text(name))
                 await self._saver.aput({"configurable": {**where, "checkpoint_id": None}}, made, {}, {})
-                found = await self._reader.aget_tuple(given["config"])
+                found = await self._reader.aget_tuple(original["config"])
             stored = [_exact(write) for write in (found.pending_writes or []) if write[0] != "task"] if found else []
             if stored != [_exact(write) for write in writes]:
-                raise _WrongError(f"put {shown(writes)}, got {shown(found and found.pending_writes)}")
+                raise _WrongError(f"put {short_repr(writes)}, got {short_repr(found and found.pending_writes)}")
 
 
 async def _made(saver: Saver, method: str, arguments: dict[str, Any]) -> Any:
@@ -191,7 +194,7 @@ async def _made(saver: Saver, method: str, arguments: dict[str, Any]) -> Any:
     return await getattr(saver, f"a{method}")(**arguments)
 
 
-def _shown(method: str, returned: Any) -> object:
+def _outcome_repr(method: str, returned: Any) -> object:
     """Return the part of a result on which all backends must agree."""
     if method == "get_next_version":
         return returned.partition(".")[0] if isinstance(returned, str) else returned
@@ -234,9 +237,9 @@ def _fields(made: Mapping[str, Any]) -> list[object]:
     return sorted(map(_exact, made.items()))  # type: ignore[type-var]  # pairs of text and bytes
 
 
-def _as_stored(given: Mapping[str, Any]) -> dict[str, Any]:
+def _as_stored(original: Mapping[str, Any]) -> dict[str, Any]:
     """Return a checkpoint as it comes back: names are plain text, and no channels are an empty dictionary."""
-    expected = {**given, "id": _text(given["id"])}
+    expected = {**original, "id": _text(original["id"])}
     for field in ("channel_values", "channel_versions"):
         expected[field] = {_text(name): value for name, value in (expected.get(field) or {}).items()}
     return expected

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from threadmark.errors import ConfigError, shown
+from threadmark.errors import ConfigError, short_repr
 from threadmark.model import MAPPING, Config
 from threadmark.names import THREAD_ID_BYTES, as_text, check_length
 
@@ -60,9 +60,9 @@ def config_of(thread_id: str, ns: str, checkpoint_id: str | None) -> dict[str, A
 def parse_config(config: Config) -> ParsedConfig:
     """Parse a run's configuration. A missing namespace is the root namespace."""
     configurable = config.get("configurable") if type(config) is dict else None
-    given = (configurable if type(configurable) is dict else _configurable(config)).get
-    thread_id, ns, checkpoint_id = given("thread_id"), given("checkpoint_ns"), given("checkpoint_id")
-    token = given("lease_token")
+    get = (configurable if type(configurable) is dict else _configurable(config)).get
+    thread_id, ns, checkpoint_id = get("thread_id"), get("checkpoint_ns"), get("checkpoint_id")
+    token = get("lease_token")
     if checkpoint_id is not None and type(checkpoint_id) is not str:
         checkpoint_id = _as_checkpoint_id(checkpoint_id)
     return ParsedConfig(
@@ -118,7 +118,7 @@ def config_metadata(config: Config) -> dict[str, Any]:
             if key in NOT_METADATA or key in found:
                 continue
             if not isinstance(key, str):
-                raise ConfigError(f"the config's key {shown(key)} is not a string: keys become those of metadata")
+                raise ConfigError(f"the config's key {short_repr(key)} is not a string: keys become those of metadata")
             if not key.startswith("__") and isinstance(value, (str, int, bool, float)):
                 found[key] = value
     return found
@@ -151,7 +151,7 @@ def owner_in(config: Config, metadata: Mapping[str, Any], key: str) -> str | Non
 def _as_token(value: object) -> int:
     if type(value) is int and 0 < value < _NO_TOKEN:
         return value
-    raise ConfigError(f"lease_token must be the token of a lease, a positive int, not {shown(value)}")
+    raise ConfigError(f"lease_token must be the token of a lease, a positive int, not {short_repr(value)}")
 
 
 def _configurable(config: Config) -> Mapping[str, Any]:

@@ -53,16 +53,16 @@ class located:  # noqa: N801 - reads as a statement: `with located("channel 'x'"
             raise error.at(self._location) from error.origin
 
 
-def shown(value: object) -> str:
+def short_repr(value: object) -> str:
     """Return a caller's value for a message: shortened if it is long, only its type if it cannot be shown."""
     try:
         text = repr(value)
     except Exception:  # noqa: BLE001 - a repr of the user's may raise anything, and one of a long int does
         return f"a {type(value).__name__}"
-    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
+    return text if len(text) <= _LONGEST_REPR else f"{text[:_LONGEST_REPR]}..."
 
 
-_LONGEST_SHOWN = 100
+_LONGEST_REPR = 100
 
 
 class SerializationError(LocatedError):

@@ -12,8 +12,8 @@ import threading
 import time
 from collections.abc import Iterable
 
-from threadmark.errors import ConfigError, shown
-from threadmark.runtime.processes import begin_anew_after_fork
+from threadmark.errors import ConfigError, short_repr
+from threadmark.runtime.processes import reset_after_fork
 
 _GREGORIAN_OFFSET = 0x01B21DD213814000
 """Ticks of 100 ns between the start of the Gregorian calendar, when UUID time begins, and that of Unix time."""
@@ -28,7 +28,7 @@ class _Clock:
     def __init__(self) -> None:
         self._last = 0
         self._reset_after_fork()
-        begin_anew_after_fork(self)
+        reset_after_fork(self)
 
     def ticks(self) -> int:
         with self._lock:
@@ -124,6 +124,6 @@ def next_version(current: Version | None) -> Version:
     elif isinstance(current, int) and not isinstance(current, bool):
         return current + 1
     raise ConfigError(
-        f"channel version {shown(current)} is not one that can be continued: "
+        f"channel version {short_repr(current)} is not one that can be continued: "
         "give an int, a finite float, or digits before a dot"
     )

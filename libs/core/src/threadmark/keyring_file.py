@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from threadmark.errors import ConfigError, shown
+from threadmark.errors import ConfigError, short_repr
 
 KEY_LENGTH = 32
 LONGEST_ID = 255
@@ -100,7 +100,7 @@ def add(path: str | os.PathLike[str], name: str) -> None:
 
 def _check_name(name: str) -> None:
     if not 0 < len(name.encode("utf-8", "replace")) <= LONGEST_ID or not name.isprintable():
-        raise ConfigError(f"the name of a key has 1 to {LONGEST_ID} bytes of printable text, not {shown(name)}")
+        raise ConfigError(f"the name of a key has 1 to {LONGEST_ID} bytes of printable text, not {short_repr(name)}")
 
 
 def _write(descriptor: int, content: dict[str, Any]) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from threadmark.config import NOT_METADATA, config_metadata
-from threadmark.errors import ConfigError, CorruptDataError, SerializationError, shown
+from threadmark.errors import ConfigError, CorruptDataError, SerializationError, short_repr
 from threadmark.model import MAPPING, Config, Metadata
 from threadmark.names import as_text
 from threadmark.runtime.compiled import counterpart
@@ -41,7 +41,7 @@ class CheckedMetadata(Metadata):
     """Its JSON."""
 
 
-@counterpart("given.usual_metadata", CheckedMetadata, NOT_METADATA, orjson.dumps)
+@counterpart("arguments.plain_metadata", CheckedMetadata, NOT_METADATA, orjson.dumps)
 def checked_metadata(config: Config, metadata: Mapping[str, Any]) -> CheckedMetadata:
     """Check a checkpoint's metadata, merged with its configuration's, as `checked` and `merged` say."""
     return checked(merged(config, metadata))
@@ -92,33 +92,35 @@ def from_json(text: str) -> Metadata:
     return metadata
 
 
-def matches(metadata: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    """Whether every key of `wanted` is in `metadata` with an equal JSON value (True is not 1)."""
-    return all(key in metadata and _same(metadata[key], value) for key, value in wanted.items())
+def matches(metadata: Mapping[str, Any], criteria: Mapping[str, Any]) -> bool:
+    """Whether every key of `criteria` is in `metadata` with an equal JSON value (True is not 1)."""
+    return all(key in metadata and _same(metadata[key], value) for key, value in criteria.items())
 
 
-def checked_filter(wanted: Mapping[str, Any] | None) -> dict[str, Any]:
+def checked_filter(criteria: Mapping[str, Any] | None) -> dict[str, Any]:
     """Check that a filter can be compared with stored JSON. Raises ConfigError that names the key that cannot."""
-    if wanted is None:
+    if criteria is None:
         return {}
-    if not isinstance(wanted, MAPPING):
-        raise ConfigError(f"filter must be a dictionary, not {type(wanted).__name__}")
+    if not isinstance(criteria, MAPPING):
+        raise ConfigError(f"filter must be a dictionary, not {type(criteria).__name__}")
     try:
-        plain = {as_text(key, "a filter's key"): wanted[key] for key in wanted}
+        plain = {as_text(key, "a filter's key"): criteria[key] for key in criteria}
         check_plain(plain, "filter")
     except SerializationError as error:
         raise ConfigError(f"{error.location}: {error.problem}; compare with a JSON value") from error
     return plain
 
 
-def certain_fragments(wanted: Mapping[str, Any]) -> list[str]:
+def certain_fragments(criteria: Mapping[str, Any]) -> list[str]:
     """Return texts that the JSON of every matching metadata contains. Rows without them need not be read.
 
     Only strings, booleans and None have one: equal numbers can be spelled in several ways, and so can equal objects
     and letters outside ASCII.
     """
     spelled = [
-        to_json({key: value})[1:-1] for key, value in wanted.items() if value is None or isinstance(value, (str, bool))
+        to_json({key: value})[1:-1]
+        for key, value in criteria.items()
+        if value is None or isinstance(value, (str, bool))
     ]
     return [fragment for fragment in spelled if fragment.isascii()]
 
@@ -147,7 +149,7 @@ def check_plain(value: Any, location: str, levels: int = DEEPEST) -> None:
     if kind is dict:
         if not _TEXT.issuperset(map(type, value)):
             key = next(key for key in value if type(key) is not str)
-            raise SerializationError(f"the key {shown(key)} is not a string; metadata is JSON", location)
+            raise SerializationError(f"the key {short_repr(key)} is not a string; metadata is JSON", location)
         items = value.items()
     elif kind in (list, tuple):
         items = enumerate(value)
@@ -162,13 +164,13 @@ def check_plain(value: Any, location: str, levels: int = DEEPEST) -> None:
             check_plain(item, f"{location}[{key!r}]", levels - 1)
 
 
-def _same(stored: Any, wanted: Any) -> bool:
-    if isinstance(stored, bool) or isinstance(wanted, bool):
-        return stored is wanted
-    if isinstance(stored, dict) and isinstance(wanted, dict):
-        return stored.keys() == wanted.keys() and all(_same(stored[key], wanted[key]) for key in stored)
-    if isinstance(stored, list) and isinstance(wanted, (list, tuple)):
-        return len(stored) == len(wanted) and all(map(_same, stored, wanted))
-    if isinstance(stored, float) and isinstance(wanted, float) and math.isnan(stored):
-        return math.isnan(wanted)
-    return bool(stored == wanted)
+def _same(stored: Any, expected: Any) -> bool:
+    if isinstance(stored, bool) or isinstance(expected, bool):
+        return stored is expected
+    if isinstance(stored, dict) and isinstance(expected, dict):
+        return stored.keys() == expected.keys() and all(_same(stored[key], expected[key]) for key in stored)
+    if isinstance(stored, list) and isinstance(expected, (list, tuple)):
+        return len(stored) == len(expected) and all(map(_same, stored, expected))
+    if isinstance(stored, float) and isinstance(expected, float) and math.isnan(stored):
+        return math.isnan(expected)
+    return bool(stored == expected)

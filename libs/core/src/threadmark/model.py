@@ -253,11 +253,11 @@ def _counted(count: int, what: str) -> str:
 
 def beginning_of(items: Sequence[str]) -> str:
     """Return the first items of a long list, and the number of the others."""
-    left_out = [f"... and {len(items) - _MOST_SHOWN} more"] if len(items) > _MOST_SHOWN else []
-    return ", ".join([*items[:_MOST_SHOWN], *left_out])
+    left_out = [f"... and {len(items) - _MOST_LISTED} more"] if len(items) > _MOST_LISTED else []
+    return ", ".join([*items[:_MOST_LISTED], *left_out])
 
 
-_MOST_SHOWN = 5
+_MOST_LISTED = 5
 
 
 SPECIAL_WRITES = {"__error__": -1, "__scheduled__": -2, "__interrupt__": -3, "__resume__": -4}

@@ -5,7 +5,7 @@ text, and UTF-8 has no lone surrogates. `to_column` maps any string to one that 
 itself, so that stored names stay readable. The mapping keeps the order of code points, because ids are compared in SQL.
 """
 
-from threadmark.errors import ConfigError, shown
+from threadmark.errors import ConfigError, short_repr
 
 # Together these limit the longest key of a row. The key of a pending write has a thread, a namespace and two ids; that
 # of a checkpoint has a rank, which may be as long as two ids. Postgres can index 2,704 bytes.
@@ -40,7 +40,7 @@ def check_length(name: str, limit: int, what: str) -> None:
         size = len(to_column(name).encode())
         if size > limit:
             raise ConfigError(
-                f"{what} {shown(name)} has {size} bytes, and at most {limit} are allowed: "
+                f"{what} {short_repr(name)} has {size} bytes, and at most {limit} are allowed: "
                 "give a shorter one, such as a digest of it"
             )
 

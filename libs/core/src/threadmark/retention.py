@@ -9,10 +9,10 @@ from datetime import timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
-from threadmark.errors import ClosedError, ConfigError, shown
+from threadmark.errors import ClosedError, ConfigError, short_repr
 from threadmark.model import Progress, RetentionReport
 from threadmark.runtime.logs import log
-from threadmark.runtime.processes import begin_anew_after_fork, close_at_exit, was_closed
+from threadmark.runtime.processes import close_at_exit, reset_after_fork, was_closed
 from threadmark.saver import SaverProtocol
 from threadmark.saver.operations.retaining import retention_rule
 
@@ -55,9 +55,9 @@ class Retention:
         **rules: Unpack[RetentionRules],
     ) -> None:
         if not isinstance(every, timedelta) or every <= timedelta(0):
-            raise ConfigError(f"every must be a positive datetime.timedelta, not {shown(every)}")
+            raise ConfigError(f"every must be a positive datetime.timedelta, not {short_repr(every)}")
         if isinstance(jitter, bool) or not isinstance(jitter, (int, float)) or not 0 <= jitter <= 1:
-            raise ConfigError(f"jitter must be a number from 0 to 1, a part of `every`, not {shown(jitter)}")
+            raise ConfigError(f"jitter must be a number from 0 to 1, a part of `every`, not {short_repr(jitter)}")
         unknown = sorted(rules.keys() - RetentionRules.__annotations__.keys())
         if unknown:
             raise ConfigError(
@@ -76,7 +76,7 @@ class Retention:
         """The report of the last retention that finished."""
         self.last_error: Exception | None = None
         """The error of the last retention; None if it did not fail."""
-        begin_anew_after_fork(self)
+        reset_after_fork(self)
 
     def start(self) -> None:
         """Begin in a daemon thread. If the interpreter ends during a retention, it stops between two transactions."""

@@ -81,15 +81,15 @@ def parameters_in(url: str, example: str, *, needed: Collection[str], optional: 
         pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=True)
     except ValueError:
         pairs = []
-    given = dict(pairs)
-    known = given.keys() <= {*needed, *optional} and given.keys() >= set(needed)
-    if beginning not in (scheme, f"{scheme}//") or len(given) < len(pairs) or not known:
+    parameters = dict(pairs)
+    known = parameters.keys() <= {*needed, *optional} and parameters.keys() >= set(needed)
+    if beginning not in (scheme, f"{scheme}//") or len(parameters) < len(pairs) or not known:
         raise ConfigError(
             f"this URL lacks a parameter, or has an unknown or a repeated one: write {example!r}, with both URLs "
             f"percent-encoded (urllib.parse.quote(url, safe='')). It needs {' and '.join(needed)}, and may have "
             f"{', '.join(sorted(optional))}"
         )
-    return given
+    return parameters
 
 
 def _scheme_of(url: str) -> str:

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from threadmark import ConfigError, MissingDependencyError
-from threadmark.errors import shown
+from threadmark.errors import short_repr
 from threadmark_langgraph.checkpointer import Checkpointer
 
 if TYPE_CHECKING:
@@ -97,13 +97,13 @@ def _expiry(ttl: "Ttl") -> dict[str, Any]:
         return {"ttl": ttl}
     if not isinstance(ttl, Mapping) or not set(ttl) <= {"default_ttl", "refresh_on_read"}:
         raise ConfigError(
-            f"ttl must be a timedelta or {{'default_ttl': 60, 'refresh_on_read': True}}, not {shown(ttl)}"
+            f"ttl must be a timedelta or {{'default_ttl': 60, 'refresh_on_read': True}}, not {short_repr(ttl)}"
         )
     minutes = ttl.get("default_ttl")
     if minutes in (None, -1):
         return {}
     if isinstance(minutes, bool) or not isinstance(minutes, (int, float)) or not minutes > 0:
-        raise ConfigError(f"default_ttl must be a number of minutes, or -1 for no expiry, not {shown(minutes)}")
+        raise ConfigError(f"default_ttl must be a number of minutes, or -1 for no expiry, not {short_repr(minutes)}")
     found: dict[str, Any] = {"ttl": timedelta(minutes=minutes)}
     if "refresh_on_read" in ttl:
         found["refresh_on_read"] = ttl["refresh_on_read"]

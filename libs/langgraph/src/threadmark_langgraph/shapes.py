@@ -19,7 +19,7 @@ from threadmark.config import NOT_METADATA
 from threadmark.metadata import CheckedMetadata, checked
 from threadmark.metadata import merged as merged_by_saver
 from threadmark.runtime.compiled import counterpart
-from threadmark.saver.arguments import given_writes
+from threadmark.saver.arguments import checked_writes
 from threadmark_langgraph.log import log
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def following_version(current: str) -> str | None:
     return f"{int(count) + 1:0{_COUNT_DIGITS}d}.{fraction}"
 
 
-@counterpart("given.usual_metadata", CheckedMetadata, NOT_METADATA, orjson.dumps)
+@counterpart("arguments.plain_metadata", CheckedMetadata, NOT_METADATA, orjson.dumps)
 def stored_metadata(config: RunnableConfig, metadata: CheckpointMetadata) -> dict[str, Any]:
     """Return a checkpoint's metadata as LangGraph merges and cleans it, and as JSON gives it back.
 
@@ -81,7 +81,7 @@ def stored_writes(saver: SaverProtocol, writes: Sequence[tuple[str, Any]]) -> Se
 
     The engine stores whatever a node raised; if that were refused, the error would be lost without a word.
     """
-    writes = given_writes(writes)
+    writes = checked_writes(writes)
     if ERROR not in map(_CHANNEL, writes):
         return writes
     return [(channel, _storable(saver.serde, value) if channel == ERROR else value) for channel, value in writes]
@@ -95,11 +95,11 @@ def _storable(serde: "SerializerProtocol", error: Any) -> Any:
             return error
         name = type(error).__qualname__
         log.write(logging.DEBUG, "a task's error cannot be stored as it is (%s): its text is stored", name)
-        return _shown(error)
+        return _error_text(error)
     return error
 
 
-def _shown(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     """Return what LangGraph's own serializer keeps of an exception: its repr, or its class if that fails."""
     try:
         return repr(error)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, get_args
 
 from threadmark import ConfigError, SaverProtocol, ThreadmarkError
-from threadmark.errors import shown
+from threadmark.errors import short_repr
 from threadmark_langgraph.log import log
 
 
@@ -39,7 +39,7 @@ class UnmovedThreads:
 
     def __init__(self, on_unmoved: OnUnmoved) -> None:
         if not isinstance(on_unmoved, str) or on_unmoved not in get_args(OnUnmoved):
-            raise ConfigError(f"on_unmoved must be 'warn' or 'raise', not {shown(on_unmoved)}")
+            raise ConfigError(f"on_unmoved must be 'warn' or 'raise', not {short_repr(on_unmoved)}")
         self.raises = on_unmoved == "raise"
         self.expected = False
         """Whether the database was checked, or is the target of a move that is going on."""

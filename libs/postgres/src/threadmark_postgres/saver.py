@@ -10,7 +10,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from threadmark import ConfigError, Saver
-from threadmark.errors import shown
+from threadmark.errors import short_repr
 from threadmark.program import Driver, arun, run
 from threadmark.runtime.logs import slow_after
 from threadmark.saver import SaverOptions
@@ -94,7 +94,7 @@ class PostgresSaver(Saver):
         if max_staleness is not None:
             check_seconds(max_staleness, "max_staleness")
         if not isinstance(application_name, str):
-            raise ConfigError(f"application_name must be a string, not {shown(application_name)}")
+            raise ConfigError(f"application_name must be a string, not {short_repr(application_name)}")
         if schema is not None:
             quoted(schema)
         settings = Settings(
@@ -146,11 +146,11 @@ def _driver(database: Any, settings: Settings) -> PostgresDriver:
         _check_conninfo(database)
         return PostgresDriver(settings._replace(conninfo=database))
     if isinstance(database, psycopg.Connection):
-        given = blocking.BorrowedConnection(_Exclusive(database).hold)
-        return PostgresDriver(settings._replace(conninfo=_conninfo_of(database)), given=given)
+        borrowed = blocking.BorrowedConnection(_Exclusive(database).hold)
+        return PostgresDriver(settings._replace(conninfo=_conninfo_of(database)), borrowed=borrowed)
     if isinstance(database, psycopg.AsyncConnection):
-        given_async = aio.BorrowedConnection(_AsyncExclusive(database).hold)
-        return PostgresDriver(settings._replace(conninfo=_conninfo_of(database)), given_async=given_async)
+        borrowed_async = aio.BorrowedConnection(_AsyncExclusive(database).hold)
+        return PostgresDriver(settings._replace(conninfo=_conninfo_of(database)), borrowed_async=borrowed_async)
     return _driver_of_pool(database, settings)
 
 
@@ -166,10 +166,10 @@ def _replica_driver(database: Any, settings: Settings, max_staleness: float | No
 
 def _check_conninfo(conninfo: str) -> None:
     try:
-        given = conninfo_to_dict(conninfo)
+        parameters = conninfo_to_dict(conninfo)
     except psycopg.ProgrammingError:  # its text may quote the password
         raise ConfigError(f"this is not a Postgres connection string: {_HOW_TO_WRITE}") from None
-    hosts, ports = str(given.get("host", "")), str(given.get("port", ""))
+    hosts, ports = str(parameters.get("host", "")), str(parameters.get("port", ""))
     # In "p@ssword@host" the host would be "ssword@host", and messages name it. Only a socket's name begins with "@".
     if any("@" in host[1:] for host in hosts.split(",")) or not all(map(str.isdigit, filter(None, ports.split(",")))):
         raise ConfigError(f"this connection string has no valid host and port: {_HOW_TO_WRITE}")
@@ -185,10 +185,10 @@ def _driver_of_pool(pool: Any, settings: Settings) -> PostgresDriver:
     kinds = _pool_classes()
     if isinstance(pool, kinds[:1]):
         settings = settings._replace(conninfo=_conninfo_of_pool(pool))
-        return PostgresDriver(settings, given=blocking.BorrowedConnection(pool.connection, pool.check))
+        return PostgresDriver(settings, borrowed=blocking.BorrowedConnection(pool.connection, pool.check))
     if isinstance(pool, kinds[1:]):
         settings = settings._replace(conninfo=_conninfo_of_pool(pool))
-        return PostgresDriver(settings, given_async=aio.BorrowedConnection(pool.connection, pool.check))
+        return PostgresDriver(settings, borrowed_async=aio.BorrowedConnection(pool.connection, pool.check))
     raise ConfigError(f"expected a URL, a psycopg connection or a psycopg_pool pool, got {type(pool).__name__}")
 
 

@@ -105,10 +105,10 @@ class PostgresStore(AddingStore, PostgresReplicaStore, ReplicaStore):
             for thread_id, each in {**lost, **found}.items()
         }
 
-    def segments_of(self, wanted: Mapping[str, Collection[bytes]]) -> Program[dict[str, dict[bytes, bytes]]]:
+    def segments_of(self, requested: Mapping[str, Collection[bytes]]) -> Program[dict[str, dict[bytes, bytes]]]:
         """One statement, whatever their number."""
-        pairs = [(to_column(thread_id), key) for thread_id, keys in wanted.items() for key in keys]
-        found: dict[str, dict[bytes, bytes]] = {thread_id: {} for thread_id in wanted}
+        pairs = [(to_column(thread_id), key) for thread_id, keys in requested.items() for key in keys]
+        found: dict[str, dict[bytes, bytes]] = {thread_id: {} for thread_id in requested}
         names, held = Texts(name for name, _ in pairs), Blobs(key for _, key in pairs)
         rows = yield from self._execute(finding.SEGMENTS_OF_THREADS, names, held, likely_last=True)
         for name, key, data in rows:

@@ -41,19 +41,19 @@ def add_to_locked(reader: Reader, locked: Locked, change: Change, *, replace: bo
     """Add the rows of a change to a locked thread. With `replace`, its checkpoints replace others."""
     if change.term is not None and is_outdated(change, (yield from known_term(reader.replica_keys))):
         return Added(0, "term")
-    places = yield from _old_rows(reader, change.checkpoints)
-    facts = yield from _facts(reader, locked, change, exists=bool(places))
+    old_rows = yield from _old_rows(reader, change.checkpoints)
+    facts = yield from _facts(reader, locked, change, exists=bool(old_rows))
     refused = judged(change, facts, replaces=replace)
     if locked.is_torn and (refused is None or refused.refused != "behind"):
         raise evicted_error(change.thread_id)
     if refused is None or refused.refused == "conflict":
-        yield from _check_places(reader, change.checkpoints)
+        yield from _check_order(reader, change.checkpoints)
         if change.epoch is not None and not (yield from reader.has_segments(needed_segments(change))):
             locked.set_head({b"e": b"%d" % (change.epoch + 1)})  # segments that the change needs are gone
             return Added(change.epoch + 1)
     if refused is not None:
         return refused
-    old = {key: row.header for key, (_, row) in places.items()}
+    old = {key: row.header for key, (_, row) in old_rows.items()}
     epoch = _begin(locked, change, facts.epoch)
     locked.segments.changes.update(change.segments)
     replaced = any(old.get(row.outline.key, row.header) != row.header for row in change.checkpoints)
@@ -62,7 +62,7 @@ def add_to_locked(reader: Reader, locked: Locked, change: Change, *, replace: bo
         locked.set_head({b"e": b"%d" % epoch})
     _update(locked, change, old)
     _add_checkpoints(locked, change, old)
-    yield from _leave_places(reader, locked, change, {key: member for key, (member, _) in places.items()})
+    yield from _leave_order(reader, locked, change, {key: member for key, (member, _) in old_rows.items()})
     replaced_writes, pack_left_out = yield from _add_writes(reader, locked, change.writes)
     position, previous = (0, 0) if change.entry is None else locked.record(change.entry)
     if change.copied is not None:
@@ -133,7 +133,7 @@ def _old_rows(reader: Reader, rows: Sequence[CheckpointRow]) -> Program[dict[Key
     return {row.outline.key: (member, row) for member, row in found}
 
 
-def _check_places(reader: Reader, rows: Sequence[CheckpointRow]) -> Program[None]:
+def _check_order(reader: Reader, rows: Sequence[CheckpointRow]) -> Program[None]:
     """Raise StoreError if another checkpoint has the place of one of these."""
     taken = yield from reader.checkpoints([member_of(row.outline.ns, row.outline.rank) for row in rows])
     for row, value in zip(rows, taken, strict=True):
@@ -199,10 +199,10 @@ def _add_checkpoints(locked: Locked, change: Change, old: dict[Key, bytes]) -> N
         locked.set_head({head_field(ns): pack((counts[ns][0], to_bytes(newest)))})
 
 
-def _leave_places(reader: Reader, locked: Locked, change: Change, places: dict[Key, bytes]) -> Program[None]:
+def _leave_order(reader: Reader, locked: Locked, change: Change, old_rows: dict[Key, bytes]) -> Program[None]:
     """Remove the old places of checkpoints that got another rank."""
     ranks = {row.outline.key: row.outline.rank for row in change.checkpoints}
-    left = {key: member for key, member in places.items() if member != member_of(key[0], ranks[key])}
+    left = {key: member for key, member in old_rows.items() if member != member_of(key[0], ranks[key])}
     for (ns, checkpoint_id), member in left.items():
         locked.checkpoints.changes[member] = None
         if ranks[ns, checkpoint_id] == checkpoint_id:

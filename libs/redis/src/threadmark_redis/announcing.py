@@ -18,7 +18,7 @@ ANNOUNCE = script("announce", "thread", "outbox")
 
 def announce(keys: ReplicaKeys, term: int | None, thread_ids: Sequence[str]) -> Program[bool]:
     """Name threads that have, or will have, something in their outbox. Returns whether the term allows a change."""
-    given = b"" if term is None else term
-    args = (given, *map(to_bytes, thread_ids))
+    term_bytes = b"" if term is None else term
+    args = (term_bytes, *map(to_bytes, thread_ids))
     allowed = yield from run(ANNOUNCE, (keys.term, keys.pending), args, writes=bool(thread_ids))
     return bool(allowed)

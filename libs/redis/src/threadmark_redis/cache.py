@@ -8,9 +8,9 @@ from secrets import token_bytes
 from typing import TYPE_CHECKING, Any
 
 from threadmark import ConfigError, TransientStoreError
-from threadmark.caching import Filling, Got, Wanted
+from threadmark.caching import CacheRequest, Filling, Got
 from threadmark.runtime.outages import Outage
-from threadmark.runtime.processes import begin_anew_after_fork, close_at_exit, was_closed
+from threadmark.runtime.processes import close_at_exit, reset_after_fork, was_closed
 from threadmark_redis.background import Background
 from threadmark_redis.columns import to_bytes
 from threadmark_redis.driver import RedisDriver, Settings, durability_of, servers_of_client, servers_of_url
@@ -57,7 +57,7 @@ class RedisCache:
         self._outage = Outage(log, self._settings)
         self._changing = threading.Lock()
         self._background: Background | None = None
-        begin_anew_after_fork(self)
+        reset_after_fork(self)
 
     @classmethod
     def from_url(cls, url: str) -> "RedisCache":
@@ -67,11 +67,11 @@ class RedisCache:
     def __str__(self) -> str:
         return str(self._settings)
 
-    def get(self, wanted: Mapping[bytes, Wanted], ttl: float, within: float) -> dict[bytes, Got]:
+    def get(self, wanted: Mapping[bytes, CacheRequest], ttl: float, within: float) -> dict[bytes, Got]:
         """Return the entries of these places. A new place is removed after `ttl` seconds."""
         return self._in_background().call(self.aget(wanted, ttl, within), within)
 
-    async def aget(self, wanted: Mapping[bytes, Wanted], ttl: float, within: float) -> dict[bytes, Got]:
+    async def aget(self, wanted: Mapping[bytes, CacheRequest], ttl: float, within: float) -> dict[bytes, Got]:
         """Like `get`, for asyncio."""
         milliseconds = max(int(1000 * min(ttl, _LONGEST_TTL)), 1)
         calls: list[_Call] = [

@@ -9,7 +9,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
-from threadmark.errors import ConfigError, shown
+from threadmark.errors import ConfigError, short_repr
 
 PREFIX = "threadmark:"
 """The default beginning of every key."""
@@ -99,10 +99,10 @@ def heads_pattern(prefix: bytes) -> bytes:
 def checked_prefix(prefix: Any) -> str:
     """Return the beginning of every key. Raises ConfigError if it is not allowed."""
     if not isinstance(prefix, str):
-        raise ConfigError(f"prefix must be a string, not {shown(prefix)}")
+        raise ConfigError(f"prefix must be a string, not {short_repr(prefix)}")
     if "{" in prefix or "}" in prefix:
         raise ConfigError(
-            f"prefix must have no braces, because what stands in them chooses a slot, not {shown(prefix)}"
+            f"prefix must have no braces, because what stands in them chooses a slot, not {short_repr(prefix)}"
         )
     return prefix
 

@@ -56,7 +56,7 @@ class _Place(NamedTuple):
     ns: str
 
 
-def wanted_ids(settings: Settings, scope: Scope) -> Program[list[str]]:
+def matching_ids(settings: Settings, scope: Scope) -> Program[list[str]]:
     """Return the threads of a listing of checkpoints."""
     if scope.thread_id is None:
         if scope.owner is None:

@@ -109,5 +109,5 @@ class Locked:
 
 
 def _set_and_removed(changes: Mapping[bytes, bytes | None]) -> tuple[list[bytes], list[bytes]]:
-    given = [part for name, value in changes.items() if value is not None for part in (name, value)]
-    return given, [name for name, value in changes.items() if value is None]
+    assigned = [part for name, value in changes.items() if value is not None for part in (name, value)]
+    return assigned, [name for name, value in changes.items() if value is None]

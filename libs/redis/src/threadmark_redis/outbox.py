@@ -67,9 +67,9 @@ def last_positions(readers: Sequence[Reader]) -> Program[list[int]]:
             seen = reader.work.seen[reader.thread_id]
             if seen.position is None and seen.first != seen.last:
                 raise ChangedError
-            if not seen.is_told:
+            if not seen.is_announced:
                 position = position if seen.position is None else seen.position
-                seen.is_told = True
+                seen.is_announced = True
         positions.append(position)
     return positions
 

@@ -86,8 +86,8 @@ def unnamed(settings: Settings, firsts: Mapping[str, int]) -> Program[dict[str, 
     found: dict[str, int] = {}
     for start in range(0, len(names), _CHUNK):
         some = names[start : start + _CHUNK]
-        places = yield from commands([(b"ZSCORE", pending_key(settings.prefix), to_bytes(name)) for name in some])
-        left = [name for name, place in zip(some, places, strict=True) if place is None]
+        scores = yield from commands([(b"ZSCORE", pending_key(settings.prefix), to_bytes(name)) for name in some])
+        left = [name for name, place in zip(some, scores, strict=True) if place is None]
         outboxes = [(replica_keys(settings.prefix, name).outbox, firsts[name]) for name in left]
         counts = yield from commands([(b"ZCOUNT", key, position, position) for key, position in outboxes])
         found.update((name, firsts[name]) for name, count in zip(left, counts, strict=True) if count)

@@ -194,8 +194,8 @@ class Reader:
         if locked is None or table is None:
             return (yield from self._stored(key, names))
         changes = table.changes
-        wanted = [] if locked.emptied else [name for name in names if name not in changes]
-        found = dict(zip(wanted, (yield from self._stored(key, wanted)), strict=True))
+        unread = [] if locked.emptied else [name for name in names if name not in changes]
+        found = dict(zip(unread, (yield from self._stored(key, unread)), strict=True))
         return [changes[name] if name in changes else found.get(name) for name in names]
 
     def _stored(self, key: bytes, names: Sequence[bytes]) -> Program[list[bytes | None]]:

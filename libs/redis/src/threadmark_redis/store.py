@@ -43,7 +43,7 @@ from threadmark_redis.columns import (
 from threadmark_redis.heads import counted_heads, recorded_heads
 from threadmark_redis.index import Settings
 from threadmark_redis.keys import PREFIX, thread_keys
-from threadmark_redis.listing import live_ids, outlines_of, wanted_ids
+from threadmark_redis.listing import live_ids, matching_ids, outlines_of
 from threadmark_redis.reading import Reader, evicted_error
 from threadmark_redis.repair import mend_index, problems_of_index
 from threadmark_redis.replica_store import RedisReplicaStore
@@ -114,9 +114,9 @@ class RedisStore(RedisReplicaStore, ReplicaStore):
                     found[name] = _found(name, (ns, None), reply)._replace(writes=(), segments={})
         return found
 
-    def segments_of(self, wanted: Mapping[str, Collection[bytes]]) -> Program[dict[str, dict[bytes, bytes]]]:
-        found: dict[str, dict[bytes, bytes]] = {thread_id: {} for thread_id in wanted}
-        pairs = [(thread_id, key) for thread_id, keys in wanted.items() for key in keys]
+    def segments_of(self, requested: Mapping[str, Collection[bytes]]) -> Program[dict[str, dict[bytes, bytes]]]:
+        found: dict[str, dict[bytes, bytes]] = {thread_id: {} for thread_id in requested}
+        pairs = [(thread_id, key) for thread_id, keys in requested.items() for key in keys]
         for start in range(0, len(pairs), _CHUNK):
             some = pairs[start : start + _CHUNK]
             asked: list[Command] = [
@@ -129,7 +129,7 @@ class RedisStore(RedisReplicaStore, ReplicaStore):
         return found
 
     def page(self, scope: Scope, after: Outline | None, limit: int) -> Program[list[Outline]]:
-        names = yield from wanted_ids(self.settings, scope)
+        names = yield from matching_ids(self.settings, scope)
         return (yield from outlines_of(self.settings, names, scope, after, limit))
 
     def rows(self, thread_id: str, keys: Sequence[Key]) -> Program[list[CheckpointRow]]:
@@ -158,9 +158,9 @@ class RedisStore(RedisReplicaStore, ReplicaStore):
         if reader.locked is not None:
             return (yield from self._chain_in_locked(reader, ns, checkpoint_id, limit))
         rows: list[CheckpointRow] = []
-        wanted = checkpoint_id or ""
-        while len(rows) < limit and not (rows and not wanted):
-            args = (to_bytes(ns), to_bytes(wanted), limit - len(rows), _CHAIN_BYTES)
+        requested = checkpoint_id or ""
+        while len(rows) < limit and not (rows and not requested):
+            args = (to_bytes(ns), to_bytes(requested), limit - len(rows), _CHAIN_BYTES)
             torn, epoch, revision, found = yield from run(CHAIN, reader.keys, args, writes=False)
             if torn:
                 raise evicted_error(thread_id)
@@ -168,7 +168,7 @@ class RedisStore(RedisReplicaStore, ReplicaStore):
             if not found:
                 break
             rows += [checkpoint_row(thread_id, *each) for each in as_head(found).items()]
-            wanted = rows[-1].outline.parent or ""
+            requested = rows[-1].outline.parent or ""
         return rows
 
     def epoch(self, thread_id: str) -> Program[int | None]:
@@ -299,17 +299,17 @@ class RedisStore(RedisReplicaStore, ReplicaStore):
     def _chain_in_locked(
         self, reader: Reader, ns: str, checkpoint_id: str | None, limit: int
     ) -> Program[list[CheckpointRow]]:
-        wanted = checkpoint_id
-        if wanted is None:
+        requested = checkpoint_id
+        if requested is None:
             page = yield from self.page(Scope(reader.thread_id, ns), None, 1)
-            wanted = page[0].id if page else None
+            requested = page[0].id if page else None
         rows: list[CheckpointRow] = []
-        while wanted is not None and len(rows) < limit:
-            found = yield from stored_rows(reader, [(ns, wanted)])
+        while requested is not None and len(rows) < limit:
+            found = yield from stored_rows(reader, [(ns, requested)])
             if not found:
                 break
             rows.append(found[0][1])
-            wanted = found[0][1].outline.parent
+            requested = found[0][1].outline.parent
         return rows
 
     def _find_in_locked(self, reader: Reader, ns: str, checkpoint_id: str | None) -> Program[Found | None]:
@@ -335,12 +335,12 @@ def _live_epoch(head: Mapping[bytes, bytes]) -> int | None:
     return int_or_none(head.get(b"e")) if is_live(head) else None
 
 
-def _found(thread_id: str, wanted: tuple[str, str | None], reply: Sequence[Any]) -> Found:
+def _found(thread_id: str, requested: tuple[str, str | None], reply: Sequence[Any]) -> Found:
     _, epoch, _, newest, owner, expires_at, member, value, main, own, segments = reply
-    newest = text_or_none(newest) if wanted[1] is None else None
+    newest = text_or_none(newest) if requested[1] is None else None
     about = text_or_none(owner), int_or_none(expires_at)
     if value is None:  # the head is the only row
         return Found(int_or_none(epoch) or 0, None, (), {}, newest, *about)
     row = checkpoint_row(thread_id, member, value)
-    key = wanted[0], row.outline.id
+    key = requested[0], row.outline.id
     return Found(int_or_none(epoch) or 0, row, write_rows(key, [main, *own]), as_head(segments), newest, *about)

@@ -59,7 +59,7 @@ class _Seen:
     last: tuple[int, int]
     position: int | None
     """The thread's position when it was first read, None if that is unknown."""
-    is_told: bool = False
+    is_announced: bool = False
     """Whether the program has asked for the position."""
 
 
@@ -184,7 +184,7 @@ def _committed(
 ) -> Program[None]:
     keys = [key for thread in threads for key in (*thread.keys, thread.replica_keys.outbox)]
     keys += [] if clustered else [threads[0].replica_keys.term, threads[0].replica_keys.pending]
-    given = b"" if term is None else term
-    done = yield from run(COMMIT, keys, [grace, name, given, *(thread.columns() for thread in threads)])
+    term_bytes = b"" if term is None else term
+    done = yield from run(COMMIT, keys, [grace, name, term_bytes, *(thread.columns() for thread in threads)])
     if not done:
         raise ChangedError

@@ -107,13 +107,13 @@ cdef class ObjectWriter:
     cdef list model_items(self, model):
         """Return the items of a pydantic model without extra values and private attributes, or None."""
         cdef Layout layout
-        state, given, extra = got(self.dictionary, model), got(self.fields_set, model), got(self.extra, model)
-        if type(state) is not dict or type(given) is not set:
+        state, set_fields, extra = got(self.dictionary, model), got(self.fields_set, model), got(self.extra, model)
+        if type(state) is not dict or type(set_fields) is not set:
             return None
         if extra is not None and (type(extra) is not dict or len(<dict>extra)):
             return None
         for layout in self.layouts:
-            if layout.is_bare is (extra is None) and given == layout.fields_set:
+            if layout.is_bare is (extra is None) and set_fields == layout.fields_set:
                 items = layout.items(<dict>state)
                 if items is not None:
                     return items if got(self.private, model) is None else None

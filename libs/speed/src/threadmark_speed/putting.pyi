@@ -5,7 +5,7 @@ _Tuple = TypeVar("_Tuple", bound=tuple[Any, ...])
 
 def lay_out(
     cls: type[_Tuple],
-    given: dict[str, Any],
+    provided: dict[str, Any],
     reads: list[str],
     new: Collection[str],
     versions: dict[str, Any],

@@ -106,7 +106,7 @@ cdef bint _add_short(Packer packer, channel, body) except -1:
 
 def lay_out(
     type cls not None,
-    dict given not None,
+    dict provided not None,
     list reads not None,
     new,
     dict versions not None,
@@ -123,7 +123,7 @@ def lay_out(
     tell.
     """
     cdef bytes packed = None
-    values, changed, has_manifests = _inherited(given, reads, new, versions, parent, has_manifests)
+    values, changed, has_manifests = _inherited(provided, reads, new, versions, parent, has_manifests)
     if is_fast:
         changed = _without_literals(cls, values, changed)
     if changed:
@@ -148,12 +148,12 @@ cdef list _without_literals(type cls, dict values, list changed):
     return others
 
 
-cdef tuple _inherited(dict given, list reads, new, dict versions, parent, bint has_manifests):
-    found = _in_step(given, reads, new, versions, parent, has_manifests)
-    return found or _looked_up(given, reads, new, versions, parent, has_manifests)
+cdef tuple _inherited(dict provided, list reads, new, dict versions, parent, bint has_manifests):
+    found = _in_step(provided, reads, new, versions, parent, has_manifests)
+    return found or _looked_up(provided, reads, new, versions, parent, has_manifests)
 
 
-cdef tuple _in_step(dict given, list reads, new, dict versions, parent, bint has_manifests):
+cdef tuple _in_step(dict provided, list reads, new, dict versions, parent, bint has_manifests):
     """Return what `inherit` does where the parent has the same channels in the same order, as in most steps.
 
     Then nothing need be looked up, and what has not changed is not even touched: that takes longer than all else where
@@ -171,9 +171,9 @@ cdef tuple _in_step(dict given, list reads, new, dict versions, parent, bint has
     cdef PyObject *found
     cdef PyObject *version
     cdef PyObject *before
-    if len(given) != len(stored) or len(versions) != len(held):
+    if len(provided) != len(stored) or len(versions) != len(held):
         return None
-    while PyDict_Next(given, &position, &key, NULL):
+    while PyDict_Next(provided, &position, &key, NULL):
         if not PyDict_Next(stored, &position_stored, &key_stored, &found) or key_stored != key:
             return None
         key_version = NULL
@@ -188,11 +188,11 @@ cdef tuple _in_step(dict given, list reads, new, dict versions, parent, bint has
             inherits_one = PyBytes_GET_SIZE(stored_field(<object>found, DIGEST)) > 0
     known = set(changed)
     for channel in new:
-        if channel in given and channel not in known:  # it is new, though its version is the same
+        if channel in provided and channel not in known:  # it is new, though its version is the same
             return None
     values = stored.copy()
     for channel in changed:
-        values[channel] = given[channel]
+        values[channel] = provided[channel]
     return values, reads if len(reads) >= len(changed) else changed, has_manifests and inherits_one
 
 
@@ -200,8 +200,8 @@ cdef bint _are_equal(version, before) except -1:
     return PyObject_RichCompareBool(version, before, Py_EQ)
 
 
-cdef tuple _looked_up(dict given, list reads, new, dict versions, parent, bint has_manifests):
-    cdef dict values = given.copy(), stored = parent.values, held = parent.versions
+cdef tuple _looked_up(dict provided, list reads, new, dict versions, parent, bint has_manifests):
+    cdef dict values = provided.copy(), stored = parent.values, held = parent.versions
     cdef set fresh = set(new)
     cdef list changed = []
     cdef Py_ssize_t position = 0, met = 0

@@ -57,7 +57,7 @@ class Adder:
         If it returns None, nothing was changed.
         """
         ordinary = _ordinary(change.writes)
-        if ordinary is None or not _is_usual(change):
+        if ordinary is None or not _is_simple(change):
             return None
         name = to_column(change.thread_id)
         row = change.checkpoints[0] if change.checkpoints else None
@@ -142,7 +142,7 @@ class Adder:
         return None
 
 
-def _is_usual(change: Change) -> bool:
+def _is_simple(change: Change) -> bool:
     """Return whether a change only adds rows, and can only be refused because of the thread's epoch or owner."""
     return (
         change.token is None

@@ -110,10 +110,10 @@ class SqliteStore(SqliteThreadStore, SqliteReplicaStore, ReplicaStore):
                 found.update((thread_id, found_of(thread_id, ns, [row])) for row in rows)
         return found
 
-    def segments_of(self, wanted: Mapping[str, Collection[bytes]]) -> Program[dict[str, dict[bytes, bytes]]]:
-        found: dict[str, dict[bytes, bytes]] = {thread_id: {} for thread_id in wanted}
-        columns = {to_column(thread_id): thread_id for thread_id in wanted}
-        pairs = [(column, key) for column, thread_id in columns.items() for key in wanted[thread_id]]
+    def segments_of(self, requested: Mapping[str, Collection[bytes]]) -> Program[dict[str, dict[bytes, bytes]]]:
+        found: dict[str, dict[bytes, bytes]] = {thread_id: {} for thread_id in requested}
+        columns = {to_column(thread_id): thread_id for thread_id in requested}
+        pairs = [(column, key) for column, thread_id in columns.items() for key in requested[thread_id]]
         for some in chunks(pairs):
             rows = yield from execute(with_pairs(finding.SEGMENTS_OF_THREADS, some), tuple(chain.from_iterable(some)))
             for column, key, data in rows:

@@ -55,7 +55,7 @@ class SqliteThreadStore(ThreadStore):
         self, scope: ThreadScope, after: ThreadPlace | None, offset: int, limit: int
     ) -> Program[list[ThreadOutline]]:
         walk, clauses = _walk(scope, (yield from _found(scope)))
-        columns = order = threads.PLACES[scope.sort]
+        columns = order = threads.SORT_COLUMNS[scope.sort]
         if after is not None:
             clauses.append(_after(scope, columns, after))
         if walk in threads.BY_MINUTE:

@@ -155,7 +155,7 @@ def _asked_first(
             return remove(dry_run=dry_run, progress=progress)
 
     if not (dry_run or yes):
-        session.out.confirm(f"Remove {described(done(dry_run=True))} of {session.shown_url}?", yes=False)
+        session.out.confirm(f"Remove {described(done(dry_run=True))} of {session.printable_url}?", yes=False)
     return done(dry_run=dry_run)
 
 

@@ -57,7 +57,7 @@ def _findings(session: Session) -> Iterator[Finding]:
     with session.saver(expect_tables=False) as saver:
         has_tables = saver.has_tables()
         took = (time.perf_counter() - began) * 1000
-        yield Finding("connection", "ok", f"{session.shown_url} answers ({took:.0f} ms to the first answer)")
+        yield Finding("connection", "ok", f"{session.printable_url} answers ({took:.0f} ms to the first answer)")
         report = getattr(saver, "report", None)
         if report is not None:
             yield from of_report(report(), full="durability" not in session.saver_options())

@@ -48,10 +48,10 @@ def fork(
     the bytes of its thread, a thread of its own gets copies of those it needs. A value that is set is stored as JSON
     has it, whole: a list of messages needs LangChain's classes, so change those in Python.
     """
-    given = channel_values(values)
+    changes = channel_values(values)
     with session.saver(write=True) as saver:
         config = addresses_of(saver, thread).config(at, ns)
-        forked = saver.fork(config, given or None, as_thread=as_thread)
+        forked = saver.fork(config, changes or None, as_thread=as_thread)
         _tell_new(session, "forked", config, forked)
 
 
@@ -165,7 +165,7 @@ def delete(
             return
         found = [_thread(saver, thread) for thread in dict.fromkeys(threads)]
         if not dry_run:
-            session.out.confirm(f"Delete {_described(found)} of {session.shown_url}?", yes=yes)
+            session.out.confirm(f"Delete {_described(found)} of {session.printable_url}?", yes=yes)
         for thread in found:
             gone = dry_run or saver.delete_thread(thread.id)
             _tell_deleted(session, thread, dry_run=dry_run, gone=gone)

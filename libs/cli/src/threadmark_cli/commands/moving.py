@@ -13,7 +13,7 @@ import click
 from threadmark import CheckpointTuple, CorruptDataError, MissingDependencyError, SaverProtocol
 from threadmark.types import HistoryEntry, Progress
 from threadmark_cli.addresses import expect_thread
-from threadmark_cli.command import command, database_was_given
+from threadmark_cli.command import command, has_database_argument
 from threadmark_cli.commands.editing import dry_run_option
 from threadmark_cli.completion import files, thread_ids
 from threadmark_cli.exits import DONE, WRONG
@@ -82,9 +82,9 @@ def migrate(
     moving, names = _moving()
     classes = _classes(names.loadable, allow, imported)
     opened = nullcontext(source) if whose is None else names.saver_of(whose, source)
-    with opened as given, _ours(session, target) as ours, session.out.progress("Moving checkpoints") as progress:
+    with opened as origin, _ours(session, target) as ours, session.out.progress("Moving checkpoints") as progress:
         moved = moving.migrate(
-            given, ours, allow=classes, partial=partial, dry_run=dry_run, progress=_counted(progress)
+            origin, ours, allow=classes, partial=partial, dry_run=dry_run, progress=_counted(progress)
         )
     return _tell(session, moved, dry_run=dry_run)
 
@@ -141,8 +141,8 @@ def export(
 
 def _two(session: Session, databases: tuple[str, ...]) -> tuple[str, str]:
     """The source and the target. Where only one is named, it is the source, and the target is that of the settings."""
-    elsewhere = None if database_was_given() else session.settings.url
-    if database_was_given():
+    elsewhere = None if has_database_argument() else session.settings.url
+    if has_database_argument():
         databases = (session.settings.url or "", *databases)
     if len(databases) == 1:
         databases = (*databases, *filter(None, [elsewhere or os.environ.get(URL_VARIABLE)]))

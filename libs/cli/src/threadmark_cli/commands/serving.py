@@ -56,7 +56,7 @@ def serve(session: Session, *, port: int, host: str, public_url: str | None, wri
 
     with session.saver(write=write) as saver:
         address = serving.Address(host, port, public_url)
-        serving.serve(saver, address, write=write, url=session.shown_url, on_start=started)
+        serving.serve(saver, address, write=write, url=session.printable_url, on_start=started)
 
 
 def _is_local(host: str) -> bool:

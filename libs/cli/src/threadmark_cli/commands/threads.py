@@ -57,15 +57,15 @@ COLUMNS: tuple[Column[ThreadInfo], ...] = (
     help="The order; with a minus the greatest comes first.",
 )
 @click.option("-n", "--limit", type=click.IntRange(min=0), default=20, show_default=True, help="How many; 0 for all.")
-def threads(session: Session, limit: int, **wanted: Any) -> None:
+def threads(session: Session, limit: int, **filters: Any) -> None:
     """List threads, without reading their states."""
-    wanted["metadata"] = json_object(wanted["metadata"], "--metadata")
+    filters["metadata"] = json_object(filters["metadata"], "--metadata")
     shown = _Shown()
     with session.saver() as saver:
         with session.out.paged():
-            session.out.rows(COLUMNS, _threads(session, saver, limit, wanted, shown), thread_record)
+            session.out.rows(COLUMNS, _threads(session, saver, limit, filters, shown), thread_record)
         if shown.more:
-            filters = {name: value for name, value in wanted.items() if name != "sort"}
+            filters = {name: value for name, value in filters.items() if name != "sort"}
             session.out.note(f"{shown.threads:,} of {saver.count_threads(**filters):,} threads: --limit 0 lists all")
 
 
@@ -87,11 +87,11 @@ class _Shown:
 
 
 def _threads(
-    session: Session, saver: SaverProtocol, limit: int, wanted: Mapping[str, Any], shown: _Shown
+    session: Session, saver: SaverProtocol, limit: int, filters: Mapping[str, Any], shown: _Shown
 ) -> Iterator[ThreadInfo]:
     cursor, left = None, limit
     while True:
-        page = saver.list_threads(**wanted, limit=min(left, _PAGE) if limit else _PAGE, cursor=cursor)
+        page = saver.list_threads(**filters, limit=min(left, _PAGE) if limit else _PAGE, cursor=cursor)
         yield from page.threads
         for thread in page.threads:
             for problem in thread.problems:

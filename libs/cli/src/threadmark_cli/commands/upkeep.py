@@ -52,9 +52,9 @@ def setup(session: Session, *, partitions: int | None, distribute: str | None) -
             with_layout: Any = saver
             with_layout.setup(partitions=partitions, distribute=distribute)
     if session.out.as_json:
-        session.out.record({"database": session.shown_url, "ready": True})
+        session.out.record({"database": session.printable_url, "ready": True})
     else:
-        session.out.line("ready: ", session.shown_url)
+        session.out.line("ready: ", session.printable_url)
 
 
 def _expect_postgres(session: Session) -> None:
@@ -102,7 +102,7 @@ def _script(session: Session, partitions: int | None, distribute: str | None, si
         from threadmark_sqlite import ddl as sqlite_ddl
 
         return sqlite_ddl(since=since)
-    raise RefusedError(f"{session.shown_url} has no tables, and so nothing to be created")
+    raise RefusedError(f"{session.printable_url} has no tables, and so nothing to be created")
 
 
 @command(
@@ -167,7 +167,7 @@ def reencrypt(session: Session, *, thread: str | None, plain: Any, yes: bool) ->
             expect_thread(saver, thread)
         if plain == "seal":
             session.out.confirm(
-                f"Encrypt what {session.shown_url} has in the clear? Afterwards nobody reads it without the keys.",
+                f"Encrypt what {session.printable_url} has in the clear? Afterwards nobody reads it without the keys.",
                 yes=yes,
             )
         with session.out.progress("Encrypting threads") as progress:

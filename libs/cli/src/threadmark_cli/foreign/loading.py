@@ -14,7 +14,7 @@ from threadmark.saver.proving import checkpoint_row
 from threadmark.store.contract import Added, Change, CheckpointRow
 from threadmark.types import ObjectView
 from threadmark_cli.foreign.rows import Reader, Ref, Stored, Write, WriteRef
-from threadmark_cli.foreign.serializer import ShownSerde
+from threadmark_cli.foreign.serializer import ViewSerde
 
 _UNREAD = "(unread)"
 """The channel, or the key in metadata, of what could not be taken apart."""
@@ -24,7 +24,7 @@ class LoadedThread:
     """What was read of a thread. `refresh` adds what has come since; where rows have gone, a new copy is needed."""
 
     def __init__(self, thread_id: str) -> None:
-        self.saver = Saver(_DatedStore(), MemoryDriver(), serde=ShownSerde())
+        self.saver = Saver(_DatedStore(), MemoryDriver(), serde=ViewSerde())
         self._thread_id = thread_id
         self._refs: set[Ref] = set()
         self._writes: set[WriteRef] = set()

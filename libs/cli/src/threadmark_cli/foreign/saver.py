@@ -14,7 +14,7 @@ from threadmark import ConfigError, Saver
 from threadmark.config import as_thread_id
 from threadmark.ids import time_of_id
 from threadmark.model import ThreadFilter, ThreadSort, ThreadStatus
-from threadmark.saver.arguments import cursor_of, given_count, given_query, place_of, time_of
+from threadmark.saver.arguments import checked_count, cursor_of, place_of, thread_query, time_of
 from threadmark.store.threads import ThreadOutline, ThreadRow, in_scope
 from threadmark.types import ChannelStats, CheckpointRef, Stats, ThreadInfo, ThreadPage
 from threadmark_cli.exits import RefusedError
@@ -82,11 +82,11 @@ class ForeignSaver:
         **filters: Unpack[ThreadFilter],
     ) -> ThreadPage:
         """Return a page of threads, without reading a value. They have no owners, titles or metadata."""
-        query = given_query(filters, sort)
-        limit, offset = given_count(limit, "limit"), given_count(offset, "offset")
+        query = thread_query(filters, sort)
+        limit, offset = checked_count(limit, "limit"), checked_count(offset, "offset")
         after = place_of(query, cursor)
         scope = query.scope
-        wanted = {
+        selected = {
             query.place(outline): (outline, info)
             for outline, info in self._threads(None)
             if in_scope(scope, outline)
@@ -94,24 +94,24 @@ class ForeignSaver:
             and scope.status in (None, info.status)
             and (scope.text is None or scope.text in info.id)
         }
-        places = sorted(wanted, reverse=scope.descending)
+        positions = sorted(selected, reverse=scope.descending)
         if after is not None:
-            places = [place for place in places if (place < after if scope.descending else place > after)]
-        found = [wanted[place] for place in places[offset : offset + limit]]
-        more = len(places) > offset + limit > 0
+            positions = [place for place in positions if (place < after if scope.descending else place > after)]
+        found = [selected[place] for place in positions[offset : offset + limit]]
+        more = len(positions) > offset + limit > 0
         return ThreadPage([info for _, info in found], cursor_of(query, found[-1][0]) if more and found else None)
 
-    async def alist_threads(self, **wanted: Any) -> ThreadPage:
+    async def alist_threads(self, **filters: Any) -> ThreadPage:
         """Like `threads`, for asyncio."""
-        return await asyncio.to_thread(lambda: self.list_threads(**wanted))
+        return await asyncio.to_thread(lambda: self.list_threads(**filters))
 
-    def count_threads(self, **wanted: Any) -> int:
+    def count_threads(self, **filters: Any) -> int:
         """Return how many threads a listing with these arguments has."""
-        return len(self.list_threads(**wanted, limit=_ALL).threads)
+        return len(self.list_threads(**filters, limit=_ALL).threads)
 
-    async def acount_threads(self, **wanted: Any) -> int:
+    async def acount_threads(self, **filters: Any) -> int:
         """Like `count_threads`, for asyncio."""
-        return await asyncio.to_thread(lambda: self.count_threads(**wanted))
+        return await asyncio.to_thread(lambda: self.count_threads(**filters))
 
     def get_thread(self, thread_id: str) -> ThreadInfo | None:
         """Return one thread without its checkpoints. Returns None if there is none."""
@@ -171,8 +171,8 @@ class ForeignSaver:
 
     def _copy_of(self, thread: Any) -> Any:
         """The saver in memory that has the thread as it is now."""
-        given = thread["configurable"]["thread_id"] if isinstance(thread, Mapping) else thread
-        thread_id = as_thread_id(given)
+        raw_id = thread["configurable"]["thread_id"] if isinstance(thread, Mapping) else thread
+        thread_id = as_thread_id(raw_id)
         with self._lock:
             loaded = self._tables.read(lambda reader: self._refreshed(reader, thread_id))
             self._loaded[thread_id] = loaded

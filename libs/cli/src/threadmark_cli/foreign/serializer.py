@@ -14,16 +14,16 @@ _RECORD = "D"
 """The code of the family whose values are stored by their fields' names: dataclasses."""
 
 
-class ShownSerde(Serde):
+class ViewSerde(Serde):
     """Writes an `ObjectView` as the record that it shows. A saver's `without_classes()` reads it back as it was."""
 
     def __init__(self) -> None:
         registry = Registry()
         super().__init__(registry=registry)
-        self._dispatch = _ShownDispatch(registry, Classes(registry))
+        self._dispatch = _ViewDispatch(registry, Classes(registry))
 
 
-class _ShownDispatch(Dispatch):
+class _ViewDispatch(Dispatch):
     def __init__(self, registry: Registry, classes: Classes) -> None:
         super().__init__(registry, classes)
         self._shapes = Shapes[tuple[str, tuple[str, ...]]](_shape)

@@ -16,9 +16,9 @@ _MOST_BITS = 10_000
 """Of a number in decimal: Python refuses to write much longer ones."""
 
 
-def visible_fields(shown: ObjectView) -> dict[str, Any]:
+def visible_fields(view: ObjectView) -> dict[str, Any]:
     """The fields of an object, without what its class keeps secret."""
-    return {name: "**********" if name == SECRET_FIELD else value for name, value in shown.fields.items()}
+    return {name: "**********" if name == SECRET_FIELD else value for name, value in view.fields.items()}
 
 
 def json_line(record: Mapping[str, Any]) -> str:

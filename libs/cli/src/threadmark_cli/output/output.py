@@ -91,7 +91,7 @@ class Output:
         """Give what a method of a saver takes as `progress`: a bar, where a person looks at it."""
         from threadmark_cli.output.progress import progress_bar  # rich's takes a while to import
 
-        with progress_bar(sys.stderr, label, color=self._error_color, shown=sys.stderr.isatty()) as update:
+        with progress_bar(sys.stderr, label, color=self._error_color, visible=sys.stderr.isatty()) as update:
             yield update
 
     def confirm(self, question: str, *, yes: bool) -> None:
@@ -117,8 +117,8 @@ class Output:
         sink.write("".join(pieces) + "\n")
 
 
-def _colors(stream: IO[str], wanted: bool | None) -> bool:  # noqa: FBT001 - what was asked for, None where nothing was
+def _colors(stream: IO[str], choice: bool | None) -> bool:  # noqa: FBT001 - what was asked for, None where nothing was
     """Whether a stream gets colours: as was asked for, else on a terminal that has them, unless NO_COLOR is set."""
-    if wanted is not None:
-        return wanted
+    if choice is not None:
+        return choice
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") not in {None, "", "dumb"}

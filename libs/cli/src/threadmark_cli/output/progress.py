@@ -12,9 +12,9 @@ from threadmark.types import Progress as Done
 
 
 @contextmanager
-def progress_bar(stream: TextIO, label: str, *, color: bool, shown: bool) -> Iterator[OnProgress]:
+def progress_bar(stream: TextIO, label: str, *, color: bool, visible: bool) -> Iterator[OnProgress]:
     """Give what a method of a saver takes as `progress`. The bar is gone at the end."""
-    if not shown:
+    if not visible:
         yield lambda _: None
         return
     console = Console(file=stream, no_color=not color, markup=False, highlight=False)

@@ -110,8 +110,8 @@ def _cut(title: str, items: Sequence[tuple[str, Any]], limits: Limits) -> _Child
     return _Children(title, [*items[:first], *items[-last:]], len(items) - limits.items, first)
 
 
-def _fields(shown: ObjectView, limits: Limits) -> dict[str, Any]:
-    fields = visible_fields(shown)
+def _fields(view: ObjectView, limits: Limits) -> dict[str, Any]:
+    fields = visible_fields(view)
     if limits.empty:
         return fields
     return {

@@ -82,20 +82,24 @@ class Api:
 
     async def threads(self, request: Request) -> Mapping[str, Any]:
         """Return a page of threads."""
-        given = Parameters(request)
-        wanted: Any = {"text": given.get("text"), "status": given.get("status"), "owner": given.get("owner")}
-        wanted = {name: value for name, value in wanted.items() if value}
-        if (metadata := given.dictionary("metadata")) is not None:
-            wanted["metadata"] = metadata
+        parameters = Parameters(request)
+        filters: Any = {
+            "text": parameters.get("text"),
+            "status": parameters.get("status"),
+            "owner": parameters.get("owner"),
+        }
+        filters = {name: value for name, value in filters.items() if value}
+        if (metadata := parameters.dictionary("metadata")) is not None:
+            filters["metadata"] = metadata
         page = await self._saver.alist_threads(
-            **wanted,
-            sort=given.get("sort") or "-updated",  # type: ignore[arg-type]  # the saver says which there are
-            limit=given.number("limit", 50, _MOST_ROWS),
-            cursor=given.get("cursor") or None,
+            **filters,
+            sort=parameters.get("sort") or "-updated",  # type: ignore[arg-type]  # the saver says which there are
+            limit=parameters.number("limit", 50, _MOST_ROWS),
+            cursor=parameters.get("cursor") or None,
         )
         found: dict[str, Any] = {"threads": [thread_shape(info) for info in page.threads], "cursor": page.cursor}
-        if given.get("count") == "1":
-            found["total"] = await self._saver.acount_threads(**wanted)
+        if parameters.get("count") == "1":
+            found["total"] = await self._saver.acount_threads(**filters)
         return found
 
     async def thread(self, request: Request) -> Mapping[str, Any]:
@@ -114,12 +118,12 @@ class Api:
 
     async def history(self, request: Request) -> Mapping[str, Any]:
         """Return a page of checkpoints."""
-        given = Parameters(request)
+        parameters = Parameters(request)
         page = await self._saver.ahistory(
-            given.text("thread"),
-            ns=given.get("ns"),
-            limit=given.number("limit", 50, _MOST_ROWS),
-            cursor=given.get("cursor") or None,
+            parameters.text("thread"),
+            ns=parameters.get("ns"),
+            limit=parameters.number("limit", 50, _MOST_ROWS),
+            cursor=parameters.get("cursor") or None,
         )
         problems = [problem._asdict() for problem in page.problems]
         return {"entries": [entry_shape(entry) for entry in page.entries], "cursor": page.cursor, "problems": problems}
@@ -130,8 +134,8 @@ class Api:
 
     async def checkpoint(self, request: Request) -> Mapping[str, Any]:
         """Return a checkpoint with its state and its pending writes."""
-        given = Parameters(request)
-        thread, ns, checkpoint_id = given.text("thread"), given.get("ns") or "", given.get("id") or None
+        parameters = Parameters(request)
+        thread, ns, checkpoint_id = parameters.text("thread"), parameters.get("ns") or "", parameters.get("id") or None
         entry = await self._entry(thread, ns, checkpoint_id)
         if entry is None:  # where it is missing by damage, this says so
             await self._saver.aget_tuple(config_of(thread, ns, checkpoint_id))
@@ -151,16 +155,16 @@ class Api:
 
     async def value(self, request: Request) -> Mapping[str, Any]:
         """Return the value at a path, of the state or of a pending write, or some of its items or characters."""
-        given = Parameters(request)
-        config = config_of(given.text("thread"), given.get("ns") or "", given.get("id") or None)
-        limit = given.number("limit", _ITEMS, _MOST_CHARACTERS) if "limit" in given else None
-        window = Window(given.number("offset", 0, 10**15), limit)
+        parameters = Parameters(request)
+        config = config_of(parameters.text("thread"), parameters.get("ns") or "", parameters.get("id") or None)
+        limit = parameters.number("limit", _ITEMS, _MOST_CHARACTERS) if "limit" in parameters else None
+        window = Window(parameters.number("offset", 0, 10**15), limit)
         cut = Cut(2, min(limit or _ITEMS, _MOST_ITEMS), limit or _CHARACTERS)
         budget = Budget(characters=_MOST_CHARACTERS)
-        if "write" in given:
-            value = await self._written(config, given.number("write", 0, 10**9), given.get("path") or "")
+        if "write" in parameters:
+            value = await self._written(config, parameters.number("write", 0, 10**9), parameters.get("path") or "")
             return node_of(value, budget, cut, window)
-        path = given.text("path")
+        path = parameters.text("path")
         if parse_path(path).steps == () and (total := await self._length(config, path)):
             some = await self._saver.aextract(config, f"{path}[{window.offset}:{window.offset + cut.items}]", NOTHING)
             if some is not NOTHING:
@@ -175,9 +179,9 @@ class Api:
 
     async def diff(self, request: Request) -> Mapping[str, Any]:
         """Return what differs between two checkpoints."""
-        given = Parameters(request)
-        thread, ns, b = given.text("thread"), given.get("ns") or "", given.text("b")
-        a = given.get("a")
+        parameters = Parameters(request)
+        thread, ns, b = parameters.text("thread"), parameters.get("ns") or "", parameters.text("b")
+        a = parameters.get("a")
         if a is None:
             entry = await self._entry(thread, ns, b)
             if entry is None:
@@ -189,8 +193,8 @@ class Api:
         found = await self._saver.adiff(
             config_of(thread, ns, a),
             config_of(thread, ns, b),
-            path=given.get("path") or None,
-            limit=given.number("limit", 200, _MOST_ROWS),
+            path=parameters.get("path") or None,
+            limit=parameters.number("limit", 200, _MOST_ROWS),
         )
         return {
             "a": a,
@@ -203,22 +207,22 @@ class Api:
 
     async def blame(self, request: Request) -> Mapping[str, Any] | None:
         """Return which checkpoint first held a value."""
-        given = Parameters(request)
-        config = config_of(given.text("thread"), given.get("ns") or "", given.get("id") or None)
-        found = await self._saver.ablame(config, given.text("path"))
+        parameters = Parameters(request)
+        config = config_of(parameters.text("thread"), parameters.get("ns") or "", parameters.get("id") or None)
+        found = await self._saver.ablame(config, parameters.text("path"))
         if found is None:
             return None
         return {"path": found.path, "value": node_of(found.value, Budget()), "entry": entry_shape(found.entry)}
 
     async def search(self, request: Request) -> Mapping[str, Any]:
         """Return where a text occurs."""
-        given = Parameters(request)
+        parameters = Parameters(request)
         page = await self._saver.asearch(
-            given.text("thread"),
-            given.text("text"),
-            ns=given.get("ns"),
-            limit=given.number("limit", 20, _MOST_ROWS),
-            cursor=given.get("cursor") or None,
+            parameters.text("thread"),
+            parameters.text("text"),
+            ns=parameters.get("ns"),
+            limit=parameters.number("limit", 20, _MOST_ROWS),
+            cursor=parameters.get("cursor") or None,
         )
         return {
             "matches": [match_shape(match) for match in page.matches],

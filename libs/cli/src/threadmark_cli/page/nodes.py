@@ -27,7 +27,7 @@ from threadmark.types import ObjectView
 Node = dict[str, Any]
 
 _ATTRIBUTE = re.compile(r"[^\W\d]\w*")
-_BYTES_SHOWN = 64
+_PREVIEW_BYTES = 64
 _ITEMS_INSIDE = 20
 _CHARACTERS_INSIDE = 2_000
 _CHARACTERS_OF_OTHERS = 1000
@@ -55,9 +55,9 @@ class Budget:
         self.nodes = nodes
         self.characters = characters
 
-    def take(self, wanted: int) -> int:
+    def take(self, count: int) -> int:
         """Take so many characters, or as many as there are. Returns how many."""
-        taken = min(wanted, self.characters)
+        taken = min(count, self.characters)
         self.characters -= taken
         return taken
 
@@ -134,9 +134,9 @@ def _field_step(name: str) -> str | None:
 
 
 def _text(value: str, budget: Budget, cut: Cut, window: Window) -> Node:
-    wanted = cut.characters if window.limit is None else min(window.limit, cut.characters)
-    shown = value[window.offset : window.offset + wanted]
-    node: Node = {"t": "str", "v": shown[: budget.take(len(shown))], "n": len(value)}
+    count = cut.characters if window.limit is None else min(window.limit, cut.characters)
+    visible = value[window.offset : window.offset + count]
+    node: Node = {"t": "str", "v": visible[: budget.take(len(visible))], "n": len(value)}
     if window.offset:
         node["offset"] = window.offset
     return node
@@ -189,7 +189,7 @@ def _int(value: int) -> Node:
 
 
 def _bytes(value: bytes | bytearray) -> Node:
-    node: Node = {"t": "bytes", "n": len(value), "v": value[:_BYTES_SHOWN].hex()}
+    node: Node = {"t": "bytes", "n": len(value), "v": value[:_PREVIEW_BYTES].hex()}
     if type(value) is bytearray:
         node["name"] = "bytearray"
     return node
@@ -291,13 +291,13 @@ KEPT_AS_CHANGES = "kept as changes"
 
 def nodes_of(values: Mapping[str, Any], budget: Budget, cut: Cut) -> Sequence[tuple[str, Node]]:
     """Return named values as nodes. Each gets an equal share of what the budget has left."""
-    shown: list[tuple[str, Node]] = []
+    visible: list[tuple[str, Node]] = []
     left = len(values)
     for name, value in values.items():
         share = budget.share(left)
         before = share.nodes, share.characters
-        shown.append((name, node_of(value, share, cut)))
+        visible.append((name, node_of(value, share, cut)))
         budget.nodes -= before[0] - share.nodes
         budget.characters -= before[1] - share.characters
         left -= 1
-    return shown
+    return visible

@@ -162,9 +162,9 @@ class Guard:
         return f"threadmark-{port}" if port.isdecimal() else "threadmark"
 
 
-def _same(given: str, right: str) -> bool:
+def _same(presented: str, right: str) -> bool:
     """Compare secrets, in a time that does not tell how much of them is right."""
-    return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), right.encode())
+    return hmac.compare_digest(presented.encode("utf-8", "surrogatepass"), right.encode())
 
 
 def _host(header: str) -> str:

@@ -73,8 +73,8 @@ async def names_may_be_of_a_class_of_their_own_and_are_plain_text_then(world: Wo
 
 async def a_thread_is_named_by_the_text_of_what_names_it(world: World) -> None:
     number = uuid.UUID(int=7)
-    for given, text in ((7, "7"), (-1, "-1"), (number, str(number)), (Old.A, "a"), (Text("x"), "x")):
-        placed = await world.saver.aput(at(given), checkpoint(), {}, {})
+    for original, text in ((7, "7"), (-1, "-1"), (number, str(number)), (Old.A, "a"), (Text("x"), "x")):
+        placed = await world.saver.aput(at(original), checkpoint(), {}, {})
         assert placed["configurable"]["thread_id"] == text
         assert (await got(world.saver, at(text))).config == placed
     await _refused(world.saver.aput, at(10**5000), checkpoint(), {}, {})
@@ -113,8 +113,8 @@ async def any_mapping_is_as_good_as_a_dictionary(world: World) -> None:
         config = kind({"configurable": kind({"thread_id": kind.__name__}), "metadata": kind({"user": "u"})})
         values, versions = kind({"a": 1}), kind({"a": 2})
         made = checkpoint()
-        given: Any = kind({**made, "channel_values": values, "channel_versions": versions})
-        placed = await world.saver.aput(config, given, kind({"step": 1}), versions)
+        original: Any = kind({**made, "channel_values": values, "channel_versions": versions})
+        placed = await world.saver.aput(config, original, kind({"step": 1}), versions)
         found = await got(world.another(), placed)
         assert found.checkpoint == {**made, "channel_values": {"a": 1}, "channel_versions": {"a": 2}}
         assert found.metadata == {"step": 1, "user": "u"}

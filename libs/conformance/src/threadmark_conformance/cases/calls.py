@@ -24,8 +24,8 @@ class _Graph:
 
     async def step(self, checkpoint_id: str | None = None, **metadata: Any) -> dict[str, Any]:
         """One step of this graph."""
-        given = {"source": "loop", "parents": self.parents, **metadata}
-        return await self.run.step({"a": self.run.count}, metadata=given, checkpoint_id=checkpoint_id)
+        merged = {"source": "loop", "parents": self.parents, **metadata}
+        return await self.run.step({"a": self.run.count}, metadata=merged, checkpoint_id=checkpoint_id)
 
     def call(self, name: str, caller: str | None = None, suffix: str = "") -> "_Graph":
         """What a task of the newest step calls."""

@@ -45,7 +45,7 @@ def _without_parent(item: CheckpointTuple, gone: str) -> CheckpointTuple:
     return item._replace(parent_config=None) if parent is not None and id_of(parent) == gone else item
 
 
-async def its_bytes_are_given_back(world: World) -> None:
+async def its_bytes_are_freed(world: World) -> None:
     run = Run(world.saver)
     texts = ["".join(f"{number} {index} " for index in range(99)) for number in range(3)]
     configs = [await run.step({"a": text}) for text in texts]

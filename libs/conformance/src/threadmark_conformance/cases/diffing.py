@@ -41,16 +41,16 @@ def _app() -> Iterator[Any]:
         del sys.modules[module.__name__]
 
 
-async def objects_are_shown_where_their_classes_are_not_there(world: World) -> None:
-    run, shown = Run(world.saver), ObjectView("an_application:Plan", {"goal": "home", "steps": [1, (2, "x" * 300)]})
+async def objects_are_viewed_where_their_classes_are_missing(world: World) -> None:
+    run, view = Run(world.saver), ObjectView("an_application:Plan", {"goal": "home", "steps": [1, (2, "x" * 300)]})
     with _app() as app:
         plan = app.Plan("home", [1, (2, "x" * 300)])
         await run.step({"plan": plan, "plans": [plan, plan], "n": 1})
         await run.write(("plan", plan))
         # The answer does not depend on what is imported.
         assert await values(world.saver.without_classes(), at("thread")) == {
-            "plan": shown,
-            "plans": [shown] * 2,
+            "plan": view,
+            "plans": [view] * 2,
             "n": 1,
         }
     with pytest.raises(ForbiddenTypeError):
@@ -58,21 +58,21 @@ async def objects_are_shown_where_their_classes_are_not_there(world: World) -> N
     for saver in (world.saver.without_classes(), world.cold.without_classes()):
         found = await saver.aget_tuple(at("thread"))
         assert found is not None
-        assert found.checkpoint["channel_values"] == {"plan": shown, "plans": [shown, shown], "n": 1}
-        assert found.pending_writes == [("task", "plan", shown)]
+        assert found.checkpoint["channel_values"] == {"plan": view, "plans": [view, view], "n": 1}
+        assert found.pending_writes == [("task", "plan", view)]
         assert await saver.aextract("thread", "plans[-1].steps[1][1]") == "x" * 300
-        assert (await saver.aextract_items("thread", channel="plans", limit=1)).messages == [shown]
+        assert (await saver.aextract_items("thread", channel="plans", limit=1)).messages == [view]
         verified = await saver.averify("thread", decode=True)
         assert (verified.problems, verified.unreadable) == ([], [])
         with pytest.raises(SerializationError, match=r"'plan'.*without_classes") as refused:
-            await Run(saver, "another").step({"list": {"plan": shown}})
+            await Run(saver, "another").step({"list": {"plan": view}})
         assert "channel" in refused.value.location
         assert await Run(saver, "another").step({"plain": [1, {2}]})
     assert await values(world.cold, at("another")) == {"plain": [1, {2}]}
     await world.saver.adelete_thread("thread")
 
 
-def _told(diff: Diff) -> list[tuple[str, str]]:
+def _described(diff: Diff) -> list[tuple[str, str]]:
     return [(change.path, change.kind) for change in diff.changes]
 
 
@@ -87,7 +87,7 @@ async def a_diff_tells_what_differs_by_channel_and_place(world: World) -> None:
     second = await run.step({"n": 1.0, "new": {"a": long}, "m": items, "kept": [1]}, unsaved=["gone"])
     for saver in (world.saver, world.cold):
         diff = await saver.adiff(first, second)
-        assert _told(diff) == [
+        assert _described(diff) == [
             ("gone", "removed"),
             ('m[0]["content"]', "changed"),
             ("m[1]", "added"),
@@ -101,12 +101,12 @@ async def a_diff_tells_what_differs_by_channel_and_place(world: World) -> None:
             assert await saver.aextract(second, change.path) == change.after
         assert (await saver.adiff(first, at("thread"))).changes == diff.changes
         assert await saver.adiff(second, second) == Diff([], ["kept", "m", "n", "new", "same"], 0, 0)
-        assert _told(await saver.adiff(second, first, path="m[1]")) == [("m[1]", "removed")]
-        assert _told(await saver.adiff(first, second, path='m[0]["content"]')) == [('m[0]["content"]', "changed")]
-        assert _told(await saver.adiff(first, second, path="nobody")) == []
+        assert _described(await saver.adiff(second, first, path="m[1]")) == [("m[1]", "removed")]
+        assert _described(await saver.adiff(first, second, path='m[0]["content"]')) == [('m[0]["content"]', "changed")]
+        assert _described(await saver.adiff(first, second, path="nobody")) == []
         cut = await saver.adiff(first, second, limit=2)
-        assert (_told(cut), cut.left_out) == (_told(diff)[:2], 3)
-        assert ("n", "changed") in _told(await saver.adiff(first, below))
+        assert (_described(cut), cut.left_out) == (_described(diff)[:2], 3)
+        assert ("n", "changed") in _described(await saver.adiff(first, below))
     with pytest.raises(ConfigError, match="of one thread"):
         await world.saver.adiff(first, at("another"))
     for missing in (at("thread", "", early_id(1)), at("thread", "nowhere")):
@@ -122,7 +122,7 @@ async def a_diff_reads_no_segment_of_what_is_equal(world: World) -> None:
     second = await run.step({"list": changed})
     saver, reads = world.counting()
     diff = await saver.adiff(first, second)
-    assert _told(diff) == [("list[4]", "changed")]
+    assert _described(diff) == [("list[4]", "changed")]
     assert not {"find", "newest", "writes"} & set(reads.questions)
     assert 0 < diff.bytes_read < 20_000
     assert reads.bytes < 22_000  # with headers

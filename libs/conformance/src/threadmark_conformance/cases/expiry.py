@@ -49,8 +49,8 @@ async def a_far_expiry_is_not_written_again(world: World) -> None:
 async def an_explicit_expiry_stays(world: World) -> None:
     run = Run(world.saver)
     await run.step({"a": 1})
-    far, near = (datetime.now(UTC) + timedelta(days=days) for days in (90, 1))
-    for expires in (far, near):
+    far, soon = (datetime.now(UTC) + timedelta(days=days) for days in (90, 1))
+    for expires in (far, soon):
         await world.saver.aupdate_thread("thread", expires_at=expires)
         await run.step({"a": 2})
         assert await _expires(world, "thread") == expires
@@ -99,7 +99,7 @@ async def other_settings_outlast_an_extension(world: World) -> None:
     assert [each.id for each in (await world.saver.alist_threads(owner="ada")).threads] == ["thread"]
 
 
-async def an_expired_thread_goes_and_begins_anew(world: World) -> None:
+async def an_expired_thread_is_removed_and_starts_again(world: World) -> None:
     saver = world.with_rules(ttl=_MICROSECONDS)
     await Run(saver).step({"a": 1})
     assert (await saver.aapply_retention()).expired == 0

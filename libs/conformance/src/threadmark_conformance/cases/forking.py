@@ -68,16 +68,16 @@ async def a_fork_holds_new_values_under_greater_versions(world: World) -> None:
         )
     ):
         kept: Any = {"a": _LONG, "b": [1, (2,)], "n": 1}
-        given: Mapping[str, Any] = versions  # type: ignore[assignment]  # of three kinds
-        made = checkpoint(kept, given, updated_channels=["a"], odd={1, 2}, versions_seen={"node": {"a": 1}})
-        placed = await world.saver.aput(at(f"thread {number}"), made, {"step": 1}, given)
+        initial: Mapping[str, Any] = versions  # type: ignore[assignment]  # of three kinds
+        made = checkpoint(kept, initial, updated_channels=["a"], odd={1, 2}, versions_seen={"node": {"a": 1}})
+        placed = await world.saver.aput(at(f"thread {number}"), made, {"step": 1}, initial)
         forked = await world.saver.afork(placed, {"n": {"any": _LONG}, "b": None})
         for saver in (world.saver, world.cold):
             found = await got(saver, forked)
             new = found.checkpoint["channel_versions"]
-            assert new["a"] == given["a"]
-            assert new["n"] == new["b"] > max(given.values())
-            assert type(new["n"]) is type(given["n"])
+            assert new["a"] == initial["a"]
+            assert new["n"] == new["b"] > max(initial.values())
+            assert type(new["n"]) is type(initial["n"])
             assert found.checkpoint["channel_values"] == {**kept, "n": {"any": _LONG}, "b": None}
             assert found.checkpoint["updated_channels"] is None
             assert found.checkpoint["odd"] == {1, 2}  # type: ignore[typeddict-item]  # a field of the engine's own
@@ -212,12 +212,12 @@ async def a_delta_channel_reads_the_same_from_a_fork(world: World) -> None:
     for config in (configs[1], configs[3]):
         before = await history(world.cold, config)
         name = f"new {id_of(config)}"
-        places = [await world.saver.afork(config), await world.saver.afork(config, {"n": "new"})]
-        places += [await world.saver.afork(config, as_thread=name), await world.saver.arestore(config)]
-        places.append(await world.saver.afork(config, {"n": "new"}, as_thread=f"{name}, changed"))
-        for place in places:
+        fork_configs = [await world.saver.afork(config), await world.saver.afork(config, {"n": "new"})]
+        fork_configs += [await world.saver.afork(config, as_thread=name), await world.saver.arestore(config)]
+        fork_configs.append(await world.saver.afork(config, {"n": "new"}, as_thread=f"{name}, changed"))
+        for place in fork_configs:
             assert await history(world.cold, place) == before
-        assert (await values(world.cold, places[1]))["n"] == "new"
+        assert (await values(world.cold, fork_configs[1]))["n"] == "new"
         await world.saver.aprune([name], keep_last=1)
         assert await history(world.cold, at(name)) == before
     with pytest.raises(ConfigError, match=r"channel 'd' of .* is a delta channel.*graph.update_state"):

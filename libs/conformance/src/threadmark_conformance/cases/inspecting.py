@@ -83,7 +83,7 @@ async def an_unknown_thread_is_sound_and_takes_nothing(world: World) -> None:
         assert (counted.threads, counted.checkpoints, counted.segments, counted.bytes_stored) == (0, 0, 0, 0)
 
 
-async def what_cannot_be_decoded_here_is_no_damage_and_told_only_when_asked(world: World) -> None:
+async def undecodable_values_are_no_damage_and_reported_only_on_request(world: World) -> None:
     run = Run(world.saver)
     config = await run.step({"a": 1})
     await run.write(("b", 2))
@@ -102,7 +102,7 @@ async def what_cannot_be_decoded_here_is_no_damage_and_told_only_when_asked(worl
     assert (await world.saver.averify(decode=True)).unreadable == []
 
 
-async def damage_is_told_whether_or_not_the_rest_can_be_decoded_here(world: World) -> None:
+async def damage_is_reported_whether_or_not_the_rest_can_be_decoded_here(world: World) -> None:
     def lose(store: Store) -> Program[None]:
         sizes = yield from store.segment_sizes("damaged")
         yield from store.remove("damaged", (), sorted(sizes))
@@ -167,16 +167,16 @@ async def what_a_small_database_stores_beyond_its_values_is_counted(world: World
     assert large.bytes_stored < large.bytes_whole
 
 
-async def the_figures_of_many_channels_are_shown_in_a_few_lines(world: World) -> None:
+async def the_figures_of_many_channels_take_a_few_lines(world: World) -> None:
     run = Run(world.saver)
     await run.step({f"channel {number}": "x" * number for number in range(120)})
     counted = await world.saver.astats()
-    shown = repr(counted)
+    printed = repr(counted)
     assert len(counted.channels) == 120
-    assert len(shown) < 1000
-    assert shown == str(counted)
+    assert len(printed) < 1000
+    assert printed == str(counted)
     for part in ("bytes_overhead=", "'channel 119': ChannelStats(", "... and 115 more", "problems=[]"):
-        assert part in shown
+        assert part in printed
 
 
 async def references_are_listed_for_all_threads_and_namespaces(world: World) -> None:

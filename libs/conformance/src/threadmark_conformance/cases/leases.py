@@ -71,7 +71,7 @@ async def who_waits_gets_the_lease_of_somebody_who_died_when_it_is_over(world: W
             await put(world.saver, under(dead), a=1)
 
 
-async def who_waits_in_vain_is_told_so(world: World) -> None:
+async def waiting_in_vain_is_reported(world: World) -> None:
     async with world.saver.lease("thread", ttl=timedelta(seconds=LONG)):
         with pytest.raises(ThreadBusyError):
             async with world.another().lease("thread", timeout=0.12):
@@ -95,10 +95,10 @@ async def a_lease_renews_itself_in_the_background(world: World) -> None:
     raise AssertionError("it is lost again and again")
 
 
-async def the_holder_is_told_when_its_lease_is_taken_over(world: World) -> None:
-    told: list[tuple[Lease, bool]] = []
+async def the_holder_is_notified_when_its_lease_is_taken_over(world: World) -> None:
+    notified: list[tuple[Lease, bool]] = []
     async with world.saver.lease(
-        "thread", ttl=0.3, on_lost=lambda each: told.append((each, each.lost.is_set()))
+        "thread", ttl=0.3, on_lost=lambda each: notified.append((each, each.lost.is_set()))
     ) as lease:
         async with world.another().lease("thread", on_busy="interrupt", ttl=LONG):
             assert await is_lost(lease)
@@ -106,16 +106,16 @@ async def the_holder_is_told_when_its_lease_is_taken_over(world: World) -> None:
                 await lease.arenew()
         with pytest.raises(LeaseLostError):
             await put(world.saver, under(lease), a=1)
-    assert [(each.token, is_set) for each, is_set in told] == [(lease.token, True)]
+    assert [(each.token, is_set) for each, is_set in notified] == [(lease.token, True)]
 
 
-async def the_holder_is_told_at_the_end_of_its_block_at_the_latest(world: World) -> None:
-    told = threading.Event()
-    async with world.saver.lease("thread", ttl=LONG, on_lost=lambda _: told.set()) as lease:
+async def the_holder_is_notified_at_the_end_of_its_block_at_the_latest(world: World) -> None:
+    notified = threading.Event()
+    async with world.saver.lease("thread", ttl=LONG, on_lost=lambda _: notified.set()) as lease:
         async with world.another().lease("thread", on_busy="interrupt", ttl=LONG):
             assert not lease.lost.is_set()  # which the next renewal would notice, after a while
-        assert not told.is_set()
-    assert told.is_set()
+        assert not notified.is_set()
+    assert notified.is_set()
     assert lease.lost.is_set()
 
 

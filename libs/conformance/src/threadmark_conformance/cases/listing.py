@@ -168,8 +168,8 @@ async def none_matches_only_an_explicit_null(world: World) -> None:
 
 
 async def nested_values_are_compared_whole(world: World) -> None:
-    given: list[Any] = [{"a": 1, "b": [1, 2]}, {"b": [1, 2], "a": 1}, {"a": 1}, {"a": 1, "b": [2, 1]}, {"a": True}]
-    for value in given:
+    inputs: list[Any] = [{"a": 1, "b": [1, 2]}, {"b": [1, 2], "a": 1}, {"a": 1}, {"a": 1, "b": [2, 1]}, {"a": True}]
+    for value in inputs:
         await world.saver.aput(at("thread"), checkpoint(), {"key": value}, {})
     assert len(await listed(world.saver, None, filter={"key": {"a": 1, "b": [1, 2]}})) == 2
     assert len(await listed(world.saver, None, filter={"key": {"a": 1}})) == 1
@@ -178,7 +178,7 @@ async def nested_values_are_compared_whole(world: World) -> None:
 
 
 async def filter_keys_are_literal_top_level_keys(world: World) -> None:
-    given: list[dict[str, Any]] = [
+    inputs: list[dict[str, Any]] = [
         {"a.b": 1},
         {"a": {"b": 1}},
         {"a[0]": 1},
@@ -189,7 +189,7 @@ async def filter_keys_are_literal_top_level_keys(world: World) -> None:
         {"%s": 1},
         {"a%": 1},
     ]
-    for metadata in given:
+    for metadata in inputs:
         await world.saver.aput(at("thread"), checkpoint(), metadata, {})
     for key in ("a.b", "a[0]", "$.a", "", '"', "'", "%s", "a%"):
         assert [item.metadata for item in await listed(world.saver, None, filter={key: 1})] == [{key: 1}]

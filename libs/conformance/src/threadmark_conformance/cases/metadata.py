@@ -12,7 +12,7 @@ from threadmark_conformance.engine import Run, at, checkpoint, got, listed
 
 
 async def every_key_is_kept(world: World) -> None:
-    given = {
+    original = {
         "source": "loop",
         "step": -1,
         "parents": {"": "x"},
@@ -24,12 +24,12 @@ async def every_key_is_kept(world: World) -> None:
         "": "an empty key",
         "a.b": {"$gt": 1},
     }
-    config = await world.saver.aput(at("thread"), checkpoint(), given, {})
-    assert (await got(world.another(), config)).metadata == given
+    config = await world.saver.aput(at("thread"), checkpoint(), original, {})
+    assert (await got(world.another(), config)).metadata == original
 
 
 async def numbers_and_order_come_back_exactly(world: World) -> None:
-    given = {
+    original = {
         "z": 1,
         "a": 1.0,
         "big": 1 << 200,
@@ -41,10 +41,10 @@ async def numbers_and_order_come_back_exactly(world: World) -> None:
         "null": None,
         "nested": [{"b": [[]], "a": {}}],
     }
-    config = await world.saver.aput(at("thread"), checkpoint(), given, {})
+    config = await world.saver.aput(at("thread"), checkpoint(), original, {})
     found = (await got(world.another(), config)).metadata
-    assert json.dumps(found) == json.dumps(given)
-    assert list(found) == list(given)
+    assert json.dumps(found) == json.dumps(original)
+    assert list(found) == list(original)
 
 
 async def nan_comes_back(world: World) -> None:

@@ -26,14 +26,14 @@ async def a_smaller_term_is_refused_before_anything_else(world: World) -> None:
     run = Run(world.over(recording.store))
     assert await ask(world, ReplicaStore.replica) == Replica(0, "")
     await run.step({"a": 1})
-    for given, left in (
+    for stored_replica, left in (
         (Replica(3, '{"active": "primary"}'),) * 2,
         (Replica(2, "{}"), Replica(3, '{"active": "primary"}')),
         (Replica(3, '{"\\u0000": "é"}'),) * 2,
         (Replica(4, "{}"),) * 2,
         (Replica(3, "[]"), Replica(4, "{}")),
     ):
-        assert await ask(world, ReplicaStore.set_replica, given) == left
+        assert await ask(world, ReplicaStore.set_replica, stored_replica) == left
         assert await ask(world, ReplicaStore.replica) == left
     (made,) = recording.changes
     before = await everything(world)
@@ -131,7 +131,7 @@ async def an_entry_is_not_recorded_with_a_change_that_is_not_made(world: World) 
     assert await everything(world) == before
 
 
-async def a_thread_that_is_deleted_and_begins_anew_counts_on(world: World) -> None:
+async def a_thread_that_is_deleted_and_starts_again_counts_on(world: World) -> None:
     recording = Recording()
     saver = world.over(recording.store)
     for name in ("a", "b", "a"):

@@ -25,12 +25,12 @@ async def writes_come_back_with_their_checkpoint(world: World) -> None:
 async def writes_are_ordered_by_path_task_and_place(world: World) -> None:
     run = Run(world.saver)
     await run.step()
-    given = [("~2", "b"), ("~10", "c"), ("", "z"), ("~2", "a"), ("", "m"), ("~1", "y")]
-    for path, task in given:
+    inputs = [("~2", "b"), ("~10", "c"), ("", "z"), ("~2", "a"), ("", "m"), ("~1", "y")]
+    for path, task in inputs:
         await run.write(("x", path), ("y", task), ("x", 3), task=task, path=path)
     expected = [
         (task, channel, value)
-        for path, task in sorted(given)
+        for path, task in sorted(inputs)
         for channel, value in (("x", path), ("y", task), ("x", 3))
     ]
     for saver in (world.saver, world.another()):

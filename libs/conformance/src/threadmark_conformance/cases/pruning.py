@@ -104,7 +104,7 @@ async def nothing_to_prune_is_no_error(world: World) -> None:
     assert (await world.saver.aprune(["nobody", "thread"], strategy="delete")).threads == 1
 
 
-async def the_bytes_are_given_back(world: World) -> None:
+async def the_bytes_are_freed(world: World) -> None:
     run = Run(world.saver)
     for number in range(10):
         await run.step({"a": "".join(str(number * other) for other in range(1500))})

@@ -151,7 +151,7 @@ async def a_checkpoint_that_was_on_its_way_does_not_bring_a_deleted_thread_back(
     assert len(await listed(world.saver, at("thread"))) == 1
 
 
-async def a_deleted_thread_can_be_started_anew(world: World) -> None:
+async def a_deleted_thread_can_be_started_again(world: World) -> None:
     other = world.another()
     old = await Run(world.saver).step({"a": _LONG, "old": 1})
     assert await values(other, old) == {"a": _LONG, "old": 1}
@@ -178,7 +178,7 @@ async def what_another_process_deleted_is_not_relied_on(world: World) -> None:
     assert await values(world.another(), fresh.config) == {"a": _LONG}
 
 
-async def a_checkpoint_stored_anew_is_continued_from_where_its_bytes_lie_now(world: World) -> None:
+async def a_checkpoint_stored_again_is_continued_from_where_its_bytes_lie_now(world: World) -> None:
     run, other = Run(world.saver), world.another()
     await run.step({f"channel {number}": number for number in range(40)})
     second = await run.step({"channel 1": 100})

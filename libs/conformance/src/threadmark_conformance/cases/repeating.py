@@ -31,11 +31,11 @@ def _twice(world: World) -> Saver:
 
 async def a_lease_is_taken_and_released_once(world: World) -> None:
     for on_busy in ("wait", "reject", "interrupt", "rollback"):
-        told: list[object] = []
-        lease = _twice(world).lease("thread", on_busy=on_busy, ttl=LONG, on_lost=told.append)
+        notified: list[object] = []
+        lease = _twice(world).lease("thread", on_busy=on_busy, ttl=LONG, on_lost=notified.append)
         async with lease:
             await put(world.saver, under(lease), a=on_busy)
-        assert (lease.lost.is_set(), told) == (False, [])
+        assert (lease.lost.is_set(), notified) == (False, [])
         assert await microseconds_left(world) == 0
         assert (await values(world.saver, at("thread")))["a"] == on_busy
 
@@ -71,9 +71,9 @@ async def a_put_that_expects_the_newest_is_done_once(world: World) -> None:
 async def messages_are_stored_replaced_and_deleted_once(world: World) -> None:
     talk = world.interface(Conversations, _twice(world))
     for content in ("x" * 300, "y" * 300, "y"):
-        given = [{"id": "a", "content": content}, {"id": "b", "content": content}]
-        assert await talk.aput_messages(TALK, given) == ["a", "b"]
-        assert await world.interface(Conversations, world.cold).aget_messages(TALK) == given
+        messages = [{"id": "a", "content": content}, {"id": "b", "content": content}]
+        assert await talk.aput_messages(TALK, messages) == ["a", "b"]
+        assert await world.interface(Conversations, world.cold).aget_messages(TALK) == messages
         verified = await world.cold.averify("talk", decode=True)
         assert (verified.problems, verified.checkpoints) == ([], 2)
     assert await talk.adelete_message(TALK, "a") is True

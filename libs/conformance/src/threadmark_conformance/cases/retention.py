@@ -92,7 +92,7 @@ async def the_least_recently_updated_make_room(world: World) -> None:
     assert await _left(world) == []
 
 
-async def a_thread_that_is_updated_meanwhile_need_not_make_room(world: World) -> None:
+async def a_thread_that_is_updated_concurrently_need_not_make_room(world: World) -> None:
     for number, name in enumerate("abcd"):
         await _old_thread(world, name, (10 - number) * _DAY)
     sizes = {name: await _bytes(world, name) for name in "abcd"}
@@ -238,7 +238,7 @@ async def two_at_once_remove_everything_once(world: World) -> None:
     assert await _left(world) == []
 
 
-async def a_run_that_goes_on_meanwhile_loses_nothing(world: World) -> None:
+async def a_run_that_goes_on_concurrently_loses_nothing(world: World) -> None:
     runs = [Run(world.saver, f"run {number}") for number in range(4)]
 
     async def go_on(run: Run) -> None:

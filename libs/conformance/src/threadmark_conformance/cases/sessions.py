@@ -69,10 +69,10 @@ async def a_checkpoint_is_loaded_as_it_was_saved(world: World) -> None:
     assert await cold.aload("session") == await sessions.aload("session") == saved[-1]
     assert await values(world.saver, at("session")) == saved[-1].state
     when = datetime(2020, 2, 3, 4, 5, 6, 789, tzinfo=timezone(timedelta(hours=5, minutes=45)))
-    given = _made((1, {"b": b"bytes"}), 9, checkpoint_id="mine \0 \ud83d", timestamp=when)
-    assert await sessions.asave(given) == given
+    original = _made((1, {"b": b"bytes"}), 9, checkpoint_id="mine \0 \ud83d", timestamp=when)
+    assert await sessions.asave(original) == original
     found = await cold.aload("session", "mine \0 \ud83d")
-    assert found == given
+    assert found == original
     assert found is not None
     assert (type(found.state), found.metadata.timestamp) == (tuple, when)
     bare = await sessions.asave(SessionCheckpoint(SessionMetadata(session_id="bare"), None))
@@ -188,7 +188,7 @@ async def two_who_save_at_once_lose_nothing(world: World) -> None:
     assert len(found) == 12
 
 
-async def a_session_that_is_deleted_meanwhile_begins_anew(world: World) -> None:
+async def a_session_that_is_deleted_concurrently_starts_again(world: World) -> None:
     await _steps(world.interface(Sessions), 2)
     deleting = world.behind(partial(_DeletesFirst, store=world.saver._context.store))  # noqa: SLF001 - a program of the store's
     saved = await world.interface(Sessions, deleting).asave(_made(3, 3))

@@ -61,12 +61,12 @@ async def a_graph_goes_on_from_a_state_that_was_saved_into_its_thread(world: Wor
     assert [info.metadata for info in infos] == expected
 
 
-async def metadata_is_what_was_given_and_nothing_of_the_state_before(world: World) -> None:
+async def metadata_is_as_stored_and_nothing_of_the_state_before(world: World) -> None:
     states = world.interface(States)
-    given: list[dict[str, Any]] = [{"source": "web", "step": 3}, {"source": "loop", "step": 3}, {"parents": {}}, {}]
-    for metadata in given:
+    inputs: list[dict[str, Any]] = [{"source": "web", "step": 3}, {"source": "loop", "step": 3}, {"parents": {}}, {}]
+    for metadata in inputs:
         await states.asave("thread", 1, metadata)
-    assert [info.metadata for info in (await states.ahistory("thread")).states] == given[::-1]
+    assert [info.metadata for info in (await states.ahistory("thread")).states] == inputs[::-1]
 
 
 async def a_thread_is_marked_with_its_first_state(world: World) -> None:

@@ -61,7 +61,7 @@ async def _without_values(world: World, states: Callable[[Saver], States]) -> St
 
 
 async def a_state_comes_back_as_exactly_what_it_was(world: World) -> None:
-    given: list[Any] = [
+    original: list[Any] = [
         {"messages": [{"role": "user", "content": _LONG}], "step": 1, "tuple": (1, (2,)), "none": None},
         {},
         {"b": 1, "a": 2},
@@ -82,13 +82,13 @@ async def a_state_comes_back_as_exactly_what_it_was(world: World) -> None:
     ]
     states, cold = world.interface(States), world.interface(States, world.cold)
     saved: list[str] = []
-    for state in given:
+    for state in original:
         saved.append(await states.asave("thread", state))
         for reader in (states, cold):
             found = await reader.aload("thread")
             assert _SERDE.dumps_typed(found) == _SERDE.dumps_typed(state)
             assert type(found) is not dict or list(found) == list(state)
-    for state_id, state in zip(saved, given, strict=True):
+    for state_id, state in zip(saved, original, strict=True):
         assert _SERDE.dumps_typed(await cold.aload("thread", state_id)) == _SERDE.dumps_typed(state)
     assert [info.id for info in await _history(cold)] == saved[::-1]
 
@@ -109,9 +109,9 @@ async def what_is_not_there_is_the_default(world: World) -> None:
 
 async def what_is_loaded_is_a_copy(world: World) -> None:
     states = world.interface(States)
-    given = {"items": [_LONG]}
-    await states.asave("thread", given, {"tags": ["a"]})
-    given["items"].append("changed by its owner")
+    original = {"items": [_LONG]}
+    await states.asave("thread", original, {"tags": ["a"]})
+    original["items"].append("changed by its owner")
     for _ in range(2):
         found = await states.aload("thread")
         info = (await states.alist()).states[0]

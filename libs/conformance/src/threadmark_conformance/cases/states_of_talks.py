@@ -59,7 +59,7 @@ class Kept:
             raise ConnectionError("the cache is not there")
 
 
-async def a_state_comes_back_as_it_was_given(world: World) -> None:
+async def a_state_comes_back_as_it_was_stored(world: World) -> None:
     talk = talk_of(world)
     assert await talk.aget_state(TALK) is None
     for state in (_LARGE, {"a": 1}, {}, [1, (2,)], "text", {"__x": 1}, {1: 2}, None, 7):

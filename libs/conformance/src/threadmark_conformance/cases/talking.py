@@ -79,13 +79,13 @@ async def a_page_has_the_newest_messages_oldest_first(world: World) -> None:
 
 async def messages_are_found_by_their_text_whatever_its_case(world: World) -> None:
     talk = talk_of(world)
-    given: list[Any] = [
+    inputs: list[Any] = [
         {"id": "a", "content": "Die STRASSE ist lang"},
         {"id": "b", "content": [{"type": "text", "text": "die straße"}, {"type": "image", "url": "strasse"}]},
         {"id": "c", "content": ["nothing", "of it"]},
         {"id": "f", "content": {"strasse": 1}, "role": "strasse"},
     ]
-    await talk.aput_messages(TALK, [*given, *(said(number) for number in range(600))])
+    await talk.aput_messages(TALK, [*inputs, *(said(number) for number in range(600))])
     assert await _ids(talk, search="strasse") == ["a", "b"]
     assert await _ids(talk, search="STRASSE", limit=1) == ["b"]
     assert await _ids(talk, search="straße", limit=1, offset=1) == ["a"]
@@ -96,10 +96,10 @@ async def messages_are_found_by_their_text_whatever_its_case(world: World) -> No
 
 async def a_message_without_an_id_gets_one_in_a_copy(world: World) -> None:
     talk = talk_of(world)
-    given = [{"content": "x"}, {"id": None, "content": "y"}]
-    before = copy.deepcopy(given)
-    made = await talk.aput_messages(TALK, given)
-    assert given == before
+    inputs = [{"content": "x"}, {"id": None, "content": "y"}]
+    before = copy.deepcopy(inputs)
+    made = await talk.aput_messages(TALK, inputs)
+    assert inputs == before
     assert len(set(made)) == 2
     assert await talk.aget_messages(TALK) == [{"id": made[0], "content": "x"}, {"id": made[1], "content": "y"}]
     assert await talk.aget_message(TALK, made[0]) == {"id": made[0], "content": "x"}
@@ -108,11 +108,11 @@ async def a_message_without_an_id_gets_one_in_a_copy(world: World) -> None:
 
 async def a_message_may_be_a_dataclass(world: World) -> None:
     talk = talk_of(world)
-    given = [_Note("Straße", "a"), _Note("none", tags=["x"])]
-    first, made = await talk.aput_messages(TALK, given)
-    assert (first, given[1].id) == ("a", None)
-    assert await talk.aget_messages(TALK) == [given[0], _Note("none", made, ["x"])]
-    assert await talk.aget_messages(TALK, search="strasse") == [given[0]]
+    inputs = [_Note("Straße", "a"), _Note("none", tags=["x"])]
+    first, made = await talk.aput_messages(TALK, inputs)
+    assert (first, inputs[1].id) == ("a", None)
+    assert await talk.aget_messages(TALK) == [inputs[0], _Note("none", made, ["x"])]
+    assert await talk.aget_messages(TALK, search="strasse") == [inputs[0]]
     found = await talk.aget_message(TALK, made)
     found.tags.append("spoiled")
     assert await talk.aget_message(TALK, made) == _Note("none", made, ["x"])

@@ -118,11 +118,11 @@ async def any_text_may_be_a_task_or_its_path(world: World) -> None:
 
 
 async def any_text_may_be_in_values_and_metadata(world: World) -> None:
-    given = {text: [text, {text: text}] for text in TEXTS}
-    config = await world.saver.aput(at("thread"), checkpoint({"a": given}), given, {"a": 1})
+    original = {text: [text, {text: text}] for text in TEXTS}
+    config = await world.saver.aput(at("thread"), checkpoint({"a": original}), original, {"a": 1})
     found = await got(world.another(), config)
-    assert found.metadata == given
-    assert found.checkpoint["channel_values"] == {"a": given}
+    assert found.metadata == original
+    assert found.checkpoint["channel_values"] == {"a": original}
 
 
 async def any_text_in_a_channel_has_a_delta_history(world: World) -> None:

@@ -27,7 +27,7 @@ async def inheriting_goes_on_through_many_steps(world: World) -> None:
     assert await values(world.another(), config) == {"kept": _LONG, "n": 39}
 
 
-async def a_channel_that_no_parent_has_takes_the_given_value(world: World) -> None:
+async def a_channel_that_no_parent_has_takes_the_passed_value(world: World) -> None:
     config = await world.saver.aput(at("thread"), checkpoint({"a": [1], "b": _LONG}), {}, {})
     assert await values(world.another(), config) == {"a": [1], "b": _LONG}
     child = await world.another().aput(config, checkpoint({"a": [1], "b": _LONG, "c": 2}), {}, {})

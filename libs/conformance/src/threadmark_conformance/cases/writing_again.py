@@ -20,14 +20,14 @@ _LONG = "what a task says, at length, so that it is more than a row holds. "
 Write = tuple[str, Any]
 
 
-def _batch(places: Collection[int], attempt: int, *, long: bool = False) -> list[Write]:
+def _batch(positions: Collection[int], attempt: int, *, long: bool = False) -> list[Write]:
     """Return writes to ordinary channels at these places, and to a special one at each place between them."""
     text = _LONG * 3 if long else ""
     return [
-        (f"channel {place}", f"{attempt} {text}{place}")
-        if place in places
-        else (_SPECIAL[place % len(_SPECIAL)], f"{attempt} {text}{place}")
-        for place in range(max(places, default=-1) + 1)
+        (f"channel {position}", f"{attempt} {text}{position}")
+        if position in positions
+        else (_SPECIAL[position % len(_SPECIAL)], f"{attempt} {text}{position}")
+        for position in range(max(positions, default=-1) + 1)
     ]
 
 
@@ -36,11 +36,11 @@ def _kept(batches: list[list[Write]]) -> set[Write]:
     ordinary: dict[int, Write] = {}
     special: dict[str, Write] = {}
     for batch in batches:
-        for place, write in enumerate(batch):
+        for position, write in enumerate(batch):
             if write[0] in _SPECIAL:
                 special[write[0]] = write
             else:
-                ordinary.setdefault(place, write)
+                ordinary.setdefault(position, write)
     return {*ordinary.values(), *special.values()}
 
 
@@ -67,8 +67,8 @@ async def the_first_write_of_each_place_counts(world: World) -> None:
         ({0}, {0, 1}, {0, 1, 2}, {0, 1, 2, 3}),
         ({1}, {0, 2}, {1}),
     ]
-    for number, places in enumerate(sequences):
-        batches = [_batch(each, attempt, long=number % 2 == 1) for attempt, each in enumerate(places)]
+    for number, positions in enumerate(sequences):
+        batches = [_batch(each, attempt, long=number % 2 == 1) for attempt, each in enumerate(positions)]
         for attempt, batch in enumerate(batches):
             run.saver = world.saver if attempt % 2 == 0 else world.cold
             await run.write(*batch, task=f"task {number}")
@@ -94,8 +94,8 @@ async def _written_in_any_order(world: World, most: int) -> None:
     for attempt in range(24):
         task = f"task {chance.randrange(6)}"
         share = chance.choice([0.1, 0.5, 1])
-        places = {place for place in range(chance.randrange(most + 1)) if chance.random() < share}
-        batch = _batch(places, attempt, long=chance.random() < 0.5)
+        positions = {position for position in range(chance.randrange(most + 1)) if chance.random() < share}
+        batch = _batch(positions, attempt, long=chance.random() < 0.5)
         batches.setdefault(task, []).append(batch)
         await run.write(*batch, task=task)
     expected = {task: kept for task, each in batches.items() if (kept := _kept(each))}

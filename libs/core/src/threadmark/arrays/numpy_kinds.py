@@ -140,13 +140,13 @@ class MaskedArrays(Family):
         """Write the data and the mask as arrays."""
         import numpy as np
 
-        shape, usual = define.shape(), vars(define.cls(0)).keys()
+        shape, standard = define.shape(), vars(define.cls(0)).keys()
 
         def deconstruct(array: Any) -> list[Any]:
             if array.baseclass is not np.ndarray:
                 raise SerializationError("a masked array of a subclass of ndarray cannot be stored")
             # numpy keeps a user's notes in `_optinfo`, and copies them to results.
-            if array.__dict__.keys() - usual or getattr(array, "_optinfo", None):
+            if array.__dict__.keys() - standard or getattr(array, "_optinfo", None):
                 raise SerializationError("a masked array with attributes of its own cannot be stored")
             mask = None if array.mask is np.ma.nomask else array.mask
             return [shape, array.data, mask, _fill_value(array), bool(array.hardmask)]
@@ -190,8 +190,8 @@ def _fill_value(array: Any) -> "np.ndarray[Any, Any] | None":
     """Return the fill value that was given, or None. numpy's default may have another type than the array."""
     import numpy as np
 
-    own, usual = (np.asarray(each.fill_value) for each in (array, type(array)(array.data)))
-    if _are_one(own, usual):
+    own, standard = (np.asarray(each.fill_value) for each in (array, type(array)(array.data)))
+    if _are_one(own, standard):
         return None
     if not _are_one(own, np.asarray(type(array)(array.data, fill_value=own).fill_value)):
         raise SerializationError("a masked array whose fill value numpy does not take as it is cannot be stored")

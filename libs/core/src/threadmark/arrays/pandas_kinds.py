@@ -150,8 +150,8 @@ def _refuse_attributes(value: Any) -> None:
     if not found:
         return
     # Timestamps and durations cannot be copied, and keep cached results under private names.
-    usual = vars(value.copy(deep=False)) if hasattr(value, "copy") else {name for name in found if name[:1] == "_"}
-    if own := sorted(name for name in found.keys() - {*usual} if not hasattr(type(value), name)):
+    standard = vars(value.copy(deep=False)) if hasattr(value, "copy") else {name for name in found if name[:1] == "_"}
+    if own := sorted(name for name in found.keys() - {*standard} if not hasattr(type(value), name)):
         raise SerializationError(
             f"a pandas {type(value).__name__} with attributes of its own ({', '.join(own)}) cannot be stored; "
             "where it has attrs, put them there"

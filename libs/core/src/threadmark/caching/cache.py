@@ -18,7 +18,7 @@ from threadmark.saver.kit import announced_size, expand, pack_plain, segment_key
 from threadmark.sealing import Keyring, opens_segment
 
 
-class Wanted(NamedTuple):
+class CacheRequest(NamedTuple):
     """A request for entries of one place."""
 
     epoch: int
@@ -51,10 +51,10 @@ class Cache(Protocol):
     Its text (`__str__`) names the cache for log lines, without a password.
     """
 
-    def get(self, wanted: Mapping[bytes, Wanted], ttl: float, within: float) -> dict[bytes, Got]:
+    def get(self, wanted: Mapping[bytes, CacheRequest], ttl: float, within: float) -> dict[bytes, Got]:
         """Return the entries that these places have. A new place is removed after `ttl` seconds."""
 
-    async def aget(self, wanted: Mapping[bytes, Wanted], ttl: float, within: float) -> dict[bytes, Got]:
+    async def aget(self, wanted: Mapping[bytes, CacheRequest], ttl: float, within: float) -> dict[bytes, Got]:
         """Like `get`, for asyncio."""
 
     def set(self, fillings: Mapping[bytes, Filling], within: float) -> None:
@@ -108,7 +108,7 @@ _PURPOSE = b"threadmark.cache"
 """BLAKE2b's `person` field, so that no other use of a keyring's secret gives the same digests."""
 
 
-class Places:
+class CacheKeys:
     """The places of one database, as savers with one keyring see it.
 
     With a keyring, its secret is the key of the digest. Then a place does not reveal its thread, and savers with
@@ -119,7 +119,7 @@ class Places:
         self._name = name
         self._secret = b"" if keyring is None else keyring.digest_key
 
-    def place(self, thread_id: str) -> bytes:
+    def key(self, thread_id: str) -> bytes:
         """Return the place of a thread."""
         what = pack_plain([self._name, thread_id])
         return blake2b(what, digest_size=_SIZE, key=self._secret, person=_PURPOSE).digest()

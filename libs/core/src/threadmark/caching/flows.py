@@ -21,11 +21,11 @@ from threadmark.caching.cache import (
     Cache,
     CacheCall,
     CachedFlow,
+    CacheKeys,
+    CacheRequest,
     Filling,
     Got,
-    Places,
     SegmentProof,
-    Wanted,
     on_database,
     proven,
 )
@@ -36,15 +36,15 @@ from threadmark.caching.programs import (
     answer_to,
     fetched,
     lacking,
+    needed_by,
     noting_removals,
     until_segments,
-    wanted_by,
     wants_segments,
     with_segments,
 )
 from threadmark.program import Transaction, aplay, play
 from threadmark.runtime.logs import log
-from threadmark.runtime.processes import begin_anew_after_fork
+from threadmark.runtime.processes import reset_after_fork
 from threadmark.saver import Saver
 from threadmark.store.contract import Store
 
@@ -67,18 +67,18 @@ class Access:
         self._until = 0.0
         self._pending: dict[bytes, float] = {}
         """Places to be forgotten, each with the time at which its entries have expired anyway."""
-        begin_anew_after_fork(self)
+        reset_after_fork(self)
 
     @property
     def is_open(self) -> bool:
         """Whether the cache may be asked. To read this begins no attempt."""
         return time.monotonic() >= self._until
 
-    def get(self, wanted: Mapping[bytes, Wanted]) -> CachedFlow[dict[bytes, Got]]:
+    def get(self, needed: Mapping[bytes, CacheRequest]) -> CachedFlow[dict[bytes, Got]]:
         """Return what the cache has of these places, nothing where it cannot be asked."""
         if not (yield from self._forget_pending()):
             return {}
-        found: dict[bytes, Got] | None = yield from self._asked(CacheCall("get", (wanted, self._ttl, self._within)))
+        found: dict[bytes, Got] | None = yield from self._asked(CacheCall("get", (needed, self._ttl, self._within)))
         return found or {}
 
     def set(self, fillings: Mapping[bytes, Filling]) -> CachedFlow[None]:
@@ -86,16 +86,16 @@ class Access:
         if fillings and (yield from self._forget_pending()):
             yield from self._asked(CacheCall("set", (fillings, self._within)))
 
-    def forget(self, places: Collection[bytes]) -> CachedFlow[None]:
+    def forget(self, cache_keys: Collection[bytes]) -> CachedFlow[None]:
         """Have the cache forget places: now, or as soon as it can be asked."""
-        self.forget_later(places)
+        self.forget_later(cache_keys)
         yield from self._forget_pending()
 
-    def forget_later(self, places: Collection[bytes]) -> None:
+    def forget_later(self, cache_keys: Collection[bytes]) -> None:
         """Remember that places are to be forgotten before the cache is asked for anything."""
         until = time.monotonic() + self._ttl + self._within
         with self._lock:
-            self._pending.update(dict.fromkeys(places, until))
+            self._pending.update(dict.fromkeys(cache_keys, until))
             while len(self._pending) > MOST_PENDING:
                 del self._pending[next(iter(self._pending))]
 
@@ -107,21 +107,21 @@ class Access:
         """Tell the cache what it still has to forget. Returns whether it may be asked for more."""
         if not self._claim_attempt():
             return False
-        places = self._take_pending()
-        if not places:
+        cache_keys = self._take_pending()
+        if not cache_keys:
             return True
-        told = False
+        sent = False
         try:
-            yield CacheCall("forget", (list(places), self._within))
-            told = True
+            yield CacheCall("forget", (list(cache_keys), self._within))
+            sent = True
             self._succeeded()
         except Exception as error:  # noqa: BLE001 - an error of the cache must not reach a caller
             self._failed(error)
         finally:  # a caller may be cancelled
-            if not told:
+            if not sent:
                 with self._lock:
-                    self._pending = {**places, **self._pending}
-        return told
+                    self._pending = {**cache_keys, **self._pending}
+        return sent
 
     def _asked(self, call: CacheCall) -> CachedFlow[dict[bytes, Got] | None]:
         try:
@@ -151,7 +151,7 @@ class Access:
         now = time.monotonic()
         with self._lock:
             pending, self._pending = self._pending, {}
-        return {place: until for place, until in pending.items() if until > now}
+        return {cache_key: until for cache_key, until in pending.items() if until > now}
 
     def _succeeded(self) -> None:
         if not self._pause:
@@ -182,10 +182,10 @@ T = TypeVar("T")
 class Flows:
     """Makes flows of transactions, for one saver."""
 
-    def __init__(self, store: Store, access: Access, places: Places, proof: SegmentProof) -> None:
+    def __init__(self, store: Store, access: Access, cache_keys: CacheKeys, proof: SegmentProof) -> None:
         self._store = store
         self._access = access
-        self._places = places
+        self._cache_keys = cache_keys
         self._proof = proof
 
     def flow(self, transaction: Transaction[T]) -> CachedFlow[T]:
@@ -207,13 +207,13 @@ class Flows:
         try:
             result = yield from on_database(resolved(noted, self._store))
         except Exception:
-            yield from self._access.forget(self._places_of(shortened))
+            yield from self._access.forget(self._cache_keys_of(shortened))
             raise
         except BaseException:  # an interrupt, or a cancellation
-            self._access.forget_later(self._places_of(shortened))
+            self._access.forget_later(self._cache_keys_of(shortened))
             raise
         if shortened:
-            yield from self._access.forget(self._places_of(shortened))
+            yield from self._access.forget(self._cache_keys_of(shortened))
         return result
 
     def _read(self, transaction: Transaction[T]) -> CachedFlow[T]:
@@ -223,7 +223,7 @@ class Flows:
         if isinstance(begun, Done):
             whole: T = begun.value
             return whole
-        loader = _SegmentLoader(self._store, self._access, self._places, self._proof, begun.epochs)
+        loader = _SegmentLoader(self._store, self._access, self._cache_keys, self._proof, begun.epochs)
         try:
             done = yield from self._continued(begun, loader)
         finally:
@@ -246,10 +246,10 @@ class Flows:
         try:
             while call is not None:
                 if wants_segments(call):
-                    yield from loader.ask_cache(wanted_by(call))
+                    yield from loader.ask_cache(needed_by(call))
                     if begun.finds and not any(loader.found.values()):
                         return None
-                    if not (yield from loader.ask_database(wanted_by(call))):
+                    if not (yield from loader.ask_database(needed_by(call))):
                         return None
                     answer = answer_to(call, loader.found)
                 elif (known := begun.answered(call)) is not None:
@@ -261,42 +261,44 @@ class Flows:
             return Done(stop.value, {})
         return None
 
-    def _places_of(self, thread_ids: Collection[str]) -> list[bytes]:
-        return [self._places.place(thread_id) for thread_id in thread_ids]
+    def _cache_keys_of(self, thread_ids: Collection[str]) -> list[bytes]:
+        return [self._cache_keys.key(thread_id) for thread_id in thread_ids]
 
 
 class _SegmentLoader:
     """The segments that one transaction needs, as they are found."""
 
     def __init__(
-        self, store: Store, access: Access, places: Places, proof: SegmentProof, epochs: Mapping[str, int]
+        self, store: Store, access: Access, cache_keys: CacheKeys, proof: SegmentProof, epochs: Mapping[str, int]
     ) -> None:
         self.found: dict[str, dict[bytes, bytes]] = {}
         self._store = store
         self._access = access
-        self._places = places
+        self._cache_keys = cache_keys
         self._proof = proof
         self._epochs = epochs
         self._tokens: dict[str, bytes] = {}
         self._new: dict[str, dict[bytes, bytes]] = {}
 
-    def ask_cache(self, wanted: Mapping[str, Collection[bytes]]) -> CachedFlow[None]:
+    def ask_cache(self, needed: Mapping[str, Collection[bytes]]) -> CachedFlow[None]:
         """Find segments in the cache."""
-        keys = lacking(wanted, self.found)
-        places = {self._places.place(thread_id): thread_id for thread_id in keys}
-        asked = {place: Wanted(self._epochs.get(name, 0), keys[name]) for place, name in places.items()}
+        keys = lacking(needed, self.found)
+        cache_keys = {self._cache_keys.key(thread_id): thread_id for thread_id in keys}
+        asked = {
+            cache_key: CacheRequest(self._epochs.get(name, 0), keys[name]) for cache_key, name in cache_keys.items()
+        }
         found = (yield from self._access.get(asked)) if asked else {}
-        for place, got in found.items():
-            thread_id = places[place]
+        for cache_key, got in found.items():
+            thread_id = cache_keys[cache_key]
             self._tokens.setdefault(thread_id, got.token)
             self.found.setdefault(thread_id, {}).update(proven(self._proof, thread_id, got.entries))
 
-    def ask_database(self, wanted: Mapping[str, Collection[bytes]]) -> CachedFlow[bool]:
+    def ask_database(self, needed: Mapping[str, Collection[bytes]]) -> CachedFlow[bool]:
         """Read the segments that are not found yet. Returns whether all are there."""
-        keys = lacking(wanted, self.found)
+        keys = lacking(needed, self.found)
         if keys:
             self.add((yield from on_database(Transaction(fetched, (self._store, keys)))))
-        return not lacking(wanted, self.found)
+        return not lacking(needed, self.found)
 
     def add(self, read: Segments) -> None:
         """Add what was read from the database."""
@@ -311,7 +313,7 @@ class _SegmentLoader:
             token = self._tokens.get(thread_id)
             entries = proven(self._proof, thread_id, segments) if token else {}
             if token and entries:
-                fillings[self._places.place(thread_id)] = Filling(token, entries)
+                fillings[self._cache_keys.key(thread_id)] = Filling(token, entries)
         yield from self._access.set(fillings)
 
 

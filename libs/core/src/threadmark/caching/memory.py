@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping
 from secrets import token_bytes
 from urllib.parse import parse_qsl
 
-from threadmark.caching.cache import Filling, Got, Wanted
-from threadmark.errors import ConfigError, shown
-from threadmark.runtime.processes import begin_anew_after_fork
+from threadmark.caching.cache import CacheRequest, Filling, Got
+from threadmark.errors import ConfigError, short_repr
+from threadmark.runtime.processes import reset_after_fork
 from threadmark.saver.kit import BoundedCache
 
 MEMORY_BYTES = 256 * 1024 * 1024
@@ -19,7 +19,7 @@ _OVERHEAD = 120
 """About how much memory Python takes for an entry in addition to its bytes."""
 
 
-class _Place:
+class _CachedThread:
     def __init__(self, epoch: int, until: float) -> None:
         self.epoch = epoch
         self.until = until
@@ -42,19 +42,19 @@ class MemoryCache:
 
     def __init__(self, *, max_bytes: int = MEMORY_BYTES) -> None:
         if type(max_bytes) is not int or max_bytes < 1:
-            raise ConfigError(f"max_bytes must be a number from 1 on, not {shown(max_bytes)}")
+            raise ConfigError(f"max_bytes must be a number from 1 on, not {short_repr(max_bytes)}")
         self._turn = threading.Lock()
         """Held while a place changes."""
-        self._places = BoundedCache(max_bytes, overhead=_OVERHEAD)
-        begin_anew_after_fork(self)
+        self._threads = BoundedCache(max_bytes, overhead=_OVERHEAD)
+        reset_after_fork(self)
 
     @classmethod
     def from_url(cls, url: str) -> "MemoryCache":
         """Return the cache for `memory:`, or `memory:?max_bytes=100000000`."""
         path, _, query = url.removeprefix("memory:").partition("?")
-        given = dict(parse_qsl(query, keep_blank_values=True))
-        size = given.pop("max_bytes", str(MEMORY_BYTES))
-        if path not in ("", "//") or given or not size.isdecimal():
+        parameters = dict(parse_qsl(query, keep_blank_values=True))
+        size = parameters.pop("max_bytes", str(MEMORY_BYTES))
+        if path not in ("", "//") or parameters or not size.isdecimal():
             raise ConfigError("a cache in memory is 'memory:', or 'memory:?max_bytes=100000000'")
         return cls(max_bytes=int(size))
 
@@ -64,15 +64,15 @@ class MemoryCache:
     @property
     def size(self) -> int:
         """About how many bytes it takes."""
-        return self._places.used
+        return self._threads.used
 
-    def get(self, wanted: Mapping[bytes, Wanted], ttl: float, within: float) -> dict[bytes, Got]:  # noqa: ARG002 - no wait
+    def get(self, wanted: Mapping[bytes, CacheRequest], ttl: float, within: float) -> dict[bytes, Got]:  # noqa: ARG002 - no wait
         """Return the entries that these places have. A new place is removed after `ttl` seconds."""
         now = time.monotonic()
         with self._turn:
             return {place: self._got(place, asked, now, ttl) for place, asked in wanted.items()}
 
-    async def aget(self, wanted: Mapping[bytes, Wanted], ttl: float, within: float) -> dict[bytes, Got]:
+    async def aget(self, wanted: Mapping[bytes, CacheRequest], ttl: float, within: float) -> dict[bytes, Got]:
         """Like `get`, for asyncio."""
         return self.get(wanted, ttl, within)
 
@@ -80,7 +80,7 @@ class MemoryCache:
         """Add entries to places. A place whose token has changed stays as it is."""
         with self._turn:
             for place, filling in fillings.items():
-                held = self._places.get(place)
+                held = self._threads.get(place)
                 if held is not None and held.token == filling.token:
                     self._fill(place, held, filling.entries)
 
@@ -92,7 +92,7 @@ class MemoryCache:
         """Remove all entries of these places, and end their tokens."""
         with self._turn:
             for place in places:
-                self._places.forget(place)
+                self._threads.forget(place)
 
     async def aforget(self, places: Collection[bytes], within: float) -> None:
         """Like `forget`, for asyncio."""
@@ -101,7 +101,7 @@ class MemoryCache:
     def close(self) -> None:
         """Remove everything. You may use the cache again."""
         with self._turn:
-            self._places.clear()
+            self._threads.clear()
 
     async def aclose(self) -> None:
         """Like `close`, for asyncio."""
@@ -111,28 +111,28 @@ class MemoryCache:
         """In the child of a fork, whose places begin empty."""
         self._turn = threading.Lock()
 
-    def _got(self, place: bytes, asked: Wanted, now: float, ttl: float) -> Got:
-        held = self._places.get(place)
+    def _got(self, place: bytes, asked: CacheRequest, now: float, ttl: float) -> Got:
+        held = self._threads.get(place)
         if held is not None and (held.until <= now or held.epoch < asked.epoch):
             held = None
         if held is None:
             self._sweep(now)
-            held = _Place(asked.epoch, now + ttl)
-            self._places.set((place, held, 0))
+            held = _CachedThread(asked.epoch, now + ttl)
+            self._threads.set((place, held, 0))
         entries = {key: held.entries[key] for key in asked.keys if key in held.entries}
         return Got(held.token if held.epoch == asked.epoch else b"", entries)
 
-    def _fill(self, place: bytes, held: _Place, entries: Mapping[bytes, bytes]) -> None:
+    def _fill(self, place: bytes, held: _CachedThread, entries: Mapping[bytes, bytes]) -> None:
         for key, data in entries.items():
-            if _OVERHEAD + held.size + _weight(data) <= self._places.capacity:
+            if _OVERHEAD + held.size + _weight(data) <= self._threads.capacity:
                 held.add(key, data)
-        self._places.set((place, held, held.size))
+        self._threads.set((place, held, held.size))
 
     def _sweep(self, now: float) -> None:
         """Remove the two least recently read places if they have expired.
 
         This runs for each new place, so expired places disappear faster than new ones appear.
         """
-        for place, held in self._places.oldest(2):
+        for place, held in self._threads.oldest(2):
             if held.until <= now:
-                self._places.forget(place)
+                self._threads.forget(place)

@@ -69,7 +69,7 @@ def wants_segments(call: StoreCall) -> bool:
     return call.method in ("segments", "segments_of")
 
 
-def wanted_by(call: StoreCall) -> dict[str, Collection[bytes]]:
+def needed_by(call: StoreCall) -> dict[str, Collection[bytes]]:
     """Return which segments a program asks for, by thread."""
     if call.method == "segments":
         thread_id, keys = call.args
@@ -77,11 +77,11 @@ def wanted_by(call: StoreCall) -> dict[str, Collection[bytes]]:
     return dict(call.args[0])
 
 
-def lacking(wanted: Mapping[str, Collection[bytes]], known: Segments) -> dict[str, list[bytes]]:
+def lacking(needed: Mapping[str, Collection[bytes]], known: Segments) -> dict[str, list[bytes]]:
     """Return which of the wanted segments are not known, in order. A thread that lacks none is left out."""
     keys_of = {
         thread_id: sorted(key for key in keys if key not in known.get(thread_id, ()))
-        for thread_id, keys in wanted.items()
+        for thread_id, keys in needed.items()
     }
     return {thread_id: keys for thread_id, keys in keys_of.items() if keys}
 
@@ -90,7 +90,7 @@ def answer_to(call: StoreCall, segments: Segments) -> Any:
     """Return the answer to a program that asks for segments."""
     found = {
         thread_id: {key: segments[thread_id][key] for key in keys if key in segments.get(thread_id, ())}
-        for thread_id, keys in wanted_by(call).items()
+        for thread_id, keys in needed_by(call).items()
     }
     return found[call.args[0]] if call.method == "segments" else found
 
@@ -109,7 +109,7 @@ def until_segments(program: Callable[[], Program[T]], store: Store) -> Program[B
             else:
                 begun.see(call, answer)
                 call = expect_store_call(steps.send(answer))
-        for thread_id in wanted_by(call).keys() - begun.epochs.keys():
+        for thread_id in needed_by(call).keys() - begun.epochs.keys():
             begun.epochs[thread_id] = (yield from store.epoch(thread_id)) or 0
         begun.call = call
     except StopIteration as stop:
@@ -148,20 +148,20 @@ def _answered(call: StoreCall, store: Store, known: Segments, read: dict[str, di
         if isinstance(answer, Found):
             read.setdefault(call.args[0], {}).update(answer.segments)
         return answer
-    wanted = wanted_by(call)
-    found = yield from fetched(store, lacking(wanted, known))
+    needed = needed_by(call)
+    found = yield from fetched(store, lacking(needed, known))
     for thread_id, segments in found.items():
         read.setdefault(thread_id, {}).update(segments)
-    both = {thread_id: {**known.get(thread_id, {}), **found.get(thread_id, {})} for thread_id in wanted}
+    both = {thread_id: {**known.get(thread_id, {}), **found.get(thread_id, {})} for thread_id in needed}
     return answer_to(call, both)
 
 
-def fetched(store: Store, wanted: Mapping[str, Collection[bytes]]) -> Program[dict[str, dict[bytes, bytes]]]:
+def fetched(store: Store, needed: Mapping[str, Collection[bytes]]) -> Program[dict[str, dict[bytes, bytes]]]:
     """Read segments in as few statements as possible."""
-    if len(wanted) > 1:
-        return (yield from store.segments_of(wanted))
+    if len(needed) > 1:
+        return (yield from store.segments_of(needed))
     found: dict[str, dict[bytes, bytes]] = {}
-    for thread_id, keys in wanted.items():
+    for thread_id, keys in needed.items():
         found[thread_id] = yield from store.segments(thread_id, sorted(keys))
     return found
 

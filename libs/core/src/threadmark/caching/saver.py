@@ -10,9 +10,9 @@ from typing import Any
 
 from threadmark.around.deferred import deferred_store
 from threadmark.around.read_from import ReadFromSaver
-from threadmark.caching.cache import Cache, Places, segment_proof
+from threadmark.caching.cache import Cache, CacheKeys, segment_proof
 from threadmark.caching.flows import Access, CachedDriver, Flows
-from threadmark.errors import ConfigError, MissingDependencyError, shown
+from threadmark.errors import ConfigError, MissingDependencyError, short_repr
 from threadmark.saver import Saver, SaverOptions
 from threadmark.saver.kit import check_seconds
 from threadmark.urls import open as open_saver
@@ -80,7 +80,7 @@ class CachedSaver(ReadFromSaver):
         keyring = options.get("keyring")
         access = Access(cache, ttl.total_seconds(), wait)
         store = saver._store  # noqa: SLF001 - as above
-        flows = Flows(store, access, Places(name, keyring), segment_proof(keyring))
+        flows = Flows(store, access, CacheKeys(name, keyring), segment_proof(keyring))
         super().__init__(deferred_store(store), CachedDriver(saver, cache, flows, owns_cache=owns_cache), **options)
         self._uncached = saver
 
@@ -126,10 +126,12 @@ def cached(
         **options: The options of the saver, if you give it as a URL.
     """
     if not isinstance(ttl, timedelta) or ttl <= timedelta(0):
-        raise ConfigError(f"ttl must be a positive datetime.timedelta, such as timedelta(hours=1), not {shown(ttl)}")
+        raise ConfigError(
+            f"ttl must be a positive datetime.timedelta, such as timedelta(hours=1), not {short_repr(ttl)}"
+        )
     check_seconds(wait, "wait")
     if name is not None and not isinstance(name, str):
-        raise ConfigError(f"name must be text, not {shown(name)}")
+        raise ConfigError(f"name must be text, not {short_repr(name)}")
     if not isinstance(cache, (str, Cache)):
         raise ConfigError(f"expected the URL of a cache, or a threadmark.MemoryCache, got {type(cache).__name__}")
     opened = _opened(saver, options)

@@ -12,7 +12,7 @@ from threadmark.saver.kit import SaverContext, check_word, reporter_of_threads, 
 PlainRows = Literal["refuse", "seal"]
 """What `reencrypt` does with rows that were stored without a keyring."""
 
-_SHOWN = 10
+_MOST_LISTED = 10
 """How many threads an error names."""
 
 
@@ -50,6 +50,6 @@ def _left_as_they_are(failed: Sequence[CorruptDataError]) -> CorruptDataError:
     """The error for threads that could not be encrypted again; that of a single one is its own."""
     if len(failed) == 1:
         return failed[0]
-    shown_ones = "; ".join(map(str, failed[:_SHOWN]))
-    more = f"; and {len(failed) - _SHOWN} more" if len(failed) > _SHOWN else ""
-    return CorruptDataError(f"{len(failed)} threads stay as they are: {shown_ones}{more}")
+    listed = "; ".join(map(str, failed[:_MOST_LISTED]))
+    more = f"; and {len(failed) - _MOST_LISTED} more" if len(failed) > _MOST_LISTED else ""
+    return CorruptDataError(f"{len(failed)} threads stay as they are: {listed}{more}")

@@ -116,8 +116,8 @@ class SealedStore(SealedThreadStore):
             )
         )
 
-    def segments_of(self, wanted: Mapping[str, Collection[bytes]]) -> Program[dict[str, dict[bytes, bytes]]]:
-        sealed = yield from self._store.segments_of(wanted)
+    def segments_of(self, requested: Mapping[str, Collection[bytes]]) -> Program[dict[str, dict[bytes, bytes]]]:
+        sealed = yield from self._store.segments_of(requested)
         return {thread_id: self._open_segments(thread_id, segments) for thread_id, segments in sealed.items()}
 
     def page(self, scope: Scope, after: Outline | None, limit: int) -> Program[list[Outline]]:

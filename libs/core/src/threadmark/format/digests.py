@@ -52,16 +52,16 @@ class Proof(NamedTuple):
     pieces: tuple[bytes, ...]
 
 
-def proof(data: bytes, near: Proof | None = None) -> Proof:
-    """Compute the digest of a value. Pieces equal to those of `near` at the same position are not hashed again."""
-    if near is None and len(data) <= PIECE:
+def proof(data: bytes, previous: Proof | None = None) -> Proof:
+    """Compute the digest of a value. Pieces equal to those of `previous` at the same position are not hashed again."""
+    if previous is None and len(data) <= PIECE:
         return _proof(data, (sha256(data).digest(),) if data else ())
     pieces = []
-    known = memoryview(near.data if near else b"")
+    known = memoryview(previous.data if previous else b"")
     for start in range(0, len(data), PIECE):
         end = min(start + PIECE, len(data))
-        if near and end == min(start + PIECE, len(known)) and data.startswith(known[start:end], start):
-            pieces.append(near.pieces[start // PIECE])
+        if previous and end == min(start + PIECE, len(known)) and data.startswith(known[start:end], start):
+            pieces.append(previous.pieces[start // PIECE])
         else:
             pieces.append(sha256(data[start:end]).digest())
     return _proof(data, tuple(pieces))

@@ -134,12 +134,12 @@ class Stored(_Fields):
         self,
         segments: Mapping[bytes, bytes],
         whole: dict[bytes, bytes],
-        near: Proof | None = None,
+        previous: Proof | None = None,
         allowance: Allowance | None = None,
     ) -> Proof:
         """Like `data`, for a value that is not a literal. Returns the bytes with their proof.
 
-        `whole` collects the expanded segments, for other values that share them. `near` is the proof of a similar
+        `whole` collects the expanded segments, for other values that share them. `previous` is the proof of a similar
         value. `allowance` is that of the value's checkpoint.
         """
         manifest = layout(self.packed)
@@ -151,7 +151,7 @@ class Stored(_Fields):
                     row = segments[key]
                     allowance.take(size - MOST_COMPRESSED * len(row))
                     whole[key] = expand(row, size)
-            proven = proof(join(manifest, whole), near)
+            proven = proof(join(manifest, whole), previous)
         except MemoryError as error:
             raise CorruptDataError(f"there is not enough memory for its {manifest.length:,} bytes") from error
         if proven.digest != self.digest:

@@ -5,15 +5,15 @@ from datetime import timedelta
 from typing import Any, TypeVar
 
 from threadmark.interfaces.interface import Interface
-from threadmark.interfaces.messages import given_message_id, given_messages, given_page
+from threadmark.interfaces.messages import checked_message_id, checked_messages, checked_page
 from threadmark.interfaces.operations import conversations as states
 from threadmark.interfaces.operations import conversations as stored_messages
-from threadmark.interfaces.shapes import Conversation, ConversationConfig, given_conversation, given_user
+from threadmark.interfaces.shapes import Conversation, ConversationConfig, parse_conversation, user_context
 from threadmark.interfaces.state_cache import CacheCall, CachedOperation, Caches, SharedCache, Sharing, StateCache
 from threadmark.model import ThreadInfo, ThreadPage
 from threadmark.program import Operation, Transaction, aplay, play
 from threadmark.saver import SaverProtocol
-from threadmark.saver.kit import get_thread, given_count, given_query, list_threads
+from threadmark.saver.kit import checked_count, get_thread, list_threads, thread_query
 
 T = TypeVar("T")
 
@@ -60,7 +60,7 @@ class Conversations(Interface):
         The `run_id` is stored with each message; `delete_for_runs` leaves messages alone. While the thread is leased,
         this raises ThreadBusyError unless the config has the token of the lease as `lease_token`.
         """
-        return self._play(stored_messages.put_messages(self._named(config), given_messages(messages)))
+        return self._play(stored_messages.put_messages(self._named(config), checked_messages(messages)))
 
     def get_messages(
         self,
@@ -82,11 +82,13 @@ class Conversations(Interface):
             before: Only messages before the one with this id. Raises ConfigError if there is none: it may have been
                 deleted, and an empty page would look like the beginning of the conversation.
         """
-        return self._play(stored_messages.get_messages(self._named(config), *given_page(search, offset, limit, before)))
+        return self._play(
+            stored_messages.get_messages(self._named(config), *checked_page(search, offset, limit, before))
+        )
 
     def get_message(self, config: ConversationConfig, message_id: str) -> Any:
         """Return one message, or None if there is none with this id."""
-        return self._play(stored_messages.get_message(self._named(config), given_message_id(message_id)))
+        return self._play(stored_messages.get_message(self._named(config), checked_message_id(message_id)))
 
     def delete_message(self, config: ConversationConfig, message_id: str) -> bool:
         """Remove a message, so that no stored row has any part of it. Returns whether it existed.
@@ -94,7 +96,7 @@ class Conversations(Interface):
         The cost does not depend on the length of the conversation. docs/how-to/conversations.md says which copies
         databases keep outside of their rows. States from a graph or `put_state` stay: `clear_state` removes them.
         """
-        return self._play(stored_messages.delete_message(self._named(config), given_message_id(message_id)))
+        return self._play(stored_messages.delete_message(self._named(config), checked_message_id(message_id)))
 
     def put_state(self, config: ConversationConfig, state: Any) -> None:
         """Store a state as the newest of the conversation. Parts that did not change cost nothing.
@@ -162,7 +164,7 @@ class Conversations(Interface):
         return self._play(self._threads(config, search, offset, limit, cursor))
 
     def _named(self, config: ConversationConfig) -> Conversation:
-        return given_conversation(self._saver._context, config)  # noqa: SLF001 - see `Interface`
+        return parse_conversation(self._saver._context, config)  # noqa: SLF001 - see `Interface`
 
     def _thread(self, config: ConversationConfig) -> Operation[ThreadInfo | None]:
         conversation = self._named(config)
@@ -171,9 +173,9 @@ class Conversations(Interface):
     def _threads(
         self, config: ConversationConfig | None, search: str | None, offset: int, limit: int, cursor: str | None
     ) -> Operation[ThreadPage]:
-        context = given_user(self._saver._context, config)  # noqa: SLF001 - see `Interface`
-        query = given_query({"text": search})
-        return list_threads(context, query, given_count(limit, "limit"), cursor, given_count(offset, "offset"), {})
+        context = user_context(self._saver._context, config)  # noqa: SLF001 - see `Interface`
+        query = thread_query({"text": search})
+        return list_threads(context, query, checked_count(limit, "limit"), cursor, checked_count(offset, "offset"), {})
 
     def _play(self, operation: CachedOperation[T]) -> T:
         """Drive an operation that may ask the shared cache, on the caller's thread."""
@@ -197,7 +199,7 @@ class Conversations(Interface):
 
     async def aput_messages(self, config: ConversationConfig, messages: Iterable[Any]) -> list[str]:
         """Like `put_messages`, for asyncio."""
-        return await self._aplay(stored_messages.put_messages(self._named(config), given_messages(messages)))
+        return await self._aplay(stored_messages.put_messages(self._named(config), checked_messages(messages)))
 
     async def aget_messages(
         self,
@@ -209,16 +211,16 @@ class Conversations(Interface):
     ) -> list[Any]:
         """Like `get_messages`, for asyncio."""
         return await self._aplay(
-            stored_messages.get_messages(self._named(config), *given_page(search, offset, limit, before))
+            stored_messages.get_messages(self._named(config), *checked_page(search, offset, limit, before))
         )
 
     async def aget_message(self, config: ConversationConfig, message_id: str) -> Any:
         """Like `get_message`, for asyncio."""
-        return await self._aplay(stored_messages.get_message(self._named(config), given_message_id(message_id)))
+        return await self._aplay(stored_messages.get_message(self._named(config), checked_message_id(message_id)))
 
     async def adelete_message(self, config: ConversationConfig, message_id: str) -> bool:
         """Like `delete_message`, for asyncio."""
-        return await self._aplay(stored_messages.delete_message(self._named(config), given_message_id(message_id)))
+        return await self._aplay(stored_messages.delete_message(self._named(config), checked_message_id(message_id)))
 
     async def aput_state(self, config: ConversationConfig, state: Any) -> None:
         """Like `put_state`, for asyncio."""

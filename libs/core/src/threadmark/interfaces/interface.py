@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from math import isfinite
 from typing import Any, TypeVar
 
-from threadmark.errors import ConfigError, SerializationError, shown
+from threadmark.errors import ConfigError, SerializationError, short_repr
 from threadmark.program import Operation, arun, run
 from threadmark.saver import Saver, SaverProtocol
 from threadmark.saver.kit import SaverContext
@@ -19,7 +19,7 @@ class Interface:
     """
 
     def __init__(self, saver: SaverProtocol) -> None:
-        self._saver = given_saver(saver)
+        self._saver = checked_saver(saver)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} over {self._saver!r}>"
@@ -38,13 +38,13 @@ class Interface:
         return await arun(self._saver._driver, operation)  # noqa: SLF001 - see above
 
 
-def given_saver(given: object) -> Saver:
+def checked_saver(candidate: object) -> Saver:
     """Return the argument if it is a saver, or raise ConfigError."""
-    if isinstance(given, Saver):
-        return given
-    checkpointer = isinstance(getattr(given, "saver", None), Saver)
+    if isinstance(candidate, Saver):
+        return candidate
+    checkpointer = isinstance(getattr(candidate, "saver", None), Saver)
     hint = "give its `.saver`" if checkpointer else "threadmark.open(url) returns one"
-    raise ConfigError(f"expected a threadmark.Saver, got {type(given).__name__}: {hint}")
+    raise ConfigError(f"expected a threadmark.Saver, got {type(candidate).__name__}: {hint}")
 
 
 _DEEPEST = 200
@@ -78,9 +78,9 @@ def _items(value: dict[Any, Any], location: str) -> Iterable[tuple[str, str, Any
     """Return the items of a dictionary, each with the step that leads to it."""
     for key, item in value.items():
         if type(key) is not str:
-            raise _refusal(f"JSON has no key {shown(key)}: keys must be text", location)
+            raise _refusal(f"JSON has no key {short_repr(key)}: keys must be text", location)
         if problem := _changes(key):
-            raise _refusal(f"the key {shown(key)}: {problem}", location)
+            raise _refusal(f"the key {short_repr(key)}: {problem}", location)
         yield key, f".{key}" if key.isidentifier() else f"[{key!r}]", item
 
 

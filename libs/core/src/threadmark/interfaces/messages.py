@@ -9,29 +9,29 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from threadmark.errors import ConfigError, shown
+from threadmark.errors import ConfigError, short_repr
 from threadmark.ids import new_id
 from threadmark.names import ID_BYTES, as_text, check_length
-from threadmark.saver.kit import given_count
+from threadmark.saver.kit import checked_count
 
 _NO_LISTS = (str, bytes, bytearray, memoryview, Mapping)
 
 
-class GivenMessage(NamedTuple):
+class NewMessage(NamedTuple):
     """A message with its id."""
 
     id: str
     message: Any
 
 
-def given_messages(messages: Iterable[Any]) -> list[GivenMessage]:
+def checked_messages(messages: Iterable[Any]) -> list[NewMessage]:
     """Check the messages given to `put_messages`. Returns each with its id, in a copy where it had none."""
     if isinstance(messages, _NO_LISTS) or not isinstance(messages, Iterable):
         raise ConfigError(f"messages must be a list of messages, not {type(messages).__name__}")
-    return [_given(message) for message in messages]
+    return [_checked_message(message) for message in messages]
 
 
-def given_message_id(message_id: object) -> str:
+def checked_message_id(message_id: object) -> str:
     """Check the id of a message."""
     name = as_text(message_id, "a message's id")
     if not name:
@@ -49,13 +49,13 @@ class MessagePage(NamedTuple):
     before: str | None
 
 
-def given_page(search: object, offset: object, limit: object, before: object) -> MessagePage:
+def checked_page(search: object, offset: object, limit: object, before: object) -> MessagePage:
     """Check the arguments that select messages."""
     return MessagePage(
         None if search is None else as_text(search, "search"),
-        given_count(offset, "offset"),
-        given_count(limit, "limit"),
-        None if before is None else given_message_id(before),
+        checked_count(offset, "offset"),
+        checked_count(limit, "limit"),
+        None if before is None else checked_message_id(before),
     )
 
 
@@ -64,7 +64,7 @@ def has_text(message: Any, folded: str) -> bool:
     return folded in "\n".join(_texts(message)).casefold()
 
 
-def _given(message: Any) -> GivenMessage:
+def _checked_message(message: Any) -> NewMessage:
     if isinstance(message, dict):
         found = message.get("id")
     elif hasattr(message, "id"):
@@ -75,9 +75,9 @@ def _given(message: Any) -> GivenMessage:
             "give {'content': ...}, a dataclass, or a message of LangChain"
         )
     if found is not None:
-        return GivenMessage(given_message_id(found), message)
+        return NewMessage(checked_message_id(found), message)
     made = new_id()
-    return GivenMessage(made, _with_id(message, made))
+    return NewMessage(made, _with_id(message, made))
 
 
 def _with_id(message: Any, made: str) -> Any:
@@ -91,7 +91,7 @@ def _with_id(message: Any, made: str) -> Any:
             return message.model_copy(update={"id": made})
         return _put_into(copy.copy(message), message, made)
     except (TypeError, ValueError, AttributeError) as error:
-        raise ConfigError(f"{shown(message)} has no id, and cannot be given one ({error}): give it one") from error
+        raise ConfigError(f"{short_repr(message)} has no id, and cannot be given one ({error}): give it one") from error
 
 
 def _put_into(other: Any, message: Any, made: str) -> Any:

@@ -6,11 +6,11 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from threadmark.config import as_thread_id, parse_config
-from threadmark.errors import ConfigError, SerializationError, shown
+from threadmark.errors import ConfigError, SerializationError, short_repr
 from threadmark.interfaces.interface import json_ready
 from threadmark.model import MAPPING
 from threadmark.names import THREAD_ID_BYTES, as_text, check_length
-from threadmark.saver.kit import SaverContext, given_owner, given_run, microseconds_of
+from threadmark.saver.kit import SaverContext, checked_owner, checked_run_id, microseconds_of
 
 
 class StateInfo(NamedTuple):
@@ -61,7 +61,7 @@ class SessionMetadata:
         if self.node_name is not None:
             as_text(self.node_name, "node_name")
         if self.step is not None and (isinstance(self.step, bool) or not isinstance(self.step, int)):
-            raise ConfigError(f"step must be a whole number or None, not {shown(self.step)}")
+            raise ConfigError(f"step must be a whole number or None, not {short_repr(self.step)}")
         if self.timestamp is not None:
             microseconds_of(self.timestamp, "timestamp")
             object.__setattr__(self, "timestamp", datetime.fromisoformat(self.timestamp.isoformat()))
@@ -101,7 +101,7 @@ class SessionCheckpoint:
         try:
             moment = None if time is None else datetime.fromisoformat(as_text(time, "timestamp"))
         except ValueError as error:  # a ConfigError is one, too
-            raise ConfigError(f"timestamp must be a time in ISO 8601 with its zone, not {shown(time)}") from error
+            raise ConfigError(f"timestamp must be a time in ISO 8601 with its zone, not {short_repr(time)}") from error
         try:
             state = json_ready(fields["state"], "state")
         except SerializationError as error:
@@ -120,12 +120,14 @@ class SessionStats(NamedTuple):
     """Their stored size, counted as in `ThreadInfo.size_bytes`."""
 
 
-def _parts(given: object, what: str, names: Collection[str]) -> dict[str, Any]:
+def _parts(data: object, what: str, names: Collection[str]) -> dict[str, Any]:
     """Return a dictionary after checking that it has exactly these keys."""
-    if not isinstance(given, Mapping) or given.keys() != set(names):
-        keys = f"the keys {', '.join(map(shown, given))}" if isinstance(given, Mapping) else f"a {type(given).__name__}"
+    if not isinstance(data, Mapping) or data.keys() != set(names):
+        keys = (
+            f"the keys {', '.join(map(short_repr, data))}" if isinstance(data, Mapping) else f"a {type(data).__name__}"
+        )
         raise ConfigError(f"{what} must be a dictionary of {', '.join(sorted(names))}, not {keys}")
-    return dict(given)
+    return dict(data)
 
 
 ConversationConfig = Mapping[str, Any]
@@ -147,7 +149,7 @@ class Conversation(NamedTuple):
         return {} if self.run_id is None else {"run_id": self.run_id}
 
 
-def given_conversation(context: SaverContext, config: ConversationConfig) -> Conversation:
+def parse_conversation(context: SaverContext, config: ConversationConfig) -> Conversation:
     """Check a config. Raises ConfigError if it names no thread, or another owner than that of the saver's view."""
     fields = _fields(config)
     thread_id = as_thread_id(fields.get("thread_id"))
@@ -155,11 +157,11 @@ def given_conversation(context: SaverContext, config: ConversationConfig) -> Con
     run_id = fields.get("run_id")
     token = parse_config({"configurable": {"thread_id": thread_id, "lease_token": fields.get("lease_token")}})
     return Conversation(
-        _of_user(context, fields), thread_id, None if run_id is None else given_run(run_id), token.lease_token
+        _of_user(context, fields), thread_id, None if run_id is None else checked_run_id(run_id), token.lease_token
     )
 
 
-def given_user(context: SaverContext, config: ConversationConfig | None) -> SaverContext:
+def user_context(context: SaverContext, config: ConversationConfig | None) -> SaverContext:
     """Return the context of the user in a config, which need not name a thread."""
     return context if config is None else _of_user(context, _fields(config))
 
@@ -190,4 +192,4 @@ def _of_user(context: SaverContext, fields: Mapping[str, Any]) -> SaverContext:
     user = fields.get("user_id")
     if user is None:
         return context
-    return context.of_owner(given_owner(user if isinstance(user, str) else as_thread_id(user)))
+    return context.of_owner(checked_owner(user if isinstance(user, str) else as_thread_id(user)))

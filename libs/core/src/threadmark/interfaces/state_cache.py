@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import msgpack
 
-from threadmark.errors import ConfigError, CorruptDataError, shown
+from threadmark.errors import ConfigError, CorruptDataError, short_repr
 from threadmark.interfaces.shapes import Conversation
 from threadmark.program import Flow, Transaction
 from threadmark.runtime.logs import log
@@ -109,9 +109,9 @@ class StateCache:
     def __init__(self, most_bytes: int, most_entries: int, ttl: timedelta) -> None:
         for number, name in ((most_bytes, "cache_bytes"), (most_entries, "cache_entries")):
             if isinstance(number, bool) or not isinstance(number, int) or number < 0:
-                raise ConfigError(f"{name} must be a number from 0 on, not {shown(number)}")
+                raise ConfigError(f"{name} must be a number from 0 on, not {short_repr(number)}")
         if not isinstance(ttl, timedelta) or ttl <= timedelta(0):
-            raise ConfigError(f"cache_ttl must be a positive datetime.timedelta, not {shown(ttl)}")
+            raise ConfigError(f"cache_ttl must be a positive datetime.timedelta, not {short_repr(ttl)}")
         self.ttl = ttl.total_seconds()
         self._entries = BoundedCache(most_bytes, most_entries=most_entries)
 
@@ -191,8 +191,8 @@ def _name(conversation: Conversation, header: Header) -> str:
 
 def _are_those_of(header: Header, values: Mapping[Any, Any]) -> bool:
     """Return whether these are all values of the state, and every byte of them is as stored."""
-    wanted = {value.digest for value in header.values.values() if value.digest}
-    return values.keys() == wanted and all(
+    needed = {value.digest for value in header.values.values() if value.digest}
+    return values.keys() == needed and all(
         type(data) is bytes and proof(data).digest == digest for digest, data in values.items()
     )
 

@@ -15,7 +15,7 @@ from threadmark.leases.renewal import RenewalThread, Renewing
 from threadmark.leases.taking import LeaseRequest, Taken, acquire, release, renew
 from threadmark.program import Driver, arun, run
 from threadmark.runtime.logs import log
-from threadmark.runtime.processes import begin_anew_after_fork
+from threadmark.runtime.processes import reset_after_fork
 from threadmark.saver.kit import SaverContext, busy_error, lost_error
 from threadmark.store.threads import LeaseRow
 
@@ -37,13 +37,13 @@ class Lease:
         self,
         driver: Driver,
         context: SaverContext,
-        wanted: LeaseRequest,
+        request: LeaseRequest,
         timeout: float | None,
         on_lost: "Callable[[Lease], object] | None",
     ) -> None:
         self._driver = driver
         self._context = context
-        self._wanted = wanted
+        self._request = request
         self._timeout = timeout
         self._on_lost = on_lost
         self._entered = False
@@ -51,10 +51,10 @@ class Lease:
         self._renewing: Renewing | None = None
         self._renewal: RenewalThread | RenewalTask | None = None
         self._over = False
-        self._told = threading.Lock()
+        self._notified = threading.Lock()
         self.lost = threading.Event()
         """Set as soon as the lease is known to be lost, or could not be renewed in time."""
-        begin_anew_after_fork(self)
+        reset_after_fork(self)
 
     def __repr__(self) -> str:
         token = self._taken.token if self._taken else None
@@ -63,12 +63,12 @@ class Lease:
     @property
     def thread_id(self) -> str:
         """The id of the thread."""
-        return self._wanted.thread_id
+        return self._request.thread_id
 
     @property
     def holder(self) -> str:
         """The name that others see when they find the thread busy."""
-        return self._wanted.holder
+        return self._request.holder
 
     @property
     def token(self) -> int:
@@ -93,12 +93,12 @@ class Lease:
         The background renewal does this for you. Call it when you want to be certain that you still hold the lease.
         """
         token, sent = self.token, time.monotonic()
-        self._renewed(sent, lives=run(self._driver, renew(self._context, self.thread_id, token, self._wanted.ttl)))
+        self._renewed(sent, lives=run(self._driver, renew(self._context, self.thread_id, token, self._request.ttl)))
 
     async def arenew(self) -> None:
         """Like `renew`, for asyncio."""
         token, sent = self.token, time.monotonic()
-        lives = await arun(self._driver, renew(self._context, self.thread_id, token, self._wanted.ttl))
+        lives = await arun(self._driver, renew(self._context, self.thread_id, token, self._request.ttl))
         self._renewed(sent, lives=lives)
 
     def release(self) -> bool:
@@ -152,7 +152,7 @@ class Lease:
     def _reset_after_fork(self) -> None:
         """In the child of a fork: the lease belongs to the parent, which renews and releases it."""
         self._over, self._renewal = True, None
-        self._told, self.lost = threading.Lock(), threading.Event()
+        self._notified, self.lost = threading.Lock(), threading.Event()
 
     def _enter(self) -> None:
         if self._entered:
@@ -161,10 +161,10 @@ class Lease:
 
     def _take(self) -> float:
         """Take the lease. Returns the time at which it was asked for."""
-        waiting = _Waiting(self._wanted, self._timeout)
+        waiting = _Waiting(self._request, self._timeout)
         while True:
             sent = time.monotonic()
-            found = run(self._driver, acquire(self._context, self._wanted))
+            found = run(self._driver, acquire(self._context, self._request))
             if isinstance(found, Taken):
                 self._taken = found
                 return sent
@@ -173,10 +173,10 @@ class Lease:
     async def _atake(self) -> float:
         import asyncio
 
-        waiting = _Waiting(self._wanted, self._timeout)
+        waiting = _Waiting(self._request, self._timeout)
         while True:
             sent = time.monotonic()
-            found = await arun(self._driver, acquire(self._context, self._wanted))
+            found = await arun(self._driver, acquire(self._context, self._request))
             if isinstance(found, Taken):
                 self._taken = found
                 return sent
@@ -184,8 +184,8 @@ class Lease:
 
     def _keep(self, sent: float, kind: "type[RenewalThread | RenewalTask]") -> None:
         """Begin to renew the lease that was just taken."""
-        renewing = partial(renew, self._context, self.thread_id, self.token, self._wanted.ttl)
-        self._renewing = Renewing(self._driver, self._wanted.ttl / 1e6, sent, renewing)
+        renewing = partial(renew, self._context, self.thread_id, self.token, self._request.ttl)
+        self._renewing = Renewing(self._driver, self._request.ttl / 1e6, sent, renewing)
         self._renewal = kind(self._renewing, self._lose)
         self._renewal.start()
 
@@ -232,7 +232,7 @@ class Lease:
         if self._over:
             return
         self.lost.set()
-        if self._told.acquire(blocking=False) and self._on_lost is not None:
+        if self._notified.acquire(blocking=False) and self._on_lost is not None:
             try:
                 self._on_lost(self)
             except Exception as error:  # noqa: BLE001 - the user's, which must not end what called it
@@ -250,8 +250,8 @@ class Lease:
 class _Waiting:
     """How long to wait for a lease, and how long between two checks."""
 
-    def __init__(self, wanted: LeaseRequest, timeout: float | None) -> None:
-        self._thread_id = wanted.thread_id
+    def __init__(self, request: LeaseRequest, timeout: float | None) -> None:
+        self._thread_id = request.thread_id
         self._until = math.inf if timeout is None else time.monotonic() + timeout
         self._pause = _FIRST_PAUSE
 

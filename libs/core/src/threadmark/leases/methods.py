@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from datetime import timedelta
 
-from threadmark.errors import ConfigError, shown
+from threadmark.errors import ConfigError, short_repr
 from threadmark.leases.lease import Lease
-from threadmark.leases.taking import OnBusy, given_lease
+from threadmark.leases.taking import OnBusy, lease_request
 from threadmark.program import Driver
 from threadmark.saver.kit import SaverContext
 
@@ -56,6 +56,6 @@ class LeaseMethods:
                 call it.
         """
         if on_lost is not None and not callable(on_lost):
-            raise ConfigError(f"on_lost must be a function of the lease, not {shown(on_lost)}")
-        wanted = given_lease(thread_id, on_busy, ttl, holder, timeout)
-        return Lease(self._driver, self._context, wanted, timeout, on_lost)
+            raise ConfigError(f"on_lost must be a function of the lease, not {short_repr(on_lost)}")
+        request = lease_request(thread_id, on_busy, ttl, holder, timeout)
+        return Lease(self._driver, self._context, request, timeout, on_lost)

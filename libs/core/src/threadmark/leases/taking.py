@@ -8,7 +8,7 @@ from socket import gethostname
 from typing import Literal, NamedTuple
 
 from threadmark.config import as_thread_id
-from threadmark.errors import ConfigError, ConflictError, shown
+from threadmark.errors import ConfigError, ConflictError, short_repr
 from threadmark.ids import new_id
 from threadmark.metadata import to_json
 from threadmark.model import Checkpoint
@@ -22,7 +22,7 @@ from threadmark.saver.kit import (
     check_seconds,
     check_word,
     checkpoint_row,
-    given_checkpoint,
+    draft_of,
     last_lease,
     needed_segments,
 )
@@ -57,7 +57,7 @@ class Taken(NamedTuple):
     """The checkpoint at which its run begins; None for the newest."""
 
 
-def given_lease(
+def lease_request(
     thread_id: object, on_busy: OnBusy, ttl: float | timedelta, holder: str | None, timeout: float | None
 ) -> LeaseRequest:
     """Check the arguments of `lease`. Returns the request."""
@@ -67,7 +67,7 @@ def given_lease(
     seconds = ttl.total_seconds() if isinstance(ttl, timedelta) else ttl
     check_seconds(seconds, "ttl")
     if not _SHORTEST <= seconds <= _LONGEST:
-        raise ConfigError(f"ttl must be from {_SHORTEST} to {_LONGEST} seconds, not {shown(ttl)}")
+        raise ConfigError(f"ttl must be from {_SHORTEST} to {_LONGEST} seconds, not {short_repr(ttl)}")
     if timeout is not None:
         check_seconds(timeout, "timeout")
         if on_busy != "wait":
@@ -77,17 +77,17 @@ def given_lease(
     return LeaseRequest(name, on_busy, round(seconds * 1e6), who)
 
 
-def acquire(context: SaverContext, wanted: LeaseRequest) -> Operation[Taken | LeaseRow]:
+def acquire(context: SaverContext, request: LeaseRequest) -> Operation[Taken | LeaseRow]:
     """Take a lease. Returns instead the lease of another holder if the request is to wait for it."""
     if not context.keyring_check.done:
         yield from check_keyring(context)
-    if wanted.on_busy in ("wait", "reject"):
-        held = yield from last_lease(context, wanted.thread_id)
+    if request.on_busy in ("wait", "reject"):
+        held = yield from last_lease(context, request.thread_id)
         if held is not None and held.left:
-            return _held(wanted, held)
-    empty = _empty_state(context, wanted.thread_id) if wanted.on_busy == "rollback" else None
-    taken = yield from write(_take, context, wanted, empty, [])
-    return _held(wanted, taken) if isinstance(taken, LeaseRow) else taken
+            return _held(request, held)
+    empty = _empty_state(context, request.thread_id) if request.on_busy == "rollback" else None
+    taken = yield from write(_take, context, request, empty, [])
+    return _held(request, taken) if isinstance(taken, LeaseRow) else taken
 
 
 def renew(context: SaverContext, thread_id: str, token: int, ttl: int) -> Operation[bool]:
@@ -100,21 +100,21 @@ def release(context: SaverContext, thread_id: str, token: int) -> Operation[bool
     return (yield from write(_release, context, thread_id, token, []))
 
 
-def _held(wanted: LeaseRequest, held: LeaseRow) -> LeaseRow:
-    if wanted.on_busy == "reject":
-        raise busy_error(wanted.thread_id, held)
+def _held(request: LeaseRequest, held: LeaseRow) -> LeaseRow:
+    if request.on_busy == "reject":
+        raise busy_error(request.thread_id, held)
     return held
 
 
 def _take(
-    context: SaverContext, wanted: LeaseRequest, empty: "_Empty | None", tried: list[int]
+    context: SaverContext, request: LeaseRequest, empty: "_Empty | None", tried: list[int]
 ) -> Program[Taken | LeaseRow]:
     """Take a lease that is free or may be taken over. Otherwise returns the last lease.
 
     `tried` has the tokens of earlier attempts. A driver tries again after a lost connection even if the commit was
     carried out. The lease in the way is then this request's own, and is taken again.
     """
-    thread_id, on_busy, ttl, holder = wanted
+    thread_id, on_busy, ttl, holder = request
     last = yield from context.store.lock_lease(thread_id)
     if last.left and on_busy in ("wait", "reject") and last.token not in tried:
         return last
@@ -179,7 +179,7 @@ def _empty_state(context: SaverContext, thread_id: str) -> _Empty:
         "channel_versions": {},
         "versions_seen": {},
     }
-    draft = given_checkpoint(state, {})
+    draft = draft_of(state, {})
     deduplicator = Deduplicator(context, thread_id, None, {})
     header, data = draft.header(context.serde, deduplicator, None, lambda *_: ())
     stored, _ = deduplicator.store_header(data, None)

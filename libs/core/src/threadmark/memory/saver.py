@@ -9,7 +9,7 @@ from threadmark.errors import ClosedError, ConfigError
 from threadmark.memory.store import MemoryStore
 from threadmark.memory.tables import Call, Tables
 from threadmark.program import Step, Transaction, play
-from threadmark.runtime.processes import begin_anew_after_fork
+from threadmark.runtime.processes import reset_after_fork
 from threadmark.saver import Saver, SaverOptions
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class MemoryDriver:
     def __init__(self) -> None:
         self._tables: Tables | None = Tables()
         self._lock = threading.Lock()
-        begin_anew_after_fork(self)
+        reset_after_fork(self)
 
     def __str__(self) -> str:
         return "the memory of this process"

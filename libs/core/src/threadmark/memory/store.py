@@ -62,10 +62,12 @@ class MemoryThreadStore(ThreadStore):
 
         return with_tables(call)
 
-    def segments_of(self, wanted: Mapping[str, Collection[bytes]]) -> Program[dict[str, dict[bytes, bytes]]]:
+    def segments_of(self, requested: Mapping[str, Collection[bytes]]) -> Program[dict[str, dict[bytes, bytes]]]:
         def call(tables: Tables) -> dict[str, dict[bytes, bytes]]:
-            held = {each: tables.threads[each].segments if each in tables.threads else {} for each in wanted}
-            return {each: {key: held[each][key] for key in keys if key in held[each]} for each, keys in wanted.items()}
+            held = {each: tables.threads[each].segments if each in tables.threads else {} for each in requested}
+            return {
+                each: {key: held[each][key] for key in keys if key in held[each]} for each, keys in requested.items()
+            }
 
         return with_tables(call)
 
@@ -241,8 +243,8 @@ class MemoryStore(MemoryThreadStore, MemoryReplicaStore, ReplicaStore):
     def writes(self, thread_id: str, keys: Sequence[Key] | None) -> Program[list[WriteRow]]:
         def call(tables: Tables) -> list[WriteRow]:
             held = tables.threads[thread_id].writes if thread_id in tables.threads else {}
-            wanted = None if keys is None else set(keys)
-            return [row for row in held.values() if wanted is None or row[:2] in wanted]
+            requested = None if keys is None else set(keys)
+            return [row for row in held.values() if requested is None or row[:2] in requested]
 
         return with_tables(call)
 

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from threadmark.errors import shown
+from threadmark.errors import short_repr
 from threadmark.model import Problem, beginning_of
 
 
@@ -64,6 +64,6 @@ class Stats(NamedTuple):
         """Show the figures. If there are many channels, show those with the largest values."""
         largest = sorted(self.channels.items(), key=lambda item: item[1].bytes_whole, reverse=True)
         figures = [f"{name}={value}" for name, value in zip(self._fields, self, strict=True) if isinstance(value, int)]
-        channels = beginning_of([f"{shown(name)}: {of_one}" for name, of_one in largest])
+        channels = beginning_of([f"{short_repr(name)}: {of_one}" for name, of_one in largest])
         problems = beginning_of([repr(problem) for problem in self.problems])
         return f"Stats({', '.join(figures)}, channels={{{channels}}}, problems=[{problems}])"

@@ -6,7 +6,7 @@ from functools import cache
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 
-from threadmark.errors import ConfigError, shown
+from threadmark.errors import ConfigError, short_repr
 from threadmark.persistent.ending import AtExit
 from threadmark.saver.kit import checked_serde
 from threadmark.serde import Serde, Serializer
@@ -115,18 +115,18 @@ class PersistentDict(dict[K, V]):
 
 def checked_path(path: str | os.PathLike[str]) -> str:
     """Return the absolute path of a file, without symbolic links. Raises ConfigError for anything but a path."""
-    given = os.fspath(path) if isinstance(path, (str, os.PathLike)) else None
-    if not isinstance(given, str) or not given or "\0" in given:
-        raise ConfigError(f"expected the path of a file, not {shown(path)}")
-    if given == ":memory:":
+    name = os.fspath(path) if isinstance(path, (str, os.PathLike)) else None
+    if not isinstance(name, str) or not name or "\0" in name:
+        raise ConfigError(f"expected the path of a file, not {short_repr(path)}")
+    if name == ":memory:":
         raise ConfigError("':memory:' is no file: use a plain dict for data that need not be kept")
-    return os.path.realpath(given)
+    return os.path.realpath(name)
 
 
 def _checked_flag(flag: "Flag") -> "Flag":
     if not isinstance(flag, str) or flag not in _FLAGS:
         known = ", ".join(f"{each!r} ({meaning})" for each, meaning in _FLAGS.items())
-        raise ConfigError(f"the flag must be one of {known}, not {shown(flag)}")
+        raise ConfigError(f"the flag must be one of {known}, not {short_repr(flag)}")
     return flag
 
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
-from threadmark.errors import CorruptDataError, LocatedError, SerializationError, located, shown
+from threadmark.errors import CorruptDataError, LocatedError, SerializationError, located, short_repr
 from threadmark.serde import Serializer
 
 DIGEST_SIZE = 16
@@ -28,7 +28,7 @@ class Row(NamedTuple):
     digest: bytes
 
 
-class Place(NamedTuple):
+class Slot(NamedTuple):
     """Where an entry is stored, and the digest of what is stored there."""
 
     position: int
@@ -38,7 +38,7 @@ class Place(NamedTuple):
 class Contents(NamedTuple):
     """What a file holds: the place of each encoded key, in their order, and a digest of all."""
 
-    places: Mapping[bytes, Place]
+    slots: Mapping[bytes, Slot]
     digest: bytes
     stale: bool = False
     """Whether there are entries besides, which the next sync removes."""
@@ -53,57 +53,57 @@ class Draft(NamedTuple):
     """Positions that no longer have an entry."""
 
 
-def contents_of(places: Mapping[bytes, Place]) -> Contents:
+def contents_of(slots: Mapping[bytes, Slot]) -> Contents:
     """Return contents with their digest."""
     total = blake2b(digest_size=DIGEST_SIZE)
-    for position, digest in places.values():
+    for position, digest in slots.values():
         total.update(b"%d:%s" % (position, digest))
-    return Contents(places, total.digest())
+    return Contents(slots, total.digest())
 
 
 def draft(before: Contents, items: Iterable[tuple[Any, Any]], serde: Serializer) -> Draft:
     """Encode everything. Returns the entries that are new if `before` is in the file."""
-    places: dict[bytes, Place] = {}
+    slots: dict[bytes, Slot] = {}
     rows = []
-    last, free = 0, 1 + max((place.position for place in before.places.values()), default=0)
+    last, free = 0, 1 + max((slot.position for slot in before.slots.values()), default=0)
     for key, value in items:
         try:
             encoded_key, encoded = _encoded(key, serde), _encoded(value, serde)
-            if encoded_key in places:
+            if encoded_key in slots:
                 raise SerializationError("it is stored like another key, so only one of them would come back")
             if len(encoded_key) + len(encoded) > LONGEST:
                 raise SerializationError(f"it takes more than the {LONGEST:,} bytes that one entry may have in a file")
         except LocatedError as error:
-            raise error.at(f"key {shown(key)}") from error.origin
-        place = before.places.get(encoded_key)
-        if place is not None and place.position > last:
-            last = place.position
+            raise error.at(f"key {short_repr(key)}") from error.origin
+        slot = before.slots.get(encoded_key)
+        if slot is not None and slot.position > last:
+            last = slot.position
         else:
             last, free = free, free + 1
         digest = _digest(last, encoded_key, encoded)
-        if place is None or place.position != last or place.digest != digest:
-            place = Place(last, digest)
+        if slot is None or slot.position != last or slot.digest != digest:
+            slot = Slot(last, digest)
             rows.append(Row(last, encoded_key, encoded, digest))
-        places[encoded_key] = place
-    used = {place.position for place in places.values()}
-    gone = [place.position for place in before.places.values() if place.position not in used]
-    return Draft(contents_of(places), rows, gone)
+        slots[encoded_key] = slot
+    used = {slot.position for slot in slots.values()}
+    gone = [slot.position for slot in before.slots.values() if slot.position not in used]
+    return Draft(contents_of(slots), rows, gone)
 
 
 def decoded(row: Row, serde: Serializer) -> tuple[Any, Any]:
     """Return the key and the value of a row. Raises CorruptDataError if they are not as they were written."""
     if row.digest != _digest(row.position, row.key, row.value):
-        raise CorruptDataError("it is not as it was written", _place_of(row, serde))
+        raise CorruptDataError("it is not as it was written", _location_of(row, serde))
     with located(f"the key of entry {row.position}"):
         key = _decoded(row.key, serde)
-    with located(f"key {shown(key)}"):
+    with located(f"key {short_repr(key)}"):
         return key, _decoded(row.value, serde)
 
 
-def _place_of(row: Row, serde: Serializer) -> str:
+def _location_of(row: Row, serde: Serializer) -> str:
     """The name of a damaged row: its position, and its key as far as that can be read."""
     try:
-        return f"entry {row.position}, key {shown(_decoded(row.key, serde))}"
+        return f"entry {row.position}, key {short_repr(_decoded(row.key, serde))}"
     except Exception:  # noqa: BLE001 - the key itself may be what is damaged, in any way
         return f"entry {row.position!r}"
 

@@ -9,12 +9,20 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from threadmark.bounded_sqlite import expect_plain_tables, fetched
-from threadmark.errors import ClosedError, CorruptDataError, SchemaError, SerializationError, StoreError, located, shown
+from threadmark.errors import (
+    ClosedError,
+    CorruptDataError,
+    SchemaError,
+    SerializationError,
+    StoreError,
+    located,
+    short_repr,
+)
 from threadmark.persistent import sql
 from threadmark.persistent.claim import Claim
 from threadmark.persistent.connection import CREATE, READ, WRITE, look, transact
-from threadmark.persistent.entries import Contents, Draft, Place, Row, contents_of, decoded, draft
-from threadmark.runtime.processes import begin_anew_after_fork
+from threadmark.persistent.entries import Contents, Draft, Row, Slot, contents_of, decoded, draft
+from threadmark.runtime.processes import reset_after_fork
 from threadmark.serde import Serializer
 
 Flag = Literal["r", "w", "c", "n"]
@@ -48,7 +56,7 @@ class Storage:
         _expect_place(path, flag)
         if flag != "r":
             self._claim = Claim(path)
-        begin_anew_after_fork(self)
+        reset_after_fork(self)
 
     def read(self) -> list[tuple[Any, Any]]:
         """Bring the file to a state that can be synced to, and return what is in it: once, before anything else."""
@@ -65,7 +73,7 @@ class Storage:
         with located(repr(self.path)):
             for row in found.rows:
                 _add(items, *decoded(row, self._serde))
-            self._settled = contents_of({row.key: Place(row.position, row.digest) for row in found.rows})
+            self._settled = contents_of({row.key: Slot(row.position, row.digest) for row in found.rows})
             if self._settled.digest != found.digest:
                 raise CorruptDataError("entries are missing, or are not those that were stored last")
         return list(items.items())
@@ -214,7 +222,7 @@ def _read(path: str, kind: str, connection: sqlite3.Connection) -> _Read:
 
 def _text(stored: object) -> str:
     """What the file says it is for, which may be damaged."""
-    return stored.decode(errors="replace") if isinstance(stored, bytes) else shown(stored)
+    return stored.decode(errors="replace") if isinstance(stored, bytes) else short_repr(stored)
 
 
 def _digest_in(connection: sqlite3.Connection) -> object:
@@ -234,7 +242,7 @@ def _write(connection: sqlite3.Connection, *, draft: Draft, stale: bool, kind: s
 
 def _add(items: dict[Any, Any], key: Any, value: Any) -> None:
     """Add an entry that was read. Raises SerializationError if its key cannot be one."""
-    with located(f"key {shown(key)}"):
+    with located(f"key {short_repr(key)}"):
         try:
             known = key in items
         except TypeError as error:

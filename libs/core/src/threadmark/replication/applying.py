@@ -311,9 +311,9 @@ def fetch(store: ReplicaStore, thread_id: str, theirs: Snapshot, batch: Batch) -
         return None
     keys = batch.checkpoints
     found = yield from read_bodies(store, thread_id, keys, keys, batch.segments)
-    wanted, marks = set(keys), theirs.marks
-    rows = {key: mark for key, mark in marks.checkpoints.items() if key in wanted}
-    writes = {key: mark for key, mark in marks.writes.items() if key[:2] in wanted}
+    selected, marks = set(keys), theirs.marks
+    rows = {key: mark for key, mark in marks.checkpoints.items() if key in selected}
+    writes = {key: mark for key, mark in marks.writes.items() if key[:2] in selected}
     is_same = (
         {key: (row.outline.rank, _mark(row.check, row.header)) for key, row in found.rows.items()} == rows
         and {key: _mark(row.check, row.value) for key, row in found.writes.items() if key in writes} == writes

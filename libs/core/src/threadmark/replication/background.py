@@ -20,7 +20,7 @@ from threadmark.replication.terms import follow, spread_term
 from threadmark.runtime.logs import log
 from threadmark.store.contract import now
 
-_CHECKS_MEANWHILE = 5
+_CHECKS_LEFT_TO_CALLER = 5
 """For how many checks of both sides a change of mode "sync" is left to the caller that made it."""
 
 _GATHERING = 0.01
@@ -138,7 +138,7 @@ class Background:
         """Whether the callers that made the waiting changes may still copy them, as they do in mode "sync"."""
         settings = self._pair.settings
         age = (now() - self._pair.health[source].oldest) / 1e6
-        return settings.mode == "sync" and age < _CHECKS_MEANWHILE * settings.health_interval
+        return settings.mode == "sync" and age < _CHECKS_LEFT_TO_CALLER * settings.health_interval
 
     def _note(self, error: Exception) -> None:
         text = f"{type(error).__name__}: {error}"

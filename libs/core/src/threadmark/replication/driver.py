@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, TypeVar, get_args
 from weakref import finalize, ref
 
-from threadmark.errors import ClosedError, ConfigError, ReplicationError, ThreadmarkError, shown
+from threadmark.errors import ClosedError, ConfigError, ReplicationError, ThreadmarkError, short_repr
 from threadmark.model import OnProgress
 from threadmark.program import Transaction
 from threadmark.replication.background import Background
@@ -21,7 +21,7 @@ from threadmark.replication.steps import PairFlow, Side
 from threadmark.replication.terms import agree, read_replica
 from threadmark.replication.transactions import run_transaction
 from threadmark.runtime.logs import log
-from threadmark.runtime.processes import begin_anew_after_fork, close_before_others, was_closed
+from threadmark.runtime.processes import close_before_others, reset_after_fork, was_closed
 from threadmark.runtime.workers import Workers
 from threadmark.saver.kit import check_flag, check_progress, check_seconds
 from threadmark.store.contract import now
@@ -87,7 +87,7 @@ class PairDriver:
         self._background = Background(pair, self._player)
         pair.wake = self._background.wake
         finalize(self, self._background.end).atexit = False  # the thread does not keep this object alive
-        begin_anew_after_fork(self)
+        reset_after_fork(self)
         self._at_exit = _AtExit(self)
         close_before_others(self._at_exit)
 
@@ -124,7 +124,9 @@ class PairDriver:
         check_flag(dry_run, "dry_run")
         check_progress(progress)
         if not isinstance(after, str):
-            raise ConfigError(f"after must be the id of a thread, or '' to begin with the first, not {shown(after)}")
+            raise ConfigError(
+                f"after must be the id of a thread, or '' to begin with the first, not {short_repr(after)}"
+            )
         comparison = reconcile_pair(self.pair, both_ways=both_ways, dry_run=dry_run, after=after, progress=progress)
         return checked_first(self.pair, unless_moved(self.pair, comparison))
 
@@ -132,7 +134,7 @@ class PairDriver:
         """Move the writes."""
         check_flag(force, "force")
         if name is not None and name not in get_args(SideName):
-            raise ConfigError(f"a side is 'primary' or 'secondary', not {shown(name)}")
+            raise ConfigError(f"a side is 'primary' or 'secondary', not {short_repr(name)}")
         promotion = self._promote(name and self.pair.side(name), force=force)
         return checked_first(self.pair, unless_moved(self.pair, promotion))
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 from threadmark.around.deferred import is_deferred
-from threadmark.errors import ConfigError, shown
+from threadmark.errors import ConfigError, short_repr
 from threadmark.replication.driver import PairDriver
 from threadmark.replication.model import Failover, OnSecondaryFailure, ReplicationMode, SideName
 from threadmark.replication.pair import Pair, Settings
@@ -30,31 +30,33 @@ _MOST_SECONDS = 86_400
 _URL = "replicated:?primary=URL&secondary=URL&mode=async"
 
 
-def checked_settings(**given: Any) -> Settings:
+def checked_settings(**settings: Any) -> Settings:
     """Return what `replicated` was asked for. Raises ConfigError for what cannot be."""
     for name, kind in _CHOICES.items():
-        check_word(given[name], kind, name)
+        check_word(settings[name], kind, name)
     for name in _SECONDS:
-        if (name, given[name]) != ("deadline", None):
-            _check_duration(given[name], name)
+        if (name, settings[name]) != ("deadline", None):
+            _check_duration(settings[name], name)
     for name in _COUNTS:
-        count = given[name]
+        count = settings[name]
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-            raise ConfigError(f"{name} must be a number from 1 on, not {shown(count)}")
-    delay = given["failback_delay"]
+            raise ConfigError(f"{name} must be a number from 1 on, not {short_repr(count)}")
+    delay = settings["failback_delay"]
     if delay is not None:
         if not isinstance(delay, timedelta) or delay <= timedelta(0):
-            raise ConfigError(f"failback_delay must be a positive datetime.timedelta or None, not {shown(delay)}")
-        if given["failover"] != "automatic":
+            raise ConfigError(f"failback_delay must be a positive datetime.timedelta or None, not {short_repr(delay)}")
+        if settings["failover"] != "automatic":
             raise ConfigError("failback_delay needs failover='automatic': otherwise promote() moves the writes back")
-        given["failback_delay"] = delay.total_seconds()
-    return Settings(**given)
+        settings["failback_delay"] = delay.total_seconds()
+    return Settings(**settings)
 
 
 def _check_duration(seconds: Any, name: str) -> None:
     check_seconds(seconds, name)
     if not 0 < seconds <= _MOST_SECONDS:
-        raise ConfigError(f"{name} must be more than 0 and at most {_MOST_SECONDS:,} seconds, not {shown(seconds)}")
+        raise ConfigError(
+            f"{name} must be more than 0 and at most {_MOST_SECONDS:,} seconds, not {short_repr(seconds)}"
+        )
 
 
 def make(
@@ -63,8 +65,8 @@ def make(
     """Return a saver over two databases. What was opened here is closed if it cannot be made."""
     savers: list[Saver] = []
     try:
-        for name, given in (("primary", primary), ("secondary", secondary)):
-            savers.append(_saver(name, given))
+        for name, database in (("primary", primary), ("secondary", secondary)):
+            savers.append(_saver(name, database))
         first, second = savers
         if isinstance(primary, Saver) and isinstance(secondary, Saver) and "keyring" not in options:
             _expect_one_keyring(first, second)
@@ -73,8 +75,8 @@ def make(
         pair.check_sides()
         return kind(PairDriver(pair), **merged)
     except BaseException:
-        for saver, given in zip(savers, (primary, secondary), strict=False):
-            if saver is not given:
+        for saver, database in zip(savers, (primary, secondary), strict=False):
+            if saver is not database:
                 saver.close()
         raise
 
@@ -82,14 +84,14 @@ def make(
 def from_url(url: str, **options: Any) -> ReplicatedSaver:
     """Return the saver for `replicated:?primary=URL&secondary=URL&mode=async`. The two URLs are percent-encoded."""
     optional = (*_CHOICES, *_SECONDS, *_COUNTS, "failback_delay")
-    given = parameters_in(url, _URL, needed=("primary", "secondary"), optional=optional)
-    return replicated(**{**_parsed(given), **options})
+    parameters = parameters_in(url, _URL, needed=("primary", "secondary"), optional=optional)
+    return replicated(**{**_parsed(parameters), **options})
 
 
-def _parsed(given: Mapping[str, str]) -> dict[str, Any]:
+def _parsed(parameters: Mapping[str, str]) -> dict[str, Any]:
     """Return the parameters of a URL as arguments of `replicated`."""
-    parsed: dict[str, Any] = dict(given)
-    for name, text in given.items():
+    parsed: dict[str, Any] = dict(parameters)
+    for name, text in parameters.items():
         try:
             if name in _COUNTS:
                 parsed[name] = int(text)
@@ -98,13 +100,13 @@ def _parsed(given: Mapping[str, str]) -> dict[str, Any]:
             elif name in _SECONDS:
                 parsed[name] = None if (name, text) == ("deadline", "none") else float(text)
         except (ValueError, OverflowError):
-            raise ConfigError(f"{name} must be a number, not {shown(text)}") from None
+            raise ConfigError(f"{name} must be a number, not {short_repr(text)}") from None
     return parsed
 
 
-def _saver(name: str, given: object) -> Saver:
+def _saver(name: str, database: object) -> Saver:
     """The saver of a side. Raises ConfigError for one that cannot be replicated."""
-    opened = open_url(given) if isinstance(given, str) else given
+    opened = open_url(database) if isinstance(database, str) else database
     if not isinstance(opened, Saver):
         raise ConfigError(
             f"{name} must be a URL or a threadmark saver, not a {type(opened).__name__}: of a LangGraph checkpointer, "

@@ -16,7 +16,7 @@ from threadmark.errors import ConfigError, ReplicationError
 from threadmark.replication.model import Failover, OnSecondaryFailure, ReconcileReport, ReplicationMode, SideName
 from threadmark.replication.steps import Side
 from threadmark.runtime.logs import log
-from threadmark.runtime.processes import begin_anew_after_fork
+from threadmark.runtime.processes import reset_after_fork
 from threadmark.store.contract import now
 from threadmark.store.replica import Waiting
 
@@ -135,7 +135,7 @@ class Pair:
         """Has the background thread check both sides, or copy, at once."""
         self.closed = False
         self._changing = threading.Lock()
-        begin_anew_after_fork(self)
+        reset_after_fork(self)
 
     def __str__(self) -> str:
         return f"{self.sides[0]} and {self.sides[1]}"
@@ -222,10 +222,10 @@ class Pair:
         """
         health = self.health[side]
         with self._changing:
-            meanwhile = health.noted - noted
-            health.waiting = counted.entries + meanwhile
-            health.uncounted = meanwhile
-            if counted.entries or not meanwhile:
+            concurrent = health.noted - noted
+            health.waiting = counted.entries + concurrent
+            health.uncounted = concurrent
+            if counted.entries or not concurrent:
                 health.oldest = counted.oldest
 
     def check_sides(self) -> None:

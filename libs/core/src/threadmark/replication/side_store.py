@@ -80,7 +80,7 @@ def standby_store(side: Side) -> Store:
     return _StandbyStore(side)
 
 
-class _ShownStore(ForwardingStore):
+class _NumberedStore(ForwardingStore):
     """The side's store with other epochs."""
 
     def __init__(self, side: Side) -> None:
@@ -99,20 +99,20 @@ class _ShownStore(ForwardingStore):
 
     def epoch(self, thread_id: str) -> Program[int | None]:
         epoch = yield from self._store.epoch(thread_id)
-        return None if epoch is None else self._shown(epoch)
+        return None if epoch is None else self._numbered(epoch)
 
     def lock(self, thread_id: str) -> Program[int | None]:
         epoch = yield from self._store.lock(thread_id)
-        return None if epoch is None else self._shown(epoch)
+        return None if epoch is None else self._numbered(epoch)
 
     def _found(self, found: Found) -> Found:
-        return found._replace(epoch=self._shown(found.epoch))
+        return found._replace(epoch=self._numbered(found.epoch))
 
-    def _shown(self, epoch: int) -> int:
+    def _numbered(self, epoch: int) -> int:
         return 2 * epoch + self._number
 
 
-class _ActiveStore(_ShownStore):
+class _ActiveStore(_NumberedStore):
     """Makes changes under a term, and records each in the outbox."""
 
     def __init__(self, side: Side, term: int, journal: Journal) -> None:
@@ -133,13 +133,13 @@ class _ActiveStore(_ShownStore):
         change, added = yield from self._changed(self._store.add, change, touched)
         if added.position:
             self._journal.added.append((change, added))
-        return added._replace(epoch=self._shown(added.epoch))
+        return added._replace(epoch=self._numbered(added.epoch))
 
     def replace(self, change: Change) -> Program[Added]:
         change, added = yield from self._changed(self._store.replace, change, _EVERYTHING)
         if added.position:
             self._journal.note(change.thread_id, added.position)
-        return added._replace(epoch=self._shown(added.epoch))
+        return added._replace(epoch=self._numbered(added.epoch))
 
     def rewrite(self, thread_id: str, rows: Sequence[CheckpointRow]) -> Program[None]:
         yield from self._store.rewrite(thread_id, rows)
@@ -149,7 +149,7 @@ class _ActiveStore(_ShownStore):
     def remove(self, thread_id: str, keys: Sequence[Key], segments: Sequence[bytes]) -> Program[int]:
         epoch = yield from self._store.remove(thread_id, keys, segments)
         yield from self._record(thread_id)
-        return self._shown(epoch)
+        return self._numbered(epoch)
 
     def forget(self, thread_id: str, keys: Sequence[Key], *, removes: bool) -> Program[None]:
         """Once the writes have moved, it is recorded also where nothing is there: the other side may have it."""
@@ -169,7 +169,7 @@ class _ActiveStore(_ShownStore):
             yield from self._record(thread_id, Touched(dropped=True))
         else:
             yield from self._note_nothing(thread_id)
-        return None if epoch is None else self._shown(epoch)
+        return None if epoch is None else self._numbered(epoch)
 
     def set_thread(self, row: ThreadRow) -> Program[None]:
         yield from self._store.set_thread(row)
@@ -181,18 +181,18 @@ class _ActiveStore(_ShownStore):
 
     def lease(self, thread_id: str) -> Program[LeaseRow | None]:
         found = yield from self._store.lease(thread_id)
-        return found and self._shown_lease(found)
+        return found and self._numbered_lease(found)
 
     def lock_lease(self, thread_id: str) -> Program[LeaseRow]:
-        return self._shown_lease((yield from self._store.lock_lease(thread_id)))
+        return self._numbered_lease((yield from self._store.lock_lease(thread_id)))
 
     def set_lease(self, thread_id: str, lease: LeaseRow) -> Program[LeaseRow]:
-        return self._shown_lease((yield from self._store.set_lease(thread_id, lease)))
+        return self._numbered_lease((yield from self._store.set_lease(thread_id, lease)))
 
     def renew_lease(self, thread_id: str, token: int, left: int) -> Program[bool]:
         return (yield from self._store.renew_lease(thread_id, self._stored_token(token), left))
 
-    def _shown_lease(self, lease: LeaseRow) -> LeaseRow:
+    def _numbered_lease(self, lease: LeaseRow) -> LeaseRow:
         """Return the lease with a token that includes the term, so that it ends when the writes move."""
         return lease._replace(token=self._term * _TERM + lease.token) if lease.token else lease
 
@@ -240,7 +240,7 @@ class _ActiveStore(_ShownStore):
             raise StaleTermError
 
 
-class _StandbyStore(_ShownStore):
+class _StandbyStore(_NumberedStore):
     """Can be read, and refuses every change."""
 
     def _refused(self, *_: Any, **__: Any) -> NoReturn:

@@ -252,9 +252,9 @@ def _problem(agreements: dict[Side, Agreement]) -> str | None:
             f"{databases} belong to different pairs: give the two that were used together, or a new database with "
             "one of them"
         )
-    if names and all(given != noted for given, noted in names):
+    if names and all(current != noted for current, noted in names):
         return "primary and secondary are swapped: give the two the other way round, and use promote() to move writes"
-    if any(given != noted for given, noted in names):
+    if any(current != noted for current, noted in names):
         return "primary and secondary are the same database, or one is a copy of the other: give the two of the pair"
     return None
 

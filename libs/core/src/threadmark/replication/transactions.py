@@ -35,7 +35,7 @@ _FEW_WRITERS = 4
 _COUNTED = 16
 """After `max_lag // _COUNTED` own changes a process counts those that wait, because other processes write as well."""
 
-_SHOWN = 3
+_MOST_LISTED = 3
 
 
 def run_transaction(pair: Pair, transaction: Transaction[T]) -> PairFlow[T]:
@@ -110,7 +110,7 @@ def _replicate(pair: Pair, known: Roles, journal: Journal) -> PairFlow[None]:
         pair.note_waiting(known.active, len(changed))
         pair.wake()
         pair.last_error = str(error)
-        names = ", ".join(map(repr, changed[:_SHOWN])) + (" and others" if len(changed) > _SHOWN else "")
+        names = ", ".join(map(repr, changed[:_MOST_LISTED])) + (" and others" if len(changed) > _MOST_LISTED else "")
         what = (
             f"{known.active} has what was written to {names}, and it will be copied to {standby}, which does not have "
             f"it yet: {error}"

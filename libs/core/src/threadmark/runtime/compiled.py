@@ -39,16 +39,16 @@ COUNTERPARTS: dict[str, Counterpart] = {}
 """All that are in use, by the reference's name. It is empty where nothing is compiled."""
 
 _PACKAGE = "threadmark_speed"
-_CONTRACT = 9
+_CONTRACT = 10
 """What core expects of the compiled modules. Another version of the package may offer something else."""
 
 
-def counterpart(name: str, *given: object, is_whole: bool = False) -> Callable[[T], T]:
+def counterpart(name: str, *leading: object, is_whole: bool = False) -> Callable[[T], T]:
     """Decorate a reference whose compiled counterpart is called instead, where compiled parts are in use.
 
     Args:
         name: The module of `threadmark_speed` and the function or class in it.
-        *given: What the compiled function is given before the arguments of a call: classes and functions of core.
+        *leading: What the compiled function is given before the arguments of a call: classes and functions of core.
         is_whole: The counterpart does all that the reference does. Any other answers None, or raises CannotPackError or
             NeedsReferenceError, where only the reference can tell; it is asked then.
     """
@@ -58,7 +58,7 @@ def counterpart(name: str, *given: object, is_whole: bool = False) -> Callable[[
         if not IN_USE or module not in import_module(_PACKAGE).MODULES:
             return reference
         compiled = getattr(import_module(f"{_PACKAGE}.{module}"), member)
-        bound = partial(compiled, *given) if given else compiled
+        bound = partial(compiled, *leading) if leading else compiled
         standing: Any = bound
         if not isinstance(reference, type):
             standing = update_wrapper(
@@ -81,7 +81,7 @@ def only_references() -> Iterator[None]:
         switch(before)
 
 
-def _are_wanted() -> bool:
+def _are_enabled() -> bool:
     switched = os.environ.get(SWITCH, "")
     if switched not in ("", "0", "1"):
         raise ConfigError(f"{SWITCH} in the environment must be 1, 0 or empty, not {switched!r}")
@@ -109,7 +109,7 @@ def _are_there() -> bool:
 
 def _choice() -> tuple[bool, str, bool]:
     """Return whether the compiled parts are used, the same in words, and whether they are there and cannot be."""
-    if not _are_wanted():
+    if not _are_enabled():
         return False, f"switched off by {SWITCH}", False
     try:
         is_there = _are_there()

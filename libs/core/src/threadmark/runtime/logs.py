@@ -12,9 +12,9 @@ import traceback
 from collections import deque
 from typing import Any, NamedTuple
 
-from threadmark.errors import ConfigError, shown
+from threadmark.errors import ConfigError, short_repr
 from threadmark.program import Transaction
-from threadmark.runtime.processes import begin_anew_after_fork
+from threadmark.runtime.processes import reset_after_fork
 
 _MOST_NOTED = 1000
 """Lines that wait to be written. Where a handler is slower than we are, the oldest are dropped."""
@@ -33,7 +33,7 @@ class Log:
         self._logger = logging.getLogger(name)
         self.noted: deque[_Line] = deque(maxlen=_MOST_NOTED)
         """Lines for `flush` to write. Mostly there are none, which a caller can see without a call."""
-        begin_anew_after_fork(self)
+        reset_after_fork(self)
 
     def write(self, level: int, message: str, *arguments: object) -> None:
         """Write a line now. For places where no lock and no connection is held."""
@@ -96,5 +96,5 @@ def slow_after(slow: float | None) -> float:
     if slow is None:
         return math.inf
     if isinstance(slow, bool) or not isinstance(slow, (int, float)) or not slow >= 0:
-        raise ConfigError(f"slow must be a number of seconds from 0 on, or None for no warning, not {shown(slow)}")
+        raise ConfigError(f"slow must be a number of seconds from 0 on, or None for no warning, not {short_repr(slow)}")
     return slow

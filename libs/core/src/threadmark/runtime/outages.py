@@ -8,7 +8,7 @@ import threading
 import time
 
 from threadmark.runtime.logs import Log
-from threadmark.runtime.processes import begin_anew_after_fork
+from threadmark.runtime.processes import reset_after_fork
 
 
 class Outage:
@@ -29,7 +29,7 @@ class Outage:
         self._callers = 0
         self._since = 0.0
         self._reset_after_fork()
-        begin_anew_after_fork(self)
+        reset_after_fork(self)
 
     def failed(self, event: str, then: str, *, is_first: bool, holds_lock: bool = False) -> None:
         """Count an attempt that failed. The first one of an outage is a warning, the others are DEBUG lines.

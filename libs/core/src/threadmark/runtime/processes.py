@@ -16,17 +16,17 @@ from typing import Protocol
 from weakref import WeakSet
 
 
-class BeginsAnew(Protocol):
+class ResetsAfterFork(Protocol):
     """An object with locks, connections or threads."""
 
     def _reset_after_fork(self) -> None:
         """Make new locks, and leave connections to the parent. Called in the child of a fork, which has one thread."""
 
 
-_all: WeakSet[BeginsAnew] = WeakSet()
+_all: WeakSet[ResetsAfterFork] = WeakSet()
 
 
-def begin_anew_after_fork(thing: BeginsAnew) -> None:
+def reset_after_fork(thing: ResetsAfterFork) -> None:
     """Call the object's `_reset_after_fork` in every child of a fork, as long as the object lives."""
     _all.add(thing)
 
@@ -52,7 +52,7 @@ class _Open:
 
     def __init__(self) -> None:
         self._reset_after_fork()
-        begin_anew_after_fork(self)
+        reset_after_fork(self)
 
     def _reset_after_fork(self) -> None:
         """In the child of a fork, where they are the parent's."""

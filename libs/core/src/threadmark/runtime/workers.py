@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from weakref import finalize
 
 from threadmark.errors import ClosedError
-from threadmark.runtime.processes import begin_anew_after_fork
+from threadmark.runtime.processes import reset_after_fork
 
 
 class _Main:
@@ -31,7 +31,7 @@ class _Main:
         cls.thread = threading.get_ident()
 
 
-begin_anew_after_fork(_Main)
+reset_after_fork(_Main)
 
 
 def may_be_interrupted() -> bool:
@@ -175,7 +175,7 @@ class Workers:
         self._most = most
         self._name = name
         self._begin()
-        begin_anew_after_fork(self)
+        reset_after_fork(self)
 
     def run(self, work: Callable[[], Any]) -> Any:
         """Have one of the threads do the work, and wait for it. Returns its result."""

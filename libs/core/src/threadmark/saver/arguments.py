@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar, cast, get_args
 from uuid import UUID
 
 from threadmark.config import ParsedConfig, parse_config
-from threadmark.errors import ConfigError, CorruptDataError, shown
+from threadmark.errors import ConfigError, CorruptDataError, short_repr
 from threadmark.ids import Version
 from threadmark.metadata import certain_fragments, checked_filter, to_json
 from threadmark.model import (
@@ -46,8 +46,8 @@ TEXT = frozenset({str})
 PLAIN_VERSIONS = frozenset({str, int})
 
 
-@counterpart("given.plain_writes")
-def given_writes(writes: Iterable[tuple[str, Any]]) -> Sequence[tuple[str, Any]]:
+@counterpart("arguments.plain_writes")
+def checked_writes(writes: Iterable[tuple[str, Any]]) -> Sequence[tuple[str, Any]]:
     """Check the writes given to `put_writes`, any iterable. Returns them with channel names of type `str`."""
     listed: Iterable[Any] = writes if type(writes) in _LISTS else _listed(writes, "writes", "(channel, value) pairs")
     return [
@@ -56,8 +56,8 @@ def given_writes(writes: Iterable[tuple[str, Any]]) -> Sequence[tuple[str, Any]]
     ]
 
 
-@counterpart("given.usual_config", ParsedConfig)
-def given_config(config: Config) -> ParsedConfig:
+@counterpart("arguments.plain_config", ParsedConfig)
+def checked_config(config: Config) -> ParsedConfig:
     """Parse a run's configuration. Its names may be stored, as `check_config` says."""
     where = parse_config(config)
     check_config(where)
@@ -76,7 +76,7 @@ def check_config(where: ParsedConfig) -> None:
     check_length(checkpoint_id or "", ID_BYTES, "checkpoint id")
 
 
-def given_task(task_id: str, task_path: str) -> tuple[str, str]:
+def checked_task(task_id: str, task_path: str) -> tuple[str, str]:
     """Check the task of `put_writes`."""
     if type(task_id) is str and type(task_path) is str and len(task_id) <= SHORT:
         return task_id, task_path
@@ -85,17 +85,17 @@ def given_task(task_id: str, task_path: str) -> tuple[str, str]:
     return task, as_text(task_path, "task_path")
 
 
-def given_channels(channels: Iterable[str]) -> list[str]:
+def checked_channels(channels: Iterable[str]) -> list[str]:
     """Check the channels of `get_delta_channel_history`."""
     return [as_text(channel, "a channel's name") for channel in _listed(channels, "channels", "names")]
 
 
-def given_run(run_id: object) -> str:
+def checked_run_id(run_id: object) -> str:
     """The id of a run, as the metadata of its checkpoints has it."""
     return as_text(str(run_id) if isinstance(run_id, UUID) else run_id, "a run's id")
 
 
-def given_names(names: Iterable[object], what: str, as_name: Callable[[object], str]) -> list[str]:
+def unique_names(names: Iterable[object], what: str, as_name: Callable[[object], str]) -> list[str]:
     """A list of names, each once."""
     return list(dict.fromkeys(map(as_name, _listed(names, what, "ids"))))
 
@@ -103,21 +103,23 @@ def given_names(names: Iterable[object], what: str, as_name: Callable[[object], 
 def check_flag(flag: object, what: str) -> None:
     """Raise ConfigError for anything but True and False, because text such as "no" is a true value."""
     if not isinstance(flag, bool):
-        raise ConfigError(f"{what} must be True or False, not {shown(flag)}")
+        raise ConfigError(f"{what} must be True or False, not {short_repr(flag)}")
 
 
 def check_keep_last(keep_last: object) -> None:
     """Raise ConfigError for anything but None or a number of checkpoints to keep."""
     if keep_last is not None and (isinstance(keep_last, bool) or not isinstance(keep_last, int) or keep_last < 1):
         raise ConfigError(
-            f"keep_last must be at least 1, not {shown(keep_last)}: use strategy='delete' to keep nothing"
+            f"keep_last must be at least 1, not {short_repr(keep_last)}: use strategy='delete' to keep nothing"
         )
 
 
 def check_progress(progress: object) -> None:
     """Raise ConfigError for anything but None or a function."""
     if progress is not None and not callable(progress):
-        raise ConfigError(f"progress must be a function that takes a threadmark.types.Progress, not {shown(progress)}")
+        raise ConfigError(
+            f"progress must be a function that takes a threadmark.types.Progress, not {short_repr(progress)}"
+        )
 
 
 def microseconds_in(duration: timedelta) -> int:
@@ -128,7 +130,7 @@ def microseconds_in(duration: timedelta) -> int:
 def check_seconds(seconds: object, what: str) -> None:
     """Raise ConfigError for anything but a finite number of seconds from 0 on."""
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not (isfinite(seconds) and seconds >= 0):
-        raise ConfigError(f"{what} must be a number of seconds from 0 on, not {shown(seconds)}")
+        raise ConfigError(f"{what} must be a number of seconds from 0 on, not {short_repr(seconds)}")
 
 
 def _listed(items: Iterable[T], what: str, of_what: str) -> list[T]:
@@ -148,9 +150,9 @@ def _write(write: object) -> tuple[str, Any]:
     return as_text(channel, "a channel's name"), value
 
 
-def given_versions(given: object) -> Mapping[str, Version]:
+def checked_versions(argument: object) -> Mapping[str, Version]:
     """The versions of a checkpoint's channels. None counts as empty."""
-    versions = by_channel(given, "channel_versions")
+    versions = by_channel(argument, "channel_versions")
     if PLAIN_VERSIONS.issuperset(map(type, versions.values())):
         return versions
     for version in versions.values():
@@ -164,18 +166,18 @@ def given_versions(given: object) -> Mapping[str, Version]:
     return versions
 
 
-def by_channel(given: object, what: str) -> Mapping[str, Any]:
+def by_channel(argument: object, what: str) -> Mapping[str, Any]:
     """Check what a checkpoint says of its channels. None counts as empty."""
-    if given is None:
+    if argument is None:
         return _NO_CHANNELS
-    if not isinstance(given, MAPPING):
-        raise ConfigError(f"{what} must be a dictionary, not {type(given).__name__}")
-    return given if TEXT.issuperset(map(type, given)) else _in_plain_text(given, what)
+    if not isinstance(argument, MAPPING):
+        raise ConfigError(f"{what} must be a dictionary, not {type(argument).__name__}")
+    return argument if TEXT.issuperset(map(type, argument)) else _in_plain_text(argument, what)
 
 
-def _in_plain_text(given: Mapping[Any, Any], what: str) -> Mapping[str, Any]:
-    plain = {as_text(channel, f"a channel's name in {what}"): value for channel, value in given.items()}
-    if len(plain) != len(given):
+def _in_plain_text(argument: Mapping[Any, Any], what: str) -> Mapping[str, Any]:
+    plain = {as_text(channel, f"a channel's name in {what}"): value for channel, value in argument.items()}
+    if len(plain) != len(argument):
         raise ConfigError(f"{what} has two channels of one name: their classes tell them apart, and are not stored")
     return plain
 
@@ -212,41 +214,41 @@ class ThreadQuery(NamedTuple):
         return ThreadPlace(values[self.scope.sort], outline.row.thread_id)
 
 
-def given_query(filters: ThreadFilter, sort: ThreadSort = "-updated") -> ThreadQuery:
+def thread_query(filters: ThreadFilter, sort: ThreadSort = "-updated") -> ThreadQuery:
     """Check the arguments of a listing of threads. Raises TypeError for an unknown filter."""
     unknown = filters.keys() - ThreadFilter.__annotations__.keys()
     if unknown:
         there = ", ".join(ThreadFilter.__annotations__)
-        raise TypeError(f"no argument {shown(min(unknown))}: threads are filtered by {there}")
+        raise TypeError(f"no argument {short_repr(min(unknown))}: threads are filtered by {there}")
     owner, text = filters.get("owner"), filters.get("text")
     status, since, until = filters.get("status"), filters.get("since"), filters.get("until")
     if status is not None:
         check_word(status, ThreadStatus, "status")
     check_word(sort, ThreadSort, "sort")
-    wanted = checked_filter(filters.get("metadata"))
+    criteria = checked_filter(filters.get("metadata"))
     scope = ThreadScope(
-        None if owner is None else given_owner(owner),
+        None if owner is None else checked_owner(owner),
         status,
-        certain_fragments(wanted),
+        certain_fragments(criteria),
         None if text is None else as_text(text, "text"),
         None if since is None else microseconds_of(since, "since"),
         None if until is None else microseconds_of(until, "until"),
         sort=cast("SortKey", sort.removeprefix("-")),  # one of those, checked above
         descending=sort.startswith("-"),
     )
-    return ThreadQuery(scope, wanted)
+    return ThreadQuery(scope, criteria)
 
 
-def check_word(given: object, literal: Any, what: str) -> None:
+def check_word(argument: object, literal: Any, what: str) -> None:
     """Raise ConfigError for anything but the texts of a Literal. Other kinds of values are not compared."""
-    if not isinstance(given, str) or given not in get_args(literal):
-        raise ConfigError(f"{what} must be {' or '.join(map(repr, get_args(literal)))}, not {shown(given)}")
+    if not isinstance(argument, str) or argument not in get_args(literal):
+        raise ConfigError(f"{what} must be {' or '.join(map(repr, get_args(literal)))}, not {short_repr(argument)}")
 
 
-def given_count(number: object, what: str) -> int:
+def checked_count(number: object, what: str) -> int:
     """Check a limit, an offset or a size. One that is greater than what any database holds is no other than that."""
     if isinstance(number, bool) or not isinstance(number, int) or number < 0:
-        raise ConfigError(f"{what} must be a number from 0 on, not {shown(number)}")
+        raise ConfigError(f"{what} must be a number from 0 on, not {short_repr(number)}")
     return min(number, MOST)
 
 
@@ -261,11 +263,11 @@ def place_of(query: ThreadQuery, cursor: str | None) -> ThreadPlace | None:
         return None
     sort, value, thread_id = parts_of_cursor(cursor, (str, int, str))
     if sort != _sort_of(query):
-        raise ConfigError(f"the cursor is of a listing sorted by {shown(sort)}: give the same sort, or no cursor")
+        raise ConfigError(f"the cursor is of a listing sorted by {short_repr(sort)}: give the same sort, or no cursor")
     return ThreadPlace(value, thread_id)
 
 
-def given_update(
+def thread_update(
     title: str | Unset | None,
     metadata: Mapping[str, Any] | None,
     owner: str | Unset | None,
@@ -277,7 +279,7 @@ def given_update(
     if metadata is not None:
         to_json(checked_filter(metadata))
     if owner is not None and owner is not UNSET:
-        owner = given_owner(owner)
+        owner = checked_owner(owner)
     if expires is None or expires is UNSET:
         return ThreadUpdate(title, metadata, owner, expires)
     moment = (
@@ -286,7 +288,7 @@ def given_update(
     return ThreadUpdate(title, metadata, owner, moment)
 
 
-def given_owner(owner: object) -> str:
+def checked_owner(owner: object) -> str:
     """Check the name of an owner."""
     name = as_text(owner, "owner")
     if not name:
@@ -308,7 +310,9 @@ def time_of(microseconds: int) -> datetime:
 def microseconds_of(time: object, what: str) -> int:
     """Return a user's time as times are stored."""
     if not isinstance(time, datetime) or time.tzinfo is None:
-        raise ConfigError(f"{what} must be a datetime with a time zone, such as datetime.now(UTC), not {shown(time)}")
+        raise ConfigError(
+            f"{what} must be a datetime with a time zone, such as datetime.now(UTC), not {short_repr(time)}"
+        )
     return (time - _EPOCH) // _MICROSECOND
 
 

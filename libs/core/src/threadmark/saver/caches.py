@@ -24,7 +24,7 @@ from threadmark.format.rope import Source
 from threadmark.format.stored import EXPANSION_BYTES, MOST_COMPRESSED, Allowance, Stored, expand
 from threadmark.program import Program
 from threadmark.runtime.logs import log
-from threadmark.runtime.processes import begin_anew_after_fork
+from threadmark.runtime.processes import reset_after_fork
 from threadmark.sealing import SegmentNames
 from threadmark.store.contract import CheckpointRow, Store
 
@@ -44,7 +44,7 @@ class SegmentCache:
     ) -> None:
         self._stored: dict[bytes, bytes] = dict(segments or {})
         self._whole: dict[bytes, bytes] = {}
-        self._near: dict[str, tuple[Stored, Proof]] = {}
+        self._recent: dict[str, tuple[Stored, Proof]] = {}
         self._names = names
         self.allowance = Allowance(expansion)
 
@@ -75,8 +75,8 @@ class SegmentCache:
         held = len(self._stored) + len(self._whole)
         self._stored = {key: data for key, data in self._stored.items() if key in keys and key not in self._whole}
         self._whole = {key: data for key, data in self._whole.items() if key in keys}
-        self._near = {
-            channel: near for channel, near in self._near.items() if not keys.isdisjoint(near[0].segment_keys())
+        self._recent = {
+            channel: recent for channel, recent in self._recent.items() if not keys.isdisjoint(recent[0].segment_keys())
         }
         if evicted := held - len(self._stored) - len(self._whole):
             log.write(logging.DEBUG, "the segment cache of a listing: %d of %d segments were evicted", evicted, held)
@@ -85,14 +85,14 @@ class SegmentCache:
         """Return a value's verified bytes. Raises CorruptDataError if they are damaged."""
         if not value.digest:
             return value.packed
-        known = self._near.get(channel) if channel is not None else None
+        known = self._recent.get(channel) if channel is not None else None
         if known is not None and known[0] == value:  # the same segments, too: others would have to be proven
             return known[1].data
         proven = value.proof(self._stored, self._whole, known[1] if known else None, self.allowance)
         if self._names is not None and not self._names.are_proven:
             self._names.prove(value.segment_keys(), self._whole)
         if channel is not None:
-            self._near[channel] = value, proven
+            self._recent[channel] = value, proven
         return proven.data
 
 
@@ -123,7 +123,7 @@ class BoundedCache:
         self._is_sound = True
         """Whether `_used` is what the entries cost: not while they change, and not after an interrupted change."""
         self._lock = threading.Lock()
-        begin_anew_after_fork(self)
+        reset_after_fork(self)
 
     @property
     def used(self) -> int:

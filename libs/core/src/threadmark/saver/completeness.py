@@ -51,8 +51,8 @@ def prove_absent(context: SaverContext, where: ParsedConfig) -> Program[None]:
     while pages.more and not problems:
         page = pages.read((yield from context.store.page(*pages.request)))
         rows = yield from context.store.rows(where.thread_id, [outline.key for outline in page])
-        shown = any(outline.id == where.checkpoint_id for outline in page)
-        if shown or {row.outline for row in rows} != set(page) or not all(map(is_sound, rows)):
+        is_listed = any(outline.id == where.checkpoint_id for outline in page)
+        if is_listed or {row.outline for row in rows} != set(page) or not all(map(is_sound, rows)):
             problems.append((str(where), "a checkpoint is damaged"))
     for _, problem in problems:
         raise CorruptDataError(f"it is not found, and in its namespace {problem}: {_ADVICE}", str(where))

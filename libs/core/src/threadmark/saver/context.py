@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from functools import partial
 from typing import Any, NamedTuple, TypedDict
 
-from threadmark.errors import ConfigError, ReplicationError, shown
+from threadmark.errors import ConfigError, ReplicationError, short_repr
 from threadmark.format.digests import segment_key
 from threadmark.format.incarnations import KnownIncarnations
 from threadmark.format.stored import EXPANSION_BYTES
@@ -140,9 +140,11 @@ def _thread_rules(options: SaverOptions) -> ThreadRules:
     check_flag(refresh, "refresh_on_read")
     check_flag(expect_newest, "expect_newest")
     if owner_key is not None and (not isinstance(owner_key, str) or not owner_key):
-        raise ConfigError(f"owner_key must be a key of the configuration or None, not {shown(owner_key)}")
+        raise ConfigError(f"owner_key must be a key of the configuration or None, not {short_repr(owner_key)}")
     if ttl is not None and (not isinstance(ttl, timedelta) or ttl <= timedelta(0)):
-        raise ConfigError(f"ttl must be a positive datetime.timedelta, such as timedelta(days=30), not {shown(ttl)}")
+        raise ConfigError(
+            f"ttl must be a positive datetime.timedelta, such as timedelta(days=30), not {short_repr(ttl)}"
+        )
     if refresh and ttl is None:
         raise ConfigError("refresh_on_read needs a ttl, the time for which a thread that was read lives on")
     check_keep_last(keep_last)
@@ -179,11 +181,11 @@ def context_of(store: Store, options: SaverOptions, sealed: Callable[..., Store]
     """
     serde, cache_bytes = options.get("serde"), options.get("cache_bytes", CACHE_BYTES)
     if not isinstance(cache_bytes, int) or cache_bytes < 0:
-        raise ConfigError(f"cache_bytes must be a number of bytes from 0 on, not {shown(cache_bytes)}")
+        raise ConfigError(f"cache_bytes must be a number of bytes from 0 on, not {short_repr(cache_bytes)}")
     serializer = Serde() if serde is None else checked_serde(serde)
     expansion = options.get("max_expansion_bytes")
     if expansion is not None and (not isinstance(expansion, int) or expansion < 0):
-        raise ConfigError(f"max_expansion_bytes must be a number of bytes from 0 on, not {shown(expansion)}")
+        raise ConfigError(f"max_expansion_bytes must be a number of bytes from 0 on, not {short_repr(expansion)}")
     pause_gc = options.get("pause_gc", False)
     check_flag(pause_gc, "pause_gc")
     context = SaverContext(

@@ -35,7 +35,7 @@ _paused = False
 """Whether it was `with_gc_paused` that switched the collector off."""
 
 
-def with_gc_paused(make: Callable[[Any], Any], given: Any) -> Any:
+def with_gc_paused(make: Callable[[Any], Any], argument: Any) -> Any:
     """Call `make(given)` with the garbage collector paused. Returns its result.
 
     A collector that is off already stays off, whether the user's program or another thread's pause switched it off. The
@@ -43,11 +43,11 @@ def with_gc_paused(make: Callable[[Any], Any], given: Any) -> Any:
     """
     global _paused  # noqa: PLW0603 - the collector is the process's, too
     if not gc.isenabled():
-        return make(given)
+        return make(argument)
     try:
         _paused = True
         gc.disable()
-        return make(given)
+        return make(argument)
     finally:
         _paused = False  # first, because a signal's handler may raise as soon as a call has returned
         gc.enable()

@@ -26,13 +26,13 @@ from threadmark.saver.arguments import (
     check_progress,
     check_seconds,
     check_word,
+    checked_count,
+    checked_owner,
+    checked_run_id,
     cursor_of,
-    given_count,
-    given_owner,
-    given_query,
-    given_run,
     microseconds_of,
     place_of,
+    thread_query,
     time_of,
 )
 from threadmark.saver.batches import (
@@ -66,7 +66,7 @@ from threadmark.saver.operations.listing import (
     thread_ids,
     whole,
 )
-from threadmark.saver.operations.parts import given_place, load_value
+from threadmark.saver.operations.parts import load_value, parse_place
 from threadmark.saver.operations.pruning import keep_at_most, keep_last
 from threadmark.saver.operations.reading import expect_plain_once, get_tuple, load
 from threadmark.saver.operations.removing import Rule, carry_out, delete_checkpoint, delete_thread, removal_of
@@ -97,7 +97,7 @@ from threadmark.saver.proving import (
     with_check,
     write_location,
 )
-from threadmark.saver.storing import Deduplicator, Draft, encode, given_checkpoint, needed_segments
+from threadmark.saver.storing import Deduplicator, Draft, draft_of, encode, needed_segments
 from threadmark.saver.survivors import Namespace, sends_lie_with_parent
 
 # Rows of names that belong together are easier to read than a column.
@@ -105,13 +105,13 @@ from threadmark.saver.survivors import Namespace, sends_lie_with_parent
 __all__ = [  # noqa: RUF022 - by what they are for
     # what callers give
     "Path", "ThreadQuery", "channel_text", "check_config", "check_flag", "check_keep_last",
-    "check_progress", "check_seconds", "check_word", "cursor_of", "given_checkpoint", "given_count", "given_owner",
-    "given_query", "given_run", "key_text", "microseconds_of", "name_text", "parse_path", "place_of", "time_of",
+    "check_progress", "check_seconds", "check_word", "cursor_of", "draft_of", "checked_count", "checked_owner",
+    "thread_query", "checked_run_id", "key_text", "microseconds_of", "name_text", "parse_path", "place_of", "time_of",
     # reading
     "ANCESTORS_ASKED", "BoundedCache", "CheckpointLoader", "EncodingCache", "Item", "Known", "LoadedCheckpoint",
     "NO_EPOCH", "Pages", "Reader", "SegmentCache", "all_outlines", "counted_channels", "decode_channel",
     "decode_metadata", "decode_part", "decode_write", "decoded", "expect_plain_once", "fill", "get_tuple",
-    "given_place", "good", "is_snapshot", "listing", "load", "load_many", "load_value", "loaders", "may_be_delta",
+    "parse_place", "good", "is_snapshot", "listing", "load", "load_many", "load_value", "loaders", "may_be_delta",
     "missing_headers", "new_cursor", "open_headers", "parts_of_cursor", "thread_ids", "whole",
     # proving
     "CHECK_SIZE", "HOW_TO_SEAL", "NOT_OPENED", "NOT_SEALED", "OF_ANOTHER_LIFE", "Write", "checkpoint_location",

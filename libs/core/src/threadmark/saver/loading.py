@@ -21,7 +21,7 @@ from threadmark.saver.context import SaverContext
 from threadmark.saver.proving import channel_location, header_location, prove_checkpoint, write_location
 from threadmark.store.contract import CheckpointRow, Found, Outline, WriteRow
 
-Wanted = Callable[[str], bool]
+ChannelFilter = Callable[[str], bool]
 """Whether the value of this channel is to be read."""
 
 _DIGEST, _WRITE_DIGEST = attrgetter("digest"), attrgetter("value.digest")
@@ -123,16 +123,16 @@ class CheckpointLoader:
             raise error.at(header_location(self.outline)) from error
         self._source = self._stored.source(data)
 
-    def value_keys(self, wanted: Wanted | None = None) -> set[bytes]:
+    def value_keys(self, chosen: ChannelFilter | None = None) -> set[bytes]:
         """The segments of the values that are wanted and not remembered."""
         # Most values of a state of many channels are short, and those are there.
         has_manifests = self._known is None or self._known.has_manifests
         if has_manifests and any(map(_DIGEST, self.header.values.values())):
             for channel, value in [item for item in self.header.values.items() if item[1].digest]:
-                if (wanted is None or wanted(channel)) and self._lacks(value.digest):
+                if (chosen is None or chosen(channel)) and self._lacks(value.digest):
                     self._missing[value] = channel
         for row, value in self._writes:
-            if value.digest and (wanted is None or wanted(row.channel)) and self._lacks(value.digest):
+            if value.digest and (chosen is None or chosen(row.channel)) and self._lacks(value.digest):
                 self._missing[value] = row
         return {key for value in self._missing for key in value.segment_keys()} if self._missing else set()
 
@@ -299,9 +299,9 @@ class _Reading:
             for thread_id in thread_ids
         }
 
-    def fill(self, wanted: Mapping[str, Collection[bytes]]) -> Program[None]:
+    def fill(self, needed: Mapping[str, Collection[bytes]]) -> Program[None]:
         """Fetch those segments that are not there yet."""
-        lacking = {thread_id: self._caches[thread_id].lacking(keys) for thread_id, keys in wanted.items() if keys}
+        lacking = {thread_id: self._caches[thread_id].lacking(keys) for thread_id, keys in needed.items() if keys}
         lacking = {thread_id: keys for thread_id, keys in lacking.items() if keys}
         segments = (yield from self._context.store.segments_of(lacking)) if lacking else {}
         for thread_id, some in segments.items():

@@ -14,7 +14,7 @@ from json import dumps, loads
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from threadmark.errors import ConfigError, CorruptDataError, shown
+from threadmark.errors import ConfigError, CorruptDataError, short_repr
 from threadmark.names import as_text
 from threadmark.saver.proving import checkpoint_location
 from threadmark.store.contract import Outline, Scope
@@ -83,4 +83,4 @@ def parts_of_cursor(cursor: object, kinds: Sequence[type]) -> Sequence[Any]:
 
 
 def _error(cursor: object) -> ConfigError:
-    return ConfigError(f"{shown(cursor)} is no cursor: give the one of the page before")
+    return ConfigError(f"{short_repr(cursor)} is no cursor: give the one of the page before")

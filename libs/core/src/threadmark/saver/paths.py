@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from threadmark.errors import ConfigError, shown
+from threadmark.errors import ConfigError, short_repr
 from threadmark.model import MAPPING
 from threadmark.serde.steps import Index, Key, Name, Slice, Step
 
@@ -36,7 +36,7 @@ class Path(NamedTuple):
 def parse_path(path: object) -> Path:
     """Parse a path. Raises ConfigError, with the place, for text that is none."""
     if not isinstance(path, str):
-        raise ConfigError(f"a path must be text such as 'messages[-1].content', not {shown(path)}")
+        raise ConfigError(f"a path must be text such as 'messages[-1].content', not {short_repr(path)}")
     text = str(path)
     if len(text) > _LONGEST:
         raise ConfigError(f"a path of {len(text):,} characters is too long: {_LONGEST:,} are the most")
@@ -53,7 +53,7 @@ def parse_paths(paths: object) -> dict[str, Path]:
     if paths is None:
         return {}
     if not isinstance(paths, MAPPING):
-        raise ConfigError(f"extract must be a dictionary from names to paths, not {shown(paths)}")
+        raise ConfigError(f"extract must be a dictionary from names to paths, not {short_repr(paths)}")
     if len(paths) > _MOST:
         raise ConfigError(f"extract has {len(paths)} paths: {_MOST} are the most")
     return {_name(name): parse_path(path) for name, path in paths.items()}
@@ -89,7 +89,7 @@ def _step_text(step: Step) -> str:
 
 def _name(name: object) -> str:
     if not isinstance(name, str):
-        raise ConfigError(f"the names in extract must be strings, not {shown(name)}")
+        raise ConfigError(f"the names in extract must be strings, not {short_repr(name)}")
     return str(name)
 
 
@@ -139,6 +139,6 @@ _FORMS: Mapping[re.Pattern[str], Callable[[str, Any], Step]] = {
 
 
 def _error(text: str, place: int, problem: str) -> ConfigError:
-    rest = f", at {shown(text[place:])}" if place < len(text) else ", where it ends"
-    where = f"the path {shown(text)} cannot be read from character {place + 1} on{rest}"
+    rest = f", at {short_repr(text[place:])}" if place < len(text) else ", where it ends"
+    where = f"the path {short_repr(text)} cannot be read from character {place + 1} on{rest}"
     return ConfigError(f"{where}: {problem}; {_WAY_OUT}")

@@ -447,15 +447,15 @@ class Saver(ThreadMethods, PartMethods, LeaseMethods, TravelMethods, OperatingMe
 _MEMBERS = tuple(name for name in vars(SaverProtocol) if not name.startswith("_"))
 
 
-def expect_saver(given: Any) -> SaverProtocol:
+def expect_saver(candidate: Any) -> SaverProtocol:
     """Return the argument if it has the public methods of a saver, or raise ConfigError."""
-    if isinstance(given, str):
+    if isinstance(candidate, str):
         raise ConfigError("expected a saver, got a string: threadmark.open(url) makes the saver of a URL")
-    missing = [name for name in _MEMBERS if not hasattr(given, name)]
+    missing = [name for name in _MEMBERS if not hasattr(candidate, name)]
     if missing:
         raise ConfigError(
-            f"expected a threadmark.Saver, or an object with its methods, got {type(given).__name__}, "
+            f"expected a threadmark.Saver, or an object with its methods, got {type(candidate).__name__}, "
             f"which has no {', '.join(missing)}"
         )
-    saver: SaverProtocol = given
+    saver: SaverProtocol = candidate
     return saver

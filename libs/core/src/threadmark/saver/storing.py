@@ -20,7 +20,7 @@ from threadmark.ids import Version
 from threadmark.model import MAPPING, SPECIAL_WRITES, ChannelVersions, Checkpoint
 from threadmark.names import ID_BYTES, as_text, check_length
 from threadmark.runtime.compiled import counterpart
-from threadmark.saver.arguments import PLAIN_VERSIONS, SHORT, TEXT, by_channel, given_versions, given_writes
+from threadmark.saver.arguments import PLAIN_VERSIONS, SHORT, TEXT, by_channel, checked_versions, checked_writes
 from threadmark.saver.batches import RECORD_OF_PACK
 from threadmark.saver.caches import Known
 from threadmark.saver.context import SaverContext
@@ -50,16 +50,18 @@ _FARTHEST = 64
 class Deduplicator:
     """The values of one change, each compared with the values of the thread that it probably repeats.
 
-    What is remembered serves only if it is of the epoch that the change will prove; `lent` holds sources that were
+    What is remembered serves only if it is of the epoch that the change will prove; `borrowed` holds sources that were
     read in that epoch, whether or not they are still remembered.
     """
 
-    def __init__(self, context: SaverContext, thread_id: str, epoch: int | None, lent: Mapping[bytes, Source]) -> None:
+    def __init__(
+        self, context: SaverContext, thread_id: str, epoch: int | None, borrowed: Mapping[bytes, Source]
+    ) -> None:
         self._encoding_cache = context.encoding_cache
         self._segment_key = context.segment_key
         self._thread_id = thread_id
         self._epoch = epoch
-        self._lent = lent
+        self._borrowed = borrowed
         self._fresh: dict[bytes, bytes] = {}
         self._used: set[bytes] = set()
         self._inherits = False
@@ -70,12 +72,12 @@ class Deduplicator:
         self.emptied: list[tuple[str, bytes]] = []
         """The channels that a step has emptied, with the digests of the values that they had."""
 
-    def store(self, encoded: tuple[str, bytes], near: Sequence[Source], beside: Collection[bytes] = ()) -> Stored:
+    def store(self, encoded: tuple[str, bytes], likely: Sequence[Source], beside: Collection[bytes] = ()) -> Stored:
         """The stored form of a value: compared with sources near it, and if much of it is new, with all others."""
         tag, data = encoded
         if len(data) <= LITERAL_LIMIT:
             return Stored(tag, data, b"")
-        stored, source = self._stored(encoded, near, partial(self._deduplicated, data, near, beside))
+        stored, source = self._stored(encoded, likely, partial(self._deduplicated, data, likely, beside))
         if source is not None:
             self.deduplicated.append((stored, source))
         return stored
@@ -109,7 +111,7 @@ class Deduplicator:
         """What was deduplicated before in this change, the last first."""
         return [source for _, source in reversed(self.deduplicated)]
 
-    def near(self, ns: str, checkpoint_id: str | None, channel: str, held: Stored | None) -> list[Source]:
+    def likely_sources(self, ns: str, checkpoint_id: str | None, channel: str, held: Stored | None) -> list[Source]:
         """What a channel's value after this checkpoint most likely repeats, where the checkpoint `held` another.
 
         That is its value there, or the one that it had before a step emptied it: the same tasks run in each turn.
@@ -139,14 +141,14 @@ class Deduplicator:
         self._encoding_cache.see_values(self._thread_id, epoch, self.deduplicated)
 
     def _stored(
-        self, encoded: tuple[str, bytes], near: Sequence[Source], deduplicating: Callable[[], Deduplicated]
+        self, encoded: tuple[str, bytes], likely: Sequence[Source], deduplicating: Callable[[], Deduplicated]
     ) -> tuple[Stored, Source | None]:
         """The stored form of a value, and the value as a source for others, unless it is a literal."""
         tag, data = encoded
-        for source in near:  # what a task wrote to a channel is mostly its value after the step
+        for source in likely:  # what a task wrote to a channel is mostly its value after the step
             if source.proof is not None and source.data == data:
                 return self._keep(Stored(tag, source.packed, source.proof.digest), source)
-        proven = proof(data, near[0].proof if near else None)
+        proven = proof(data, likely[0].proof if likely else None)
         digest = proven.digest
         same = self._source(digest)
         if same is not None:
@@ -157,23 +159,23 @@ class Deduplicator:
         self._fresh |= fresh
         return self._keep(Stored(tag, packed, digest), Source(data, packed, manifest, proof=proven))
 
-    def _deduplicated(self, data: bytes, near: Sequence[Source], beside: Collection[bytes]) -> Deduplicated:
+    def _deduplicated(self, data: bytes, likely: Sequence[Source], beside: Collection[bytes]) -> Deduplicated:
         new = len(data)
-        if near or new < _MUCH:
-            deduplicated = deduplicate(data, near, self._segment_key, beside=beside)
+        if likely or new < _MUCH:
+            deduplicated = deduplicate(data, likely, self._segment_key, beside=beside)
             new = sum(map(len, deduplicated.fresh.values()))
             if new < _MUCH:
                 return deduplicated
             if new == len(data):
-                near = ()
+                likely = ()
         far = self.siblings() + self._encoding_cache.recent(self._thread_id, self._epoch)
         # What finds most comes first. Of a source that is much longer, hardly anything can be used without waste.
         far.sort(key=lambda source: abs(len(source.data) - len(data)))
         worth = [source for source in far if len(source.data) <= _FARTHEST * new]
-        return deduplicate(data, [*near, *worth][:_SOURCES], self._segment_key, beside=beside)
+        return deduplicate(data, [*likely, *worth][:_SOURCES], self._segment_key, beside=beside)
 
     def _source(self, digest: bytes) -> Source | None:
-        return self._lent.get(digest) or self._encoding_cache.source(self._thread_id, digest, self._epoch)
+        return self._borrowed.get(digest) or self._encoding_cache.source(self._thread_id, digest, self._epoch)
 
     def _keep(self, stored: Stored, source: Source) -> tuple[Stored, Source]:
         self._used.update(stored.segment_keys())
@@ -204,11 +206,11 @@ class Draft(NamedTuple):
         serde: Serializer,
         deduplicator: Deduplicator,
         parent: Known | None,
-        near: Callable[[str, Stored | None], Sequence[Source]],
+        sources_of: Callable[[str, Stored | None], Sequence[Source]],
     ) -> tuple[Header, bytes]:
         """Return the header with every value in its stored form, and its encoding.
 
-        `near` gives what a channel's value is compared with, by its name and the parent's value.
+        `sources_of` gives what a channel's value is compared with, by its name and the parent's value.
         """
         held, has_manifests = (parent.header, parent.has_manifests) if parent else (_NO_PARENT, False)
         plain, rest = self.plain, None
@@ -226,15 +228,15 @@ class Draft(NamedTuple):
             if len(data) <= LITERAL_LIMIT:
                 values[channel] = Stored(tag, data, b"")
             else:
-                values[channel] = deduplicator.store(encoded, near(channel, held.values.get(channel)))
+                values[channel] = deduplicator.store(encoded, sources_of(channel, held.values.get(channel)))
         if parent is not None and parent.has_manifests:
             deduplicator.emptied = _emptied(self.new, held.values, values)
         header = Header(versions=self.versions, values=values, plain=plain, rest=rest)
         return header, header.to_bytes() if packed is None else packed
 
 
-@counterpart("given.usual_checkpoint", Draft)
-def given_checkpoint(checkpoint: Checkpoint, new_versions: ChannelVersions) -> Draft:
+@counterpart("arguments.plain_checkpoint", Draft)
+def draft_of(checkpoint: Checkpoint, new_versions: ChannelVersions) -> Draft:
     """Check the checkpoint and new versions given to `put`. Returns them with channel names of type `str`."""
     if new_versions is None:
         raise ConfigError("new_versions must be a dictionary: an empty one, where no channel has changed")
@@ -252,7 +254,7 @@ def given_checkpoint(checkpoint: Checkpoint, new_versions: ChannelVersions) -> D
     values: Any = checkpoint.get("channel_values")
     versions: Any = checkpoint.get("channel_versions")
     if not _are_plain(values, versions, new_versions):
-        values, versions = dict(by_channel(values, "channel_values")), given_versions(versions)
+        values, versions = dict(by_channel(values, "channel_values")), checked_versions(versions)
         new_versions = by_channel(new_versions, "new_versions")
     new = new_versions.keys()
     return Draft(
@@ -281,7 +283,7 @@ _NO_PARENT = Header({}, {}, b"", None)
 
 @counterpart("putting.lay_out", Stored)
 def lay_out(
-    given: dict[str, Any],
+    provided: dict[str, Any],
     reads: list[str],
     new: Collection[str],
     versions: dict[str, Version],
@@ -299,9 +301,9 @@ def lay_out(
     literal; `is_own` says that the serializer is this package's, so that the counterpart may encode short values.
     """
     inherited = _inherited(new, versions, parent)
-    values = {**given, **inherited}
+    values = {**provided, **inherited}
     if len(reads) < len(values) - len(inherited):  # others cannot be inherited either
-        reads = [channel for channel in given if channel not in inherited]
+        reads = [channel for channel in provided if channel not in inherited]
     return values, reads, has_manifests and any(map(_DIGEST, inherited.values())), None
 
 
@@ -366,7 +368,7 @@ def encode(serde: Serializer, what: str, value: Any) -> tuple[str, bytes]:
     return tag, data
 
 
-@counterpart("given.encoded_writes", SPECIAL_WRITES, PLAIN, encode, Serde)
+@counterpart("arguments.encoded_writes", SPECIAL_WRITES, PLAIN, encode, Serde)
 def encode_writes(
     serde: Serializer, writes: Iterable[tuple[str, Any]]
 ) -> tuple[dict[int, tuple[str, tuple[str, bytes]]], int]:
@@ -376,7 +378,7 @@ def encode_writes(
     special channel, so the last of a batch stands for all.
     """
     encoded = {}
-    for position, (channel, value) in enumerate(given_writes(writes)):
+    for position, (channel, value) in enumerate(checked_writes(writes)):
         index = SPECIAL_WRITES.get(channel, position)
         encoded[index] = channel, encode(serde, f'channel "{channel}"', value)
     size = 0

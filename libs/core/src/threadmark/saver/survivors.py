@@ -219,15 +219,15 @@ class _Survey:
         visited = yield from self._visit(children_first(outlines))
         snapshots = yield from self._snapshots(visited)
         open_channels = self._open_channels(visited, snapshots)
-        wanted: dict[Key, _Channels] = {}
+        demanded: dict[Key, _Channels] = {}
         for each in visited:
             if each.key in self.doomed:
                 continue
             self.needed |= each.segments
             # What a descendant is read from goes back to the nearest value, whatever that is.
-            on = (wanted.get(each.key, _NONE) & each.passed_on) | (open_channels[each.key] & each.lacking)
+            on = (demanded.get(each.key, _NONE) & each.passed_on) | (open_channels[each.key] & each.lacking)
             if each.parent is not None and (on or each.reads_sends):
-                wanted[each.parent] = wanted.get(each.parent, _NONE) | on
+                demanded[each.parent] = demanded.get(each.parent, _NONE) | on
                 self.kept_for_deltas += bool(on) and each.parent in self.doomed
                 self.doomed.discard(each.parent)
 

@@ -7,7 +7,7 @@ from typing import Any, Self, Unpack
 
 from threadmark.model import UNSET, Config, MessagePage, ThreadFilter, ThreadInfo, ThreadPage, ThreadSort, Unset
 from threadmark.program import Driver, arun, run
-from threadmark.saver.arguments import given_count, given_owner, given_query, given_update
+from threadmark.saver.arguments import checked_count, checked_owner, thread_query, thread_update
 from threadmark.saver.context import SaverContext
 from threadmark.saver.operations import copying, parts, threads
 from threadmark.saver.paths import parse_paths
@@ -26,7 +26,7 @@ class ThreadMethods:
         begins through it belongs to the owner. If you close one saver, both are closed.
         """
         other = copy.copy(self)
-        other._context = self._context.of_owner(given_owner(owner))  # noqa: SLF001 - of our own copy
+        other._context = self._context.of_owner(checked_owner(owner))  # noqa: SLF001 - of our own copy
         return other
 
     def list_threads(
@@ -60,17 +60,17 @@ class ThreadMethods:
             self._driver,
             threads.list_threads(
                 self._context,
-                given_query(filters, sort),
-                given_count(limit, "limit"),
+                thread_query(filters, sort),
+                checked_count(limit, "limit"),
                 cursor,
-                given_count(offset, "offset"),
+                checked_count(offset, "offset"),
                 parse_paths(extract),
             ),
         )
 
     def count_threads(self, **filters: Unpack[ThreadFilter]) -> int:
         """Return the number of threads that match these filters."""
-        return run(self._driver, threads.count_threads(self._context, given_query(filters)))
+        return run(self._driver, threads.count_threads(self._context, thread_query(filters)))
 
     def get_thread(self, thread_id: str) -> ThreadInfo | None:
         """Return one thread without its checkpoints, or None if there is none."""
@@ -90,7 +90,7 @@ class ThreadMethods:
         This is optional, because the first put creates its thread. If you leave `expires_at` out, the option `ttl`
         decides.
         """
-        update = given_update(title, metadata, owner, expires_at)
+        update = thread_update(title, metadata, owner, expires_at)
         return run(self._driver, threads.create_thread(self._context, thread_id, update))
 
     def update_thread(
@@ -107,7 +107,7 @@ class ThreadMethods:
         Arguments that you leave out change nothing. `metadata` is patched key by key; the value None removes a key.
         `expires_at` is a time with a time zone or a timedelta from now; None means never.
         """
-        update = given_update(title, metadata, owner, expires_at)
+        update = thread_update(title, metadata, owner, expires_at)
         return run(self._driver, threads.update_thread(self._context, thread_id, update))
 
     def rename_thread(self, thread_id: str, new_thread_id: str) -> bool:
@@ -135,17 +135,17 @@ class ThreadMethods:
             self._driver,
             threads.list_threads(
                 self._context,
-                given_query(filters, sort),
-                given_count(limit, "limit"),
+                thread_query(filters, sort),
+                checked_count(limit, "limit"),
                 cursor,
-                given_count(offset, "offset"),
+                checked_count(offset, "offset"),
                 parse_paths(extract),
             ),
         )
 
     async def acount_threads(self, **filters: Unpack[ThreadFilter]) -> int:
         """Like `count_threads`, for asyncio."""
-        return await arun(self._driver, threads.count_threads(self._context, given_query(filters)))
+        return await arun(self._driver, threads.count_threads(self._context, thread_query(filters)))
 
     async def aget_thread(self, thread_id: str) -> ThreadInfo | None:
         """Like `get_thread`, for asyncio."""
@@ -161,7 +161,7 @@ class ThreadMethods:
         expires_at: datetime | timedelta | Unset | None = UNSET,
     ) -> ThreadInfo:
         """Like `create_thread`, for asyncio."""
-        update = given_update(title, metadata, owner, expires_at)
+        update = thread_update(title, metadata, owner, expires_at)
         return await arun(self._driver, threads.create_thread(self._context, thread_id, update))
 
     async def aupdate_thread(
@@ -174,7 +174,7 @@ class ThreadMethods:
         expires_at: datetime | timedelta | Unset | None = UNSET,
     ) -> ThreadInfo:
         """Like `update_thread`, for asyncio."""
-        update = given_update(title, metadata, owner, expires_at)
+        update = thread_update(title, metadata, owner, expires_at)
         return await arun(self._driver, threads.update_thread(self._context, thread_id, update))
 
     async def arename_thread(self, thread_id: str, new_thread_id: str) -> bool:
@@ -237,7 +237,7 @@ class PartMethods:
             channel: The channel that has the list of messages.
         """
         page = parts.extract_items(
-            self._context, thread, given_count(limit, "limit"), parts.given_before(before), channel
+            self._context, thread, checked_count(limit, "limit"), parts.checked_before(before), channel
         )
         return run(self._driver, page)
 
@@ -252,7 +252,7 @@ class PartMethods:
     ) -> MessagePage:
         """Like `extract_items`, for asyncio."""
         page = parts.extract_items(
-            self._context, thread, given_count(limit, "limit"), parts.given_before(before), channel
+            self._context, thread, checked_count(limit, "limit"), parts.checked_before(before), channel
         )
         return await arun(self._driver, page)
 

@@ -20,7 +20,7 @@ from types import GenericAlias, NoneType, UnionType
 from typing import Any, Union, get_args, get_origin
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
-from threadmark.errors import ConfigError, CorruptDataError, ForbiddenTypeError, SerializationError, shown
+from threadmark.errors import ConfigError, CorruptDataError, ForbiddenTypeError, SerializationError, short_repr
 from threadmark.serde.lookup import check_inert, found_under, is_class
 from threadmark.serde.registry import Registry
 
@@ -277,14 +277,14 @@ def _classes_in(arguments: Iterable[Any]) -> Iterator[type]:
             yield from _classes_in(get_args(argument))
 
 
-def given_classes(allow: Iterable[type | str]) -> frozenset[type | str]:
+def checked_classes(allow: Iterable[type | str]) -> frozenset[type | str]:
     """Check a list of allowed classes. An entry that no class can ever match is an error at once."""
     if isinstance(allow, (str, bytes, type)) or not isinstance(allow, Iterable):
-        raise ConfigError(f"allow must be a list of classes, not {shown(allow)}: {_ENTRIES}")
+        raise ConfigError(f"allow must be a list of classes, not {short_repr(allow)}: {_ENTRIES}")
     entries = list(allow)
     for entry in entries:
         if not (":" in entry if isinstance(entry, str) else is_class(entry)):
-            raise ConfigError(f"allow names no class with {shown(entry)}: {_ENTRIES}")
+            raise ConfigError(f"allow names no class with {short_repr(entry)}: {_ENTRIES}")
     return frozenset(entries)
 
 

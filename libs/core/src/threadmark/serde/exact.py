@@ -18,7 +18,7 @@ class _ExactDispatch(Dispatch):
 
     def _new_writer(self, cls: type, registered: Registered | None) -> Deconstruct:
         if cls is ObjectView:
-            return lambda shown: [_SHAPE, *shown]
+            return lambda parts: [_SHAPE, *parts]
         return super()._new_writer(cls, registered)
 
 

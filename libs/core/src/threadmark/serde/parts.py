@@ -225,8 +225,8 @@ class _Walk:
         return self._encoded[self._position()] in first_bytes
 
     def _position(self) -> int:
-        told: int = self._unpacker.tell()
-        return self._offset + told
+        position: int = self._unpacker.tell()
+        return self._offset + position
 
     def _go_to(self, start: int) -> None:
         self._offset = start

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 from threadmark.errors import ConfigError
-from threadmark.runtime.processes import begin_anew_after_fork
+from threadmark.runtime.processes import reset_after_fork
 from threadmark.serde.kinds_api import Upgrade
 
 T = TypeVar("T")
@@ -33,7 +33,7 @@ class Registry:
         self._reset_after_fork()
         self._by_class: MappingProxyType[type, Registered] = MappingProxyType({})
         self._by_name: MappingProxyType[str, Registered] = MappingProxyType({})
-        begin_anew_after_fork(self)
+        reset_after_fork(self)
 
     def register(
         self,

@@ -5,7 +5,7 @@ from copy import copy
 from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 from threadmark.errors import CorruptDataError, LocatedError, SerializationError
-from threadmark.serde.classes import Classes, given_classes
+from threadmark.serde.classes import Classes, checked_classes
 from threadmark.serde.decoder import decode, decode_plain
 from threadmark.serde.dispatch import Dispatch, is_inside_encode
 from threadmark.serde.encoder import SCALARS, encode
@@ -50,7 +50,7 @@ class Serde:
         dangerously_import_anything: bool = False,
         registry: Registry = DEFAULT,
     ) -> None:
-        self._allow = None if allow is None else given_classes(allow)
+        self._allow = None if allow is None else checked_classes(allow)
         self._import_anything = dangerously_import_anything
         self._registry = registry
         self._shows = self._keeps_local = False
@@ -72,11 +72,11 @@ class Serde:
 
     def allowing(self, classes: Iterable[type | str]) -> "Serde":
         """Return a serializer that also allows these classes, or this one if it already does."""
-        wanted = given_classes(classes)
-        if self._allow is None or wanted <= self._allow:
+        added = checked_classes(classes)
+        if self._allow is None or added <= self._allow:
             return self
         allowing = Serde(
-            allow=self._allow | wanted,
+            allow=self._allow | added,
             dangerously_import_anything=self._import_anything,
             registry=self._registry,
         )

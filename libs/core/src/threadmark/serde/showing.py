@@ -39,7 +39,7 @@ class ShowingDispatch(Dispatch):
 
     def __init__(self, registry: Registry, classes: Classes) -> None:
         super().__init__(registry, classes)
-        self._kind_readers = {**self._kind_readers, **_shown_kinds(self._kinds)}
+        self._kind_readers = {**self._kind_readers, **_view_readers(self._kinds)}
 
     def stored_fields(self, payload: bytes) -> list[str] | None:
         """Return the names of the fields, whose values are the first items. None for kinds with other items."""
@@ -178,13 +178,13 @@ def _masked_arrays(_: list[Any]) -> _Named:
 def _scalars(details: list[Any]) -> _Named:
     dtype = details[0]
     form = _SCALARS.get(dtype) if type(dtype) is str else None
-    shown = {} if dtype is None else {"dtype": dtype}
+    extra = {} if dtype is None else {"dtype": dtype}
 
     def fields(items: list[Any]) -> dict[str, Any]:
         (content,) = items
         if form is not None:
             (content,) = struct.unpack(form, only(items, bytes))
-        return {CONTENT: content, **shown}
+        return {CONTENT: content, **extra}
 
     return fields
 
@@ -218,7 +218,7 @@ _FAMILIES: Final[Mapping[str, Callable[[list[Any]], _Named]]] = {
 """What names the items of each of the serializer's own families (docs/reference/format-values.md)."""
 
 
-def _shown_kinds(kinds: Mapping[str, Kind]) -> dict[bytes, Reader]:
+def _view_readers(kinds: Mapping[str, Kind]) -> dict[bytes, Reader]:
     """Return the readers of builtin kinds that may hold an object where they need a builtin, such as a zone.
 
     They are shown as objects are, then; so is what would lose something because its members look the same.
@@ -252,8 +252,8 @@ def _moment(cls: type, reconstruct: Reconstruct) -> Reconstruct:
 
 def _unless_objects(cls: type, reconstruct: Reconstruct) -> Reconstruct:
     def read(items: list[Any]) -> Any:
-        shown = any(type(item) is ObjectView for item in items)
-        return ObjectView(canonical_name(cls), _numbered(items)) if shown else reconstruct(items)
+        has_view = any(type(item) is ObjectView for item in items)
+        return ObjectView(canonical_name(cls), _numbered(items)) if has_view else reconstruct(items)
 
     return read
 

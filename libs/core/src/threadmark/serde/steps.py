@@ -56,7 +56,7 @@ _SEQUENCES = (list, tuple, str, bytes, bytearray)
 def taken(value: Any, steps: Sequence[Step]) -> Any:
     """Return the part of a value that the steps lead to, `NOTHING` where there is none."""
     for step in steps:
-        value = (_take_shown if type(value) is ObjectView else _take)(value, step)
+        value = (_take_from_view if type(value) is ObjectView else _take)(value, step)
         if value is NOTHING:
             return NOTHING
     return value
@@ -90,7 +90,7 @@ def _take(value: Any, step: Step) -> Any:
     return _field(value, step.text) if found is NOTHING and isinstance(step, Name) else found
 
 
-def _take_shown(value: ObjectView, step: Step) -> Any:
+def _take_from_view(value: ObjectView, step: Step) -> Any:
     """Take a step into what is shown of an object: first into what it holds as a builtin type does, if it is of one."""
     found = taken(value.fields[CONTENT], [step]) if CONTENT in value.fields else NOTHING
     return value.fields.get(step.text, NOTHING) if found is NOTHING and isinstance(step, Name) else found
@@ -105,8 +105,8 @@ def _base(kind: type, bases: Sequence[Any]) -> Any:
 def _value_of(mapping: Any, key: str) -> Any:
     kind = type(mapping)
     if kind is types.MappingProxyType:
-        (shown,) = gc.get_referents(mapping)  # the methods of a proxy are those of the mapping
-        return _value_of(shown, key)
+        (inner,) = gc.get_referents(mapping)  # the methods of a proxy are those of the mapping
+        return _value_of(inner, key)
     return dict.get(mapping, key, NOTHING) if dict in ancestry(kind) else NOTHING
 
 

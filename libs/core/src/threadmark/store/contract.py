@@ -289,7 +289,7 @@ class Store(ThreadStore, Protocol):
         Only the segments of the headers may be included.
         """
 
-    def segments_of(self, wanted: Mapping[str, Collection[bytes]]) -> Program[dict[str, dict[bytes, bytes]]]:
+    def segments_of(self, requested: Mapping[str, Collection[bytes]]) -> Program[dict[str, dict[bytes, bytes]]]:
         """Return the result of `segments` for each of these threads."""
 
     def page(self, scope: Scope, after: Outline | None, limit: int) -> Program[list[Outline]]:

@@ -42,8 +42,8 @@ class ForwardingStore(ReplicaStore):
     def newest(self, thread_ids: Sequence[str], ns: str) -> Program[dict[str, Found]]:
         return self._store.newest(thread_ids, ns)
 
-    def segments_of(self, wanted: Mapping[str, Collection[bytes]]) -> Program[dict[str, dict[bytes, bytes]]]:
-        return self._store.segments_of(wanted)
+    def segments_of(self, requested: Mapping[str, Collection[bytes]]) -> Program[dict[str, dict[bytes, bytes]]]:
+        return self._store.segments_of(requested)
 
     def page(self, scope: Scope, after: Outline | None, limit: int) -> Program[list[Outline]]:
         return self._store.page(scope, after, limit)

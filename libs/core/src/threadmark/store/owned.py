@@ -63,9 +63,9 @@ class OwnedStore(Store):
         found = yield from self._store.newest(thread_ids, ns)
         return {thread_id: each for thread_id, each in found.items() if each.owner == self._owner}
 
-    def segments_of(self, wanted: Mapping[str, Collection[bytes]]) -> Program[dict[str, dict[bytes, bytes]]]:
-        own = yield from self._own(wanted)
-        return (yield from self._store.segments_of({thread_id: wanted[thread_id] for thread_id in own}))
+    def segments_of(self, requested: Mapping[str, Collection[bytes]]) -> Program[dict[str, dict[bytes, bytes]]]:
+        own = yield from self._own(requested)
+        return (yield from self._store.segments_of({thread_id: requested[thread_id] for thread_id in own}))
 
     def page(self, scope: Scope, after: Outline | None, limit: int) -> Program[list[Outline]]:
         return self._store.page(scope._replace(owner=self._owner), after, limit)

@@ -15,10 +15,10 @@ from threadmark.saver.kit import (
     decode_part,
     expect_plain_once,
     fill,
-    given_place,
     load_value,
     missing_headers,
     parse_path,
+    parse_place,
     prove_absent,
 )
 from threadmark.serde.exact import exactly_equal
@@ -54,9 +54,9 @@ class _Ancestors(NamedTuple):
 
 def blame(context: SaverContext, thread: Config | str, path: str) -> Operation[Blame | None]:
     """Return which checkpoint first held the present value at a path."""
-    context, where, given = context.without_classes(), given_place(thread), parse_path(path)
+    context, where, parsed = context.without_classes(), parse_place(thread), parse_path(path)
     for _ in range(_ATTEMPTS):
-        found = yield from _first(context, where, given)
+        found = yield from _first(context, where, parsed)
         if found is None:
             return None
         entries = yield from read(entries_of, context, where.thread_id, [found.first])
@@ -65,29 +65,29 @@ def blame(context: SaverContext, thread: Config | str, path: str) -> Operation[B
     raise TransientStoreError(f"{where}: checkpoints were removed {_ATTEMPTS} times while they were read; try again")
 
 
-def _first(context: SaverContext, where: ParsedConfig, given: Path) -> Operation[_First | None]:
+def _first(context: SaverContext, where: ParsedConfig, parsed: Path) -> Operation[_First | None]:
     """Return the first checkpoint that held the present value, of those that are there now."""
-    loaded = yield from read(load_value, context, where, given.channel)
+    loaded = yield from read(load_value, context, where, parsed.channel)
     if loaded is None:
         yield from expect_plain_once(context)
         return None
-    wanted = _without_negative(context, loaded, given)
-    present = _part(context, loaded, wanted)
+    target = _without_negative(context, loaded, parsed)
+    present = _part(context, loaded, target)
     if present is NOTHING:
         return None
-    known = {content_name(loaded.header.values[wanted.channel])}
-    found, passed = _First(wanted, present, loaded.outline), {loaded.outline.id}
+    known = {content_name(loaded.header.values[target.channel])}
+    found, passed = _First(target, present, loaded.outline), {loaded.outline.id}
     start, reach = loaded.outline.parent, _FIRST_REACH
     while start is not None:
         there = where._replace(checkpoint_id=start)
-        ancestors = yield from read(_ancestors, context, there, wanted.channel, frozenset(known), reach)
+        ancestors = yield from read(_ancestors, context, there, target.channel, frozenset(known), reach)
         for ancestor in ancestors.loaded:
             if ancestor.outline.id in passed:  # it was put again, and its parent follows it
                 return found
             passed.add(ancestor.outline.id)
-            value = ancestor.header.values.get(wanted.channel)
+            value = ancestor.header.values.get(target.channel)
             if value is None or not (
-                content_name(value) in known or exactly_equal(_part(context, ancestor, wanted), present)
+                content_name(value) in known or exactly_equal(_part(context, ancestor, target), present)
             ):
                 return found
             known.add(content_name(value))

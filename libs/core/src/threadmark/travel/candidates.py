@@ -60,7 +60,7 @@ class Hit(NamedTuple):
     after: str
 
 
-class Needle:
+class Pattern:
     """A text that is looked for."""
 
     def __init__(self, text: str) -> None:
@@ -95,16 +95,16 @@ class Needle:
         if not self._is_in_bytes:
             return True
         # Text stands in them as UTF-8, and nothing before or after it can become a part of its characters.
-        text, wanted = piece.decode("utf-8", "replace").casefold(), self._folded
-        if wanted in text or text in wanted:
+        text, folded = piece.decode("utf-8", "replace").casefold(), self._folded
+        if folded in text or text in folded:
             return True
         # A character may be cut into pieces.
         if piece.startswith(self._tails) or piece.endswith(self._heads) or any(piece in each for each in self._encoded):
             return True
-        if text[:_EDGE] in wanted or text[-_EDGE:] in wanted:
+        if text[:_EDGE] in folded or text[-_EDGE:] in folded:
             return True
-        few = range(1, min(len(wanted), _EDGE))
-        return any(text.endswith(wanted[:at]) or text.startswith(wanted[-at:]) for at in few)
+        few = range(1, min(len(folded), _EDGE))
+        return any(text.endswith(folded[:at]) or text.startswith(folded[-at:]) for at in few)
 
     def _span(self, text: str) -> tuple[int, int] | None:
         """Return where it stands in a text. Folding may change the number of characters."""
@@ -238,14 +238,14 @@ class Batch(NamedTuple):
     """How many bytes were looked at."""
 
 
-def batch_of(context: SaverContext, needle: Needle, scope: Scope, after: Outline | None) -> Program[Batch]:
+def batch_of(context: SaverContext, pattern: Pattern, scope: Scope, after: Outline | None) -> Program[Batch]:
     """Look at the next checkpoints: read what is new in them, and all of those values that may have the text."""
     page = yield from context.store.page(scope, after, _AT_ONCE)
     more = len(page) == _AT_ONCE and (after is None or page[-1].order < after.order)
     outlines = [outline for outline in page if outline.ns != MESSAGES_NS]
     if not outlines:
         return Batch([], page[-1] if page else after, more, 0)
-    reading = _Reading(context, needle, outlines[0].thread_id)
+    reading = _Reading(context, pattern, outlines[0].thread_id)
     yield from reading.open(outlines)
     taken = reading.as_there_is_room(outlines)
     yield from fill(reading.cache, context.store, reading.thread_id, reading.fresh_keys(taken))
@@ -259,9 +259,9 @@ def batch_of(context: SaverContext, needle: Needle, scope: Scope, after: Outline
 class _Reading:
     """The checkpoints of a batch while they are being read, and their parents."""
 
-    def __init__(self, context: SaverContext, needle: Needle, thread_id: str) -> None:
+    def __init__(self, context: SaverContext, pattern: Pattern, thread_id: str) -> None:
         self._context = context
-        self._needle = needle
+        self._pattern = pattern
         self.thread_id = thread_id
         self.cache: SegmentCache = context.segment_cache()
         self.work = 0
@@ -346,13 +346,13 @@ class _Reading:
         return Candidate(outline, channels=channels, writes=writes)
 
     def _may_have(self, new: Fresh) -> bool:
-        if new.is_joined or any(map(self._needle.may_be_in, new.literals)):
+        if new.is_joined or any(map(self._pattern.may_be_in, new.literals)):
             return True
         for key, pieces in new.slices.items():
             segment = self.cache.segment(key, pieces[0][0])
             if self._context.segment_key(segment) != key:  # damaged, or named without this secret: the value tells
                 return True
-            if any(self._needle.may_be_in(segment[start:stop]) for _, start, stop in pieces):
+            if any(self._pattern.may_be_in(segment[start:stop]) for _, start, stop in pieces):
                 return True
         return False
 

@@ -41,7 +41,7 @@ from threadmark.store.contract import Found
 from threadmark.travel.aligning import aligned, text_edits
 from threadmark.travel.model import ChangeKind, Diff, ValueChange
 
-_TOLD_BY_TYPE = frozenset({str, int, bool, bytes, type(None)})
+_COMPARED_BY_VALUE = frozenset({str, int, bool, bytes, type(None)})
 """The types of keys that are the same where they are equal. In a tuple True equals 1, and NaN equals nothing."""
 
 _DEEPEST = 100
@@ -126,11 +126,11 @@ class Changes:
             return
         ours, theirs = ({_key_of(key): (key, value) for key, value in each.items()} for each in (before, after))
         unreached: tuple[dict[Any, Any], dict[Any, Any]] = {}, {}
-        for kind, told in _joined(ours, theirs):
-            old, new = ours.get((kind, told)), theirs.get((kind, told))
+        for kind, name in _joined(ours, theirs):
+            old, new = ours.get((kind, name)), theirs.get((kind, name))
             old_value, new_value = (entry[1] if entry else NOTHING for entry in (old, new))
             if kind is str:
-                self.compare(place.at(key_text(told)), old_value, new_value, depth)
+                self.compare(place.at(key_text(name)), old_value, new_value, depth)
             elif old is None or new is None or _differ(old_value, new_value, depth):
                 for found, entry in zip(unreached, (old, new), strict=True):
                     found.update([entry] if entry else [])
@@ -158,7 +158,7 @@ def _differ(before: Any, after: Any, depth: int) -> bool:
 def _key_of(key: Any) -> tuple[type, Hashable]:
     """What tells the keys of two dictionaries apart: their types count at every depth."""
     kind = type(key)
-    return kind, key if kind in _TOLD_BY_TYPE else _fingerprint(key)
+    return kind, key if kind in _COMPARED_BY_VALUE else _fingerprint(key)
 
 
 def _maxlen(items: Any) -> int | None:
@@ -179,18 +179,18 @@ def _pairs(before: Sequence[Any], after: Sequence[Any]) -> Iterator[tuple[int | 
         [_key(item, print_) for item, print_ in zip(*each, strict=True)] for each in ((before, ours), (after, theirs))
     ]
     for start, stop, other_start, other_stop, same in aligned(*keys):
-        places, others = range(start, stop), range(other_start, other_stop)
+        positions, others = range(start, stop), range(other_start, other_stop)
         if same:
-            yield from ((at, there) for at, there in zip(places, others, strict=True) if ours[at] != theirs[there])
+            yield from ((at, there) for at, there in zip(positions, others, strict=True) if ours[at] != theirs[there])
         else:
-            yield from _unequal(before, after, places, others)
+            yield from _unequal(before, after, positions, others)
 
 
 def _unequal(
-    before: Sequence[Any], after: Sequence[Any], places: range, others: range
+    before: Sequence[Any], after: Sequence[Any], positions: range, others: range
 ) -> Iterator[tuple[int | None, int | None]]:
     """Yield what became of items in whose place stand others: one by one, unless their ids say that they are others."""
-    for here, there in zip_longest(places, others):
+    for here, there in zip_longest(positions, others):
         if here is None or there is None or (_id(before[here]) is None and _id(after[there]) is None):
             yield here, there
         else:
@@ -233,8 +233,8 @@ def diff(context: SaverContext, a: Config, b: Config, path: str | None, limit: i
         raise ConfigError(
             f"checkpoints of one thread can be compared, and these are of {ours.thread_id!r} and {theirs.thread_id!r}"
         )
-    wanted = None if path is None else parse_path(path)
-    pair = yield from read(_load, context, ours, theirs, wanted)
+    parsed = None if path is None else parse_path(path)
+    pair = yield from read(_load, context, ours, theirs, parsed)
     if isinstance(pair, ParsedConfig):
         yield from expect_plain_once(context)
         raise CheckpointNotFoundError(f"there is no checkpoint {pair}: it was never stored, or it was removed")
@@ -242,7 +242,7 @@ def diff(context: SaverContext, a: Config, b: Config, path: str | None, limit: i
     changes, equal = Changes(limit), pair.equal
     for channel in pair.different:
         count = len(changes)
-        steps = wanted or Path(channel, ())
+        steps = parsed or Path(channel, ())
         text = str(steps)
         changes.compare(Place(text, text), _part(shows, pair.a, steps), _part(shows, pair.b, steps))
         if len(changes) == count:  # its bytes differ in the order of keys, or in what is not shown

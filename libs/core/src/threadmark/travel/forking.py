@@ -28,7 +28,7 @@ from threadmark.saver.kit import (
     load,
 )
 from threadmark.store.contract import Change, now
-from threadmark.travel.founding import Branch, Founding, NewState, branch_of, expect_plain_channels, found_thread
+from threadmark.travel.fork_parts import Branch, ForkPlan, NewState, branch_of, expect_plain_channels, found_thread
 from threadmark.travel.model import Values
 
 _ATTEMPTS = 64
@@ -56,7 +56,7 @@ def fork(
     """Begin a branch at a checkpoint, or a thread of its own."""
     where = _place(config)
     target = None if as_thread is None else _new_thread(where, as_thread)
-    state = NewState.given(context, values)
+    state = NewState.from_values(context, values)
     yield from _check_keyring(context)
     if target is None:
         return (yield from _branch(context, config, where, state))
@@ -65,8 +65,8 @@ def fork(
         origin = yield from _origin(context, where, state)
         deduplicator = _deduplicator(context, origin)
         branch = branch_of(new, config, origin.loaded, state, deduplicator) if state.encoded else None
-        founding = Founding(where.thread_id, target, origin.loaded, branch, deduplicator.segments())
-        if (yield from write(found_thread, context, founding, tried)):
+        plan = ForkPlan(where.thread_id, target, origin.loaded, branch, deduplicator.segments())
+        if (yield from write(found_thread, context, plan, tried)):
             return config_of(target, where.ns, branch.id if branch else origin.loaded.outline.id)
     raise _kept_changing(where)
 

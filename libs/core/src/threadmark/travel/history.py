@@ -23,7 +23,6 @@ from threadmark.saver.kit import (
     checkpoint_location,
     decode_metadata,
     fill,
-    given_place,
     good,
     header_location,
     lacking,
@@ -31,6 +30,7 @@ from threadmark.saver.kit import (
     missing_headers,
     new_cursor,
     open_headers,
+    parse_place,
     parts_of_cursor,
     plain_fields,
     proven_batches,
@@ -219,16 +219,16 @@ def history(
     context: SaverContext, thread: Config | str, ns: str | None, limit: int, cursor: str | None
 ) -> Operation[HistoryPage]:
     """Return a page of a thread's checkpoints, newest first. A conversation's messages are none."""
-    where = given_place(thread)
+    where = parse_place(thread)
     thread_id = where.thread_id
     scope = Scope(thread_id, None if ns is None else as_text(ns, "ns"))
     after = None if cursor is None else _place(thread_id, cursor)
     page = HistoryPage([], None)
     more = limit > 0
     while more:
-        wanted = min(limit - len(page.entries), _AT_ONCE)
+        count = min(limit - len(page.entries), _AT_ONCE)
         begin = where if after is None and where.checkpoint_id is not None else None
-        outlines, more = yield from read(_outlines, context, scope, begin, after, wanted)
+        outlines, more = yield from read(_outlines, context, scope, begin, after, count)
         page.entries.extend((yield from read(entries_of, context, thread_id, outlines)))
         after = outlines[-1] if outlines else None
         if more and after is not None and len(page.entries) >= limit:
@@ -277,7 +277,7 @@ _OUTLINES_READ = 4096
 
 def tree(context: SaverContext, thread: Config | str) -> Operation[Tree]:
     """Return all checkpoints of a thread, and the branches that they form. A conversation's messages are none."""
-    thread_id = given_place(thread).thread_id
+    thread_id = parse_place(thread).thread_id
     found: dict[Key, Outline] = {}
     after: Outline | None = None
     more = True

@@ -4,7 +4,7 @@ from typing import Any
 
 from threadmark.model import Config
 from threadmark.program import Driver, arun, run
-from threadmark.saver.kit import SaverContext, given_count
+from threadmark.saver.kit import SaverContext, checked_count
 from threadmark.travel import blaming, diffing, forking, history, searching
 from threadmark.travel.model import Blame, Diff, HistoryPage, SearchPage, Tree, Values
 
@@ -31,7 +31,7 @@ class TravelMethods:
             cursor: The cursor of the page before. Checkpoints that are added between two calls do not shift the next
                 page.
         """
-        return run(self._driver, history.history(self._context, thread, ns, given_count(limit, "limit"), cursor))
+        return run(self._driver, history.history(self._context, thread, ns, checked_count(limit, "limit"), cursor))
 
     def tree(self, thread: Config | str) -> Tree:
         """Return all checkpoints of a thread in all namespaces, and the branches that they form.
@@ -51,7 +51,7 @@ class TravelMethods:
             path: Compare only the part at this path, which may be a channel.
             limit: The most changes to return; `Diff.left_out` counts the others.
         """
-        return run(self._driver, diffing.diff(self._context, a, b, path, given_count(limit, "limit")))
+        return run(self._driver, diffing.diff(self._context, a, b, path, checked_count(limit, "limit")))
 
     def blame(self, thread: Config | str, path: str) -> Blame | None:
         """Return the checkpoint that first held the present value at a path, or None if there is nothing.
@@ -107,7 +107,9 @@ class TravelMethods:
             limit: The most matches to return.
             cursor: The cursor of the page before.
         """
-        return run(self._driver, searching.search(self._context, thread, text, ns, given_count(limit, "limit"), cursor))
+        return run(
+            self._driver, searching.search(self._context, thread, text, ns, checked_count(limit, "limit"), cursor)
+        )
 
     # Written by scripts/write_twins.py from the methods above: change those, and run it.
 
@@ -115,7 +117,9 @@ class TravelMethods:
         self, thread: Config | str, *, ns: str | None = "", limit: int = 50, cursor: str | None = None
     ) -> HistoryPage:
         """Like `history`, for asyncio."""
-        return await arun(self._driver, history.history(self._context, thread, ns, given_count(limit, "limit"), cursor))
+        return await arun(
+            self._driver, history.history(self._context, thread, ns, checked_count(limit, "limit"), cursor)
+        )
 
     async def atree(self, thread: Config | str) -> Tree:
         """Like `tree`, for asyncio."""
@@ -123,7 +127,7 @@ class TravelMethods:
 
     async def adiff(self, a: Config, b: Config, *, path: str | None = None, limit: int = 1000) -> Diff:
         """Like `diff`, for asyncio."""
-        return await arun(self._driver, diffing.diff(self._context, a, b, path, given_count(limit, "limit")))
+        return await arun(self._driver, diffing.diff(self._context, a, b, path, checked_count(limit, "limit")))
 
     async def ablame(self, thread: Config | str, path: str) -> Blame | None:
         """Like `blame`, for asyncio."""
@@ -150,7 +154,7 @@ class TravelMethods:
     ) -> SearchPage:
         """Like `search`, for asyncio."""
         return await arun(
-            self._driver, searching.search(self._context, thread, text, ns, given_count(limit, "limit"), cursor)
+            self._driver, searching.search(self._context, thread, text, ns, checked_count(limit, "limit"), cursor)
         )
 
     # The end of what scripts/write_twins.py wrote.

@@ -8,7 +8,7 @@ pieces of segments are read, and if the text may be in them, both values are com
 from collections.abc import Iterator
 from typing import Any
 
-from threadmark.errors import ConfigError, CorruptDataError, LocatedError, shown
+from threadmark.errors import ConfigError, CorruptDataError, LocatedError, short_repr
 from threadmark.model import Config, Problem, ProblemKind
 from threadmark.names import as_text
 from threadmark.program import Operation, read
@@ -21,14 +21,14 @@ from threadmark.saver.kit import (
     decode_metadata,
     decode_write,
     expect_plain_once,
-    given_place,
     lacking,
     new_cursor,
+    parse_place,
     parts_of_cursor,
 )
 from threadmark.serde.steps import NOTHING
 from threadmark.store.contract import Key, Outline, Scope
-from threadmark.travel.candidates import Candidate, Hit, Needle, batch_of
+from threadmark.travel.candidates import Candidate, Hit, Pattern, batch_of
 from threadmark.travel.diffing import Changes, Place
 from threadmark.travel.model import Match, MatchPlace, SearchPage
 
@@ -42,23 +42,23 @@ def search(
     context: SaverContext, thread: Config | str, text: str, ns: str | None, limit: int, cursor: str | None
 ) -> Operation[SearchPage]:
     """Return where a text occurs in a thread's values, pending writes and metadata."""
-    context, thread_id = context.without_classes(), given_place(thread).thread_id
-    needle = Needle(_given_text(text))
+    context, thread_id = context.without_classes(), parse_place(thread).thread_id
+    pattern = Pattern(_checked_text(text))
     scope = Scope(thread_id, None if ns is None else as_text(ns, "ns"))
-    after, resumed, given = _place(thread_id, cursor)
+    after, resumed, returned = _place(thread_id, cursor)
     matches: list[Match] = []
     problems: list[Problem] = []
     work, more = 0, limit > 0
     if not more:
         return SearchPage([], cursor)
     while more and work < _MOST_WORK:
-        batch = yield from read(batch_of, context, needle, scope, after)
+        batch = yield from read(batch_of, context, pattern, scope, after)
         if after is None and not batch.candidates and not batch.more and batch.after is None:
             yield from expect_plain_once(context)
         for candidate in batch.candidates:
             outline = candidate.outline
-            skipped = given if outline.key == resumed else 0
-            found, failed = _matches(context, needle, candidate)
+            skipped = returned if outline.key == resumed else 0
+            found, failed = _matches(context, pattern, candidate)
             for number, match in enumerate(found[skipped:], skipped):
                 if len(matches) == limit:
                     return SearchPage(matches, _cursor(after, outline.key, number), problems)
@@ -71,35 +71,35 @@ def search(
     return SearchPage(matches, _cursor(after, ("", ""), 0) if more else None, problems)
 
 
-def _given_text(text: object) -> str:
+def _checked_text(text: object) -> str:
     if not isinstance(text, str) or not text:
-        raise ConfigError(f"search looks for a text that is not empty, not for {shown(text)}")
+        raise ConfigError(f"search looks for a text that is not empty, not for {short_repr(text)}")
     return str(text)
 
 
-def _cursor(after: Outline | None, key: Key, given: int) -> str:
-    return new_cursor(after.rank if after else "", after.ns if after else "", *key, given)
+def _cursor(after: Outline | None, key: Key, returned: int) -> str:
+    return new_cursor(after.rank if after else "", after.ns if after else "", *key, returned)
 
 
 def _place(thread_id: str, cursor: str | None) -> tuple[Outline | None, Key, int]:
     """Where a page begins: behind which checkpoint, and how many matches of the next one were given already."""
     if cursor is None:
         return None, ("", ""), 0
-    rank, ns, next_ns, next_id, given = parts_of_cursor(cursor, (str, str, str, str, int))
+    rank, ns, next_ns, next_id, returned = parts_of_cursor(cursor, (str, str, str, str, int))
     after = Outline(thread_id, ns, "", rank, None, 0, "") if rank else None
-    return after, (next_ns, next_id), max(0, given)
+    return after, (next_ns, next_id), max(0, returned)
 
 
-def _matches(context: SaverContext, needle: Needle, candidate: Candidate) -> tuple[list[Match], list[Problem]]:
+def _matches(context: SaverContext, pattern: Pattern, candidate: Candidate) -> tuple[list[Match], list[Problem]]:
     """Return the matches in a checkpoint, and what of it could not be searched."""
     outline, found = candidate.outline, list[Match]()
     problems: list[Problem] = []
     if candidate.error is not None:
         return [], [_problem(candidate.error, outline)]
     searched: tuple[tuple[MatchPlace, Iterator[Hit]], ...] = (
-        ("values", _in_values(context, needle, candidate)),
-        ("writes", _in_writes(context, needle, candidate)),
-        ("metadata", _in_metadata(needle, candidate)),
+        ("values", _in_values(context, pattern, candidate)),
+        ("writes", _in_writes(context, pattern, candidate)),
+        ("metadata", _in_metadata(pattern, candidate)),
     )
     for place, hits in searched:
         try:
@@ -114,10 +114,10 @@ def _problem(error: LocatedError, outline: Outline) -> Problem:
     return Problem(kind, error.location or checkpoint_location(outline), error.problem)
 
 
-def _in_values(context: SaverContext, needle: Needle, candidate: Candidate) -> Iterator[Hit]:
+def _in_values(context: SaverContext, pattern: Pattern, candidate: Candidate) -> Iterator[Hit]:
     for channel in candidate.channels:
         before, after = (_value(context, each, channel) for each in (candidate.parent, candidate.loaded))
-        yield from _new_hits(needle, channel_text(channel), before, after)
+        yield from _new_hits(pattern, channel_text(channel), before, after)
 
 
 def _value(context: SaverContext, loaded: LoadedCheckpoint | None, channel: str) -> Any:
@@ -129,26 +129,26 @@ def _value(context: SaverContext, loaded: LoadedCheckpoint | None, channel: str)
     )
 
 
-def _in_writes(context: SaverContext, needle: Needle, candidate: Candidate) -> Iterator[Hit]:
+def _in_writes(context: SaverContext, pattern: Pattern, candidate: Candidate) -> Iterator[Hit]:
     for write in candidate.writes:
         _, channel, value = decode_write(context, candidate.outline.thread_id, write, candidate.data)
-        yield from needle.hits(channel_text(channel), value)
+        yield from pattern.hits(channel_text(channel), value)
 
 
-def _in_metadata(needle: Needle, candidate: Candidate) -> Iterator[Hit]:
+def _in_metadata(pattern: Pattern, candidate: Candidate) -> Iterator[Hit]:
     before = decode_metadata(candidate.parent.outline) if candidate.parent else {}
     for key, value in decode_metadata(candidate.outline).items():
-        yield from _new_hits(needle, channel_text(key), before.get(key, NOTHING), value)
+        yield from _new_hits(pattern, channel_text(key), before.get(key, NOTHING), value)
 
 
-def _new_hits(needle: Needle, path: str, before: Any, after: Any) -> Iterator[Hit]:
+def _new_hits(pattern: Pattern, path: str, before: Any, after: Any) -> Iterator[Hit]:
     """Yield where a value has the text and the one before has not."""
     changes = Changes(_UNLIMITED, with_edits=False)
     changes.compare(Place(path, path), before, after)
     for change in changes.found:
         if change.kind == "added":
-            yield from needle.key_hits(change.path)
-            yield from needle.hits(change.path, change.after)
+            yield from pattern.key_hits(change.path)
+            yield from pattern.hits(change.path, change.after)
         elif change.kind == "changed":
-            there = {hit.path for hit in needle.hits(change.path, change.before)}
-            yield from (hit for hit in needle.hits(change.path, change.after) if hit.path not in there)
+            there = {hit.path for hit in pattern.hits(change.path, change.before)}
+            yield from (hit for hit in pattern.hits(change.path, change.after) if hit.path not in there)

@@ -13,7 +13,7 @@ from threadmark.types import CheckpointRef
 _Key = tuple[str, str, str]
 """Thread, namespace, checkpoint."""
 
-BEGAN_ANEW = (
+RESTARTED = (
     "the source has history, the target started the thread again, and what the source has is not older: to keep the "
     "target's, leave it as it is; to take the source's, delete the thread in the target and move again"
 )
@@ -33,7 +33,7 @@ def conflicts(source: Iterable[CheckpointRef], target: Iterable[CheckpointRef]) 
         thread_id for thread_id, ns in oldest.keys() & newest.keys() if newest[thread_id, ns] > oldest[thread_id, ns]
     }
     moved_before = {thread_id for thread_id, _, _ in theirs.keys() & ours.keys()}
-    return {thread_id: WENT_ON if thread_id in moved_before else BEGAN_ANEW for thread_id in refused}
+    return {thread_id: WENT_ON if thread_id in moved_before else RESTARTED for thread_id in refused}
 
 
 def parents_first(refs: Iterable[CheckpointRef]) -> Iterator[CheckpointRef]:

@@ -51,12 +51,12 @@ def opened_source(source: Any, target: Any) -> Iterator[BaseCheckpointSaver[Any]
             yield saver
     elif found.langgraphs:
         raise ConfigError(
-            f"{_shown(source)} holds checkpoints of LangGraph's saver and of Threadmark's: give the saver of those "
+            f"{_label(source)} holds checkpoints of LangGraph's saver and of Threadmark's: give the saver of those "
             "that are meant (on the command line --from langgraph or --from threadmark)"
         )
     elif isinstance(target, (str, os.PathLike)) and contents_of(target) == (True, False):
         raise ConfigError(
-            f"the source {_shown(source)} holds Threadmark's checkpoints, and the target {_shown(target)} LangGraph's: "
+            f"the source {_label(source)} holds Threadmark's checkpoints, and the target {_label(target)} LangGraph's: "
             "is it the wrong way round? The way back is threadmark_langgraph.export (on the command line --export)"
         )
     else:
@@ -100,7 +100,7 @@ def opened_for_export(
         if _is_missing(source):
             raise _no_source(source, None)
         raise ConfigError(
-            f"{_shown(source)} holds no checkpoints of Threadmark, which export moves to LangGraph's saver: "
+            f"{_label(source)} holds no checkpoints of Threadmark, which export moves to LangGraph's saver: "
             "Threadmark's database comes first; the other way is migrate (the command without --export)"
         )
     opened: AbstractContextManager[BaseCheckpointSaver[Any]] = (
@@ -117,7 +117,7 @@ def saver_of(whose: Owner, database: Database) -> Iterator[BaseCheckpointSaver[A
     if _is_missing(database):
         raise _no_source(database, None)
     if not (found.langgraphs if whose == "langgraph" else found.threadmarks):
-        raise ConfigError(f"{_shown(database)} holds no checkpoints of {whose}")
+        raise ConfigError(f"{_label(database)} holds no checkpoints of {whose}")
     with (langgraph_saver if whose == "langgraph" else threadmark_saver)(database) as saver:
         yield saver
 
@@ -160,7 +160,7 @@ def langgraph_saver(database: Database, *, dry_run: bool = False) -> Iterator[Ba
     path = _path_of(name)
     if path is None:
         raise ConfigError(
-            f"LangGraph has no saver for {_shown(name)}: give a file, or a URL that begins with postgresql://"
+            f"LangGraph has no saver for {_label(name)}: give a file, or a URL that begins with postgresql://"
         )
     if dry_run and not Path(path).is_file():
         yield InMemorySaver()
@@ -183,10 +183,10 @@ def threadmark_saver(database: Database) -> Iterator[Checkpointer]:
 
 def _no_source(source: Database, target: Any) -> ConfigError:
     turned = isinstance(target, (str, os.PathLike)) and contents_of(target).langgraphs and not is_same(source, target)
-    hint = f": {_shown(target)} has LangGraph's checkpoints, and the source comes first" if turned else ""
+    hint = f": {_label(target)} has LangGraph's checkpoints, and the source comes first" if turned else ""
     if _is_missing(source):
         return ConfigError(f"there is no file {_path_of(os.fspath(source))!r} to move from{hint}")
-    return ConfigError(f"{_shown(source)} holds no tables with checkpoints{hint}")
+    return ConfigError(f"{_label(source)} holds no tables with checkpoints{hint}")
 
 
 def _is_missing(database: Database) -> bool:
@@ -196,7 +196,7 @@ def _is_missing(database: Database) -> bool:
     return path is not None and not Path(path).is_file()
 
 
-def _shown(database: Database) -> str:
+def _label(database: Database) -> str:
     """Return a database as messages name it, without a password."""
     name = os.fspath(database)
     if name.startswith(_POSTGRES):
@@ -244,8 +244,8 @@ def _server(url: str) -> Any:
     """Return the parameters that choose the database of a URL, without user and password."""
     from psycopg.conninfo import conninfo_to_dict
 
-    given = conninfo_to_dict(url)
-    return [given.get(key) for key in ("host", "hostaddr", "port", "dbname", "options")]
+    parameters = conninfo_to_dict(url)
+    return [parameters.get(key) for key in ("host", "hostaddr", "port", "dbname", "options")]
 
 
 @contextmanager

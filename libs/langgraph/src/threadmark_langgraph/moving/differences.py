@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, NamedTuple
 
-from threadmark.errors import shown
+from threadmark.errors import short_repr
 
 _DEEPEST = 50
 """Levels that are searched. A difference further inside is reported for the value that contains it."""
@@ -32,7 +32,7 @@ def first_difference(what: str, one: Any, other: Any, same: Callable[[Any, Any],
         step, one, other = inner
         path += step
     where = f"at {path}, " if path else ""
-    texts = _shown(one, other), _shown(other, one)
+    texts = _excerpt(one, other), _excerpt(other, one)
     if texts[0] == texts[1]:
         return Difference(what, f"{where}{texts[0]} in both, and different in something that is not shown here")
     return Difference(what, f"{where}{texts[0]} in the source, {texts[1]} in the target")
@@ -42,7 +42,7 @@ def pairs(one: Any, other: Any) -> Iterator[tuple[str, Any, Any]]:
     """Yield the parts of two values that correspond to each other, each pair with its step of the path."""
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         for key in [*one, *(key for key in other if key not in one)]:
-            yield f"[{shown(key)}]", one.get(key, _NOTHING), other.get(key, _NOTHING)
+            yield f"[{short_repr(key)}]", one.get(key, _NOTHING), other.get(key, _NOTHING)
     elif isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
         for index in range(max(len(one), len(other))):
             mine, its = (side[index] if index < len(side) else _NOTHING for side in (one, other))
@@ -68,9 +68,9 @@ def _attributes(value: Any) -> list[str]:
     return [name for name in getattr(value, "__dict__", ()) if not name.startswith("_")]
 
 
-def _shown(value: Any, other: Any) -> str:
+def _excerpt(value: Any, other: Any) -> str:
     if not (isinstance(value, str) and isinstance(other, str)):
-        return shown(value)
+        return short_repr(value)
     parting = next((n for n, (mine, its) in enumerate(zip(value, other, strict=False)) if mine != its), len(other))
     start = max(0, min(parting, len(value)) - _BEFORE)
-    return f"{'...' if start else ''}{shown(value[start:])}"
+    return f"{'...' if start else ''}{short_repr(value[start:])}"

@@ -183,8 +183,8 @@ class _Borrowed(AbstractContextManager[Any]):
         self._pool = pool
 
     def __enter__(self) -> Any:
-        self._lent = self._pool.connection()
-        return self._lent.__enter__().cursor()
+        self._borrowed = self._pool.connection()
+        return self._borrowed.__enter__().cursor()
 
     def __exit__(self, *error: object) -> None:
-        self._lent.__exit__(*error)
+        self._borrowed.__exit__(*error)

@@ -20,7 +20,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.event_hooks import SerdeEvent, register_serde_event_listener
 
 from threadmark import ConfigError, ForbiddenTypeError, Saver, SaverProtocol, ThreadDeletedError
-from threadmark.errors import shown
+from threadmark.errors import short_repr
 from threadmark.memory.saver import MemoryDriver
 from threadmark.memory.store import MemoryStore
 from threadmark.serde.exact import exactly_equal
@@ -74,8 +74,8 @@ def migrate(
         progress: Called after each checkpoint with the number done and the number of all.
     """
     names = {_name(each) for each in allow}
-    with opened_target(target) as ours, opened_source(source, target) as given:
-        allowed = given.with_allowlist(names) if names else given
+    with opened_target(target) as ours, opened_source(source, target) as origin:
+        allowed = origin.with_allowlist(names) if names else origin
         ours.unmoved.expected = True  # its threads are being moved
         target_saver = _ready(ours, dry_run=dry_run)
         move = _Move(allowed, _with_times(target_saver), rename=False, partial=partial, dry_run=dry_run)
@@ -104,7 +104,9 @@ def export(
 
 def _name(allowed: type) -> tuple[str, str]:
     if not isinstance(allowed, type):
-        raise ConfigError(f"allow must be a list of classes, not of {shown(allowed)}: import the class, and give that")
+        raise ConfigError(
+            f"allow must be a list of classes, not of {short_repr(allowed)}: import the class, and give that"
+        )
     return allowed.__module__, allowed.__qualname__
 
 

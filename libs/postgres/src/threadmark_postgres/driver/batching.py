@@ -52,12 +52,12 @@ class Batch:
     """Statements that are sent together, in the order in which all of them take rows."""
 
     def __init__(self, queries: Sequence[Query]) -> None:
-        self._places = sorted(range(len(queries)), key=lambda place: queries[place].turn)
-        self.queries = [queries[place] for place in self._places]
+        self._positions = sorted(range(len(queries)), key=lambda position: queries[position].turn)
+        self.queries = [queries[position] for position in self._positions]
 
     def rows(self, answers: Sequence[Rows]) -> list[Rows]:
         """Return the rows of each statement, in the order in which the statements were added."""
         found: list[Rows] = [[] for _ in answers]
-        for place, rows in zip(self._places, answers, strict=True):
-            found[place] = rows
+        for position, rows in zip(self._positions, answers, strict=True):
+            found[position] = rows
         return found

@@ -37,7 +37,7 @@ class Errand:
     def __init__(self, work: Callable[[], Any]) -> None:
         self._work = work
         self._changing = threading.Lock()
-        self._wanted = True
+        self._requested = True
         self._begun = False
         self._connection: psycopg.Connection[Any] | None = None
         self._ended = Answer()
@@ -45,7 +45,7 @@ class Errand:
     def do(self) -> Any:
         """Return the result of the work. It is not begun if the caller has left."""
         with self._changing:
-            if not self._wanted:
+            if not self._requested:
                 return None
             self._begun = True
         of_thread.errand = self
@@ -58,13 +58,13 @@ class Errand:
     def leave(self) -> bool:
         """Record that the caller no longer waits. Returns whether the work is running."""
         with self._changing:
-            self._wanted = False
+            self._requested = False
             return self._begun and not self._ended.done()
 
     def stop(self) -> None:
         """Leave, and let the server stop the running statement."""
         with self._changing:
-            self._wanted = False
+            self._requested = False
             if self._connection is not None:
                 with suppress(psycopg.Error):
                     self._connection.cancel_safe(timeout=_LONGEST / 2)
@@ -76,7 +76,7 @@ class Errand:
     def uses(self, connection: psycopg.Connection[Any] | None) -> None:
         """Record the connection that its statements are sent on. Raises LeftError if the caller has left."""
         with self._changing:
-            if connection is not None and not self._wanted:
+            if connection is not None and not self._requested:
                 raise LeftError
             self._connection = connection
 

@@ -14,7 +14,7 @@ import psycopg
 from threadmark.errors import ClosedError, ConfigError, SchemaError
 from threadmark.program import Transaction
 from threadmark.runtime.outages import Outage
-from threadmark.runtime.processes import begin_anew_after_fork, close_at_exit, was_closed
+from threadmark.runtime.processes import close_at_exit, reset_after_fork, was_closed
 from threadmark.runtime.workers import Workers, may_be_interrupted, run_on_loop
 from threadmark_postgres import migrations
 from threadmark_postgres.driver import aio, blocking
@@ -47,13 +47,13 @@ class PostgresDriver:
     def __init__(
         self,
         settings: Settings,
-        given: blocking.BorrowedConnection | None = None,
-        given_async: aio.BorrowedConnection | None = None,
+        borrowed: blocking.BorrowedConnection | None = None,
+        borrowed_async: aio.BorrowedConnection | None = None,
     ) -> None:
         self._settings = settings
         self._outage = Outage(log, settings)
-        self._given = given
-        self._given_async = given_async
+        self._borrowed = borrowed
+        self._borrowed_async = borrowed_async
         self._changing = threading.Lock()
         self._pool: blocking.ConnectionSource | None = None
         self._pools: dict[asyncio.AbstractEventLoop, aio.ConnectionSource] = {}
@@ -63,7 +63,7 @@ class PostgresDriver:
         self._closed = False
         self._layout = Layout()
         self._combines = settings.combine
-        self._reached = given is not None or given_async is not None
+        self._reached = borrowed is not None or borrowed_async is not None
         """Whether there ever was a connection. A connection or pool that you passed counts."""
         self._ready = False
         self._main_threads_own = Workers(1, "threadmark-postgres-main")
@@ -72,7 +72,7 @@ class PostgresDriver:
         """Run blocking calls for tasks."""
         self._stopping = Workers(1, "threadmark-postgres-stopping")
         self._turn_of_main_thread = asyncio.Lock()
-        begin_anew_after_fork(self)
+        reset_after_fork(self)
         close_at_exit(self)
 
     def __str__(self) -> str:
@@ -95,19 +95,19 @@ class PostgresDriver:
                 log.flush()
 
     def _run_anywhere(self, transaction: Transaction[Any]) -> Any:
-        if self._given_async is not None:
-            return self._run_on_loop(self._given_async.loop, transaction)
+        if self._borrowed_async is not None:
+            return self._run_on_loop(self._borrowed_async.loop, transaction)
         if may_be_interrupted():
             work = partial(self._run, transaction)
-            return for_main_thread(self._main_threads_own, work, waits=self._given is not None)
+            return for_main_thread(self._main_threads_own, work, waits=self._borrowed is not None)
         return self._run_batched(transaction)
 
     async def _arun_anywhere(self, transaction: Transaction[Any]) -> Any:
-        if self._given is not None:
+        if self._borrowed is not None:
             # You may be using a single connection yourself, so it is not disturbed.
-            stopping = self._stopping if self._given.is_pool else None
+            stopping = self._stopping if self._borrowed.is_pool else None
             return await on_thread(self._workers, partial(self._run_batched, transaction), stopping)
-        if self._given_async is not None:
+        if self._borrowed_async is not None:
             # The connection is yours, so it must not be dropped: a cancelled caller gets it back as it was.
             return await in_order(self._arun_batched(transaction))
         return await self._arun_batched(transaction)
@@ -344,8 +344,8 @@ class PostgresDriver:
             return self._pool
         with self._changing:
             self._check_process()
-            if self._given is not None:
-                return self._given
+            if self._borrowed is not None:
+                return self._borrowed
             self._pool = self._pool or blocking.Pool(self._settings)
             return self._pool
 
@@ -355,8 +355,8 @@ class PostgresDriver:
             return pool
         with self._changing:
             self._check_process()
-            if self._given_async is not None:
-                return self._given_async
+            if self._borrowed_async is not None:
+                return self._borrowed_async
             if loop not in self._pools:
                 for ended in [other for other in self._pools if other.is_closed()]:
                     self._pools.pop(ended).close()
@@ -387,7 +387,7 @@ class PostgresDriver:
             raise ClosedError
         if self._process == os.getpid():
             return
-        if self._given is not None or self._given_async is not None:
+        if self._borrowed is not None or self._borrowed_async is not None:
             raise ClosedError("this saver's connection belongs to the process that forked; give a URL")
         _inherited.extend([self._pool, self._pools])
         self._pool, self._pools, self._process = None, {}, os.getpid()

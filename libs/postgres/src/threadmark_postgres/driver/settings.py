@@ -55,13 +55,15 @@ class Settings(NamedTuple):
     """Whether tables are neither created nor updated."""
 
     def __str__(self) -> str:
-        given = conninfo_to_dict(self.conninfo)
-        shown = [
-            (key, _without_credentials(key, str(given[key]))) for key in PATH_PARAMETERS if given.get(key) is not None
+        parameters = conninfo_to_dict(self.conninfo)
+        parts = [
+            (key, _without_credentials(key, str(parameters[key])))
+            for key in PATH_PARAMETERS
+            if parameters.get(key) is not None
         ]
         if self.schema is not None:
-            shown.append(("schema", self.schema))
-        return " ".join(["Postgres", *(f"{key}={value}" for key, value in shown)])
+            parts.append(("schema", self.schema))
+        return " ".join(["Postgres", *(f"{key}={value}" for key, value in parts)])
 
     def aimed_at(self, servers: str) -> "Settings":
         """Return these settings for one kind of the servers in the URL, by libpq's name for it."""
@@ -69,14 +71,14 @@ class Settings(NamedTuple):
 
     def connecting(self) -> dict[str, Any]:
         """Return the parameters for a new connection."""
-        given = conninfo_to_dict(self.conninfo)
+        parameters = conninfo_to_dict(self.conninfo)
         defaults = dict(TCP_DEFAULTS)
         if "PGCONNECT_TIMEOUT" in os.environ:  # libpq has no such variable for the others
             del defaults["connect_timeout"]
         return {
             **defaults,
             "application_name": self.application_name,
-            **{key: value for key, value in given.items() if value is not None},
+            **{key: value for key, value in parameters.items() if value is not None},
             "prepare_threshold": _UNPREPARED_USES if self.prepare else None,
             "autocommit": True,
             "client_encoding": "UTF8",  # psycopg returns text of a database without an encoding as bytes

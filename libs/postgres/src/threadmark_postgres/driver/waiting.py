@@ -21,19 +21,19 @@ _WAIT_R, _READY_R = Wait.R, Ready.R
 async def answered(connection: psycopg.AsyncConnection[Any], statement: PQGen[T]) -> T:
     """Like `connection.wait`."""
     try:
-        wanted = next(statement)
-        while wanted == _WAIT_R:
+        awaited = next(statement)
+        while awaited == _WAIT_R:
             try:
                 await _until_readable(connection.pgconn.socket)
             except OSError:  # of a socket that was closed, for which psycopg has its own error
                 break
             except BaseException as error:
-                await connection.wait(_UnderWay(statement, wanted, error))
+                await connection.wait(_UnderWay(statement, awaited, error))
                 raise
-            wanted = statement.send(_READY_R)
+            awaited = statement.send(_READY_R)
     except StopIteration as stop:
         return stop.value  # type: ignore[no-any-return]  # what a generator returns is untyped in StopIteration
-    return await connection.wait(_UnderWay(statement, wanted))
+    return await connection.wait(_UnderWay(statement, awaited))
 
 
 async def _until_readable(socket: int) -> None:
@@ -58,9 +58,9 @@ class _UnderWay(Generator[Wait, Ready | int, T]):
     statement, and goes on to its end.
     """
 
-    def __init__(self, statement: PQGen[T], wanted: Wait, error: BaseException | None = None) -> None:
+    def __init__(self, statement: PQGen[T], awaited: Wait, error: BaseException | None = None) -> None:
         self._statement = statement
-        self._wanted = wanted
+        self._awaited = awaited
         self._error = error
 
     def send(self, ready: Ready | int | None) -> Wait:
@@ -70,7 +70,7 @@ class _UnderWay(Generator[Wait, Ready | int, T]):
         if self._error is not None:
             error, self._error = self._error, None
             raise error
-        return self._wanted
+        return self._awaited
 
     def throw(self, *error: Any) -> Wait:
         """Let the statement have the error."""

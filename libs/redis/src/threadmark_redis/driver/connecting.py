@@ -38,9 +38,11 @@ class Connecting(NamedTuple):
 
         With RESP2 replies have one shape on every release of a server, and there are no unrequested messages.
         """
-        place = {"path": address.host} if self.kind == "unix" else {"host": address.host, "port": address.port}
+        address_options = (
+            {"path": address.host} if self.kind == "unix" else {"host": address.host, "port": address.port}
+        )
         alive: dict[str, Any] = {} if self.kind == "unix" else {"socket_keepalive": True}
-        return {**DEFAULTS, **alive, **self.parameters, **place, "protocol": 2, "decode_responses": False}
+        return {**DEFAULTS, **alive, **self.parameters, **address_options, "protocol": 2, "decode_responses": False}
 
 
 DEFAULTS = {"socket_timeout": 10.0, "socket_connect_timeout": 5.0}
@@ -85,10 +87,10 @@ class Servers(NamedTuple):
     """How connections to the Sentinels are opened."""
 
     def __str__(self) -> str:
-        places = ",".join(map(str, self.addresses))
+        addresses = ",".join(map(str, self.addresses))
         if self.layout == "sentinel":
-            return f"Redis service={self.service} sentinels={places}{self._database()}"
-        return f"Redis {'cluster ' if self.layout == 'cluster' else ''}{places}{self._database()}"
+            return f"Redis service={self.service} sentinels={addresses}{self._database()}"
+        return f"Redis {'cluster ' if self.layout == 'cluster' else ''}{addresses}{self._database()}"
 
     def _database(self) -> str:
         database = self.connecting.parameters.get("db")

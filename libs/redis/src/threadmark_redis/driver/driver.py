@@ -8,7 +8,7 @@ from typing import Any
 
 from threadmark.errors import ClosedError
 from threadmark.program import Step, Transaction
-from threadmark.runtime.processes import begin_anew_after_fork, close_at_exit, was_closed
+from threadmark.runtime.processes import close_at_exit, reset_after_fork, was_closed
 from threadmark_redis.driver import aio, blocking
 from threadmark_redis.driver.conversation import conversation
 from threadmark_redis.driver.facts import Facts
@@ -33,7 +33,7 @@ class RedisDriver:
         self._of_loops: dict[asyncio.AbstractEventLoop, aio.Connections] = {}
         self._process = os.getpid()
         self._closed = False
-        begin_anew_after_fork(self)
+        reset_after_fork(self)
         close_at_exit(self)
 
     def __str__(self) -> str:

@@ -142,8 +142,8 @@ def unproven(replies: Sequence[Any], settings: Settings) -> Refused | None:
         return None
     reached = replies[-1]
     if settings.durability.replicas:
-        wanted = settings.durability.replicas
-        return None if reached >= wanted else Refused("UNPROVEN", f"{reached} of {wanted} replicas have it")
+        required = settings.durability.replicas
+        return None if reached >= required else Refused("UNPROVEN", f"{reached} of {required} replicas have it")
     return None if reached[0] >= 1 else Refused("UNPROVEN", "it is not on the server's disk yet")
 
 

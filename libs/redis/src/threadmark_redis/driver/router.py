@@ -160,11 +160,11 @@ class Router:
         while batches:
             failed: tuple[Address, Failure] | None = None
             try:
-                places = yield from self._places(batches)
+                slots_by_address = yield from self._addresses_of(batches)
             except UnreachableError as error:
                 yield Pause(retries.next_wait(error.failure, reached=self._reached))
                 continue
-            for address, slots in places.items():
+            for address, slots in slots_by_address.items():
                 asked = [command for slot in slots for command in batches[slot].commands]
                 failures = self.outage.failures
                 outcome = yield from self._topology.exchange(Exchange(address, asked, change))
@@ -209,7 +209,7 @@ class Router:
         clustered = self._settings.servers.layout == "cluster"
         return clustered and isinstance(failure, Refused) and failure.code == "MOVED"
 
-    def _places(self, slots: Iterable[int]) -> Conversation:
+    def _addresses_of(self, slots: Iterable[int]) -> Conversation:
         """Return the servers of these slots, each with its slots."""
         found: dict[Address, list[int]] = {}
         for slot in slots:

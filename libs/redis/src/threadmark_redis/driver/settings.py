@@ -4,7 +4,7 @@ import math
 import re
 from typing import NamedTuple
 
-from threadmark.errors import ConfigError, shown
+from threadmark.errors import ConfigError, short_repr
 from threadmark_redis.driver.connecting import Servers
 
 
@@ -26,7 +26,9 @@ def durability_of(text: object) -> Durability:
         return Durability(disk=False)
     found = _REPLICAS.fullmatch(text) if isinstance(text, str) else None
     if found is None:
-        raise ConfigError(f"durability must be 'full', 'memory' or 'replicas:1' (or another number), not {shown(text)}")
+        raise ConfigError(
+            f"durability must be 'full', 'memory' or 'replicas:1' (or another number), not {short_repr(text)}"
+        )
     return Durability(disk=False, replicas=int(found[1]))
 
 

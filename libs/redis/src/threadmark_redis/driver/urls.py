@@ -76,15 +76,15 @@ def servers_of_url(url: str) -> Servers:
         _refuse("has no valid host")
     if parts.fragment:
         _refuse("has a # that is not written as %23")
-    given, sentinel = _parameters(parts)
+    parameters, sentinel = _parameters(parts)
     if scheme == "redis+unix":
-        return _of_socket(parts, given)
+        return _of_socket(parts, parameters)
     tls, _, layout = scheme.partition("+")
     how: Kind = "tls" if tls == "rediss" else "tcp"
     path = unquote(parts.path).strip("/")
     service, path = _service(path) if layout == "sentinel" else ("", path)
-    database = _database(path, given)
-    connecting = Connecting(how, {**given, **_credentials(parts), **({"db": database} if database else {})})
+    database = _database(path, parameters)
+    connecting = Connecting(how, {**parameters, **_credentials(parts), **({"db": database} if database else {})})
     addresses = _addresses(parts, _SENTINEL_PORT if service else _PORT)
     if service:
         return Servers("sentinel", addresses, connecting, service, _of_sentinels(connecting, sentinel))
@@ -105,11 +105,11 @@ def _service(path: str) -> tuple[str, str]:
     return service, rest
 
 
-def _of_socket(parts: SplitResult, given: dict[str, Any]) -> Servers:
+def _of_socket(parts: SplitResult, parameters: dict[str, Any]) -> Servers:
     path = unquote(parts.path)
     if len(path) < 2:  # noqa: PLR2004 - "/" is no socket
         _refuse("has no path: write 'redis+unix:///run/redis.sock?db=0'")
-    return Servers("single", (Address(path, 0),), Connecting("unix", {**given, **_credentials(parts)}))
+    return Servers("single", (Address(path, 0),), Connecting("unix", {**parameters, **_credentials(parts)}))
 
 
 def _of_sentinels(connecting: Connecting, sentinel: dict[str, Any]) -> Connecting:
@@ -120,20 +120,20 @@ def _of_sentinels(connecting: Connecting, sentinel: dict[str, Any]) -> Connectin
 
 def _parameters(parts: SplitResult) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the parameters for connections, and those for connections to Sentinels."""
-    given: dict[str, Any] = {}
+    parameters: dict[str, Any] = {}
     sentinel: dict[str, Any] = {}
     for name, value in parse_qsl(parts.query, keep_blank_values=True):
         if name in _OF_SENTINELS:
             sentinel[_OF_SENTINELS[name]] = value
         elif name in PARAMETERS - _NOT_IN_URLS:
             try:
-                given[name] = _CONVERT.get(name, str)(value)
+                parameters[name] = _CONVERT.get(name, str)(value)
             except ValueError:
                 _refuse(f"gives {name} no valid value")
         elif name not in _IGNORED:
-            shown = "" if "@" in parts.query else f" ({name!r})"  # text after a bare ? may be a part of a password
-            _refuse(f"has a parameter that there is not{shown}: options of the saver are arguments")
-    return given, sentinel
+            hint = "" if "@" in parts.query else f" ({name!r})"  # text after a bare ? may be a part of a password
+            _refuse(f"has a parameter that there is not{hint}: options of the saver are arguments")
+    return parameters, sentinel
 
 
 def _credentials(parts: SplitResult) -> dict[str, str]:
@@ -141,9 +141,9 @@ def _credentials(parts: SplitResult) -> dict[str, str]:
     return {name: unquote(text) for name, text in found.items() if text}
 
 
-def _database(path: str, given: dict[str, Any]) -> int:
+def _database(path: str, parameters: dict[str, Any]) -> int:
     if not path:
-        return int(given.get("db", 0))
+        return int(parameters.get("db", 0))
     if not path.isdigit():
         _refuse("has a path that is no number of a database")
     return int(path)

@@ -50,9 +50,9 @@ def path_in(files: Iterable[Sequence[Any]]) -> str:
 
 def reads_only(setting: Iterable[Sequence[Any]], plan: Iterable[Sequence[Any]]) -> bool:
     """Return whether a connection is read-only, by its setting or by the plan that SQLite makes for a write."""
-    ((told,),) = setting
+    ((query_only,),) = setting
     writes = [bool(write) for _, step, number, write, *_ in plan if (_text(step), number) == ("Transaction", 0)]
-    return bool(told) or writes == [False]
+    return bool(query_only) or writes == [False]
 
 
 def location(settings: Settings, *, unchanging: bool = False) -> str:

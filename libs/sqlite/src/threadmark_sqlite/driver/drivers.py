@@ -4,7 +4,7 @@ import threading
 from typing import Protocol
 from weakref import WeakSet
 
-from threadmark.runtime.processes import begin_anew_after_fork
+from threadmark.runtime.processes import reset_after_fork
 
 
 class LooksAgain(Protocol):
@@ -24,7 +24,7 @@ class Drivers:
     def __init__(self) -> None:
         self._all: WeakSet[LooksAgain] = WeakSet()
         self._changing = threading.RLock()  # a signal handler may make a saver while another one is added
-        begin_anew_after_fork(self)
+        reset_after_fork(self)
 
     def _reset_after_fork(self) -> None:
         """In the child of a fork, replace the lock: a thread that does not exist there may hold it."""

@@ -9,7 +9,7 @@ from weakref import finalize
 
 from threadmark.errors import ClosedError, StoreError
 from threadmark.program import Transaction
-from threadmark.runtime.processes import begin_anew_after_fork, close_at_exit, was_closed
+from threadmark.runtime.processes import close_at_exit, reset_after_fork, was_closed
 from threadmark.runtime.workers import Workers, may_be_interrupted
 from threadmark_sqlite.driver.connection import (
     READ_ONLY,
@@ -42,7 +42,7 @@ class FileDriver:
         """All handles that are not closed: the current ones, and those of files that were replaced."""
         self._closed = False
         finalize(self, _abandon, self._opened).atexit = False  # `close_at_exit` waits for running calls
-        begin_anew_after_fork(self)
+        reset_after_fork(self)
         _drivers.add(self)
 
     def __str__(self) -> str:

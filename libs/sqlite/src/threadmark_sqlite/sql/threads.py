@@ -77,7 +77,7 @@ FROM {tables}
 WHERE {clauses}
 """
 
-PLACES = {
+SORT_COLUMNS = {
     "updated": (_UPDATED, "t.thread_id"),
     "created": ("t.created_at", "t.thread_id"),
     "id": ("t.thread_id",),

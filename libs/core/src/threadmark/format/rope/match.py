@@ -22,7 +22,7 @@ _ABREAST = 256
 _STRIDE = 16
 """How far ahead the second anchor is taken; the distances then grow by half."""
 
-_NEAR = 4096
+_LEAST_WINDOW = 4096
 """Every anchor is searched for in at least this many bytes."""
 
 _REACH = 64
@@ -159,7 +159,7 @@ def _surroundings(data: bytes, gap: Gap, source: bytes, budget: Budget) -> tuple
         position = source.find(anchor)
         if position >= 0:
             first = position - ahead
-            return max(0, first - _NEAR // 2), first + gap.length + _NEAR // 2
+            return max(0, first - _LEAST_WINDOW // 2), first + gap.length + _LEAST_WINDOW // 2
     return 0, len(source)
 
 
@@ -170,7 +170,7 @@ class _Walk:
         self.data, self.at, self.end = data, gap.start, gap.end
         self.source, self.start, self.stop = source, 0, len(source)
         self.view = memoryview(source)
-        self.usual = 0  # the length of the last equal stretch, because among similar records the next is often as long
+        self.last_length = 0  # of the last equal stretch: among similar records the next is often as long
         self.budget = budget
 
     def matches(self) -> Iterator[Match]:
@@ -229,7 +229,7 @@ class _Walk:
         ahead = 0
         while ahead + _ANCHOR <= longest and self.budget:
             at, start = self.at + ahead, self.start + ahead
-            window = min(max(_NEAR, _REACH * ahead), longest)
+            window = min(max(_LEAST_WINDOW, _REACH * ahead), longest)
             self.budget.spend(window)
             if start + _ANCHOR <= stop:
                 anchor = self.source[start : start + _ANCHOR]
@@ -250,11 +250,11 @@ class _Walk:
 
     def same_from(self, at: int, start: int) -> int:
         """Return how many bytes are the same from here on."""
-        most, same = min(self.end - at, self.stop - start), self.usual
+        most, same = min(self.end - at, self.stop - start), self.last_length
         if same > most or not self.equal(at, start, same):
             same = 0
-        self.usual = self.measured(at, start, same, most, back=False)
-        return self.usual
+        self.last_length = self.measured(at, start, same, most, back=False)
+        return self.last_length
 
     def same_before(self, at: int, start: int) -> int:
         """Return how many bytes are the same up to here."""

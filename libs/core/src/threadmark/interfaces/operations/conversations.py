@@ -18,7 +18,7 @@ import msgpack
 from threadmark.config import ParsedConfig
 from threadmark.errors import ConfigError, CorruptDataError, TransientStoreError
 from threadmark.ids import new_id
-from threadmark.interfaces.messages import GivenMessage, has_text
+from threadmark.interfaces.messages import NewMessage, has_text
 from threadmark.interfaces.operations.states import channels_of, config_of, encoded, save_draft, state_draft, state_of
 from threadmark.interfaces.shapes import Conversation
 from threadmark.interfaces.state_cache import CachedOperation, Caches
@@ -82,15 +82,15 @@ class MessageDraft(NamedTuple):
         return checkpoint_row(outline, self.header, run_id)
 
 
-def drafted(context: SaverContext, thread_id: str, given: GivenMessage) -> MessageDraft:
+def drafted(context: SaverContext, thread_id: str, new: NewMessage) -> MessageDraft:
     """Encode a message."""
     own = secrets.token_bytes(_OWN_BYTES)
-    encoded = encode(context.serde, f'message "{given.id}"', (own, given.id, given.message))
+    encoded = encode(context.serde, f'message "{new.id}"', (own, new.id, new.message))
     deduplicator = Deduplicator(alone(context), thread_id, None, {})
     value = deduplicator.store(encoded, ())
     header = Header({_CHANNEL: 1}, {_CHANNEL: value}, _FIELDS, None)
     stored, _ = deduplicator.store_header(header.to_bytes(), None)
-    return MessageDraft(given.id, stored.body, deduplicator.segments())
+    return MessageDraft(new.id, stored.body, deduplicator.segments())
 
 
 def alone(context: SaverContext) -> SaverContext:
@@ -167,14 +167,14 @@ _SEARCHED = 256
 """How many messages to read at once where their text is searched."""
 
 
-def put_messages(conversation: Conversation, given: Sequence[GivenMessage]) -> Operation[list[str]]:
+def put_messages(conversation: Conversation, new: Sequence[NewMessage]) -> Operation[list[str]]:
     """Append messages, and replace those whose id is known; all or nothing. Returns the id of each.
 
     That takes one transaction, which reads nothing before it. It is refused where the messages would not be the last,
     because another host's clock is ahead, and adds nothing where an id is known.
     """
     context, thread_id, *_ = conversation
-    drafts = {each.id: drafted(context, thread_id, each) for each in given}
+    drafts = {each.id: drafted(context, thread_id, each) for each in new}
     if not drafts:
         return []
     if not context.keyring_check.done:
@@ -193,7 +193,7 @@ def put_messages(conversation: Conversation, given: Sequence[GivenMessage]) -> O
             lease = yield from last_lease(context, thread_id)
             raise refusal_error(context, change, added.refused, lease)
         if (yield from live_on(context, change, added)):
-            return [each.id for each in given]
+            return [each.id for each in new]
     raise TransientStoreError(f"thread {thread_id!r}: others were faster {_ATTEMPTS} times; try again")
 
 
@@ -385,13 +385,13 @@ def get_state_cache(conversation: Conversation, caches: Caches) -> CachedOperati
 
 def put_state_cache(conversation: Conversation, caches: Caches, state: Any) -> CachedOperation[bool]:
     """Remember a state, if it is what the newest checkpoint holds. Returns whether it is."""
-    given = encoded(conversation.context.serde, channels_of(state))
+    current = encoded(conversation.context.serde, channels_of(state))
     newest = yield from read(_newest, conversation)
-    if newest is None or newest[1].values.keys() != given.keys():
+    if newest is None or newest[1].values.keys() != current.keys():
         return False
     values: dict[bytes, bytes] = {}
     for channel, stored in newest[1].values.items():
-        tag, data = given[channel]
+        tag, data = current[channel]
         digest = proof(data).digest if len(data) > LITERAL_LIMIT else b""
         same = stored.digest == digest if stored.digest else stored.packed == data
         if tag != stored.tag or not same:

@@ -11,7 +11,7 @@ from threadmark.interfaces.shapes import SessionCheckpoint, SessionMetadata, Ses
 from threadmark.model import CheckpointTuple
 from threadmark.names import as_text
 from threadmark.program import Operation
-from threadmark.saver.kit import Reader, SaverContext, get_tuple, given_count, listing, time_of
+from threadmark.saver.kit import Reader, SaverContext, checked_count, get_tuple, listing, time_of
 
 
 def save(context: SaverContext, checkpoint: SessionCheckpoint, lease_token: int | None) -> Operation[SessionCheckpoint]:
@@ -36,7 +36,7 @@ def load(context: SaverContext, session_id: str, checkpoint_id: str | None) -> O
 
 def list_checkpoints(context: SaverContext, session_id: str, limit: int) -> Operation[list[SessionCheckpoint]]:
     """Return the newest checkpoints of a session, newest first."""
-    reader = Reader(context, listing(config_of(session_id), None, None, given_count(limit, "limit")))
+    reader = Reader(context, listing(config_of(session_id), None, None, checked_count(limit, "limit")))
     found: list[SessionCheckpoint] = []
     while reader.more:
         batch = yield from reader.next_batch()

@@ -13,7 +13,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
 
 from threadmark.config import ParsedConfig, as_thread_id, parse_config
-from threadmark.errors import ConfigError, ConflictError, StoreError, ThreadDeletedError, TransientStoreError, shown
+from threadmark.errors import (
+    ConfigError,
+    ConflictError,
+    StoreError,
+    ThreadDeletedError,
+    TransientStoreError,
+    short_repr,
+)
 from threadmark.ids import Version, new_id, next_version
 from threadmark.interfaces.shapes import StateInfo, StatePage
 from threadmark.metadata import matches
@@ -32,6 +39,7 @@ from threadmark.saver.kit import (
     ThreadQuery,
     apply_retention,
     check_config,
+    checked_count,
     count_threads,
     cursor_of,
     decode_metadata,
@@ -40,8 +48,6 @@ from threadmark.saver.kit import (
     encode,
     filtered,
     get_tuple,
-    given_count,
-    given_query,
     keep_at_most,
     metadata_of,
     new_cursor,
@@ -54,6 +60,7 @@ from threadmark.saver.kit import (
     retention_rule,
     sound_row,
     store,
+    thread_query,
     time_of,
 )
 from threadmark.serde import Serializer
@@ -78,7 +85,7 @@ STATE: Final[Mark] = {"kind": "state"}
 
 def marked(mark: Mark, sort: ThreadSort = "id") -> ThreadQuery:
     """The threads with this mark."""
-    return given_query({"metadata": mark}, sort)
+    return thread_query({"metadata": mark}, sort)
 
 
 def is_marked(context: SaverContext, thread_id: str, mark: Mark) -> Program[bool]:
@@ -130,10 +137,10 @@ class StateDraft(Draft):
         serde: Serializer,
         deduplicator: Deduplicator,
         parent: Known | None,
-        near: Callable[[str, Stored | None], Sequence[Source]],
+        sources_of: Callable[[str, Stored | None], Sequence[Source]],
     ) -> tuple[Header, bytes]:
         """Return the header and its encoding. A channel has a new version if its value is not the parent's."""
-        header, _ = super().header(serde, deduplicator, parent, near)
+        header, _ = super().header(serde, deduplicator, parent, sources_of)
         held = parent.header if parent else None
         new = _next_version(list(held.versions.values())) if held else 1
         versions = {
@@ -187,7 +194,7 @@ def with_size(metadata: Mapping[str, Any], size: int) -> dict[str, Any]:
 
 def list_states(context: SaverContext, limit: int, cursor: str | None, sort: ThreadSort) -> Operation[StatePage]:
     """Return a page of the newest states of threads."""
-    query, count = marked(STATE, sort), given_count(limit, "limit")
+    query, count = marked(STATE, sort), checked_count(limit, "limit")
     found = yield from filtered(context, query, place_of(query, cursor), count + 1)
     infos = yield from read(_newest, context, found[:count])
     return StatePage(infos, cursor_of(query, found[count - 1]) if len(found) > count > 0 else None)
@@ -195,7 +202,7 @@ def list_states(context: SaverContext, limit: int, cursor: str | None, sort: Thr
 
 def history(context: SaverContext, thread_id: str, limit: int, cursor: str | None) -> Operation[StatePage]:
     """Return a page of the states of one thread, newest first."""
-    name, count = as_thread_id(thread_id), given_count(limit, "limit")
+    name, count = as_thread_id(thread_id), checked_count(limit, "limit")
     thread, outlines = yield from read(_page, context, name, count + 1, _rank_of(name, cursor))
     infos = [_info(thread, outline) for outline in outlines[:count]] if thread else []
     return StatePage(infos, new_cursor(name, outlines[count - 1].rank) if len(outlines) > count > 0 else None)
@@ -242,7 +249,7 @@ def _rank_of(thread_id: str, cursor: str | None) -> str | None:
         return None
     name, rank = parts_of_cursor(cursor, (str, str))
     if name != thread_id:
-        raise ConfigError(f"{shown(cursor)} is no cursor of thread {thread_id!r}: give the one of the page before")
+        raise ConfigError(f"{short_repr(cursor)} is no cursor of thread {thread_id!r}: give the one of the page before")
     return str(rank)
 
 

@@ -7,7 +7,7 @@ from threadmark.errors import located
 from threadmark.format.stored import Encoded, Stored
 from threadmark.model import Config, DeltaChannelHistory
 from threadmark.program import Operation, Program, read
-from threadmark.saver.arguments import given_channels
+from threadmark.saver.arguments import checked_channels
 from threadmark.saver.batches import Write, proven_writes
 from threadmark.saver.caches import SegmentCache, fill
 from threadmark.saver.completeness import prove_absent
@@ -63,7 +63,7 @@ def get_delta_channel_history(
 ) -> Operation[dict[str, DeltaChannelHistory]]:
     """For each channel the writes of the ancestors since its last stored value, oldest first, and that value."""
     where = parse_config(config)
-    channels = given_channels(channels)
+    channels = checked_channels(channels)
     if not channels:
         return {}
     walk, writes, data = yield from read(_history, context, where, channels)

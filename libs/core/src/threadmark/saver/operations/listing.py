@@ -8,7 +8,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from threadmark.config import checkpoint_id, namespace, thread_id
-from threadmark.errors import ConfigError, CorruptDataError, LocatedError, shown
+from threadmark.errors import ConfigError, CorruptDataError, LocatedError, short_repr
 from threadmark.metadata import certain_fragments, checked_filter, from_json, matches, run_id_of
 from threadmark.model import CheckpointTuple, Config
 from threadmark.program import Operation, Program, read
@@ -44,17 +44,17 @@ class Listing(NamedTuple):
     scope: Scope
     before: str | None
     """A checkpoint id. In a listing of one thread, it is replaced by the checkpoint's rank."""
-    wanted: Mapping[str, Any]
+    criteria: Mapping[str, Any]
     limit: int | None
 
 
 def listing(
-    config: Config | None, wanted: Mapping[str, Any] | None, before: Config | None, limit: int | None
+    config: Config | None, criteria: Mapping[str, Any] | None, before: Config | None, limit: int | None
 ) -> Listing:
     """Check the arguments of `list`."""
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
-        raise ConfigError(f"limit must be None or a number from 0 on, not {shown(limit)}")
-    checked = checked_filter(wanted)
+        raise ConfigError(f"limit must be None or a number from 0 on, not {short_repr(limit)}")
+    checked = checked_filter(criteria)
     scope = Scope(fragments=certain_fragments(checked), run_id=run_id_of(checked))
     if config is not None:
         scope = scope._replace(
@@ -90,11 +90,11 @@ class Reader:
         Their values are put together one by one, as they are asked for.
         """
         if self._pages is None:
-            size = _PAGE if self._asked.wanted or self._left is None else min(_PAGE, self._left)
+            size = _PAGE if self._asked.criteria or self._left is None else min(_PAGE, self._left)
             self._pages = Pages((yield from self._placed()), size)
         if (
             self._left is not None
-            and not self._asked.wanted
+            and not self._asked.criteria
             and self._pages.request.limit <= min(self._left, self._size)
         ):
             return (yield from self._whole_page(self._pages, self._left))
@@ -121,13 +121,13 @@ class Reader:
 
     def _next_page(self, pages: Pages) -> Operation[list[Outline]]:
         """Read one page. Returns what matches the filter."""
-        request, wanted = pages.request, self._asked.wanted
+        request, criteria = pages.request, self._asked.criteria
         page = pages.read((yield from read(self._context.store.page, *request)))
-        if page and not wanted and _starts_at_the_newest(request):
+        if page and not criteria and _starts_at_the_newest(request):
             yield from read(_prove_newest, self._context, page[0])
         if not pages.more:
             self._missing = yield from read(missing, self._context, request.scope.thread_id, request.scope.ns)
-        return [outline for outline in page if _matches(outline, wanted)]
+        return [outline for outline in page if _matches(outline, criteria)]
 
     def readable(self, batch: Sequence[Item]) -> Iterator[CheckpointTuple]:
         """The checkpoints of a batch as their user sees them, each decoded when it is asked for."""
@@ -318,10 +318,10 @@ def _of_thread(
     return done | waiting
 
 
-def _matches(outline: Outline, wanted: Mapping[str, Any]) -> bool:
-    if not wanted:
+def _matches(outline: Outline, criteria: Mapping[str, Any]) -> bool:
+    if not criteria:
         return True
     try:
-        return matches(from_json(outline.metadata), wanted)
+        return matches(from_json(outline.metadata), criteria)
     except CorruptDataError:
         return True  # loading it will say so, and name it

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from threadmark.config import ParsedConfig, as_thread_id, parse_config
-from threadmark.errors import ConfigError, CorruptDataError, LocatedError, ThreadmarkError, located, shown
+from threadmark.errors import ConfigError, CorruptDataError, LocatedError, ThreadmarkError, located, short_repr
 from threadmark.model import MAPPING, Config, MessagePage, Problem
 from threadmark.names import as_text
 from threadmark.program import Operation, Program, read
@@ -31,11 +31,11 @@ class Parts(NamedTuple):
 
 def extract(context: SaverContext, thread: Config | str, path: str, default: Any) -> Operation[Any]:
     """Return the part of a thread's state that a path leads to, `default` where there is none."""
-    where, wanted = given_place(thread), parse_path(path)
-    loaded = yield from _load(context, where, wanted.channel)
-    if loaded is None or (value := loaded.header.values.get(wanted.channel)) is None:
+    where, parsed = parse_place(thread), parse_path(path)
+    loaded = yield from _load(context, where, parsed.channel)
+    if loaded is None or (value := loaded.header.values.get(parsed.channel)) is None:
         return default
-    part = decode_part(context, loaded.outline, wanted, value, loaded.data)
+    part = decode_part(context, loaded.outline, parsed, value, loaded.data)
     return default if part is NOTHING else part
 
 
@@ -43,7 +43,7 @@ def extract_items(
     context: SaverContext, thread: Config | str, limit: int, before: str | int | None, channel: str
 ) -> Operation[MessagePage]:
     """Return a page of a channel's messages."""
-    where, channel = given_place(thread), as_text(channel, "channel")
+    where, channel = parse_place(thread), as_text(channel, "channel")
     loaded = yield from _load(context, where, channel)
     if loaded is None or (value := loaded.header.values.get(channel)) is None:
         if isinstance(before, str):
@@ -79,17 +79,17 @@ def parts_of(
     return parts
 
 
-def given_place(thread: object) -> ParsedConfig:
+def parse_place(thread: object) -> ParsedConfig:
     """The checkpoint that a caller names: by a configuration, or by a thread's id."""
     return parse_config(thread) if isinstance(thread, MAPPING) else ParsedConfig(as_thread_id(thread), "", None)
 
 
-def given_before(before: object) -> str | int | None:
+def checked_before(before: object) -> str | int | None:
     """Check the message before which a page ends."""
     if before is None or isinstance(before, str):
         return before
     if isinstance(before, bool) or not isinstance(before, int) or before < 0:
-        raise ConfigError(f"before must be the id of a message, or an index from 0 on, not {shown(before)}")
+        raise ConfigError(f"before must be the id of a message, or an index from 0 on, not {short_repr(before)}")
     return min(before, MOST)
 
 
@@ -173,7 +173,7 @@ def _place(items: Items | DecodedItems, before: str | int | None) -> int | None:
 
 def _unknown_message(where: ParsedConfig, channel: str, before: object) -> ConfigError:
     return ConfigError(
-        f"no message of {where}, channel {channel!r} has the id {shown(before)}: it may have been removed; "
+        f"no message of {where}, channel {channel!r} has the id {short_repr(before)}: it may have been removed; "
         "begin again without `before`"
     )
 

@@ -7,10 +7,10 @@ from functools import partial
 from typing import NamedTuple
 
 from threadmark.config import ParsedConfig, as_thread_id
-from threadmark.errors import ConfigError, CorruptDataError, ThreadNotFoundError, shown
+from threadmark.errors import ConfigError, CorruptDataError, ThreadNotFoundError, short_repr
 from threadmark.model import OnProgress, PruneReport, PruneStrategy
 from threadmark.program import Operation, Program, read, write_and_reclaim
-from threadmark.saver.arguments import check_flag, check_keep_last, check_progress, check_word, given_names
+from threadmark.saver.arguments import check_flag, check_keep_last, check_progress, check_word, unique_names
 from threadmark.saver.context import SaverContext
 from threadmark.saver.operations.listing import thread_ids as next_threads
 from threadmark.saver.operations.removing import NOTHING, Rule, carry_out, removal_of, remove
@@ -40,7 +40,7 @@ def prune(
         if rule.everything:  # a name that was not found is None as well
             raise ConfigError("prune(None, strategy='delete') would delete every thread: name the threads to delete")
         return (yield from _prune_all(context, rule, progress, dry_run=dry_run))
-    names = given_names(thread_ids, "thread_ids", as_thread_id)
+    names = unique_names(thread_ids, "thread_ids", as_thread_id)
     if not missing_ok:
         yield from read(_expect_all, context, names)
     total, reporter = NOTHING, Reporter(progress, len(names))
@@ -62,7 +62,7 @@ def prune_rule(strategy: PruneStrategy, keep_last: int | None, older_than: timed
     check_keep_last(keep_last)
     if older_than is not None and not isinstance(older_than, timedelta):
         raise ConfigError(
-            f"older_than must be a datetime.timedelta, such as timedelta(days=30), not {shown(older_than)}"
+            f"older_than must be a datetime.timedelta, such as timedelta(days=30), not {short_repr(older_than)}"
         )
     kept = keep_last if keep_last is not None else 1
     age = older_than if older_than is not None else timedelta(0)

@@ -10,7 +10,7 @@ from threadmark.saver.caches import fill
 from threadmark.saver.completeness import prove_absent, proven_row
 from threadmark.saver.context import SaverContext, refresh_expiry
 from threadmark.saver.decoding import decoded
-from threadmark.saver.loading import CheckpointLoader, LoadedCheckpoint, Wanted, remember, remembered
+from threadmark.saver.loading import ChannelFilter, CheckpointLoader, LoadedCheckpoint, remember, remembered
 from threadmark.sealing import looks_sealed
 
 
@@ -27,7 +27,7 @@ def get_tuple(context: SaverContext, config: Config) -> Operation[CheckpointTupl
 
 
 def load(
-    context: SaverContext, where: ParsedConfig, wanted: Wanted | None = None, *, early: bool = False
+    context: SaverContext, where: ParsedConfig, chosen: ChannelFilter | None = None, *, early: bool = False
 ) -> Program[LoadedCheckpoint | None]:
     """One checkpoint with the bytes of its values, remembered for the put that may follow.
 
@@ -47,7 +47,7 @@ def load(
     segment_cache = context.segment_cache(found.segments)
     yield from fill(segment_cache, context.store, where.thread_id, loader.missing_header_keys())
     loader.open_header(segment_cache)
-    yield from fill(segment_cache, context.store, where.thread_id, loader.value_keys(wanted))
+    yield from fill(segment_cache, context.store, where.thread_id, loader.value_keys(chosen))
     loaded = loader.loaded(found.epoch)
     remember(context.encoding_cache, loaded, row)
     if context.segment_names is None:

@@ -13,7 +13,7 @@ from threadmark.errors import ConfigError, ConflictError, CorruptDataError
 from threadmark.metadata import certain_fragments, matches
 from threadmark.model import Config, PruneReport
 from threadmark.program import Operation, Program, read, write_and_reclaim
-from threadmark.saver.arguments import given_names, given_run
+from threadmark.saver.arguments import checked_run_id, unique_names
 from threadmark.saver.batches import count_writes, proven_writes
 from threadmark.saver.completeness import prove_absent, prove_complete
 from threadmark.saver.context import SaverContext
@@ -84,14 +84,14 @@ def delete_for_runs(context: SaverContext, run_ids: Sequence[str]) -> Operation[
     """Remove the checkpoints that these runs made, except those that a surviving delta channel is read from."""
     total = NOTHING
     visited: set[str] = set()
-    for run_id in given_names(run_ids, "run_ids", given_run):
-        wanted = {"run_id": run_id}
+    for run_id in unique_names(run_ids, "run_ids", checked_run_id):
+        criteria = {"run_id": run_id}
         threads: dict[str, None] = {}
-        pages = Pages(Scope(fragments=certain_fragments(wanted), run_id=run_id), _PAGE)
+        pages = Pages(Scope(fragments=certain_fragments(criteria), run_id=run_id), _PAGE)
         while pages.more:
             page = pages.read((yield from read(context.store.page, *pages.request)))
-            threads |= dict.fromkeys(row.thread_id for row in page if _may_match(row, wanted))
-        rule = Rule(everything=False, choose=partial(_made_by, wanted=wanted))
+            threads |= dict.fromkeys(row.thread_id for row in page if _may_match(row, criteria))
+        rule = Rule(everything=False, choose=partial(_made_by, criteria=criteria))
         visited |= threads.keys()
         for thread_id in sorted(threads):
             try:
@@ -173,10 +173,10 @@ def _forget_parents(
         yield from context.store.rewrite(thread_id, parentless)
 
 
-def _may_match(row: Outline, wanted: Mapping[str, str]) -> bool:
+def _may_match(row: Outline, criteria: Mapping[str, str]) -> bool:
     """Return whether a checkpoint may be of a run. If it is unclear, a closer look finds its thread to be damaged."""
     try:
-        return matches(decode_metadata(row), wanted)
+        return matches(decode_metadata(row), criteria)
     except CorruptDataError:
         return True
 
@@ -185,8 +185,8 @@ def _nothing(_: Namespace) -> set[Key]:
     return set()
 
 
-def _made_by(namespace: Namespace, wanted: Mapping[str, str]) -> set[Key]:
-    return {outline.key for outline in namespace.outlines if matches(decode_metadata(outline), wanted)}
+def _made_by(namespace: Namespace, criteria: Mapping[str, str]) -> set[Key]:
+    return {outline.key for outline in namespace.outlines if matches(decode_metadata(outline), criteria)}
 
 
 _QUESTION = "__interrupt__"

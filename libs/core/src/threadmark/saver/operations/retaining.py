@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Literal, NamedTuple
 
-from threadmark.errors import ConfigError, CorruptDataError, shown
+from threadmark.errors import ConfigError, CorruptDataError, short_repr
 from threadmark.metadata import matches
 from threadmark.model import OnProgress, Problem, RetentionReport
 from threadmark.program import Operation, Program, read, write_and_reclaim
-from threadmark.saver.arguments import ThreadQuery, check_flag, given_count, given_query, microseconds_in
+from threadmark.saver.arguments import ThreadQuery, check_flag, checked_count, microseconds_in, thread_query
 from threadmark.saver.completeness import prove_complete
 from threadmark.saver.context import SaverContext
 from threadmark.saver.operations.listing import all_outlines
@@ -87,14 +87,14 @@ def retention_rule(
     """Check the arguments of `retention`."""
     if idle_for is not None and (not isinstance(idle_for, timedelta) or idle_for <= timedelta(0)):
         raise ConfigError(
-            f"idle_for must be a positive datetime.timedelta, such as timedelta(days=90), not {shown(idle_for)}"
+            f"idle_for must be a positive datetime.timedelta, such as timedelta(days=90), not {short_repr(idle_for)}"
         )
     pruning = prune_rule("keep_latest", keep_last, older_than)
     return RetentionRule(
-        given_query({"owner": owner, "metadata": metadata}, "id"),
+        thread_query({"owner": owner, "metadata": metadata}, "id"),
         None if keep_last is None and older_than is None else pruning,
         None if idle_for is None else microseconds_in(idle_for),
-        None if max_bytes is None else given_count(max_bytes, "max_bytes"),
+        None if max_bytes is None else checked_count(max_bytes, "max_bytes"),
     )
 
 
@@ -167,8 +167,8 @@ def is_chosen(rule: RetentionRule, outline: ThreadOutline) -> bool:
     """Whether a thread is one of those that the rule is for. Raises CorruptDataError if its row is damaged."""
     row = sound_row(outline)
     owner = rule.threads.scope.owner
-    wanted = rule.threads.metadata
-    return owner in (None, row.owner) and (not wanted or matches(metadata_of(row), wanted))
+    criteria = rule.threads.metadata
+    return owner in (None, row.owner) and (not criteria or matches(metadata_of(row), criteria))
 
 
 def has_expired(outline: ThreadOutline, moment: int) -> bool:

@@ -28,7 +28,7 @@ from threadmark.format.stored import LITERAL_LIMIT, Stored, before_literal
 from threadmark.metadata import CheckedMetadata, checked_metadata, run_id_of
 from threadmark.model import ChannelVersions, Checkpoint, Config
 from threadmark.program import Operation, Program, read, write
-from threadmark.saver.arguments import check_flag, given_config, given_task, microseconds_of
+from threadmark.saver.arguments import check_flag, checked_config, checked_task, microseconds_of
 from threadmark.saver.batches import proven_batches, rows_of_batch, separate_rows
 from threadmark.saver.caches import Known
 from threadmark.saver.context import SaverContext, extend_expiry, first_expiry, is_due
@@ -40,8 +40,8 @@ from threadmark.saver.proving import checkpoint_row
 from threadmark.saver.storing import (
     Deduplicator,
     Draft,
+    draft_of,
     encode_writes,
-    given_checkpoint,
     needed_segments,
     rows_of_scalars,
 )
@@ -99,12 +99,12 @@ def put(
     expect_newest: bool | None,
 ) -> Operation[dict[str, Any]]:
     """Store `checkpoint` as a child of the one in `config`. Returns the config of the new checkpoint."""
-    continues = given_config(config)
+    continues = checked_config(config)
     if expect_newest is None:
         expect_newest = config["configurable"].get("expect_newest", context.threads.expect_newest)
     if expect_newest is not context.threads.expect_newest:  # that one has been checked
         check_flag(expect_newest, "expect_newest")
-    draft = given_checkpoint(checkpoint, new_versions)
+    draft = draft_of(checkpoint, new_versions)
     stored_at = time_in(checkpoint) if context.moves else None
     return store(context, config, continues, draft, metadata, expect_newest=expect_newest, stored_at=stored_at)
 
@@ -138,7 +138,9 @@ def store(
     for _ in range(_ATTEMPTS):
         found = _remembered(context, continues, draft.reads, early=False)
         parent, deduplicator = found or (yield from _read(context, continues, draft.reads, early=False))
-        header, data = draft.header(context.serde, deduplicator, parent, partial(deduplicator.near, ns, continued))
+        header, data = draft.header(
+            context.serde, deduplicator, parent, partial(deduplicator.likely_sources, ns, continued)
+        )
         has_manifests = deduplicator.has_manifests
         stored, source = deduplicator.store_header(data, parent and parent.source)
         rank = replaced_rank or draft.id
@@ -190,7 +192,7 @@ def put_writes(
     context: SaverContext, config: Config, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str
 ) -> Operation[None]:
     """Store the writes of a task, all or none."""
-    where = given_config(config)
+    where = checked_config(config)
     thread_id, _, checkpoint_id, token = where
     if checkpoint_id is None:
         raise ConfigError("put_writes needs the checkpoint_id of the step that the task belongs to")
@@ -210,7 +212,7 @@ def put_writes(
         added = yield from add_change(context, None, change, context.store.add)
         if added is not None and not added.pack_left_out:
             return
-    task_id, task_path = given_task(task_id, task_path)
+    task_id, task_path = checked_task(task_id, task_path)
     yield from _put_any_writes(context, config, where, writes, task_id, task_path)
 
 
@@ -279,8 +281,8 @@ def _stored_writes(
         if len(data) <= LITERAL_LIMIT:
             body = before_literal(tag) + data
         else:
-            near = _alike(deduplicator, where, channel, current) if len(data) >= _WORTH_COMPARING else []
-            _, _, digest, body = deduplicator.store((tag, data), near, beside)
+            likely = _alike(deduplicator, where, channel, current) if len(data) >= _WORTH_COMPARING else []
+            _, _, digest, body = deduplicator.store((tag, data), likely, beside)
             if digest:
                 digests.append((channel, digest))
         written.append((index, channel, body))

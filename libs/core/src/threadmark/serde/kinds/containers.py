@@ -104,17 +104,19 @@ def _reconstruct_chain(items: list[Any]) -> ChainMap[Any, Any]:
 
 def _deconstruct_proxy(value: MappingProxyType[Any, Any]) -> list[Any]:
     # A proxy does not reveal its mapping, and all its methods are those of the mapping.
-    (shown,) = found = gc.get_referents(value)
-    if not _is_mapping(shown):
-        raise SerializationError(f"a mappingproxy of a {type(shown).__qualname__}, not of a mapping, cannot be stored")
+    (mapping,) = found = gc.get_referents(value)
+    if not _is_mapping(mapping):
+        raise SerializationError(
+            f"a mappingproxy of a {type(mapping).__qualname__}, not of a mapping, cannot be stored"
+        )
     return found
 
 
 def _reconstruct_proxy(items: list[Any]) -> MappingProxyType[Any, Any]:
-    (shown,) = items
-    if not _is_mapping(shown):
+    (mapping,) = items
+    if not _is_mapping(mapping):
         raise CorruptDataError("a stored mappingproxy shows something else than a mapping")
-    return MappingProxyType(shown)
+    return MappingProxyType(mapping)
 
 
 def _reconstruct_counter(content: dict[Any, Any]) -> Counter[Any]:

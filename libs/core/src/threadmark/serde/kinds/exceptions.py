@@ -19,7 +19,7 @@ from threadmark.serde.refusals import refusal
 
 # The object that lacked the attribute is not part of the error.
 _NOT_STORED = frozenset({(AttributeError, "obj")})
-_SHOWN = ("errno", "strerror", "filename", "filename2")
+_OS_PROPERTIES = ("errno", "strerror", "filename", "filename2")
 
 # Fields that are numbers: setting one would run the `__index__` of any other object.
 _NUMBERS = frozenset({"characters_written", "start", "end"})
@@ -32,7 +32,7 @@ _CAUSES: tuple[Any, ...] = tuple(
 )
 _MESSAGE: Any = vars(BaseExceptionGroup)["message"]
 _EXCEPTIONS: Any = vars(BaseExceptionGroup)["exceptions"]
-_USUAL_INDEX = 1
+_DEFAULT_INDEX = 1
 _IN_C = (types.MemberDescriptorType, types.GetSetDescriptorType)
 
 _Fields: TypeAlias = Callable[[Any, list[Any]], dict[str, Any]]
@@ -131,7 +131,7 @@ def _new_of(cls: type) -> _Maker:
 
 
 def _new_group(cls: Any, args: list[Any], own: dict[str, Any]) -> BaseException:
-    message, found = (own["message"], own["exceptions"]) if own else (args[0], _USUAL_INDEX)
+    message, found = (own["message"], own["exceptions"]) if own else (args[0], _DEFAULT_INDEX)
     exceptions: Any = args[found] if type(found) is int else found
     if type(exceptions) not in (list, tuple):
         raise CorruptDataError("the exceptions of a stored group are not a list of them")
@@ -147,17 +147,17 @@ def _fields(cls: type) -> _Fields:
     def fields(error: BaseException, _: list[Any]) -> dict[str, Any]:
         values = {name: _field(member, error) for name, member in members.items()}
         found = {name: value for name, value in values.items() if value is not None}
-        return found if _SHOWN[0] not in members else found | _shown_as_none(cls, error, found)
+        return found if _OS_PROPERTIES[0] not in members else found | _unset_properties(cls, error, found)
 
     return fields
 
 
-def _shown_as_none(cls: type, error: BaseException, found: dict[str, Any]) -> dict[str, None]:
+def _unset_properties(cls: type, error: BaseException, found: dict[str, Any]) -> dict[str, None]:
     """Return the fields of an OSError that were set to None. Only its text tells them from unset fields."""
     text = OSError.__str__(error)
     if "None" not in text:
         return {}
-    args, new, unset = _ARGS.__get__(error), _new_of(cls), [name for name in _SHOWN if name not in found]
+    args, new, unset = _ARGS.__get__(error), _new_of(cls), [name for name in _OS_PROPERTIES if name not in found]
     for names in chain.from_iterable(combinations(unset, count) for count in range(len(unset) + 1)):
         nones = dict.fromkeys(names)
         made = new([], found | nones)
@@ -175,7 +175,7 @@ def _group_fields(error: Any, args: list[Any]) -> dict[str, Any]:
     """
     message, exceptions = _MESSAGE.__get__(error), _EXCEPTIONS.__get__(error)
     index = next((index for index, argument in enumerate(args) if _are(argument, exceptions)), None)
-    if index == _USUAL_INDEX and args[0] is message:
+    if index == _DEFAULT_INDEX and args[0] is message:
         return {}
     return {"message": message, "exceptions": exceptions if index is None else index}
 

@@ -140,15 +140,15 @@ def _writer(shapes: Shapes[Any], fields: int) -> Deconstruct:
 
     def deconstruct(model: Any) -> list[Any]:
         nonlocal latest
-        state, given, extra = model.__dict__, model.__pydantic_fields_set__, model.__pydantic_extra__
+        state, set_fields, extra = model.__dict__, model.__pydantic_fields_set__, model.__pydantic_extra__
         names, fields_set, without, shape = latest
         # Whether the model has no dictionary of extra values (True) or an empty one (False). It is not compared with
         # the dictionary of the model before, which could be filled later.
         bare = extra is None if not extra else None
-        if bare is without and [*state] == names and given == fields_set and model.__pydantic_private__ is None:
+        if bare is without and [*state] == names and set_fields == fields_set and model.__pydantic_private__ is None:
             return [shape, *state.values()]
         private = model.__pydantic_private__
-        names, fields_set = [*state], frozenset(given)
+        names, fields_set = [*state], frozenset(set_fields)
         if _unaccounted(fields_set, names, fields) > len(extra or ()):
             raise SerializationError(_TOO_MANY_SET)
         shape = shapes[tuple(names), fields_set, _presence(extra), _presence(private)]

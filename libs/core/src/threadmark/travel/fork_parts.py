@@ -65,7 +65,7 @@ class NewState(NamedTuple):
     encoded: Mapping[str, tuple[str, bytes]]
 
     @classmethod
-    def given(cls, context: SaverContext, values: object) -> "NewState":
+    def from_values(cls, context: SaverContext, values: object) -> "NewState":
         """Check the values given to `fork`, and encode them."""
         if values is None:
             return cls({})
@@ -181,7 +181,7 @@ _TASK = ":"
 """Is in the namespace of a call by a task: `outer|node:task`."""
 
 
-class Founding(NamedTuple):
+class ForkPlan(NamedTuple):
     """A thread to begin."""
 
     source: str
@@ -194,14 +194,14 @@ class Founding(NamedTuple):
     """Those that the branch adds."""
 
 
-def found_thread(context: SaverContext, founding: Founding, tried: list[int]) -> Program[bool]:
+def found_thread(context: SaverContext, plan: ForkPlan, tried: list[int]) -> Program[bool]:
     """Begin a thread in one transaction. Returns False if the source has changed, so that it is to be read again.
 
     `tried` has the target's epochs after earlier attempts: a driver tries again where a connection was lost, also where
     the commit was carried out, and where the two threads are not in one place, the target may have been stored before
     the source was found to have changed.
     """
-    source, target, origin, _, _ = founding
+    source, target, origin, _, _ = plan
     epochs = {}
     for thread_id in sorted((source, target)):
         epochs[thread_id] = yield from context.store.lock(thread_id)
@@ -214,14 +214,14 @@ def found_thread(context: SaverContext, founding: Founding, tried: list[int]) ->
     yield from prove_complete(context, source, None)
     outlines = yield from all_outlines(context, source)
     following = _Following(outlines, origin.outline)
-    change = Change(target, None, now(), founding.segments, (), (), None)
+    change = Change(target, None, now(), plan.segments, (), (), None)
     added = yield from context.store.add(change)
     if added.refused == "owner":
         raise ConflictError(f"the thread_id {target!r} is taken: choose another one for as_thread")
     if added.refused is not None:
         raise refusal_error(context, change, added.refused, (yield from context.store.lease(target)))
     yield from _describe(context, source, target)
-    mover = _Mover(context, founding, following)
+    mover = _Mover(context, plan, following)
     chosen = following.chosen()
     for start in range(0, len(chosen), _BATCH):
         yield from mover.move(chosen[start : start + _BATCH])
@@ -284,15 +284,15 @@ class _Mover:
     So damage is never copied into a row that looks good.
     """
 
-    def __init__(self, context: SaverContext, founding: Founding, following: _Following) -> None:
+    def __init__(self, context: SaverContext, plan: ForkPlan, following: _Following) -> None:
         self._context = context
-        self._founding = founding
+        self._plan = plan
         self._following = following
-        self._moved: set[bytes] = set(founding.segments)
+        self._moved: set[bytes] = set(plan.segments)
 
     def move(self, outlines: Sequence[Outline]) -> Program[None]:
         """Copy some checkpoints with their pending writes."""
-        context, source = self._context, self._founding.source
+        context, source = self._context, self._plan.source
         keys = [outline.key for outline in outlines]
         rows = yield from context.store.rows(source, keys)
         if {row.outline.key for row in rows} != set(keys):
@@ -308,18 +308,18 @@ class _Mover:
         found = yield from context.store.writes(source, keys)
         writes = [row for row in found if self._following.writes_go_along(row)]
         needed.update(key for each in proven_writes(source, writes) for key in each.value.segment_keys())
-        bound = [rebound_write(source, self._founding.target, row) for row in writes]
+        bound = [rebound_write(source, self._plan.target, row) for row in writes]
         yield from self._add(needed, [self._rebound(row) for row in rows], bound)
 
     def move_branch(self) -> Program[None]:
         """Add the checkpoint that follows."""
-        branch, origin = self._founding.branch, self._founding.origin
+        branch, origin = self._plan.branch, self._plan.origin
         if branch is not None:
-            row = branch.row(self._founding.target, origin.outline.ns, origin.outline.rank)
+            row = branch.row(self._plan.target, origin.outline.ns, origin.outline.rank)
             yield from self._add(branch.needs(), [self._rebound(row)], [])
 
     def _add(self, needed: Iterable[bytes], rows: Sequence[CheckpointRow], writes: Sequence[WriteRow]) -> Program[None]:
-        source, target = self._founding.source, self._founding.target
+        source, target = self._plan.source, self._plan.target
         store, keys = self._context.store, sorted(set(needed) - self._moved)
         for start in range(0, len(keys), _SEGMENTS):
             some = keys[start : start + _SEGMENTS]
@@ -334,7 +334,7 @@ class _Mover:
         """The row for the new thread. It names no parent that stays behind."""
         ns, parent = row.outline.ns, row.outline.parent
         kept = parent if parent is not None and self._following.goes_along((ns, parent)) else None
-        outline = row.outline._replace(thread_id=self._founding.target, parent=kept)
+        outline = row.outline._replace(thread_id=self._plan.target, parent=kept)
         return with_check(row._replace(outline=outline, run_id=run_id_in(outline.metadata)))
 
 

@@ -47,7 +47,7 @@ cdef frozenset plain_names = frozenset({"v", "ts", "versions_seen", "updated_cha
 cdef frozenset special_names = frozenset({"id", "channel_values", "channel_versions"})
 
 
-def usual_config(type cls not None, config):
+def plain_config(type cls not None, config):
     """Return the `config.ParsedConfig` of a configuration whose names are short enough for the key of a row."""
     cdef PyObject *found
     if type(config) is not dict:
@@ -55,20 +55,20 @@ def usual_config(type cls not None, config):
     found = PyDict_GetItemWithError(config, "configurable")
     if found is NULL or Py_TYPE(<object>found) is not &PyDict_Type:
         return None
-    given = <object>found
-    thread_id = _name(given, "thread_id", THREAD_ID_BYTES)
-    ns = _name(given, "checkpoint_ns", NAMESPACE_BYTES)
-    checkpoint_id = _name(given, "checkpoint_id", ID_BYTES)
+    configurable = <object>found
+    thread_id = _name(configurable, "thread_id", THREAD_ID_BYTES)
+    ns = _name(configurable, "checkpoint_ns", NAMESPACE_BYTES)
+    checkpoint_id = _name(configurable, "checkpoint_id", ID_BYTES)
     if thread_id is None or thread_id is unusual or ns is unusual or checkpoint_id is unusual:
         return None
-    if PyDict_GetItemWithError(given, "lease_token") is not NULL or ns == messages_namespace:
+    if PyDict_GetItemWithError(configurable, "lease_token") is not NULL or ns == messages_namespace:
         return None
     return named_tuple(cls, (thread_id, ns or "", checkpoint_id or None, None))
 
 
-cdef object _name(given, str key, Py_ssize_t limit):
+cdef object _name(configurable, str key, Py_ssize_t limit):
     """Return a name, None where there is none."""
-    cdef PyObject *found = PyDict_GetItemWithError(given, key)
+    cdef PyObject *found = PyDict_GetItemWithError(configurable, key)
     if found is NULL:
         return None
     name = <object>found
@@ -82,7 +82,7 @@ def _refuse():
     raise CannotPackError
 
 
-def usual_checkpoint(type cls not None, checkpoint, new):
+def plain_checkpoint(type cls not None, checkpoint, new):
     """Return the `storing.Draft` of a checkpoint with none but the usual fields, None for any other."""
     cdef PyObject *found
     if type(checkpoint) is not dict:
@@ -174,7 +174,7 @@ cdef bint _are_plain(versions):
     return True
 
 
-def usual_metadata(type cls not None, frozenset left_out not None, dumps, config, metadata):
+def plain_metadata(type cls not None, frozenset left_out not None, dumps, config, metadata):
     """Return metadata merged with a configuration's and checked, with its JSON text, as a `metadata.CheckedMetadata`.
 
     `left_out` are the keys of a configuration that are none of metadata, `dumps` is orjson's.
