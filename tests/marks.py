@@ -25,6 +25,7 @@ PATHS = {
     "caching/test_processes.py": {"redis"},
     "citus/": {"postgres"},
     "cli/test_doctor.py::test_a_database_without_tables": {"postgres"},
+    "cli/test_doctor.py::test_redis_that_does_not_wait": {"redis"},
     "cli/test_doctor.py::test_settings_that_lose_threads": {"redis"},
     "cli/test_upkeep.py::test_ddl_prints": {"postgres"},
     "cli/test_upkeep.py::test_setup_parts_tables": {"postgres"},
@@ -37,9 +38,13 @@ PATHS = {
     "redis_backend/": {"redis"},
     "replication/test_later_writes.py::test_those_that_are_added": {"redis"},
     "replication/test_deleted_apart.py::test_where_it_begins_just": {"postgres"},
+    "test_after_the_move.py::test_the_old_tables_of_a_server": {"postgres"},
     "test_agent_server.py": {"postgres"},
     "test_benchmarks.py::test_a_missed_must": {"postgres"},
     "test_benchmarks.py::test_everything_that_is_measured": {"postgres", "redis"},
+    "test_docs.py::test_an_example_runs_alone_and_once_more[docs/how-to/caching.md": {"redis"},
+    "test_restore_drill.py::test_the_drill_on_postgres": {"postgres"},
+    "test_restore_drill.py::test_the_drill_on_redis": {"redis"},
 }
 """The markers of every test whose name begins so: its path below this folder, perhaps `::` and its own name."""
 

@@ -77,7 +77,8 @@ class Checkpointer(ForwardingMethods, BaseCheckpointSaver[Any]):
 
         def __getattr__(self, name: str) -> Any:
             """Return what only this kind of saver has, such as `report` or the `status` of a replicated one."""
-            if name.startswith("_") or not hasattr(self._saver, name):
+            # A checkpointer stands for no saver: `wrap` and the interfaces refuse what has no `with_serde`.
+            if name.startswith("_") or name == "with_serde" or not hasattr(self._saver, name):
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
             return getattr(self._saver, name)
 
