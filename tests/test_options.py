@@ -129,7 +129,7 @@ MEMORY: list[dict[str, Any]] = [
     {"pause_gc": "no"},
     {"seal_metadata": "no"},
     {"cache_bytes": "64MB"},
-    *({"ttl": each} for each in (3600, timedelta(0))),
+    *({"ttl": each} for each in ("3600", True, timedelta(0))),
     {"refresh_on_read": "no", "ttl": timedelta(1)},
     *({"keep_last": each} for each in (0, True, "1")),
     {"owner_key": ""},

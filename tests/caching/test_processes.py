@@ -222,7 +222,7 @@ def test_a_url_that_says_something_else_is_refused_without_being_shown(url: str)
 def test_arguments_that_mean_nothing_are_refused() -> None:
     saver, view = MemorySaver(), MemorySaver().for_owner("me")
     attempts: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
-        ("ttl", (saver, "memory:"), {"ttl": 3600}),
+        ("ttl", (saver, "memory:"), {"ttl": "3600"}),
         ("wait", (saver, "memory:"), {"wait": None}),
         ("name", (saver, "memory:"), {"name": 5}),
         ("URL of a cache", (saver, object()), {}),

@@ -195,12 +195,12 @@ def test_pauses_are_longer_by_a_random_part() -> None:
 @pytest.mark.parametrize(
     ("options", "match"),
     [
-        ({"every": 3600}, "every"),
+        ({"every": "1h"}, "every"),
         ({"every": timedelta(0)}, "every"),
         ({"jitter": 2}, "jitter"),
         ({"jitter": True}, "jitter"),
         ({"keep_last": 0}, "keep_last"),
-        ({"idle_for": 3}, "idle_for"),
+        ({"idle_for": -3}, "idle_for"),
         ({"keep": 3}, "unknown rule 'keep'"),
     ],
 )

@@ -69,7 +69,7 @@ WRONG: list[tuple[str, dict[str, Any]]] = [
     ("health_interval", {"health_interval": 1e300}),
     ("health_interval", {"health_interval": None}),
     ("drain_timeout", {"drain_timeout": "1"}),
-    ("failback_delay", {"failback_delay": 5, "failover": "automatic"}),
+    ("failback_delay", {"failback_delay": "5", "failover": "automatic"}),
     ("unknown option 'timeout'", {"timeout": 1}),
 ]
 

@@ -1,7 +1,7 @@
 """The shapes that a saver takes and returns. Those of checkpoints are LangGraph's: either can stand for the other."""
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any, Final, Literal, NamedTuple, NotRequired, TypedDict
 
@@ -12,6 +12,9 @@ MAPPING = (dict, Mapping)
 
 Config = Mapping[str, Any]
 """A run's configuration. A saver reads its `configurable` and `metadata`."""
+
+Duration = float | timedelta
+"""A length of time: a number of seconds, or a timedelta."""
 
 ChannelVersions = Mapping[str, Version]
 Metadata = dict[str, Any]

@@ -10,10 +10,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
 from threadmark.errors import ClosedError, ConfigError, short_repr
-from threadmark.model import Progress, RetentionReport
+from threadmark.model import Duration, Progress, RetentionReport
 from threadmark.runtime.logs import log
 from threadmark.runtime.processes import close_at_exit, reset_after_fork, was_closed
 from threadmark.saver import SaverProtocol
+from threadmark.saver.arguments import checked_duration
 from threadmark.saver.operations.retaining import retention_rule
 
 if TYPE_CHECKING:
@@ -27,8 +28,8 @@ class RetentionRules(TypedDict, total=False):
     """The arguments of `Saver.apply_retention` that select what to remove."""
 
     keep_last: int | None
-    older_than: timedelta | None
-    idle_for: timedelta | None
+    older_than: Duration | None
+    idle_for: Duration | None
     max_bytes: int | None
     owner: str | None
     metadata: Mapping[str, Any] | None
@@ -50,12 +51,10 @@ class Retention:
         self,
         saver: SaverProtocol,
         *,
-        every: timedelta = timedelta(hours=1),
+        every: Duration = timedelta(hours=1),
         jitter: float = 0.1,
         **rules: Unpack[RetentionRules],
     ) -> None:
-        if not isinstance(every, timedelta) or every <= timedelta(0):
-            raise ConfigError(f"every must be a positive datetime.timedelta, not {short_repr(every)}")
         if isinstance(jitter, bool) or not isinstance(jitter, (int, float)) or not 0 <= jitter <= 1:
             raise ConfigError(f"jitter must be a number from 0 to 1, a part of `every`, not {short_repr(jitter)}")
         unknown = sorted(rules.keys() - RetentionRules.__annotations__.keys())
@@ -65,7 +64,7 @@ class Retention:
             )
         retention_rule(**{name: rules.get(name) for name in RetentionRules.__annotations__})  # type: ignore[arg-type]  # checked there
         self._saver = saver
-        self._every = every.total_seconds()
+        self._every = checked_duration(every, "every").total_seconds()
         self._jitter = jitter
         self._rules = rules
         self._failures = 0

@@ -61,7 +61,7 @@ class PruneRule(TypedDict, total=False):
     """Arguments of `threadmark.Saver.prune` that LangGraph's `prune` lacks."""
 
     keep_last: int | None
-    older_than: timedelta | None
+    older_than: float | timedelta | None
     dry_run: bool
     missing_ok: bool
     progress: OnProgress | None

@@ -98,8 +98,8 @@ async def odd_rules_are_refused(world: World) -> None:
         {"max_history": True},
         {"max_history": "3"},
         {"max_age": timedelta(0)},
-        {"max_age": 3},
-        {"interval": 60},
+        {"max_age": "3"},
+        {"interval": float("nan")},
         {"interval": timedelta(0)},
         {"compression": "yes"},
     ]

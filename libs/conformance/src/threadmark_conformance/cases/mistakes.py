@@ -118,7 +118,7 @@ async def prune_refuses_rules_it_does_not_know(world: World) -> None:
         {"keep_last": -1},
         {"keep_last": True},
         {"keep_last": "1"},
-        {"older_than": 5},
+        {"older_than": "5"},
         {"strategy": "delete", "keep_last": 1},
         {"strategy": "delete", "older_than": timedelta(1)},
     )

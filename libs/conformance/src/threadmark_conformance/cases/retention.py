@@ -301,12 +301,20 @@ async def long_operations_tell_how_far_they_are(world: World) -> None:
         await world.saver.averify(progress=refuse)
 
 
+async def a_length_of_time_may_be_seconds(world: World) -> None:
+    await _threads(world, "old")
+    await asyncio.sleep(0.01)
+    assert (await world.saver.aapply_retention(idle_for=3600, dry_run=True)).idle == 0
+    assert (await world.saver.aapply_retention(idle_for=0.001, dry_run=True)).idle == 1
+    assert (await world.saver.aprune(["old"], older_than=3600, dry_run=True)).checkpoints == 0
+
+
 async def wrong_rules_are_refused(world: World) -> None:
     wrong: Sequence[Mapping[str, Any]] = (
-        {"idle_for": 3},
+        {"idle_for": 0},
         {"idle_for": timedelta(0)},
         {"keep_last": 0},
-        {"older_than": 3},
+        {"older_than": "3"},
         {"max_bytes": -1},
         {"max_bytes": True},
         {"owner": ""},

@@ -225,7 +225,7 @@ async def what_is_remembered_of_states_is_bounded(world: World) -> None:
     await few.aput_state(names[0], {"text": "x" * 5000})
     assert await small.aget_state(names[0]) == {"text": "x" * 5000}
     assert await small.aget_state_cache(names[0]) is None
-    for wrong in ({"cache_bytes": -1}, {"cache_entries": "x"}, {"cache_ttl": 3}, {"cache": object()}):
+    for wrong in ({"cache_bytes": -1}, {"cache_entries": "x"}, {"cache_ttl": -3}, {"cache": object()}):
         with pytest.raises(ConfigError, match=next(iter(wrong))):
             Conversations(world.saver, **wrong)
 

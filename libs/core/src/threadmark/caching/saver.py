@@ -13,8 +13,9 @@ from threadmark.around.read_from import ReadFromSaver
 from threadmark.caching.cache import Cache, CacheKeys, segment_proof
 from threadmark.caching.flows import Access, CachedDriver, Flows
 from threadmark.errors import ConfigError, MissingDependencyError, short_repr
+from threadmark.model import Duration
 from threadmark.saver import Saver, SaverOptions
-from threadmark.saver.kit import check_seconds
+from threadmark.saver.kit import check_seconds, checked_duration
 from threadmark.urls import open as open_saver
 from threadmark.urls import parameters_in
 
@@ -103,7 +104,7 @@ def cached(
     saver: Saver | str,
     cache: Cache | str,
     *,
-    ttl: timedelta = HOUR,
+    ttl: Duration = HOUR,
     wait: float = 0.05,
     name: str | None = None,
     **options: Any,
@@ -125,10 +126,7 @@ def cached(
             database by different addresses need the same name to share the cache.
         **options: The options of the saver, if you give it as a URL.
     """
-    if not isinstance(ttl, timedelta) or ttl <= timedelta(0):
-        raise ConfigError(
-            f"ttl must be a positive datetime.timedelta, such as timedelta(hours=1), not {short_repr(ttl)}"
-        )
+    lifetime = checked_duration(ttl, "ttl")
     check_seconds(wait, "wait")
     if name is not None and not isinstance(name, str):
         raise ConfigError(f"name must be text, not {short_repr(name)}")
@@ -142,7 +140,7 @@ def cached(
             opened.close()
         raise
     name = str(opened._driver) if name is None else name  # noqa: SLF001 - the text that `repr` shows
-    return CachedSaver(opened, used, ttl=ttl, wait=wait, name=name, owns_cache=used is not cache)
+    return CachedSaver(opened, used, ttl=lifetime, wait=wait, name=name, owns_cache=used is not cache)
 
 
 def from_url(url: str, **options: Any) -> CachedSaver:

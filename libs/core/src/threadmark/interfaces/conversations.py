@@ -10,7 +10,7 @@ from threadmark.interfaces.operations import conversations as states
 from threadmark.interfaces.operations import conversations as stored_messages
 from threadmark.interfaces.shapes import Conversation, ConversationConfig, parse_conversation, user_context
 from threadmark.interfaces.state_cache import CacheCall, CachedOperation, Caches, SharedCache, Sharing, StateCache
-from threadmark.model import ThreadInfo, ThreadPage
+from threadmark.model import Duration, ThreadInfo, ThreadPage
 from threadmark.program import Operation, Transaction, aplay, play
 from threadmark.saver import SaverProtocol
 from threadmark.saver.kit import checked_count, get_thread, list_threads, thread_query
@@ -44,7 +44,7 @@ class Conversations(Interface):
         cache: SharedCache | None = None,
         cache_bytes: int = CACHE_BYTES,
         cache_entries: int = CACHE_ENTRIES,
-        cache_ttl: timedelta = timedelta(minutes=10),
+        cache_ttl: Duration = timedelta(minutes=10),
     ) -> None:
         super().__init__(saver)
         self._caches = Caches(StateCache(cache_bytes, cache_entries, cache_ttl), Sharing(cache))

@@ -7,7 +7,6 @@ is the newest: the store is asked each time. So an entry can be evicted, but nev
 import logging
 import time
 from collections.abc import Mapping
-from datetime import timedelta
 from hashlib import blake2b
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
@@ -15,9 +14,10 @@ import msgpack
 
 from threadmark.errors import ConfigError, CorruptDataError, short_repr
 from threadmark.interfaces.shapes import Conversation
+from threadmark.model import Duration
 from threadmark.program import Flow, Transaction
 from threadmark.runtime.logs import log
-from threadmark.saver.kit import BoundedCache, Header, proof
+from threadmark.saver.kit import BoundedCache, Header, checked_duration, proof
 
 _LEFT_OUT = 30.0
 """Seconds for which a shared cache is not asked after it failed."""
@@ -106,13 +106,11 @@ class Sharing:
 class StateCache:
     """Encoded values of states, bounded in bytes, entries and time. The least recently used are evicted first."""
 
-    def __init__(self, most_bytes: int, most_entries: int, ttl: timedelta) -> None:
+    def __init__(self, most_bytes: int, most_entries: int, ttl: Duration) -> None:
         for number, name in ((most_bytes, "cache_bytes"), (most_entries, "cache_entries")):
             if isinstance(number, bool) or not isinstance(number, int) or number < 0:
                 raise ConfigError(f"{name} must be a number from 0 on, not {short_repr(number)}")
-        if not isinstance(ttl, timedelta) or ttl <= timedelta(0):
-            raise ConfigError(f"cache_ttl must be a positive datetime.timedelta, not {short_repr(ttl)}")
-        self.ttl = ttl.total_seconds()
+        self.ttl = checked_duration(ttl, "cache_ttl").total_seconds()
         self._entries = BoundedCache(most_bytes, most_entries=most_entries)
 
     def get(self, name: str) -> Mapping[bytes, bytes] | None:

@@ -9,7 +9,7 @@ from threadmark.interfaces.interface import Interface
 from threadmark.interfaces.operations import states
 from threadmark.interfaces.operations.states import STATE
 from threadmark.interfaces.shapes import StatePage
-from threadmark.model import RetentionReport, ThreadSort
+from threadmark.model import Duration, RetentionReport, ThreadSort
 from threadmark.retention import Retention
 from threadmark.saver import SaverProtocol
 from threadmark.saver.kit import check_flag, check_keep_last, expect_compression
@@ -78,7 +78,7 @@ class States(Interface):
         """Return the number of threads with a state that this interface began. Reads their metadata."""
         return self._run(states.size(self._context))
 
-    def cleanup_old(self, max_age: timedelta) -> RetentionReport:
+    def cleanup_old(self, max_age: Duration) -> RetentionReport:
         """Remove the threads that this interface began whose newest state is older than `max_age`. Returns a report.
 
         It calls `saver.apply_retention(idle_for=max_age)` for these threads: expired threads are removed, too, and
@@ -127,7 +127,7 @@ class States(Interface):
         """Like `size`, for asyncio."""
         return await self._arun(states.size(self._context))
 
-    async def acleanup_old(self, max_age: timedelta) -> RetentionReport:
+    async def acleanup_old(self, max_age: Duration) -> RetentionReport:
         """Like `cleanup_old`, for asyncio."""
         return await self._arun(states.cleanup_old(self._context, max_age))
 
@@ -149,8 +149,8 @@ class CleanedStates(States):
         saver: SaverProtocol,
         *,
         max_history: int | None = None,
-        max_age: timedelta | None = None,
-        interval: timedelta = timedelta(hours=1),
+        max_age: Duration | None = None,
+        interval: Duration = timedelta(hours=1),
         compression: bool = True,
     ) -> None:
         """Make it without starting it.

@@ -1,11 +1,11 @@
 """The saver's method that makes a lease."""
 
 from collections.abc import Callable
-from datetime import timedelta
 
 from threadmark.errors import ConfigError, short_repr
 from threadmark.leases.lease import Lease
 from threadmark.leases.taking import OnBusy, lease_request
+from threadmark.model import Duration
 from threadmark.program import Driver
 from threadmark.saver.kit import SaverContext
 
@@ -21,7 +21,7 @@ class LeaseMethods:
         thread_id: str,
         *,
         on_busy: OnBusy = "wait",
-        ttl: float | timedelta = 30,
+        ttl: Duration = 30,
         holder: str | None = None,
         timeout: float | None = None,
         on_lost: Callable[[Lease], object] | None = None,

@@ -11,7 +11,7 @@ from threadmark.config import as_thread_id
 from threadmark.errors import ConfigError, ConflictError, short_repr
 from threadmark.ids import new_id
 from threadmark.metadata import to_json
-from threadmark.model import Checkpoint
+from threadmark.model import Checkpoint, Duration
 from threadmark.names import ID_BYTES, THREAD_ID_BYTES, as_text, check_length
 from threadmark.program import Operation, Program, write
 from threadmark.saver.kit import (
@@ -58,7 +58,7 @@ class Taken(NamedTuple):
 
 
 def lease_request(
-    thread_id: object, on_busy: OnBusy, ttl: float | timedelta, holder: str | None, timeout: float | None
+    thread_id: object, on_busy: OnBusy, ttl: Duration, holder: str | None, timeout: float | None
 ) -> LeaseRequest:
     """Check the arguments of `lease`. Returns the request."""
     name = as_thread_id(thread_id)

@@ -12,7 +12,7 @@ from threadmark.replication.pair import Pair, Settings
 from threadmark.replication.saver import ReplicatedSaver, replicated
 from threadmark.replication.steps import Side
 from threadmark.saver import Saver, SaverOptions
-from threadmark.saver.kit import check_seconds, check_word
+from threadmark.saver.kit import check_seconds, check_word, checked_duration
 from threadmark.store.replica import ReplicaStore
 from threadmark.urls import open as open_url
 from threadmark.urls import parameters_in
@@ -43,11 +43,10 @@ def checked_settings(**settings: Any) -> Settings:
             raise ConfigError(f"{name} must be a number from 1 on, not {short_repr(count)}")
     delay = settings["failback_delay"]
     if delay is not None:
-        if not isinstance(delay, timedelta) or delay <= timedelta(0):
-            raise ConfigError(f"failback_delay must be a positive datetime.timedelta or None, not {short_repr(delay)}")
+        length = checked_duration(delay, "failback_delay")
         if settings["failover"] != "automatic":
             raise ConfigError("failback_delay needs failover='automatic': otherwise promote() moves the writes back")
-        settings["failback_delay"] = delay.total_seconds()
+        settings["failback_delay"] = length.total_seconds()
     return Settings(**settings)
 
 

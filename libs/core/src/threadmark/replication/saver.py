@@ -1,11 +1,10 @@
 """`ReplicatedSaver`: a saver over two databases, and `replicated`, the function that makes one."""
 
-from datetime import timedelta
 from typing import TYPE_CHECKING, Unpack
 
 from threadmark.around.deferred import deferred_store
 from threadmark.around.read_from import ReadFromSaver
-from threadmark.model import OnProgress
+from threadmark.model import Duration, OnProgress
 from threadmark.replication.model import (
     Failover,
     OnSecondaryFailure,
@@ -105,7 +104,7 @@ def replicated(
     max_lag: int = 10_000,
     deadline: float | None = 10.0,
     health_interval: float = 1.0,
-    failback_delay: timedelta | None = None,
+    failback_delay: Duration | None = None,
     max_failover_attempts: int = 3,
     drain_timeout: float = 10.0,
     **options: Unpack[SaverOptions],

@@ -3,7 +3,6 @@
 import inspect
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from datetime import timedelta
 from difflib import get_close_matches
 from functools import partial
 from typing import Any, NamedTuple, TypedDict
@@ -12,8 +11,9 @@ from threadmark.errors import ConfigError, ReplicationError, short_repr
 from threadmark.format.digests import segment_key
 from threadmark.format.incarnations import KnownIncarnations
 from threadmark.format.stored import EXPANSION_BYTES
+from threadmark.model import Duration
 from threadmark.program import Operation, Program, read, write
-from threadmark.saver.arguments import check_flag, check_keep_last, microseconds_in
+from threadmark.saver.arguments import check_flag, check_keep_last, checked_duration, microseconds_in
 from threadmark.saver.caches import EncodingCache, SegmentCache
 from threadmark.sealing import Keyring, SegmentNames
 from threadmark.serde import Serde, Serializer
@@ -49,7 +49,7 @@ class ThreadOptions(TypedDict, total=False):
 
     owner_key: str | None
     """The key of a run's configuration that names the owner of a new thread (default: "user_id")."""
-    ttl: timedelta | None
+    ttl: Duration | None
     """How long a thread lives after its last write. After that `apply_retention` removes it."""
     refresh_on_read: bool
     """Whether a read extends a thread's life as well (default: False). It costs each get a second query."""
@@ -141,10 +141,8 @@ def _thread_rules(options: SaverOptions) -> ThreadRules:
     check_flag(expect_newest, "expect_newest")
     if owner_key is not None and (not isinstance(owner_key, str) or not owner_key):
         raise ConfigError(f"owner_key must be a key of the configuration or None, not {short_repr(owner_key)}")
-    if ttl is not None and (not isinstance(ttl, timedelta) or ttl <= timedelta(0)):
-        raise ConfigError(
-            f"ttl must be a positive datetime.timedelta, such as timedelta(days=30), not {short_repr(ttl)}"
-        )
+    if ttl is not None:
+        ttl = checked_duration(ttl, "ttl")
     if refresh and ttl is None:
         raise ConfigError("refresh_on_read needs a ttl, the time for which a thread that was read lives on")
     check_keep_last(keep_last)

@@ -27,6 +27,7 @@ from threadmark.saver.arguments import (
     check_seconds,
     check_word,
     checked_count,
+    checked_duration,
     checked_owner,
     checked_run_id,
     cursor_of,
@@ -105,7 +106,8 @@ from threadmark.saver.survivors import Namespace, sends_lie_with_parent
 __all__ = [  # noqa: RUF022 - by what they are for
     # what callers give
     "Path", "ThreadQuery", "channel_text", "check_config", "check_flag", "check_keep_last",
-    "check_progress", "check_seconds", "check_word", "cursor_of", "draft_of", "checked_count", "checked_owner",
+    "check_progress", "check_seconds", "check_word", "cursor_of", "draft_of", "checked_count", "checked_duration",
+    "checked_owner",
     "thread_query", "checked_run_id", "key_text", "microseconds_of", "name_text", "parse_path", "place_of", "time_of",
     # reading
     "ANCESTORS_ASKED", "BoundedCache", "CheckpointLoader", "EncodingCache", "Item", "Known", "LoadedCheckpoint",

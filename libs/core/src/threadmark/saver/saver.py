@@ -2,7 +2,6 @@
 
 import copy
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from datetime import timedelta
 from types import TracebackType
 from typing import Any, Self, Unpack
 
@@ -17,6 +16,7 @@ from threadmark.model import (
     CheckpointTuple,
     Config,
     DeltaChannelHistory,
+    Duration,
     OnProgress,
     PruneReport,
     PruneStrategy,
@@ -197,7 +197,7 @@ class Saver(ThreadMethods, PartMethods, LeaseMethods, TravelMethods, OperatingMe
         *,
         strategy: PruneStrategy = "keep_latest",
         keep_last: int | None = None,
-        older_than: timedelta | None = None,
+        older_than: Duration | None = None,
         dry_run: bool = False,
         missing_ok: bool = True,
         progress: OnProgress | None = None,
@@ -231,8 +231,8 @@ class Saver(ThreadMethods, PartMethods, LeaseMethods, TravelMethods, OperatingMe
         self,
         *,
         keep_last: int | None = None,
-        older_than: timedelta | None = None,
-        idle_for: timedelta | None = None,
+        older_than: Duration | None = None,
+        idle_for: Duration | None = None,
         max_bytes: int | None = None,
         owner: str | None = None,
         metadata: Mapping[str, Any] | None = None,
@@ -393,7 +393,7 @@ class Saver(ThreadMethods, PartMethods, LeaseMethods, TravelMethods, OperatingMe
         *,
         strategy: PruneStrategy = "keep_latest",
         keep_last: int | None = None,
-        older_than: timedelta | None = None,
+        older_than: Duration | None = None,
         dry_run: bool = False,
         missing_ok: bool = True,
         progress: OnProgress | None = None,
@@ -409,8 +409,8 @@ class Saver(ThreadMethods, PartMethods, LeaseMethods, TravelMethods, OperatingMe
         self,
         *,
         keep_last: int | None = None,
-        older_than: timedelta | None = None,
-        idle_for: timedelta | None = None,
+        older_than: Duration | None = None,
+        idle_for: Duration | None = None,
         max_bytes: int | None = None,
         owner: str | None = None,
         metadata: Mapping[str, Any] | None = None,

@@ -9,7 +9,7 @@ only, so they never touch a graph's thread in the same database.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
 from threadmark.config import ParsedConfig, as_thread_id, parse_config
@@ -24,7 +24,7 @@ from threadmark.errors import (
 from threadmark.ids import Version, new_id, next_version
 from threadmark.interfaces.shapes import StateInfo, StatePage
 from threadmark.metadata import matches
-from threadmark.model import RetentionReport, ThreadSort
+from threadmark.model import Duration, RetentionReport, ThreadSort
 from threadmark.names import ID_BYTES, check_length
 from threadmark.program import Operation, Program, read, read_existing, write_and_reclaim
 from threadmark.saver.kit import (
@@ -40,6 +40,7 @@ from threadmark.saver.kit import (
     apply_retention,
     check_config,
     checked_count,
+    checked_duration,
     count_threads,
     cursor_of,
     decode_metadata,
@@ -434,11 +435,10 @@ def size(context: SaverContext) -> Operation[int]:
     return (yield from count_threads(context, marked(STATE)))
 
 
-def cleanup_old(context: SaverContext, max_age: timedelta) -> Operation[RetentionReport]:
+def cleanup_old(context: SaverContext, max_age: Duration) -> Operation[RetentionReport]:
     """Remove the threads whose newest state is older than that."""
-    if max_age is None:
-        raise ConfigError("max_age must be a positive datetime.timedelta, such as timedelta(days=90), not None")
-    rule = retention_rule(keep_last=None, older_than=None, idle_for=max_age, max_bytes=None, owner=None, metadata=STATE)
+    age = checked_duration(max_age, "max_age")
+    rule = retention_rule(keep_last=None, older_than=None, idle_for=age, max_bytes=None, owner=None, metadata=STATE)
     return (yield from apply_retention(context, rule, dry_run=False, progress=None))
 
 

@@ -7,10 +7,17 @@ from functools import partial
 from typing import NamedTuple
 
 from threadmark.config import ParsedConfig, as_thread_id
-from threadmark.errors import ConfigError, CorruptDataError, ThreadNotFoundError, short_repr
-from threadmark.model import OnProgress, PruneReport, PruneStrategy
+from threadmark.errors import ConfigError, CorruptDataError, ThreadNotFoundError
+from threadmark.model import Duration, OnProgress, PruneReport, PruneStrategy
 from threadmark.program import Operation, Program, read, write_and_reclaim
-from threadmark.saver.arguments import check_flag, check_keep_last, check_progress, check_word, unique_names
+from threadmark.saver.arguments import (
+    check_flag,
+    check_keep_last,
+    check_progress,
+    check_word,
+    checked_duration,
+    unique_names,
+)
 from threadmark.saver.context import SaverContext
 from threadmark.saver.operations.listing import thread_ids as next_threads
 from threadmark.saver.operations.removing import NOTHING, Rule, carry_out, removal_of, remove
@@ -52,7 +59,7 @@ def prune(
     return total
 
 
-def prune_rule(strategy: PruneStrategy, keep_last: int | None, older_than: timedelta | None) -> Rule:
+def prune_rule(strategy: PruneStrategy, keep_last: int | None, older_than: Duration | None) -> Rule:
     """Check the arguments of `prune`."""
     check_word(strategy, PruneStrategy, "strategy")
     if strategy == "delete":
@@ -60,12 +67,8 @@ def prune_rule(strategy: PruneStrategy, keep_last: int | None, older_than: timed
             raise ConfigError("prune with strategy='delete' removes everything: leave out keep_last and older_than")
         return Rule(everything=True, choose=_everything)
     check_keep_last(keep_last)
-    if older_than is not None and not isinstance(older_than, timedelta):
-        raise ConfigError(
-            f"older_than must be a datetime.timedelta, such as timedelta(days=30), not {short_repr(older_than)}"
-        )
     kept = keep_last if keep_last is not None else 1
-    age = older_than if older_than is not None else timedelta(0)
+    age = checked_duration(older_than, "older_than", positive=False) if older_than is not None else timedelta(0)
     return Rule(everything=False, choose=partial(_outlived, kept=kept, age=age), late_writes=True)
 
 

@@ -7,14 +7,20 @@ retention may have changed them. So you can kill it at any point and run it agai
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import timedelta
 from typing import Any, Literal, NamedTuple
 
-from threadmark.errors import ConfigError, CorruptDataError, short_repr
+from threadmark.errors import CorruptDataError
 from threadmark.metadata import matches
-from threadmark.model import OnProgress, Problem, RetentionReport
+from threadmark.model import Duration, OnProgress, Problem, RetentionReport
 from threadmark.program import Operation, Program, read, write_and_reclaim
-from threadmark.saver.arguments import ThreadQuery, check_flag, checked_count, microseconds_in, thread_query
+from threadmark.saver.arguments import (
+    ThreadQuery,
+    check_flag,
+    checked_count,
+    checked_duration,
+    microseconds_in,
+    thread_query,
+)
 from threadmark.saver.completeness import prove_complete
 from threadmark.saver.context import SaverContext
 from threadmark.saver.operations.listing import all_outlines
@@ -78,22 +84,18 @@ class Outcome(NamedTuple):
 def retention_rule(
     *,
     keep_last: int | None,
-    older_than: timedelta | None,
-    idle_for: timedelta | None,
+    older_than: Duration | None,
+    idle_for: Duration | None,
     max_bytes: int | None,
     owner: str | None,
     metadata: Mapping[str, Any] | None,
 ) -> RetentionRule:
     """Check the arguments of `retention`."""
-    if idle_for is not None and (not isinstance(idle_for, timedelta) or idle_for <= timedelta(0)):
-        raise ConfigError(
-            f"idle_for must be a positive datetime.timedelta, such as timedelta(days=90), not {short_repr(idle_for)}"
-        )
     pruning = prune_rule("keep_latest", keep_last, older_than)
     return RetentionRule(
         thread_query({"owner": owner, "metadata": metadata}, "id"),
         None if keep_last is None and older_than is None else pruning,
-        None if idle_for is None else microseconds_in(idle_for),
+        None if idle_for is None else microseconds_in(checked_duration(idle_for, "idle_for")),
         None if max_bytes is None else checked_count(max_bytes, "max_bytes"),
     )
 
