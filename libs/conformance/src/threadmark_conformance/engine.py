@@ -87,14 +87,14 @@ class Run:
         return self.saver.get_next_version(self.versions.get(channel))
 
 
-async def got(saver: Saver, config: Config) -> CheckpointTuple:
+async def got(saver: Saver, config: Config | str) -> CheckpointTuple:
     """Return the checkpoint, which must exist."""
     found = await saver.aget_tuple(config)
     assert found is not None, f"nothing is stored at {config}"
     return found
 
 
-async def values(saver: Saver, config: Config) -> dict[str, Any]:
+async def values(saver: Saver, config: Config | str) -> dict[str, Any]:
     """Return the channel values of the checkpoint, which must exist."""
     return (await got(saver, config)).checkpoint["channel_values"]
 
@@ -104,7 +104,7 @@ async def pending(saver: Saver, config: Config) -> list[tuple[str, str, Any]]:
     return (await got(saver, config)).pending_writes or []
 
 
-async def listed(saver: Saver, config: Config | None, **options: Any) -> list[CheckpointTuple]:
+async def listed(saver: Saver, config: Config | str | None, **options: Any) -> list[CheckpointTuple]:
     """Return all items of a listing."""
     return [item async for item in saver.alist(config, **options)]
 

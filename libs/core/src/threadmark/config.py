@@ -29,7 +29,7 @@ NOT_METADATA = frozenset(
 _NO_TOKEN = 2**63 - 1
 """Tokens of users are smaller: this one is `store.ANYONE`, which ignores leases."""
 
-_NO_CONFIGURABLE = "the config has no 'configurable': give {'configurable': {'thread_id': ...}}"
+NO_CONFIGURABLE = "the config has no 'configurable': give {'configurable': {'thread_id': ...}}"
 
 
 class ParsedConfig(NamedTuple):
@@ -57,7 +57,7 @@ def config_of(thread_id: str, ns: str, checkpoint_id: str | None) -> dict[str, A
     return {"configurable": {"thread_id": thread_id, "checkpoint_ns": ns, "checkpoint_id": checkpoint_id}}
 
 
-def parse_config(config: Config) -> ParsedConfig:
+def parse_config(config: Config | str) -> ParsedConfig:
     """Parse a run's configuration. A missing namespace is the root namespace."""
     configurable = config.get("configurable") if type(config) is dict else None
     get = (configurable if type(configurable) is dict else _configurable(config)).get
@@ -73,17 +73,17 @@ def parse_config(config: Config) -> ParsedConfig:
     )
 
 
-def thread_id(config: Config) -> str:
+def thread_id(config: Config | str) -> str:
     """The thread that `config` names."""
     return as_thread_id(_configurable(config).get("thread_id"))
 
 
-def namespace(config: Config) -> str | None:
+def namespace(config: Config | str) -> str | None:
     """The namespace that `config` names, None where it names none."""
     return _as_namespace(_configurable(config).get("checkpoint_ns"))
 
 
-def checkpoint_id(config: Config) -> str | None:
+def checkpoint_id(config: Config | str) -> str | None:
     """The checkpoint that `config` names, None where it names none."""
     return _as_checkpoint_id(_configurable(config).get("checkpoint_id"))
 
@@ -102,10 +102,15 @@ def as_thread_id(value: object) -> str:
     raise ConfigError(f"thread_id must be a string, an int or a UUID, not {type(value).__name__}")
 
 
+def named_thread(thread: object) -> str:
+    """The thread that a caller names: by its id, or by a configuration."""
+    return thread_id(thread) if isinstance(thread, MAPPING) else as_thread_id(thread)
+
+
 def config_metadata(config: Config) -> dict[str, Any]:
     """The scalars under `metadata` and `configurable` that are kept with each checkpoint of the run."""
     if not isinstance(config, MAPPING):
-        raise ConfigError(_NO_CONFIGURABLE)
+        raise ConfigError(NO_CONFIGURABLE)
     found: dict[str, Any] = {}
     for part in (config.get("metadata"), config.get("configurable")):
         if part is None:
@@ -154,8 +159,11 @@ def _as_token(value: object) -> int:
     raise ConfigError(f"lease_token must be the token of a lease, a positive int, not {short_repr(value)}")
 
 
-def _configurable(config: Config) -> Mapping[str, Any]:
+def _configurable(config: Config | str) -> Mapping[str, Any]:
+    """The `configurable` of a configuration; a thread's id stands for one that names nothing else."""
+    if isinstance(config, (str, UUID)):
+        return {"thread_id": config}
     configurable = config.get("configurable") if isinstance(config, MAPPING) else None
     if not isinstance(configurable, MAPPING):
-        raise ConfigError(_NO_CONFIGURABLE)
+        raise ConfigError(NO_CONFIGURABLE)
     return configurable

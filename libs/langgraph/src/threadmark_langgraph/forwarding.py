@@ -104,13 +104,13 @@ class ForwardingMethods:
         """Return the number of threads that match these filters."""
         return self._saver.count_threads(**filters)
 
-    def get_thread(self, thread_id: str) -> ThreadInfo | None:
+    def get_thread(self, thread_id: Config | str) -> ThreadInfo | None:
         """Return one thread without its checkpoints, or None if there is none."""
         return self._saver.get_thread(thread_id)
 
     def create_thread(
         self,
-        thread_id: str,
+        thread_id: Config | str,
         *,
         title: str | None = None,
         metadata: Mapping[str, Any] | None = None,
@@ -122,7 +122,7 @@ class ForwardingMethods:
 
     def update_thread(
         self,
-        thread_id: str,
+        thread_id: Config | str,
         *,
         title: str | Unset | None = UNSET,
         metadata: Mapping[str, Any] | None = None,
@@ -132,7 +132,7 @@ class ForwardingMethods:
         """Set the title, metadata, owner or expiry of a thread. Raises ThreadNotFoundError if there is none."""
         return self._saver.update_thread(thread_id, title=title, metadata=metadata, owner=owner, expires_at=expires_at)
 
-    def rename_thread(self, thread_id: str, new_thread_id: str) -> bool:
+    def rename_thread(self, thread_id: Config | str, new_thread_id: Config | str) -> bool:
         """Give a thread another id, with everything in it. Returns whether the thread existed."""
         return self._saver.rename_thread(thread_id, new_thread_id)
 
@@ -155,13 +155,13 @@ class ForwardingMethods:
         """Like `count_threads`, for asyncio."""
         return await self._saver.acount_threads(**filters)
 
-    async def aget_thread(self, thread_id: str) -> ThreadInfo | None:
+    async def aget_thread(self, thread_id: Config | str) -> ThreadInfo | None:
         """Like `get_thread`, for asyncio."""
         return await self._saver.aget_thread(thread_id)
 
     async def acreate_thread(
         self,
-        thread_id: str,
+        thread_id: Config | str,
         *,
         title: str | None = None,
         metadata: Mapping[str, Any] | None = None,
@@ -175,7 +175,7 @@ class ForwardingMethods:
 
     async def aupdate_thread(
         self,
-        thread_id: str,
+        thread_id: Config | str,
         *,
         title: str | Unset | None = UNSET,
         metadata: Mapping[str, Any] | None = None,
@@ -187,7 +187,7 @@ class ForwardingMethods:
             thread_id, title=title, metadata=metadata, owner=owner, expires_at=expires_at
         )
 
-    async def arename_thread(self, thread_id: str, new_thread_id: str) -> bool:
+    async def arename_thread(self, thread_id: Config | str, new_thread_id: Config | str) -> bool:
         """Like `rename_thread`, for asyncio."""
         return await self._saver.arename_thread(thread_id, new_thread_id)
 
@@ -221,7 +221,7 @@ class ForwardingMethods:
         """Return all checkpoints of a thread in all namespaces, and the branches that they form."""
         return self._saver.tree(thread)
 
-    def diff(self, a: Config, b: Config, *, path: str | None = None, limit: int = 1000) -> Diff:
+    def diff(self, a: Config | str, b: Config | str, *, path: str | None = None, limit: int = 1000) -> Diff:
         """Return the differences between two checkpoints of a thread, by channel and by place inside values."""
         return self._saver.diff(a, b, path=path, limit=limit)
 
@@ -229,11 +229,13 @@ class ForwardingMethods:
         """Return the checkpoint that first held the present value at a path, or None if there is nothing."""
         return self._saver.blame(thread, path)
 
-    def fork(self, config: Config, values: Values | None = None, *, as_thread: str | None = None) -> dict[str, Any]:
+    def fork(
+        self, config: Config | str, values: Values | None = None, *, as_thread: str | None = None
+    ) -> dict[str, Any]:
         """Begin a branch at a checkpoint, or a new thread, and return the configuration to go on with."""
         return self._saver.fork(config, values, as_thread=as_thread)
 
-    def restore(self, config: Config) -> dict[str, Any]:
+    def restore(self, config: Config | str) -> dict[str, Any]:
         """Make a checkpoint the newest again, without losing later ones. Returns its new configuration."""
         return self._saver.restore(config)
 
@@ -259,7 +261,7 @@ class ForwardingMethods:
         """Like `tree`, for asyncio."""
         return await self._saver.atree(thread)
 
-    async def adiff(self, a: Config, b: Config, *, path: str | None = None, limit: int = 1000) -> Diff:
+    async def adiff(self, a: Config | str, b: Config | str, *, path: str | None = None, limit: int = 1000) -> Diff:
         """Like `diff`, for asyncio."""
         return await self._saver.adiff(a, b, path=path, limit=limit)
 
@@ -268,12 +270,12 @@ class ForwardingMethods:
         return await self._saver.ablame(thread, path)
 
     async def afork(
-        self, config: Config, values: Values | None = None, *, as_thread: str | None = None
+        self, config: Config | str, values: Values | None = None, *, as_thread: str | None = None
     ) -> dict[str, Any]:
         """Like `fork`, for asyncio."""
         return await self._saver.afork(config, values, as_thread=as_thread)
 
-    async def arestore(self, config: Config) -> dict[str, Any]:
+    async def arestore(self, config: Config | str) -> dict[str, Any]:
         """Like `restore`, for asyncio."""
         return await self._saver.arestore(config)
 
@@ -291,7 +293,7 @@ class ForwardingMethods:
 
     def verify(
         self,
-        thread_id: str | None = None,
+        thread_id: Config | str | None = None,
         *,
         decode: bool = False,
         repair: bool = False,
@@ -300,7 +302,7 @@ class ForwardingMethods:
         """Read all rows, or all rows of one thread, and report damage and orphans."""
         return self._saver.verify(thread_id, decode=decode, repair=repair, progress=progress)
 
-    def stats(self, thread_id: str | None = None, *, progress: OnProgress | None = None) -> Stats:
+    def stats(self, thread_id: Config | str | None = None, *, progress: OnProgress | None = None) -> Stats:
         """Return how much is stored, and how much it would be if every value were stored whole."""
         return self._saver.stats(thread_id, progress=progress)
 
@@ -322,7 +324,7 @@ class ForwardingMethods:
 
     async def averify(
         self,
-        thread_id: str | None = None,
+        thread_id: Config | str | None = None,
         *,
         decode: bool = False,
         repair: bool = False,
@@ -331,7 +333,7 @@ class ForwardingMethods:
         """Like `verify`, for asyncio."""
         return await self._saver.averify(thread_id, decode=decode, repair=repair, progress=progress)
 
-    async def astats(self, thread_id: str | None = None, *, progress: OnProgress | None = None) -> Stats:
+    async def astats(self, thread_id: Config | str | None = None, *, progress: OnProgress | None = None) -> Stats:
         """Like `stats`, for asyncio."""
         return await self._saver.astats(thread_id, progress=progress)
 
@@ -352,13 +354,13 @@ class ForwardingMethods:
         return await self._saver.alist_orphan_writes()
 
     def reencrypt(
-        self, thread_id: str | None = None, *, plain: PlainRows = "refuse", progress: OnProgress | None = None
+        self, thread_id: Config | str | None = None, *, plain: PlainRows = "refuse", progress: OnProgress | None = None
     ) -> int:
         """Encrypt everything stored, or one thread, with the newest key. Returns how many rows were encrypted again."""
         return self._saver.reencrypt(thread_id, plain=plain, progress=progress)
 
     async def areencrypt(
-        self, thread_id: str | None = None, *, plain: PlainRows = "refuse", progress: OnProgress | None = None
+        self, thread_id: Config | str | None = None, *, plain: PlainRows = "refuse", progress: OnProgress | None = None
     ) -> int:
         """Like `reencrypt`, for asyncio."""
         return await self._saver.areencrypt(thread_id, plain=plain, progress=progress)

@@ -24,7 +24,6 @@ async def a_config_must_name_a_thread(world: World) -> None:
         {"configurable": {"thread_id": ["t"]}},
         {"thread_id": "t"},
         None,
-        "thread",
     )
     for config in bad:
         await _refused(
@@ -35,6 +34,10 @@ async def a_config_must_name_a_thread(world: World) -> None:
         )
         if config is not None:
             await _refused(lambda: listed(world.saver, config))  # noqa: B023 - the same
+    await _refused(
+        lambda: world.saver.aput("thread", checkpoint({"a": 1}), {}, {"a": 1}),  # type: ignore[arg-type]  # the point
+        lambda: world.saver.aput_writes("thread", [("a", 1)], "task"),  # type: ignore[arg-type]  # the same
+    )
     assert await listed(world.saver, None) == []
 
 

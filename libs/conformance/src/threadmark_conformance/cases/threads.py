@@ -11,7 +11,8 @@ from threadmark.errors import ConfigError, SerializationError, ThreadNotFoundErr
 from threadmark.model import ThreadFilter, ThreadInfo
 from threadmark.saver.arguments import microseconds_in
 from threadmark_conformance.backend import World
-from threadmark_conformance.engine import Run, at, checkpoint, early_id, id_of
+from threadmark_conformance.engine import Run, at, checkpoint, early_id, id_of, listed, values
+from threadmark_conformance.leasing import LONG
 
 _LONG = "what takes a segment of its own, at a length that is worth one. " * 8
 _NAMES = [f"thread {number:02}" for number in range(7)]
@@ -33,6 +34,24 @@ async def _there(world: World, thread_id: str) -> ThreadInfo:
     found = await world.another().aget_thread(thread_id)
     assert found is not None
     return found
+
+
+async def a_thread_is_named_by_its_id_or_by_a_configuration(world: World) -> None:
+    saver, config = world.saver, await Run(world.saver).step({"a": 1})
+    for named in ("thread", config, at("thread")):
+        assert await values(saver, named) == {"a": 1}
+        assert [found.checkpoint["channel_values"] for found in await listed(saver, named)] == [{"a": 1}]
+        assert await saver.aget_thread(named) == await _there(world, "thread")
+        assert (await saver.averify(named)).checkpoints == (await saver.astats(named)).checkpoints == 1
+        assert (await saver.aupdate_thread(named, title="a title")).title == "a title"
+        assert (await saver.aprune([named])).threads == 1
+        async with saver.lease(named, ttl=LONG) as lease:
+            assert lease.thread_id == "thread"
+    assert await saver.acopy_thread(config, at("copy"))
+    assert await saver.arename_thread(at("copy"), "other")
+    assert await saver.adelete_thread(at("other"))
+    assert await saver.adelete_thread(config)
+    assert await saver.aget("thread") is None
 
 
 async def the_most_recently_updated_thread_comes_first(world: World) -> None:

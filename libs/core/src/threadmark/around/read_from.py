@@ -39,7 +39,7 @@ def with_read_from(found: CheckpointTuple, sides: Sequence[str]) -> CheckpointTu
 class ReadFromSaver(Saver):
     """A saver that may read from a pair, directly or through a cache."""
 
-    def get_tuple(self, config: Config) -> CheckpointTuple | None:
+    def get_tuple(self, config: Config | str) -> CheckpointTuple | None:
         """Like `get`, but return the checkpoint with its metadata, parent and pending writes.
 
         Where it was read from the side that does not take the writes, because the other one is away, its config says
@@ -49,7 +49,7 @@ class ReadFromSaver(Saver):
             found = run(self._driver, reading.get_tuple(self._context, config))
         return found and with_read_from(found, sides)
 
-    async def aget_tuple(self, config: Config) -> CheckpointTuple | None:
+    async def aget_tuple(self, config: Config | str) -> CheckpointTuple | None:
         """Like `get_tuple`, for asyncio."""
         with noted_reads() as sides:
             found = await arun(self._driver, reading.get_tuple(self._context, config))

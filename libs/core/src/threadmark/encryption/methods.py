@@ -2,7 +2,7 @@
 
 from threadmark.encryption import resealing
 from threadmark.encryption.resealing import PlainRows
-from threadmark.model import OnProgress
+from threadmark.model import Config, OnProgress
 from threadmark.program import Driver, arun, run
 from threadmark.saver.kit import SaverContext
 
@@ -14,7 +14,7 @@ class EncryptionMethods:
     _context: SaverContext
 
     def reencrypt(
-        self, thread_id: str | None = None, *, plain: PlainRows = "refuse", progress: OnProgress | None = None
+        self, thread_id: Config | str | None = None, *, plain: PlainRows = "refuse", progress: OnProgress | None = None
     ) -> int:
         """Encrypt everything stored, or one thread, with the newest key. Returns how many rows were encrypted again.
 
@@ -25,7 +25,7 @@ class EncryptionMethods:
     # Written by scripts/write_twins.py from the methods above: change those, and run it.
 
     async def areencrypt(
-        self, thread_id: str | None = None, *, plain: PlainRows = "refuse", progress: OnProgress | None = None
+        self, thread_id: Config | str | None = None, *, plain: PlainRows = "refuse", progress: OnProgress | None = None
     ) -> int:
         """Like `reencrypt`, for asyncio."""
         return await arun(self._driver, resealing.reencrypt(self._context, thread_id, plain, progress))

@@ -17,7 +17,7 @@ _MOST_LISTED = 10
 
 
 def reencrypt(
-    context: SaverContext, thread_id: str | None, plain: PlainRows, progress: OnProgress | None
+    context: SaverContext, thread_id: object | None, plain: PlainRows, progress: OnProgress | None
 ) -> Operation[int]:
     """Encrypt rows again with the newest key, one transaction for each thread. Returns how many rows changed.
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from threadmark.errors import ConfigError, short_repr
 from threadmark.leases.lease import Lease
 from threadmark.leases.taking import OnBusy, lease_request
-from threadmark.model import Duration
+from threadmark.model import Config, Duration
 from threadmark.program import Driver
 from threadmark.saver.kit import SaverContext
 
@@ -18,7 +18,7 @@ class LeaseMethods:
 
     def lease(
         self,
-        thread_id: str,
+        thread_id: Config | str,
         *,
         on_busy: OnBusy = "wait",
         ttl: Duration = 30,

@@ -7,7 +7,7 @@ from os import getpid
 from socket import gethostname
 from typing import Literal, NamedTuple
 
-from threadmark.config import as_thread_id
+from threadmark.config import named_thread
 from threadmark.errors import ConfigError, ConflictError, short_repr
 from threadmark.ids import new_id
 from threadmark.metadata import to_json
@@ -61,7 +61,7 @@ def lease_request(
     thread_id: object, on_busy: OnBusy, ttl: Duration, holder: str | None, timeout: float | None
 ) -> LeaseRequest:
     """Check the arguments of `lease`. Returns the request."""
-    name = as_thread_id(thread_id)
+    name = named_thread(thread_id)
     check_length(name, THREAD_ID_BYTES, "thread_id")
     check_word(on_busy, OnBusy, "on_busy")
     seconds = ttl.total_seconds() if isinstance(ttl, timedelta) else ttl

@@ -33,7 +33,7 @@ from threadmark.saver.kit import (
 from threadmark.store.contract import CheckpointRow, WriteRow
 
 
-def stats(context: SaverContext, thread_id: str | None, progress: OnProgress | None) -> Operation[Stats]:
+def stats(context: SaverContext, thread_id: object | None, progress: OnProgress | None) -> Operation[Stats]:
     """Count rows and bytes, thread by thread."""
     context = context._replace(encoding_cache=EncodingCache(0))
     total = _Total()

@@ -105,7 +105,7 @@ class _OrphanWrites(NamedTuple):
 
 
 def verify(
-    context: SaverContext, thread_id: str | None, *, decode: bool, repair: bool, progress: OnProgress | None
+    context: SaverContext, thread_id: object | None, *, decode: bool, repair: bool, progress: OnProgress | None
 ) -> Operation[VerifyReport]:
     """Read every row, value by value, past the memory of recent encodings."""
     check_flag(decode, "decode")

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from threadmark.model import CheckpointRef, OnProgress
+from threadmark.model import CheckpointRef, Config, OnProgress
 from threadmark.operating import counting, inspecting
 from threadmark.operating.model import Stats, VerifyReport
 from threadmark.program import Driver, arun, run
@@ -17,7 +17,7 @@ class OperatingMethods:
 
     def verify(
         self,
-        thread_id: str | None = None,
+        thread_id: Config | str | None = None,
         *,
         decode: bool = False,
         repair: bool = False,
@@ -37,7 +37,7 @@ class OperatingMethods:
         verified = inspecting.verify(self._context, thread_id, decode=decode, repair=repair, progress=progress)
         return run(self._driver, verified)
 
-    def stats(self, thread_id: str | None = None, *, progress: OnProgress | None = None) -> Stats:
+    def stats(self, thread_id: Config | str | None = None, *, progress: OnProgress | None = None) -> Stats:
         """Return how much is stored, and how much it would be if every value were stored whole.
 
         With `thread_id`, the figures are those of one thread; `Stats.threads` is 0 if it does not exist. Damaged data
@@ -68,7 +68,7 @@ class OperatingMethods:
 
     async def averify(
         self,
-        thread_id: str | None = None,
+        thread_id: Config | str | None = None,
         *,
         decode: bool = False,
         repair: bool = False,
@@ -78,7 +78,7 @@ class OperatingMethods:
         verified = inspecting.verify(self._context, thread_id, decode=decode, repair=repair, progress=progress)
         return await arun(self._driver, verified)
 
-    async def astats(self, thread_id: str | None = None, *, progress: OnProgress | None = None) -> Stats:
+    async def astats(self, thread_id: Config | str | None = None, *, progress: OnProgress | None = None) -> Stats:
         """Like `stats`, for asyncio."""
         return await arun(self._driver, counting.stats(self._context, thread_id, progress))
 

@@ -10,7 +10,7 @@ from math import isfinite, isnan
 from typing import Any, NamedTuple, TypeVar, cast, get_args
 from uuid import UUID
 
-from threadmark.config import ParsedConfig, parse_config
+from threadmark.config import NO_CONFIGURABLE, ParsedConfig, parse_config
 from threadmark.errors import ConfigError, CorruptDataError, short_repr
 from threadmark.ids import Version
 from threadmark.metadata import certain_fragments, checked_filter, to_json
@@ -59,6 +59,8 @@ def checked_writes(writes: Iterable[tuple[str, Any]]) -> Sequence[tuple[str, Any
 @counterpart("arguments.plain_config", ParsedConfig)
 def checked_config(config: Config) -> ParsedConfig:
     """Parse a run's configuration. Its names may be stored, as `check_config` says."""
+    if not isinstance(config, MAPPING):  # a thread's id names no checkpoint that a put continues
+        raise ConfigError(NO_CONFIGURABLE)
     where = parse_config(config)
     check_config(where)
     return where

@@ -55,15 +55,15 @@ class SaverProtocol(Protocol):
     def setup(self) -> None:
         """Create the tables of a new database, or bring those of an earlier release to the current format."""
 
-    def get(self, config: Config) -> Checkpoint | None:
+    def get(self, config: Config | str) -> Checkpoint | None:
         """Return the checkpoint that `config` names, or the newest of its namespace, or None if there is none."""
 
-    def get_tuple(self, config: Config) -> CheckpointTuple | None:
+    def get_tuple(self, config: Config | str) -> CheckpointTuple | None:
         """Return the same checkpoint as `get`, with its metadata, parent and pending writes."""
 
     def list(
         self,
-        config: Config | None,
+        config: Config | str | None,
         *,
         filter: Mapping[str, Any] | None = None,  # noqa: A002 - the contract's name
         before: Config | None = None,
@@ -85,7 +85,7 @@ class SaverProtocol(Protocol):
     def put_writes(self, config: Config, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = "") -> None:
         """Store the writes of a task before its step ends: all of them or none."""
 
-    def delete_thread(self, thread_id: str) -> bool:
+    def delete_thread(self, thread_id: Config | str) -> bool:
         """Remove a thread and everything in it. Returns whether the thread existed."""
 
     def delete_checkpoint(self, config: Config) -> bool:
@@ -94,12 +94,12 @@ class SaverProtocol(Protocol):
     def delete_for_runs(self, run_ids: Sequence[str]) -> PruneReport:
         """Remove the checkpoints that these runs made, except those that other checkpoints need. Returns a report."""
 
-    def copy_thread(self, source_thread_id: str, target_thread_id: str) -> bool:
+    def copy_thread(self, source_thread_id: Config | str, target_thread_id: Config | str) -> bool:
         """Copy every checkpoint and pending write of the source thread to the target thread."""
 
     def prune(
         self,
-        thread_ids: Sequence[str] | None,
+        thread_ids: Sequence[Config | str] | None,
         *,
         strategy: PruneStrategy = "keep_latest",
         keep_last: int | None = None,
@@ -144,11 +144,11 @@ class SaverProtocol(Protocol):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
     async def asetup(self) -> None: ...
-    async def aget(self, config: Config) -> Checkpoint | None: ...
-    async def aget_tuple(self, config: Config) -> CheckpointTuple | None: ...
+    async def aget(self, config: Config | str) -> Checkpoint | None: ...
+    async def aget_tuple(self, config: Config | str) -> CheckpointTuple | None: ...
     def alist(
         self,
-        config: Config | None,
+        config: Config | str | None,
         *,
         filter: Mapping[str, Any] | None = None,  # noqa: A002 - the contract's name
         before: Config | None = None,
@@ -166,13 +166,13 @@ class SaverProtocol(Protocol):
     async def aput_writes(
         self, config: Config, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None: ...
-    async def adelete_thread(self, thread_id: str) -> bool: ...
+    async def adelete_thread(self, thread_id: Config | str) -> bool: ...
     async def adelete_checkpoint(self, config: Config) -> bool: ...
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> PruneReport: ...
-    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> bool: ...
+    async def acopy_thread(self, source_thread_id: Config | str, target_thread_id: Config | str) -> bool: ...
     async def aprune(
         self,
-        thread_ids: Sequence[str] | None,
+        thread_ids: Sequence[Config | str] | None,
         *,
         strategy: PruneStrategy = "keep_latest",
         keep_last: int | None = None,
@@ -215,12 +215,12 @@ class SaverProtocol(Protocol):
     def count_threads(self, **filters: Unpack[ThreadFilter]) -> int:
         """Return the number of threads that match these filters."""
 
-    def get_thread(self, thread_id: str) -> ThreadInfo | None:
+    def get_thread(self, thread_id: Config | str) -> ThreadInfo | None:
         """Return one thread without its checkpoints, or None if there is none."""
 
     def create_thread(
         self,
-        thread_id: str,
+        thread_id: Config | str,
         *,
         title: str | None = None,
         metadata: Mapping[str, Any] | None = None,
@@ -231,7 +231,7 @@ class SaverProtocol(Protocol):
 
     def update_thread(
         self,
-        thread_id: str,
+        thread_id: Config | str,
         *,
         title: str | Unset | None = UNSET,
         metadata: Mapping[str, Any] | None = None,
@@ -240,7 +240,7 @@ class SaverProtocol(Protocol):
     ) -> ThreadInfo:
         """Set the title, metadata, owner or expiry of a thread. Raises ThreadNotFoundError if there is none."""
 
-    def rename_thread(self, thread_id: str, new_thread_id: str) -> bool:
+    def rename_thread(self, thread_id: Config | str, new_thread_id: Config | str) -> bool:
         """Give a thread another id, with everything in it. Returns whether the thread existed."""
 
     async def alist_threads(
@@ -254,10 +254,10 @@ class SaverProtocol(Protocol):
         **filters: Unpack[ThreadFilter],
     ) -> ThreadPage: ...
     async def acount_threads(self, **filters: Unpack[ThreadFilter]) -> int: ...
-    async def aget_thread(self, thread_id: str) -> ThreadInfo | None: ...
+    async def aget_thread(self, thread_id: Config | str) -> ThreadInfo | None: ...
     async def acreate_thread(
         self,
-        thread_id: str,
+        thread_id: Config | str,
         *,
         title: str | None = None,
         metadata: Mapping[str, Any] | None = None,
@@ -266,14 +266,14 @@ class SaverProtocol(Protocol):
     ) -> ThreadInfo: ...
     async def aupdate_thread(
         self,
-        thread_id: str,
+        thread_id: Config | str,
         *,
         title: str | Unset | None = UNSET,
         metadata: Mapping[str, Any] | None = None,
         owner: str | Unset | None = UNSET,
         expires_at: datetime | timedelta | Unset | None = UNSET,
     ) -> ThreadInfo: ...
-    async def arename_thread(self, thread_id: str, new_thread_id: str) -> bool: ...
+    async def arename_thread(self, thread_id: Config | str, new_thread_id: Config | str) -> bool: ...
     def without_classes(self) -> Self:
         """Return a saver on the same connections that shows objects by name and fields (`ObjectView`)."""
 
@@ -291,7 +291,7 @@ class SaverProtocol(Protocol):
     ) -> MessagePage: ...
     def lease(
         self,
-        thread_id: str,
+        thread_id: Config | str,
         *,
         on_busy: OnBusy = "wait",
         ttl: Duration = 30,
@@ -309,16 +309,18 @@ class SaverProtocol(Protocol):
     def tree(self, thread: Config | str) -> Tree:
         """Return all checkpoints of a thread in all namespaces, and the branches that they form."""
 
-    def diff(self, a: Config, b: Config, *, path: str | None = None, limit: int = 1000) -> Diff:
+    def diff(self, a: Config | str, b: Config | str, *, path: str | None = None, limit: int = 1000) -> Diff:
         """Return the differences between two checkpoints of a thread, by channel and by place inside values."""
 
     def blame(self, thread: Config | str, path: str) -> Blame | None:
         """Return the checkpoint that first held the present value at a path, or None if there is nothing."""
 
-    def fork(self, config: Config, values: Values | None = None, *, as_thread: str | None = None) -> dict[str, Any]:
+    def fork(
+        self, config: Config | str, values: Values | None = None, *, as_thread: str | None = None
+    ) -> dict[str, Any]:
         """Begin a branch at a checkpoint, or a new thread, and return the configuration to go on with."""
 
-    def restore(self, config: Config) -> dict[str, Any]:
+    def restore(self, config: Config | str) -> dict[str, Any]:
         """Make a checkpoint the newest again, without losing later ones. Returns its new configuration."""
 
     def search(
@@ -336,12 +338,12 @@ class SaverProtocol(Protocol):
         self, thread: Config | str, *, ns: str | None = "", limit: int = 50, cursor: str | None = None
     ) -> HistoryPage: ...
     async def atree(self, thread: Config | str) -> Tree: ...
-    async def adiff(self, a: Config, b: Config, *, path: str | None = None, limit: int = 1000) -> Diff: ...
+    async def adiff(self, a: Config | str, b: Config | str, *, path: str | None = None, limit: int = 1000) -> Diff: ...
     async def ablame(self, thread: Config | str, path: str) -> Blame | None: ...
     async def afork(
-        self, config: Config, values: Values | None = None, *, as_thread: str | None = None
+        self, config: Config | str, values: Values | None = None, *, as_thread: str | None = None
     ) -> dict[str, Any]: ...
-    async def arestore(self, config: Config) -> dict[str, Any]: ...
+    async def arestore(self, config: Config | str) -> dict[str, Any]: ...
     async def asearch(
         self,
         thread: Config | str,
@@ -353,7 +355,7 @@ class SaverProtocol(Protocol):
     ) -> SearchPage: ...
     def verify(
         self,
-        thread_id: str | None = None,
+        thread_id: Config | str | None = None,
         *,
         decode: bool = False,
         repair: bool = False,
@@ -361,7 +363,7 @@ class SaverProtocol(Protocol):
     ) -> VerifyReport:
         """Read all rows, or all rows of one thread, and report damage and orphans."""
 
-    def stats(self, thread_id: str | None = None, *, progress: OnProgress | None = None) -> Stats:
+    def stats(self, thread_id: Config | str | None = None, *, progress: OnProgress | None = None) -> Stats:
         """Return how much is stored, and how much it would be if every value were stored whole."""
 
     def has_tables(self) -> bool:
@@ -378,22 +380,22 @@ class SaverProtocol(Protocol):
 
     async def averify(
         self,
-        thread_id: str | None = None,
+        thread_id: Config | str | None = None,
         *,
         decode: bool = False,
         repair: bool = False,
         progress: OnProgress | None = None,
     ) -> VerifyReport: ...
-    async def astats(self, thread_id: str | None = None, *, progress: OnProgress | None = None) -> Stats: ...
+    async def astats(self, thread_id: Config | str | None = None, *, progress: OnProgress | None = None) -> Stats: ...
     async def ahas_tables(self) -> bool: ...
     async def ahas_only_langgraph_data(self) -> bool: ...
     async def alist_checkpoint_refs(self) -> Sequence[CheckpointRef]: ...
     async def alist_orphan_writes(self) -> Sequence[CheckpointRef]: ...
     def reencrypt(
-        self, thread_id: str | None = None, *, plain: PlainRows = "refuse", progress: OnProgress | None = None
+        self, thread_id: Config | str | None = None, *, plain: PlainRows = "refuse", progress: OnProgress | None = None
     ) -> int:
         """Encrypt everything stored, or one thread, with the newest key. Returns how many rows were encrypted again."""
 
     async def areencrypt(
-        self, thread_id: str | None = None, *, plain: PlainRows = "refuse", progress: OnProgress | None = None
+        self, thread_id: Config | str | None = None, *, plain: PlainRows = "refuse", progress: OnProgress | None = None
     ) -> int: ...

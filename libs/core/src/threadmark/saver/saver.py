@@ -97,18 +97,18 @@ class Saver(ThreadMethods, PartMethods, LeaseMethods, TravelMethods, OperatingMe
         """
         return run(self._driver, beginning.setup(self._context))
 
-    def get(self, config: Config) -> Checkpoint | None:
+    def get(self, config: Config | str) -> Checkpoint | None:
         """Return the checkpoint that `config` names, or the newest of its namespace, or None if there is none."""
         found = self.get_tuple(config)
         return found.checkpoint if found else None
 
-    def get_tuple(self, config: Config) -> CheckpointTuple | None:
+    def get_tuple(self, config: Config | str) -> CheckpointTuple | None:
         """Return the same checkpoint as `get`, with its metadata, parent and pending writes."""
         return run(self._driver, reading.get_tuple(self._context, config))
 
     def list(
         self,
-        config: Config | None,
+        config: Config | str | None,
         *,
         filter: Mapping[str, Any] | None = None,  # noqa: A002 - the contract's name
         before: Config | None = None,
@@ -155,7 +155,7 @@ class Saver(ThreadMethods, PartMethods, LeaseMethods, TravelMethods, OperatingMe
         """
         return run(self._driver, writing.put_writes(self._context, config, writes, task_id, task_path))
 
-    def delete_thread(self, thread_id: str) -> bool:
+    def delete_thread(self, thread_id: Config | str) -> bool:
         """Remove a thread and everything in it. Returns whether the thread existed.
 
         Runs that are still going can no longer store anything for it.
@@ -182,7 +182,7 @@ class Saver(ThreadMethods, PartMethods, LeaseMethods, TravelMethods, OperatingMe
         """
         return run(self._driver, removing.delete_for_runs(self._context, run_ids))
 
-    def copy_thread(self, source_thread_id: str, target_thread_id: str) -> bool:
+    def copy_thread(self, source_thread_id: Config | str, target_thread_id: Config | str) -> bool:
         """Copy every checkpoint and pending write of the source thread to the target thread.
 
         Returns whether the source exists; if not, nothing is done. Segments are copied inside the database (sealed ones
@@ -193,7 +193,7 @@ class Saver(ThreadMethods, PartMethods, LeaseMethods, TravelMethods, OperatingMe
 
     def prune(
         self,
-        thread_ids: Sequence[str] | None,
+        thread_ids: Sequence[Config | str] | None,
         *,
         strategy: PruneStrategy = "keep_latest",
         keep_last: int | None = None,
@@ -332,18 +332,18 @@ class Saver(ThreadMethods, PartMethods, LeaseMethods, TravelMethods, OperatingMe
         """Like `setup`, for asyncio."""
         return await arun(self._driver, beginning.setup(self._context))
 
-    async def aget(self, config: Config) -> Checkpoint | None:
+    async def aget(self, config: Config | str) -> Checkpoint | None:
         """Like `get`, for asyncio."""
         found = await self.aget_tuple(config)
         return found.checkpoint if found else None
 
-    async def aget_tuple(self, config: Config) -> CheckpointTuple | None:
+    async def aget_tuple(self, config: Config | str) -> CheckpointTuple | None:
         """Like `get_tuple`, for asyncio."""
         return await arun(self._driver, reading.get_tuple(self._context, config))
 
     def alist(
         self,
-        config: Config | None,
+        config: Config | str | None,
         *,
         filter: Mapping[str, Any] | None = None,  # noqa: A002 - the contract's name
         before: Config | None = None,
@@ -371,7 +371,7 @@ class Saver(ThreadMethods, PartMethods, LeaseMethods, TravelMethods, OperatingMe
         """Like `put_writes`, for asyncio."""
         return await arun(self._driver, writing.put_writes(self._context, config, writes, task_id, task_path))
 
-    async def adelete_thread(self, thread_id: str) -> bool:
+    async def adelete_thread(self, thread_id: Config | str) -> bool:
         """Like `delete_thread`, for asyncio."""
         return await arun(self._driver, removing.delete_thread(self._context, thread_id))
 
@@ -383,13 +383,13 @@ class Saver(ThreadMethods, PartMethods, LeaseMethods, TravelMethods, OperatingMe
         """Like `delete_for_runs`, for asyncio."""
         return await arun(self._driver, removing.delete_for_runs(self._context, run_ids))
 
-    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> bool:
+    async def acopy_thread(self, source_thread_id: Config | str, target_thread_id: Config | str) -> bool:
         """Like `copy_thread`, for asyncio."""
         return await arun(self._driver, copying.copy_thread(self._context, source_thread_id, target_thread_id))
 
     async def aprune(
         self,
-        thread_ids: Sequence[str] | None,
+        thread_ids: Sequence[Config | str] | None,
         *,
         strategy: PruneStrategy = "keep_latest",
         keep_last: int | None = None,

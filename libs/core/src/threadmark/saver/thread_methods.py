@@ -72,13 +72,13 @@ class ThreadMethods:
         """Return the number of threads that match these filters."""
         return run(self._driver, threads.count_threads(self._context, thread_query(filters)))
 
-    def get_thread(self, thread_id: str) -> ThreadInfo | None:
+    def get_thread(self, thread_id: Config | str) -> ThreadInfo | None:
         """Return one thread without its checkpoints, or None if there is none."""
         return run(self._driver, threads.get_thread(self._context, thread_id))
 
     def create_thread(
         self,
-        thread_id: str,
+        thread_id: Config | str,
         *,
         title: str | None = None,
         metadata: Mapping[str, Any] | None = None,
@@ -95,7 +95,7 @@ class ThreadMethods:
 
     def update_thread(
         self,
-        thread_id: str,
+        thread_id: Config | str,
         *,
         title: str | Unset | None = UNSET,
         metadata: Mapping[str, Any] | None = None,
@@ -110,7 +110,7 @@ class ThreadMethods:
         update = thread_update(title, metadata, owner, expires_at)
         return run(self._driver, threads.update_thread(self._context, thread_id, update))
 
-    def rename_thread(self, thread_id: str, new_thread_id: str) -> bool:
+    def rename_thread(self, thread_id: Config | str, new_thread_id: Config | str) -> bool:
         """Give a thread another id, with everything in it. Returns whether the thread existed.
 
         Raises ConflictError if the new id is taken, and ThreadBusyError while the thread has a live lease. It costs as
@@ -147,13 +147,13 @@ class ThreadMethods:
         """Like `count_threads`, for asyncio."""
         return await arun(self._driver, threads.count_threads(self._context, thread_query(filters)))
 
-    async def aget_thread(self, thread_id: str) -> ThreadInfo | None:
+    async def aget_thread(self, thread_id: Config | str) -> ThreadInfo | None:
         """Like `get_thread`, for asyncio."""
         return await arun(self._driver, threads.get_thread(self._context, thread_id))
 
     async def acreate_thread(
         self,
-        thread_id: str,
+        thread_id: Config | str,
         *,
         title: str | None = None,
         metadata: Mapping[str, Any] | None = None,
@@ -166,7 +166,7 @@ class ThreadMethods:
 
     async def aupdate_thread(
         self,
-        thread_id: str,
+        thread_id: Config | str,
         *,
         title: str | Unset | None = UNSET,
         metadata: Mapping[str, Any] | None = None,
@@ -177,7 +177,7 @@ class ThreadMethods:
         update = thread_update(title, metadata, owner, expires_at)
         return await arun(self._driver, threads.update_thread(self._context, thread_id, update))
 
-    async def arename_thread(self, thread_id: str, new_thread_id: str) -> bool:
+    async def arename_thread(self, thread_id: Config | str, new_thread_id: Config | str) -> bool:
         """Like `rename_thread`, for asyncio."""
         return await arun(self._driver, copying.rename_thread(self._context, thread_id, new_thread_id))
 

@@ -226,7 +226,7 @@ class Pair(NamedTuple):
     deltas: tuple[str, ...]
 
 
-def diff(context: SaverContext, a: Config, b: Config, path: str | None, limit: int) -> Operation[Diff]:
+def diff(context: SaverContext, a: Config | str, b: Config | str, path: str | None, limit: int) -> Operation[Diff]:
     """Return what differs between two checkpoints of a thread."""
     ours, theirs = parse_config(a), parse_config(b)
     if ours.thread_id != theirs.thread_id:

@@ -7,10 +7,10 @@ nodes run again there. A new thread keeps the ids, and with them the writes.
 
 from typing import Any, NamedTuple
 
-from threadmark.config import ParsedConfig, as_thread_id, config_of, parse_config
+from threadmark.config import ParsedConfig, config_of, named_thread, parse_config
 from threadmark.errors import CheckpointNotFoundError, ConfigError, ConflictError, TransientStoreError
 from threadmark.ids import new_id
-from threadmark.model import Config
+from threadmark.model import MAPPING, Config
 from threadmark.names import THREAD_ID_BYTES, check_length
 from threadmark.program import Operation, Program, read, write
 from threadmark.saver.kit import (
@@ -51,9 +51,10 @@ class _Origin(NamedTuple):
 
 
 def fork(
-    context: SaverContext, config: Config, values: Values | None, as_thread: str | None
+    context: SaverContext, config: Config | str, values: Values | None, as_thread: str | None
 ) -> Operation[dict[str, Any]]:
     """Begin a branch at a checkpoint, or a thread of its own."""
+    config = config if isinstance(config, MAPPING) else {"configurable": {"thread_id": config}}
     where = _place(config)
     target = None if as_thread is None else _new_thread(where, as_thread)
     state = NewState.from_values(context, values)
@@ -71,8 +72,9 @@ def fork(
     raise _kept_changing(where)
 
 
-def restore(context: SaverContext, config: Config) -> Operation[dict[str, Any]]:
+def restore(context: SaverContext, config: Config | str) -> Operation[dict[str, Any]]:
     """Make a checkpoint the newest again. One that is the newest is left as it is, with all that waits there."""
+    config = config if isinstance(config, MAPPING) else {"configurable": {"thread_id": config}}
     where = _place(config)
     yield from _check_keyring(context)
     origin = yield from _origin(context, where, NewState({}))
@@ -173,7 +175,7 @@ def _place(config: Config) -> ParsedConfig:
 
 def _new_thread(where: ParsedConfig, as_thread: object) -> str:
     """Check the id of a new thread."""
-    target = as_thread_id(as_thread)
+    target = named_thread(as_thread)
     check_length(target, THREAD_ID_BYTES, "as_thread")
     if where.ns:
         raise ConfigError(

@@ -40,7 +40,7 @@ class TravelMethods:
         """
         return run(self._driver, history.tree(self._context, thread))
 
-    def diff(self, a: Config, b: Config, *, path: str | None = None, limit: int = 1000) -> Diff:
+    def diff(self, a: Config | str, b: Config | str, *, path: str | None = None, limit: int = 1000) -> Diff:
         """Return the differences between two checkpoints of a thread, by channel and by place inside values.
 
         Parts that both share by their manifests are not read. Objects are compared and shown by name and fields.
@@ -61,7 +61,9 @@ class TravelMethods:
         """
         return run(self._driver, blaming.blame(self._context, thread, path))
 
-    def fork(self, config: Config, values: Values | None = None, *, as_thread: str | None = None) -> dict[str, Any]:
+    def fork(
+        self, config: Config | str, values: Values | None = None, *, as_thread: str | None = None
+    ) -> dict[str, Any]:
         """Begin a branch at a checkpoint, or a new thread, and return the configuration to go on with.
 
         The new checkpoint has the state of the one that `config` names, with `values` in place of the present values of
@@ -79,7 +81,7 @@ class TravelMethods:
         """
         return run(self._driver, forking.fork(self._context, config, values, as_thread))
 
-    def restore(self, config: Config) -> dict[str, Any]:
+    def restore(self, config: Config | str) -> dict[str, Any]:
         """Make a checkpoint the newest again, without losing later ones. Returns its new configuration.
 
         The checkpoint is forked, and the later ones stay as another branch. If it is the newest already, it is left as
@@ -125,7 +127,7 @@ class TravelMethods:
         """Like `tree`, for asyncio."""
         return await arun(self._driver, history.tree(self._context, thread))
 
-    async def adiff(self, a: Config, b: Config, *, path: str | None = None, limit: int = 1000) -> Diff:
+    async def adiff(self, a: Config | str, b: Config | str, *, path: str | None = None, limit: int = 1000) -> Diff:
         """Like `diff`, for asyncio."""
         return await arun(self._driver, diffing.diff(self._context, a, b, path, checked_count(limit, "limit")))
 
@@ -134,12 +136,12 @@ class TravelMethods:
         return await arun(self._driver, blaming.blame(self._context, thread, path))
 
     async def afork(
-        self, config: Config, values: Values | None = None, *, as_thread: str | None = None
+        self, config: Config | str, values: Values | None = None, *, as_thread: str | None = None
     ) -> dict[str, Any]:
         """Like `fork`, for asyncio."""
         return await arun(self._driver, forking.fork(self._context, config, values, as_thread))
 
-    async def arestore(self, config: Config) -> dict[str, Any]:
+    async def arestore(self, config: Config | str) -> dict[str, Any]:
         """Like `restore`, for asyncio."""
         return await arun(self._driver, forking.restore(self._context, config))
 

@@ -1,6 +1,6 @@
 """Copying a thread: every checkpoint, every pending write, and the bytes once."""
 
-from threadmark.config import as_thread_id
+from threadmark.config import named_thread
 from threadmark.errors import ConflictError
 from threadmark.metadata import run_id_in
 from threadmark.names import THREAD_ID_BYTES, check_length
@@ -18,12 +18,12 @@ from threadmark.store.threads import thread_row
 _PAGE = 256
 
 
-def copy_thread(context: SaverContext, source: str, target: str) -> Operation[bool]:
+def copy_thread(context: SaverContext, source: object, target: object) -> Operation[bool]:
     """Copy everything in `source` to `target`. What exists in both under one key is taken from `source`.
 
     Returns whether there is a source.
     """
-    source, target = as_thread_id(source), as_thread_id(target)
+    source, target = named_thread(source), named_thread(target)
     check_length(target, THREAD_ID_BYTES, "target_thread_id")
     if source == target:
         return (yield from read(context.store.epoch, source)) is not None
@@ -34,9 +34,9 @@ def copy_thread(context: SaverContext, source: str, target: str) -> Operation[bo
     return copied
 
 
-def rename_thread(context: SaverContext, thread_id: str, new_thread_id: str) -> Operation[bool]:
+def rename_thread(context: SaverContext, thread_id: object, new_thread_id: object) -> Operation[bool]:
     """Move everything of a thread to another id. Returns whether there is a thread."""
-    source, target = as_thread_id(thread_id), as_thread_id(new_thread_id)
+    source, target = named_thread(thread_id), named_thread(new_thread_id)
     check_length(target, THREAD_ID_BYTES, "new_thread_id")
     if source == target:
         return (yield from read(context.store.epoch, source)) is not None

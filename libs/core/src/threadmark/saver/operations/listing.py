@@ -49,7 +49,7 @@ class Listing(NamedTuple):
 
 
 def listing(
-    config: Config | None, criteria: Mapping[str, Any] | None, before: Config | None, limit: int | None
+    config: Config | str | None, criteria: Mapping[str, Any] | None, before: Config | None, limit: int | None
 ) -> Listing:
     """Check the arguments of `list`."""
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):

@@ -6,7 +6,7 @@ from datetime import timedelta
 from functools import partial
 from typing import NamedTuple
 
-from threadmark.config import ParsedConfig, as_thread_id
+from threadmark.config import ParsedConfig, named_thread
 from threadmark.errors import ConfigError, CorruptDataError, ThreadNotFoundError
 from threadmark.model import Duration, OnProgress, PruneReport, PruneStrategy
 from threadmark.program import Operation, Program, read, write_and_reclaim
@@ -32,7 +32,7 @@ _NAMED = 5
 
 def prune(
     context: SaverContext,
-    thread_ids: Sequence[str] | None,
+    thread_ids: Sequence[object] | None,
     rule: Rule,
     *,
     dry_run: bool,
@@ -47,7 +47,7 @@ def prune(
         if rule.everything:  # a name that was not found is None as well
             raise ConfigError("prune(None, strategy='delete') would delete every thread: name the threads to delete")
         return (yield from _prune_all(context, rule, progress, dry_run=dry_run))
-    names = unique_names(thread_ids, "thread_ids", as_thread_id)
+    names = unique_names(thread_ids, "thread_ids", named_thread)
     if not missing_ok:
         yield from read(_expect_all, context, names)
     total, reporter = NOTHING, Reporter(progress, len(names))

@@ -14,7 +14,7 @@ from threadmark.saver.loading import ChannelFilter, CheckpointLoader, LoadedChec
 from threadmark.sealing import looks_sealed
 
 
-def get_tuple(context: SaverContext, config: Config) -> Operation[CheckpointTuple | None]:
+def get_tuple(context: SaverContext, config: Config | str) -> Operation[CheckpointTuple | None]:
     """The checkpoint that `config` names, or the newest of its namespace."""
     where = parse_config(config)
     loaded = yield from read(load, context, where)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from threadmark.config import ParsedConfig, as_thread_id, parse_config
+from threadmark.config import ParsedConfig, named_thread, parse_config
 from threadmark.errors import ConfigError, ConflictError, CorruptDataError
 from threadmark.metadata import certain_fragments, matches
 from threadmark.model import Config, PruneReport
@@ -64,9 +64,9 @@ class Removal(NamedTuple):
         return self.whole or bool(self.doomed or self.late or self.segments)
 
 
-def delete_thread(context: SaverContext, thread_id: str) -> Operation[bool]:
+def delete_thread(context: SaverContext, thread_id: object) -> Operation[bool]:
     """Remove a thread whole. Returns whether there was one."""
-    return (yield from write_and_reclaim(_delete, context, as_thread_id(thread_id), []))
+    return (yield from write_and_reclaim(_delete, context, named_thread(thread_id), []))
 
 
 def sweep(context: SaverContext, thread_id: str) -> Operation[None]:

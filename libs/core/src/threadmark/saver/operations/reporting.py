@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from threadmark.config import as_thread_id
+from threadmark.config import named_thread
 from threadmark.errors import CorruptDataError
 from threadmark.model import OnProgress, Problem, Progress
 from threadmark.program import Operation, read
@@ -55,16 +55,18 @@ def reporter_of(context: SaverContext, progress: OnProgress | None, *scopes: Thr
     return Reporter(progress, of)
 
 
-def some_threads(context: SaverContext, thread_id: str | None, after: str) -> Operation[tuple[list[str], str | None]]:
+def some_threads(
+    context: SaverContext, thread_id: object | None, after: str
+) -> Operation[tuple[list[str], str | None]]:
     """A page of thread ids, and where the next one starts."""
     if thread_id is not None:
-        return [as_thread_id(thread_id)], None
+        return [named_thread(thread_id)], None
     names = yield from read(thread_ids, context, after, IDS)
     return names, names[-1] if len(names) == IDS else None
 
 
 def reporter_of_threads(
-    context: SaverContext, thread_id: str | None, progress: OnProgress | None
+    context: SaverContext, thread_id: object | None, progress: OnProgress | None
 ) -> Operation[Reporter]:
     """Return what reports on an operation that goes through one thread, or for None through all."""
     if thread_id is None:

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
-from threadmark.config import as_thread_id
+from threadmark.config import named_thread
 from threadmark.errors import ConflictError, CorruptDataError, ThreadNotFoundError, located
 from threadmark.metadata import matches, to_json
 from threadmark.model import UNSET, ThreadInfo, ThreadPage, ThreadStatus
@@ -31,9 +31,9 @@ _FILTERED = 256
 """How many threads to read at once where the saver itself filters them."""
 
 
-def get_thread(context: SaverContext, thread_id: str) -> Operation[ThreadInfo | None]:
+def get_thread(context: SaverContext, thread_id: object) -> Operation[ThreadInfo | None]:
     """Return one thread, None if there is none."""
-    return (yield from read(_thread, context, as_thread_id(thread_id)))
+    return (yield from read(_thread, context, named_thread(thread_id)))
 
 
 def list_threads(
@@ -63,18 +63,18 @@ def count_threads(context: SaverContext, query: ThreadQuery) -> Operation[int]:
     return (yield from read(context.store.count_threads, query.scope))
 
 
-def create_thread(context: SaverContext, thread_id: str, update: ThreadUpdate) -> Operation[ThreadInfo]:
+def create_thread(context: SaverContext, thread_id: object, update: ThreadUpdate) -> Operation[ThreadInfo]:
     """Create a thread without checkpoints. Raises ConflictError if it is there."""
-    thread_id = as_thread_id(thread_id)
+    thread_id = named_thread(thread_id)
     check_length(thread_id, THREAD_ID_BYTES, "thread_id")
     if update.owner is UNSET:
         update = update._replace(owner=context.threads.owner)
     return (yield from write(_create, context, thread_id, update, []))
 
 
-def update_thread(context: SaverContext, thread_id: str, update: ThreadUpdate) -> Operation[ThreadInfo]:
+def update_thread(context: SaverContext, thread_id: object, update: ThreadUpdate) -> Operation[ThreadInfo]:
     """Set something of a thread. Raises ThreadNotFoundError if it is not there."""
-    return (yield from write(_update, context, as_thread_id(thread_id), update))
+    return (yield from write(_update, context, named_thread(thread_id), update))
 
 
 def status_of(counts: ThreadCounts) -> ThreadStatus:
