@@ -7,7 +7,7 @@ import pytest
 
 import threadmark
 from announced import announce, announced
-from threadmark import ConfigError, MemorySaver, MissingDependencyError, urls
+from threadmark import ConfigError, MemorySaver, MissingDependencyError, ThreadmarkError, urls
 from threadmark_redis import RedisSaver
 from threadmark_sqlite import SqliteSaver
 
@@ -116,6 +116,35 @@ def test_what_is_no_url_of_ours_is_answered_with_one(given: str) -> None:
 def test_only_text_is_a_url(given: Any) -> None:
     with pytest.raises(ConfigError, match=r"expected a URL, got \w+: .*sqlite:///"):
         threadmark.open(given)
+
+
+@pytest.mark.usefixtures("installed")
+def test_an_option_may_be_in_the_url(tmp_path: Path) -> None:
+    query = "durability=normal&timeout=5&slow=none&ttl=3600&keep_last=2&expect_newest=true"
+    with threadmark.open(f"sqlite:///{tmp_path}/threads.db?{query}", keep_last=3) as saver:
+        assert isinstance(saver, SqliteSaver)
+        assert saver.report().durability == "normal"
+        assert saver._options == {"ttl": 3600.0, "keep_last": 3, "expect_newest": True}  # the argument wins
+    with threadmark.open(f"sqlite:///{tmp_path}/threads.db?timeout=5&mode=ro") as saver, pytest.raises(ThreadmarkError):
+        saver.create_thread("it only reads")
+    with threadmark.open("memory:?cache_bytes=7") as saver:
+        assert isinstance(saver, MemorySaver)
+        assert saver._options == {"cache_bytes": 7}
+
+
+@pytest.mark.parametrize(
+    ("url", "problem"),
+    [
+        ("sqlite:///x.db?timeout=hunter2", "timeout no valid value: write a number"),
+        ("sqlite:///x.db?keyring=hunter2", "keyring cannot be written in a URL"),
+        ("memory:?pause_gc=hunter2", "pause_gc no valid value: write true or false"),
+        ("postgresql://me:hunter2@h/d?pool_size=x", "pool_size no valid value: write a whole number"),
+        ("redis://me:hunter2@h?durability=hunter2", "durability must be"),
+    ],
+)
+def test_an_option_of_a_url_that_does_not_fit_is_named(url: str, problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem):
+        threadmark.open(url)
 
 
 @pytest.mark.usefixtures("installed")

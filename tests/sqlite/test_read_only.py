@@ -306,7 +306,7 @@ def test_a_connection_in_memory_that_may_only_read_says_so() -> None:
 
 @pytest.mark.parametrize("options", ["mode=rw", "immutable=1", "mode=ro&cache=shared", "mode=RO", ""])
 def test_a_url_takes_no_other_option(options: str, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"no option but \?mode=ro"):
+    with pytest.raises(ConfigError, match="has an unknown option"):
         SqliteSaver(f"sqlite:///{tmp_path}/agents.db?{options}")
 
 

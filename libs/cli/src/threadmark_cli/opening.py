@@ -67,8 +67,8 @@ def open_for_writing(url: str, options: Mapping[str, Any]) -> SaverProtocol:
 def open_for_reading(url: str, options: Mapping[str, Any]) -> SaverProtocol:
     """A saver that only reads. For LangGraph's own database it has the reading methods, and refuses the others."""
     read_only = url
-    if file_of(url) is not None and "?" not in url:
-        read_only = f"{url}?{_READ_ONLY}"
+    if file_of(url) is not None and _READ_ONLY not in url:
+        read_only = f"{url}{'&' if '?' in url else '?'}{_READ_ONLY}"
     if url.startswith(_POSTGRES):
         options = {"read_only": True, **options}
     if url.startswith(_REDIS) and "durability=" not in url:

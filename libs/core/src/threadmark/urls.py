@@ -54,7 +54,8 @@ _MEANT = {
 def open(url: str, **options: Any) -> SaverProtocol:  # noqa: A001 - read as `threadmark.open`
     """Return a saver for `memory:`, `sqlite:///relative.db`, `sqlite:////absolute.db`, `postgresql://...` and others.
 
-    Use it as a context manager, or close it: `with threadmark.open("sqlite:///agents.db", slow=0.1) as saver: ...`.
+    Use it as a context manager, or close it: `with threadmark.open("sqlite:///agents.db", slow=0.1) as saver: ...`. An
+    option that is a text, a number or a flag may also be in the URL (`sqlite:///agents.db?slow=0.1`).
 
     Args:
         url: Its scheme names the backend, whose package has to be installed.

@@ -14,7 +14,7 @@ from threadmark.errors import short_repr
 from threadmark.program import Driver, arun, run
 from threadmark.runtime.logs import slow_after
 from threadmark.saver import SaverOptions
-from threadmark.saver.arguments import check_flag, check_seconds, check_word
+from threadmark.saver.arguments import check_flag, check_seconds, check_word, options_in
 from threadmark_postgres.driver import PostgresDriver, ReadOnlyDriver, ReplicaDriver, Settings, aio, blocking
 from threadmark_postgres.driver.settings import PATH_PARAMETERS
 from threadmark_postgres.migrations import checked_layout
@@ -114,7 +114,8 @@ class PostgresSaver(Saver):
     @classmethod
     def from_url(cls, url: str, **options: Unpack[PostgresOptions]) -> Self:
         """Return a saver for `postgresql://user:password@host:port/database`."""
-        return cls(url, **options)
+        rest, written = options_in(url, PostgresOptions)
+        return cls(rest, **{**written, **options})
 
     def setup(self, *, partitions: int | None = None, distribute: str | None = None) -> None:
         """Create the tables of a new database, or update tables of an earlier release to the current format.

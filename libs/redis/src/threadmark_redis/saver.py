@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Self, Unpack
 from threadmark import ConfigError, Saver
 from threadmark.runtime.logs import slow_after
 from threadmark.saver import SaverOptions
-from threadmark.saver.arguments import check_seconds
+from threadmark.saver.arguments import check_seconds, options_in
 from threadmark_redis.driver import RedisDriver, Settings, durability_of, servers_of_client, servers_of_url
 from threadmark_redis.driver.facts import Facts
 from threadmark_redis.keys import PREFIX, checked_prefix
@@ -84,7 +84,8 @@ class RedisSaver(Saver):
     @classmethod
     def from_url(cls, url: str, **options: Unpack[RedisOptions]) -> Self:
         """Return a saver for `redis://user:password@host:6379/0` or another URL that the class describes."""
-        return cls(url, **options)
+        rest, written = options_in(url, RedisOptions)
+        return cls(rest, **{**written, **options})
 
     def setup(self) -> None:
         """Connect to every server and check its durability.

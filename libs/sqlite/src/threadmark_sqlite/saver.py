@@ -10,7 +10,7 @@ from threadmark import ConfigError, Saver
 from threadmark.program import Driver, arun, run
 from threadmark.runtime.logs import slow_after
 from threadmark.saver import SaverOptions
-from threadmark.saver.arguments import check_seconds
+from threadmark.saver.arguments import check_seconds, options_in
 from threadmark_sqlite.driver import FileDriver, Settings, SharedDriver
 from threadmark_sqlite.driver.connection import MEMORY, path_in, reads_only
 from threadmark_sqlite.options import Durability, SqliteOptions
@@ -63,7 +63,8 @@ class SqliteSaver(Saver):
         """
         if not url.startswith(_SCHEME):
             raise ConfigError(f"{url!r} is not a SQLite URL: write 'sqlite:///relative.db' or 'sqlite:////absolute.db'")
-        return cls(url, **options)
+        rest, written = options_in(url, SqliteOptions)
+        return cls(rest, **{**written, **options})
 
     def report(self) -> SqliteReport:
         """Return the version, durability, size, foreign tables and warnings of the database.
@@ -86,8 +87,8 @@ def _settings_of_url(url: str, settings: Settings) -> Settings:
         raise ConfigError(f"{url!r} names no file: write 'sqlite:///{rest.lstrip('/') or 'file.db'}'")
     if "#" in rest or (question and options != _READ_ONLY):
         raise ConfigError(
-            f"{url!r}: a SQLite URL takes no option but ?{_READ_ONLY}: "
-            "give others as arguments, and ? and # in a name as %3F and %23"
+            f"{url!r} has an unknown option: besides those of the saver there is ?{_READ_ONLY}; "
+            "write ? and # in a name as %3F and %23"
         )
     return settings._replace(path=_absolute(unquote(path[1:])), read_only=bool(question))
 

@@ -11,6 +11,7 @@ from threadmark.memory.tables import Call, Tables
 from threadmark.program import Step, Transaction, play
 from threadmark.runtime.processes import reset_after_fork
 from threadmark.saver import Saver, SaverOptions
+from threadmark.saver.arguments import options_in
 
 if TYPE_CHECKING:
     from threadmark.persistent.kept_memory import KeptDriver
@@ -92,9 +93,10 @@ class MemorySaver(Saver):
     @classmethod
     def from_url(cls, url: str, *, file: str | os.PathLike[str] | None = None, **options: Unpack[SaverOptions]) -> Self:
         """Return the saver for `memory:`."""
-        if url not in ("memory:", "memory://"):
+        rest, written = options_in(url, SaverOptions)
+        if rest not in ("memory:", "memory://"):
             raise ConfigError(f"{url!r}: a memory saver has no name or path; write 'memory:'")
-        return cls(file=file, **options)
+        return cls(file=file, **{**written, **options})
 
     def sync(self) -> None:
         """Store all changes in the file, or none. When this returns, they are on the disk.
