@@ -68,8 +68,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    """Note which servers the test may start (marks.py)."""
-    marks.running(item.stash[_MARKERS])
+    """If tests were chosen by markers, note which servers this one may start (marks.py)."""
+    marks.running(item.stash[_MARKERS] if item.config.option.markexpr else None)
     try:
         return (yield)
     finally:

@@ -1,8 +1,8 @@
 """Which marker each test has: the servers that it needs, and whether it is slow. conftest.py applies them.
 
 No test is marked by hand. A test has a marker by its path (`PATHS`), by a fixture that it uses (`FIXTURES`), or by the
-name of a backend among its parameters (`WORDS`); `SLOW` lists the slow ones. A test that starts a server without the
-marker for it fails (`require`), so that `make test-fast` never starts one.
+name of a backend among its parameters (`WORDS`); `SLOW` lists the slow ones. If you choose tests by markers, a test
+that starts a server without the marker for it fails (`require`), so that `make test-fast` never starts one.
 """
 
 import re
@@ -161,7 +161,7 @@ QUICK = ("test_conformance.py::test_behaviour[", ("-memory-blocking]", "-sqlite 
 """How the tests begin and end that are quick all the same: each behaviour once in memory and once on a file."""
 
 _running: set[str] | None = None
-"""The markers of the test that runs, if one does."""
+"""The markers of the test that runs, in a run that chose its tests by markers."""
 
 
 def markers(name: str, fixtures: Iterable[str]) -> set[str]:
@@ -200,7 +200,7 @@ def _matcher(found: set[str]) -> ExpressionMatcher:
 
 
 def running(found: set[str] | None) -> None:
-    """Note the markers of the test that runs now, None after it."""
+    """Note the markers of the test that runs now, or None."""
     global _running  # noqa: PLW0603 - a process runs one test at a time
     _running = found
 
