@@ -204,13 +204,13 @@ def test_methods_that_write_and_owners_are_refused(filled: Place, capsys: pytest
 
 
 async def _read_twice(saver: Any) -> tuple[Any, Any]:
-    return await saver.ahistory("asks", ns=None), (await saver.alist_threads()).threads
+    return await saver.ahistory("asks", ns=None, limit=50), (await saver.alist_threads()).threads
 
 
 def test_asyncio_reads_the_same(filled: Place) -> None:
     with opened(filled) as saver:
         history, threads = asyncio.run(_read_twice(saver))
-        assert history == saver.history("asks", ns=None)
+        assert history == saver.history("asks", ns=None, limit=50)
         assert threads == saver.list_threads().threads
 
 

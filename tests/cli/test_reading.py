@@ -151,7 +151,7 @@ def test_a_namespace_may_be_named_as_it_is_shown(database: str) -> None:
 
 def test_the_log_is_the_history(database: str) -> None:
     with threadmark.open(url_of(database)) as saver:
-        entries = saver.history(THREAD, ns=None).entries
+        entries = saver.history(THREAD, ns=None, limit=50).entries
         records = _records(database, "log", THREAD)
         assert [(each["ns"], each["id"], each["parent"], each["step"]) for each in records] == [
             (entry.ns, entry.id, entry.parent, entry.step) for entry in entries

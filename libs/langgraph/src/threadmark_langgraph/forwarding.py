@@ -212,7 +212,7 @@ class ForwardingMethods:
         return await self._saver.aextract_items(thread, limit=limit, before=before, channel=channel)
 
     def history(
-        self, thread: Config | str, *, ns: str | None = "", limit: int = 50, cursor: str | None = None
+        self, thread: Config | str, *, ns: str | None = "", limit: int = 20, cursor: str | None = None
     ) -> HistoryPage:
         """Return a page of a thread's checkpoints, newest first, without reading a value."""
         return self._saver.history(thread, ns=ns, limit=limit, cursor=cursor)
@@ -252,7 +252,7 @@ class ForwardingMethods:
         return self._saver.search(thread, text, ns=ns, limit=limit, cursor=cursor)
 
     async def ahistory(
-        self, thread: Config | str, *, ns: str | None = "", limit: int = 50, cursor: str | None = None
+        self, thread: Config | str, *, ns: str | None = "", limit: int = 20, cursor: str | None = None
     ) -> HistoryPage:
         """Like `history`, for asyncio."""
         return await self._saver.ahistory(thread, ns=ns, limit=limit, cursor=cursor)

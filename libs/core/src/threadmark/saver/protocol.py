@@ -302,7 +302,7 @@ class SaverProtocol(Protocol):
         """Return the right to write to a thread, for a `with` or `async with` block. One holder at a time has it."""
 
     def history(
-        self, thread: Config | str, *, ns: str | None = "", limit: int = 50, cursor: str | None = None
+        self, thread: Config | str, *, ns: str | None = "", limit: int = 20, cursor: str | None = None
     ) -> HistoryPage:
         """Return a page of a thread's checkpoints, newest first, without reading a value."""
 
@@ -335,7 +335,7 @@ class SaverProtocol(Protocol):
         """Return the places of a text in a thread's values, pending writes and metadata, ignoring case."""
 
     async def ahistory(
-        self, thread: Config | str, *, ns: str | None = "", limit: int = 50, cursor: str | None = None
+        self, thread: Config | str, *, ns: str | None = "", limit: int = 20, cursor: str | None = None
     ) -> HistoryPage: ...
     async def atree(self, thread: Config | str) -> Tree: ...
     async def adiff(self, a: Config | str, b: Config | str, *, path: str | None = None, limit: int = 1000) -> Diff: ...

@@ -16,7 +16,7 @@ class TravelMethods:
     _context: SaverContext
 
     def history(
-        self, thread: Config | str, *, ns: str | None = "", limit: int = 50, cursor: str | None = None
+        self, thread: Config | str, *, ns: str | None = "", limit: int = 20, cursor: str | None = None
     ) -> HistoryPage:
         """Return a page of a thread's checkpoints, newest first, without reading a value.
 
@@ -116,7 +116,7 @@ class TravelMethods:
     # Written by scripts/write_twins.py from the methods above: change those, and run it.
 
     async def ahistory(
-        self, thread: Config | str, *, ns: str | None = "", limit: int = 50, cursor: str | None = None
+        self, thread: Config | str, *, ns: str | None = "", limit: int = 20, cursor: str | None = None
     ) -> HistoryPage:
         """Like `history`, for asyncio."""
         return await arun(
