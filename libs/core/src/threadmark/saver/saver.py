@@ -218,8 +218,7 @@ class Saver(ThreadMethods, PartMethods, LeaseMethods, TravelMethods, OperatingMe
             dry_run: Remove nothing; return the report of what would be removed.
             missing_ok: With False, a thread that does not exist raises ThreadNotFoundError, and nothing is removed.
             progress: A function that is called with a `threadmark.types.Progress` between two transactions. An error
-            that it
-                raises ends the pruning.
+                that it raises ends the pruning.
         """
         rule = pruning.prune_rule(strategy, keep_last, older_than)
         prune = pruning.prune(
