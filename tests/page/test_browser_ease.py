@@ -32,7 +32,7 @@ def test_all_is_reached_by_keys(page: Browser, reading: str) -> None:
         page.until(lambda view=view: page.hash.get("view") == view)  # type: ignore[misc]
         page.sees("#checkpoint .tabs [aria-current]", view.capitalize() if view != "about" else "Metadata")
     page.press("t")
-    page.sees(".branches", "3 branches")
+    page.sees(".branches", "4 branches")
     page.press("t")
     page.gone(".branches")
     page.press("f")
