@@ -125,7 +125,7 @@ def test_what_is_damaged_or_missing_is_left_to_the_reference(seed: int) -> None:
     found = WRITES.compiled("thread", damaged)
     assert found is None or found == expected
     if isinstance(expected, CorruptDataError):
-        with pytest.raises(CorruptDataError, match=r"missing|is not what|cannot be read|is sealed|cut off"):
+        with pytest.raises(CorruptDataError, match=r"missing|is not as|cannot be read|is sealed|cut off"):
             proven_writes("thread", damaged)
 
 
