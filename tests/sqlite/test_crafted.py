@@ -64,7 +64,7 @@ def in_a_child(*statements: str) -> str:
 @pytest.mark.parametrize("table", TABLES)
 def test_a_view_in_the_place_of_a_table_is_refused(ours: Path, table: str) -> None:
     as_view(ours, table, {"threadmark_checkpoint": "header", "threadmark_thread": "title"}.get(table, "value"))
-    for call in ("get_tuple({'configurable': {'thread_id': 'thread'}})", "threads()", "stats()"):
+    for call in ("get_tuple({'configurable': {'thread_id': 'thread'}})", "list_threads()", "stats()"):
         said = in_a_child(f"threadmark_sqlite.SqliteSaver({str(ours)!r}).{call}")
         assert said.startswith("threadmark.errors.SchemaError"), said
         assert "Threadmark did not make" in said
