@@ -45,8 +45,10 @@ def leasing(view: Any, name: str) -> Any:
 
 OF_SAVERS: Mapping[str, Call] = {
     **dict.fromkeys(("get", "get_tuple", "list", "tree", "restore", "delete_checkpoint"), with_(ADAS)),
-    **dict.fromkeys(("delete_thread", "verify", "stats", "thread", "create_thread"), with_("adas")),
-    **dict.fromkeys(("list_checkpoint_refs", "orphan_writes", "threads", "count_threads", "without_classes"), with_()),
+    **dict.fromkeys(("delete_thread", "verify", "stats", "get_thread", "create_thread"), with_("adas")),
+    **dict.fromkeys(
+        ("list_checkpoint_refs", "list_orphan_writes", "list_threads", "count_threads", "without_classes"), with_()
+    ),
     **dict.fromkeys(
         ("has_tables", "has_only_langgraph_data", "report", "setup", "status", "reconcile", "sync"), with_()
     ),
@@ -57,12 +59,12 @@ OF_SAVERS: Mapping[str, Call] = {
     "copy_thread": with_("adas", "stolen"),
     "rename_thread": with_("adas", "stolen"),
     "prune": with_(None),
-    "retention": with_(idle_for=SOON, keep_last=1, max_bytes=0),
+    "apply_retention": with_(idle_for=SOON, keep_last=1, max_bytes=0),
     "get_delta_channel_history": with_(config=ADAS, channels=["text"]),
     "get_next_version": with_(None),
     "reencrypt": with_(plain="seal"),
     "extract": with_(ADAS, "text"),
-    "messages": with_(ADAS, channel="text"),
+    "extract_items": with_(ADAS, channel="text"),
     "history": with_(ADAS, ns=None),
     "diff": with_(ADAS, ADAS),
     "blame": with_(ADAS, "text"),
