@@ -1,8 +1,7 @@
 """`Checkpointer`: any Threadmark saver as a LangGraph checkpointer, the one implementation of all names."""
 
 import copy
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
-from datetime import timedelta
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack, cast
 
@@ -19,7 +18,7 @@ from langgraph.checkpoint.base import (
 from threadmark import CheckpointTuple as StoredTuple
 from threadmark import SaverProtocol
 from threadmark.saver import expect_saver
-from threadmark.types import Lease, OnBusy, PruneReport, PruneStrategy
+from threadmark.types import PruneReport, PruneStrategy
 from threadmark_langgraph.allowlist import extended
 from threadmark_langgraph.forwarding import ForwardingMethods
 from threadmark_langgraph.sends import lacks_sends, with_sends
@@ -267,23 +266,6 @@ class Checkpointer(ForwardingMethods, BaseCheckpointSaver[Any]):
         clone = copy.copy(self)
         clone._saver = self._saver.without_classes()  # noqa: SLF001 - of our own copy
         return clone
-
-    def lease(
-        self,
-        thread_id: str,
-        *,
-        on_busy: OnBusy = "wait",
-        ttl: float | timedelta = 30,
-        holder: str | None = None,
-        timeout: float | None = None,
-        on_lost: Callable[[Lease], object] | None = None,
-    ) -> Lease:
-        """Return the right to write to a thread, for a `with` or `async with` block: one at a time has it.
-
-        A graph that is invoked with `lease.config`, or with its `configurable` beside keys of your own, stores
-        everything under the lease, that of its subgraphs included. See `threadmark.Saver.lease`.
-        """
-        return self._saver.lease(thread_id, on_busy=on_busy, ttl=ttl, holder=holder, timeout=timeout, on_lost=on_lost)
 
     def get_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]

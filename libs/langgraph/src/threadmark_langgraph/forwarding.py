@@ -1,10 +1,12 @@
 """`ForwardingMethods`: all methods of a Threadmark saver. Written by scripts/write_twins.py."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Unpack
 
 from threadmark.encryption.resealing import PlainRows
+from threadmark.leases.lease import Lease
+from threadmark.leases.taking import OnBusy
 from threadmark.model import (
     UNSET,
     CheckpointRef,
@@ -210,6 +212,19 @@ class ForwardingMethods:
     ) -> MessagePage:
         """Like `extract_items`, for asyncio."""
         return await self._saver.aextract_items(thread, limit=limit, before=before, channel=channel)
+
+    def lease(
+        self,
+        thread_id: Config | str,
+        *,
+        on_busy: OnBusy = "wait",
+        ttl: Duration = 30,
+        holder: str | None = None,
+        timeout: float | None = None,
+        on_lost: Callable[[Lease], object] | None = None,
+    ) -> Lease:
+        """Return the right to write to a thread, for a `with` or `async with` block. One holder at a time has it."""
+        return self._saver.lease(thread_id, on_busy=on_busy, ttl=ttl, holder=holder, timeout=timeout, on_lost=on_lost)
 
     def history(
         self, thread: Config | str, *, ns: str | None = "", limit: int = 20, cursor: str | None = None

@@ -1,0 +1,50 @@
+"""Options of a saver that are written in its URL: `sqlite:///agents.db?durability=normal&timeout=5`."""
+
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from urllib.parse import unquote_plus
+
+from threadmark.errors import ConfigError
+
+
+def options_in(url: str, options: type) -> tuple[str, dict[str, Any]]:
+    """Take the options of a saver from the query of a URL, such as `?durability=normal&timeout=5`.
+
+    Returns the URL without them, and their values. `options` is the TypedDict of the saver's options. Parameters of
+    other names stay in the URL: they are the driver's. Raises ConfigError for a value that does not fit, or an option
+    that is no text, number or flag. It shows no value, which may be a part of a password.
+    """
+    beginning, question, query = url.partition("?")
+    if not question:
+        return url, {}
+    known = get_type_hints(options)
+    rest, found = [], {}
+    for parameter in query.split("&"):
+        name, _, text = parameter.partition("=")
+        if name in known:
+            found[name] = _option(name, unquote_plus(text), known[name])
+        else:
+            rest.append(parameter)
+    return beginning + (question + "&".join(rest) if rest else ""), found
+
+
+_WRITTEN = {bool: "true or false", int: "a whole number", float: "a number"}
+_FLAGS = {"true": True, "1": True, "false": False, "0": False}
+
+
+def _option(name: str, text: str, kind: Any) -> Any:
+    """Return the value of an option that is written in a URL."""
+    kinds = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+    if text == "none" and NoneType in kinds:
+        return None
+    for each in kinds:
+        try:
+            if get_origin(each) is Literal or each is str:
+                return text
+            if each is bool:
+                return _FLAGS[text.lower()]
+            if each in (int, float):
+                return each(text)
+        except (KeyError, ValueError):
+            raise ConfigError(f"the URL gives {name} no valid value: write {_WRITTEN[each]}") from None
+    raise ConfigError(f"{name} cannot be written in a URL: give it as an argument")
