@@ -14,8 +14,8 @@ from threadmark.model import Duration, Progress, RetentionReport
 from threadmark.runtime.logs import log
 from threadmark.runtime.processes import close_at_exit, reset_after_fork, was_closed
 from threadmark.saver import SaverProtocol
-from threadmark.saver.arguments import checked_duration
 from threadmark.saver.operations.retaining import retention_rule
+from threadmark.saver.options import checked_duration
 
 if TYPE_CHECKING:
     import asyncio

@@ -15,7 +15,7 @@ from threadmark.program import Driver, arun, run
 from threadmark.runtime.logs import slow_after
 from threadmark.saver import SaverOptions
 from threadmark.saver.arguments import check_flag, check_seconds, check_word
-from threadmark.saver.url_options import options_in
+from threadmark.saver.options import options_in
 from threadmark_postgres.driver import PostgresDriver, ReadOnlyDriver, ReplicaDriver, Settings, aio, blocking
 from threadmark_postgres.driver.settings import PATH_PARAMETERS
 from threadmark_postgres.migrations import checked_layout

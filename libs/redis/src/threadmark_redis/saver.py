@@ -6,7 +6,7 @@ from threadmark import ConfigError, Saver
 from threadmark.runtime.logs import slow_after
 from threadmark.saver import SaverOptions
 from threadmark.saver.arguments import check_seconds
-from threadmark.saver.url_options import options_in
+from threadmark.saver.options import options_in
 from threadmark_redis.driver import RedisDriver, Settings, durability_of, servers_of_client, servers_of_url
 from threadmark_redis.driver.facts import Facts
 from threadmark_redis.keys import PREFIX, checked_prefix

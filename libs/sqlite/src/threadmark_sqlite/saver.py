@@ -11,7 +11,7 @@ from threadmark.program import Driver, arun, run
 from threadmark.runtime.logs import slow_after
 from threadmark.saver import SaverOptions
 from threadmark.saver.arguments import check_seconds
-from threadmark.saver.url_options import options_in
+from threadmark.saver.options import options_in
 from threadmark_sqlite.driver import FileDriver, Settings, SharedDriver
 from threadmark_sqlite.driver.connection import MEMORY, path_in, reads_only
 from threadmark_sqlite.options import Durability, SqliteOptions

@@ -11,7 +11,7 @@ from threadmark.memory.tables import Call, Tables
 from threadmark.program import Step, Transaction, play
 from threadmark.runtime.processes import reset_after_fork
 from threadmark.saver import Saver, SaverOptions
-from threadmark.saver.url_options import options_in
+from threadmark.saver.options import options_in
 
 if TYPE_CHECKING:
     from threadmark.persistent.kept_memory import KeptDriver

@@ -129,20 +129,6 @@ def microseconds_in(duration: timedelta) -> int:
     return min(max(duration // _MICROSECOND, -MOST), MOST)
 
 
-def checked_duration(duration: object, name: str, *, positive: bool = True) -> timedelta:
-    """Return a length of time; a number counts seconds. Raises ConfigError for anything else."""
-    length = duration
-    if isinstance(duration, (int, float)) and not isinstance(duration, bool):
-        try:
-            length = timedelta(seconds=duration)
-        except (OverflowError, ValueError):
-            length = None
-    if not isinstance(length, timedelta) or (positive and length <= timedelta(0)):
-        kind = "a positive" if positive else "a"
-        raise ConfigError(f"{name} must be {kind} datetime.timedelta or number of seconds, not {short_repr(duration)}")
-    return length
-
-
 def check_seconds(seconds: object, what: str) -> None:
     """Raise ConfigError for anything but a finite number of seconds from 0 on."""
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not (isfinite(seconds) and seconds >= 0):

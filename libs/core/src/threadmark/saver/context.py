@@ -13,8 +13,9 @@ from threadmark.format.incarnations import KnownIncarnations
 from threadmark.format.stored import EXPANSION_BYTES
 from threadmark.model import Duration
 from threadmark.program import Operation, Program, read, write
-from threadmark.saver.arguments import check_flag, check_keep_last, checked_duration, microseconds_in
+from threadmark.saver.arguments import check_flag, check_keep_last, microseconds_in
 from threadmark.saver.caches import EncodingCache, SegmentCache
+from threadmark.saver.options import checked_duration
 from threadmark.sealing import Keyring, SegmentNames
 from threadmark.serde import Serde, Serializer
 from threadmark.serde.serializer import finds_parts

@@ -27,7 +27,6 @@ from threadmark.saver.arguments import (
     check_seconds,
     check_word,
     checked_count,
-    checked_duration,
     checked_owner,
     checked_run_id,
     cursor_of,
@@ -83,6 +82,7 @@ from threadmark.saver.operations.writing import (
     refusal_error,
     store,
 )
+from threadmark.saver.options import checked_duration
 from threadmark.saver.paging import Pages, new_cursor, parts_of_cursor
 from threadmark.saver.paths import Path, channel_text, key_text, name_text, parse_path
 from threadmark.saver.proving import (

@@ -117,15 +117,12 @@ class Saver(ThreadMethods, PartMethods, LeaseMethods, TravelMethods, OperatingMe
         """Yield checkpoints, newest first, of a thread, of one of its namespaces, or of all threads (`config` None).
 
         `filter` compares top-level metadata keys; `before` leaves only older checkpoints. The iterator holds no lock
-        and no connection between two items. A checkpoint that is damaged, or whose classes may not be loaded, raises an
-        error when its turn comes. A listing of all threads yields the other checkpoints first and raises the error at
-        the end.
+        and no connection between two items. A damaged checkpoint raises an error when its turn comes; a listing of all
+        threads yields the others first.
 
-        Each item costs as much as a `get`: its row, its writes and the segments of its values, read in batches of up to
-        64. If you stop early, only the first page of outlines (512) and a batch of 16 were read; `limit` makes both
-        smaller. A `filter` reads the metadata of every checkpoint that it passes over. The exception is `run_id`, which
-        has an index unless rows are sealed. To list threads and checkpoints without their values, use
-        `list_checkpoint_refs`.
+        Each item costs as much as a `get`, in batches of up to 64; `limit` makes them smaller. A `filter` reads the
+        metadata of every checkpoint that it passes over, except for `run_id`, which has an index unless rows are
+        sealed. To list checkpoints without their values, use `list_checkpoint_refs`.
         """
         return self._pages(listing.listing(config, filter, before, limit))
 

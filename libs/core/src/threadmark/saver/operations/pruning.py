@@ -10,18 +10,12 @@ from threadmark.config import ParsedConfig, named_thread
 from threadmark.errors import ConfigError, CorruptDataError, ThreadNotFoundError
 from threadmark.model import Duration, OnProgress, PruneReport, PruneStrategy
 from threadmark.program import Operation, Program, read, write_and_reclaim
-from threadmark.saver.arguments import (
-    check_flag,
-    check_keep_last,
-    check_progress,
-    check_word,
-    checked_duration,
-    unique_names,
-)
+from threadmark.saver.arguments import check_flag, check_keep_last, check_progress, check_word, unique_names
 from threadmark.saver.context import SaverContext
 from threadmark.saver.operations.listing import thread_ids as next_threads
 from threadmark.saver.operations.removing import NOTHING, Rule, carry_out, removal_of, remove
 from threadmark.saver.operations.reporting import PAGE, Reporter, damaged, in_batches, reporter_of
+from threadmark.saver.options import checked_duration
 from threadmark.saver.survivors import Namespace
 from threadmark.store.contract import Key, now
 from threadmark.store.threads import ThreadScope

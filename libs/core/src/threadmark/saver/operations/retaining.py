@@ -13,20 +13,14 @@ from threadmark.errors import CorruptDataError
 from threadmark.metadata import matches
 from threadmark.model import Duration, OnProgress, Problem, RetentionReport
 from threadmark.program import Operation, Program, read, write_and_reclaim
-from threadmark.saver.arguments import (
-    ThreadQuery,
-    check_flag,
-    checked_count,
-    checked_duration,
-    microseconds_in,
-    thread_query,
-)
+from threadmark.saver.arguments import ThreadQuery, check_flag, checked_count, microseconds_in, thread_query
 from threadmark.saver.completeness import prove_complete
 from threadmark.saver.context import SaverContext
 from threadmark.saver.operations.listing import all_outlines
 from threadmark.saver.operations.pruning import prune_rule
 from threadmark.saver.operations.removing import NOTHING, Removal, Rule, carry_out, removal_of
 from threadmark.saver.operations.reporting import PAGE, Reporter, damaged, in_batches, reporter_of
+from threadmark.saver.options import checked_duration
 from threadmark.saver.proving import metadata_of, sound_row
 from threadmark.store.contract import now
 from threadmark.store.threads import ThreadCounts, ThreadOutline, ThreadPlace, expect_counted, is_sound_thread

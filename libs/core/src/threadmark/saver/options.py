@@ -1,10 +1,25 @@
-"""Options of a saver that are written in its URL: `sqlite:///agents.db?durability=normal&timeout=5`."""
+"""Values of options: lengths of time, and options in a URL (`sqlite:///agents.db?durability=normal&timeout=5`)."""
 
+from datetime import timedelta
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from urllib.parse import unquote_plus
 
-from threadmark.errors import ConfigError
+from threadmark.errors import ConfigError, short_repr
+
+
+def checked_duration(duration: object, name: str, *, positive: bool = True) -> timedelta:
+    """Return a length of time; a number counts seconds. Raises ConfigError for anything else."""
+    length = duration
+    if isinstance(duration, (int, float)) and not isinstance(duration, bool):
+        try:
+            length = timedelta(seconds=duration)
+        except (OverflowError, ValueError):
+            length = None
+    if not isinstance(length, timedelta) or (positive and length <= timedelta(0)):
+        kind = "a positive" if positive else "a"
+        raise ConfigError(f"{name} must be {kind} datetime.timedelta or number of seconds, not {short_repr(duration)}")
+    return length
 
 
 def options_in(url: str, options: type) -> tuple[str, dict[str, Any]]:
