@@ -137,10 +137,9 @@ class Saver(ThreadMethods, PartMethods, LeaseMethods, TravelMethods, OperatingMe
     ) -> dict[str, Any]:
         """Store `checkpoint` as a child of the one in `config`. Returns the config of the new checkpoint.
 
-        Names, including those of channels, are text and come back as plain `str`; docs/reference/errors.md lists the
-        values that are refused. With `expect_newest=True`, `put` raises ConflictError if the checkpoint in `config` is
-        no longer the newest of its namespace; with False you declare a fork. None means
-        `configurable["expect_newest"]`, or else the saver's option.
+        Names are text and come back as plain `str`; docs/reference/errors.md lists the values that are refused. With
+        `expect_newest=True` it raises ConflictError if the checkpoint in `config` is no longer the newest of its
+        namespace; with False you declare a fork. None means `configurable["expect_newest"]`, or the saver's option.
         """
         put = writing.put(self._context, config, checkpoint, metadata, new_versions, expect_newest=expect_newest)
         return run(self._driver, put)
