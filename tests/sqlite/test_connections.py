@@ -222,10 +222,15 @@ def test_a_url_that_names_no_file_says_how_to_write_one(url: str) -> None:
         SqliteSaver.from_url(url)
 
 
-@pytest.mark.parametrize("url", ["sqlite:///x.db?timeout=5", "sqlite:///x.db#y"])
+@pytest.mark.parametrize("url", ["sqlite:///x.db?nothing=5", "sqlite:///x.db#y"])
 def test_a_url_with_options_says_where_they_go(url: str) -> None:
-    with pytest.raises(ConfigError, match="as arguments"):
+    with pytest.raises(ConfigError, match="as an argument"):
         SqliteSaver.from_url(url)
+
+
+def test_only_open_reads_options_from_a_url() -> None:
+    with pytest.raises(ConfigError, match=r"only threadmark\.open reads"):
+        SqliteSaver("sqlite:///x.db?timeout=5")
 
 
 @pytest.mark.parametrize("url", ["postgresql://me:secret@host/agents", "memory://", "sqlite3:///agents.db"])
