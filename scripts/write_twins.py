@@ -36,7 +36,7 @@ WITH_TWINS = (
 PROTOCOL = CORE / "saver/protocol.py"
 FORWARDING = LANGGRAPH / "forwarding.py"
 OF_LANGGRAPH = {"get", "aget", "with_serde", "serde", "config_specs"}
-"""What LangGraph's base class and `Checkpointer` have in a form of their own, next to the methods of `Checkpointer`."""
+"""Members that are not forwarded: LangGraph's base class has them, or `Checkpointer` refuses them."""
 
 MARK = "    # Written by scripts/write_twins.py from the methods above: change those, and run it.\n"
 END = "    # The end of what scripts/write_twins.py wrote.\n"
@@ -144,56 +144,61 @@ def members() -> Iterator[tuple[str, Method]]:
         yield from ((text, each) for each in methods if belongs_to_protocol(each.name))
 
 
-def protocol() -> str:
-    """The text of the module of SaverProtocol."""
-    imports = {"Protocol": "from typing import Protocol"}
-    used = set(imports)
-    methods = []
-    for text, method in members():
+class Signatures:
+    """The heads and summaries of methods, and the imports that their types need."""
+
+    def __init__(self, **imports: str) -> None:
+        self._imports = imports
+        self._used = set(imports)
+
+    def of(self, text: str, method: Method) -> tuple[str, str]:
+        """Return the head of a method, and the first paragraph of its docstring."""
         for each in ast.walk(ast.parse(text)):
             if isinstance(each, ast.ImportFrom):
-                imports |= {alias.name: f"from {each.module} import {alias.name}" for alias in each.names}
+                self._imports |= {alias.name: f"from {each.module} import {alias.name}" for alias in each.names}
         types = [method.args, *([method.returns] if method.returns else [])]
-        used |= {each.id for part in types for each in ast.walk(part) if isinstance(each, ast.Name)}
+        self._used |= {each.id for part in types for each in ast.walk(part) if isinstance(each, ast.Name)}
         summary = (ast.get_docstring(method) or "").split("\n\n")[0].replace("\n", "\n        ")
-        head = re.sub("  # noqa: ARG.*", "", head_of(text, method))  # no method here uses its arguments
+        return re.sub("  # noqa: ARG.*", "", head_of(text, method)), summary  # the stubs need no exception
+
+    def imports(self) -> str:
+        """Return the lines that import the types."""
+        return "\n".join(self._imports[name] for name in sorted(self._used & self._imports.keys()))
+
+
+def protocol() -> str:
+    """The text of the module of SaverProtocol."""
+    signatures = Signatures(Protocol="from typing import Protocol")
+    methods = []
+    for text, method in members():
+        head, summary = signatures.of(text, method)
         is_twin = summary.startswith("Like `") and summary.endswith("for asyncio.")
         methods.append(head + (f'        """{summary}"""\n\n' if summary and not is_twin else "        ...\n"))
-    lines = [imports[name] for name in sorted(used & imports.keys())]
-    return PROTOCOL_TEXT.format(imports="\n".join(lines), methods="".join(methods))
+    return PROTOCOL_TEXT.format(imports=signatures.imports(), methods="".join(methods))
 
 
 def forwarding() -> str:
     """The text of the module of ForwardingMethods."""
     tree = ast.parse((LANGGRAPH / "checkpointer.py").read_text())
-    own = {
-        each.name
-        for node in tree.body
-        if isinstance(node, ast.ClassDef)
-        for each in node.body
-        if isinstance(each, Method)
-    }
-    imports = {"SaverProtocol": "from threadmark import SaverProtocol"}
-    used = set(imports)
+    classes = [each for each in tree.body if isinstance(each, ast.ClassDef)]
+    own = {each.name for owner in classes for each in owner.body if isinstance(each, Method)}
+    signatures = Signatures(SaverProtocol="from threadmark import SaverProtocol")
     methods = []
     for text, method in members():
-        if method.name in own | OF_LANGGRAPH or method.name.startswith("_"):
-            continue
-        for each in ast.walk(ast.parse(text)):
-            if isinstance(each, ast.ImportFrom):
-                imports |= {alias.name: f"from {each.module} import {alias.name}" for alias in each.names}
-        types = [method.args, *([method.returns] if method.returns else [])]
-        used |= {each.id for part in types for each in ast.walk(part) if isinstance(each, ast.Name)}
-        head = re.sub("  # noqa: ARG.*", "", head_of(text, method))
-        summary = (ast.get_docstring(method) or "").split("\n\n")[0].replace("\n", "\n        ")
-        arguments = method.args
-        passed = [each.arg for each in arguments.args[1:]] + [f"{each.arg}={each.arg}" for each in arguments.kwonlyargs]
-        passed += [f"**{arguments.kwarg.arg}"] if arguments.kwarg else []
-        waits = "await " if isinstance(method, ast.AsyncFunctionDef) else ""
-        call = f"        return {waits}self._saver.{method.name}({', '.join(passed)})\n"
-        methods.append(f'{head}        """{summary}"""\n{call}')
-    lines = [imports[name] for name in sorted(used & imports.keys())]
-    return FORWARDING_TEXT.format(imports="\n".join(lines), methods="\n".join(methods))
+        if method.name not in own | OF_LANGGRAPH and not method.name.startswith("_"):
+            head, summary = signatures.of(text, method)
+            returns = "" if isinstance(method.returns, ast.Constant) else "return "  # the constant is None
+            methods.append(f'{head}        """{summary}"""\n        {returns}{call_of(method)}\n')
+    return FORWARDING_TEXT.format(imports=signatures.imports(), methods="\n".join(methods))
+
+
+def call_of(method: Method) -> str:
+    """The call of the same method of `self._saver`, with the same arguments."""
+    arguments = method.args
+    passed = [each.arg for each in arguments.args[1:]] + [f"{each.arg}={each.arg}" for each in arguments.kwonlyargs]
+    passed += [f"**{arguments.kwarg.arg}"] if arguments.kwarg else []
+    waits = "await " if isinstance(method, ast.AsyncFunctionDef) else ""
+    return f"{waits}self._saver.{method.name}({', '.join(passed)})"
 
 
 def formatted(text: str, path: Path) -> str:
@@ -207,10 +212,10 @@ def formatted(text: str, path: Path) -> str:
 def main() -> None:
     """Write what is stale, or with `--check` say what it is."""
     stale = []
-    texts = {CORE / file: (lambda path=CORE / file: with_twins(path.read_text())) for file in WITH_TWINS}
-    for path, text in {**texts, PROTOCOL: protocol, FORWARDING: forwarding}.items():
-        today = path.read_text() if path.exists() else ""
-        written = formatted(text(), path)
+    for path in (*(CORE / file for file in WITH_TWINS), PROTOCOL, FORWARDING):
+        today = path.read_text()
+        text = protocol() if path == PROTOCOL else forwarding() if path == FORWARDING else with_twins(today)
+        written = formatted(text, path)
         if today != written:
             stale.append(path.name)
             if "--check" not in sys.argv:

@@ -9,11 +9,11 @@ from typing import Any
 import click
 
 from threadmark import SaverProtocol
+from threadmark.model import count_text
 from threadmark.types import Branch, Tree, TreeNode
 from threadmark_cli.describing import short_ns
 from threadmark_cli.exits import NotThereError
 from threadmark_cli.output import one_line
-from threadmark_cli.output.quantities import count_text
 
 _ADDRESS = re.compile(r"(?P<id>.*?)(~(?P<back>\d{0,9}))?", re.DOTALL)
 _SHORTEST = 8

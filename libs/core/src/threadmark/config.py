@@ -102,9 +102,14 @@ def as_thread_id(value: object) -> str:
     raise ConfigError(f"thread_id must be a string, an int or a UUID, not {type(value).__name__}")
 
 
+def as_config(thread: object) -> Config:
+    """A configuration as it is; for a thread's id, the configuration that names the thread and nothing else."""
+    return thread if isinstance(thread, MAPPING) else {"configurable": {"thread_id": thread}}
+
+
 def named_thread(thread: object) -> str:
     """The thread that a caller names: by its id, or by a configuration."""
-    return thread_id(thread) if isinstance(thread, MAPPING) else as_thread_id(thread)
+    return thread_id(as_config(thread))
 
 
 def config_metadata(config: Config) -> dict[str, Any]:
@@ -160,9 +165,9 @@ def _as_token(value: object) -> int:
 
 
 def _configurable(config: Config | str) -> Mapping[str, Any]:
-    """The `configurable` of a configuration; a thread's id stands for one that names nothing else."""
+    """The `configurable` of a configuration, or of the one that a thread's id stands for."""
     if isinstance(config, (str, UUID)):
-        return {"thread_id": config}
+        config = as_config(config)
     configurable = config.get("configurable") if isinstance(config, MAPPING) else None
     if not isinstance(configurable, MAPPING):
         raise ConfigError(NO_CONFIGURABLE)

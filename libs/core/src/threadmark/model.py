@@ -235,14 +235,15 @@ class RetentionReport(NamedTuple):
         """Return the report in one line."""
         would = "would remove" if self.dry_run else "removed"
         whole = f"{self.expired} expired, {self.idle} idle, {self.for_space} for space, {self.size_bytes:,} bytes"
-        checkpoints, others = _counted(self.pruned.checkpoints, "checkpoint"), _counted(self.pruned.threads, "other")
+        threads, others = count_text(self.threads, "thread"), count_text(self.pruned.threads, "other")
+        checkpoints = count_text(self.pruned.checkpoints, "checkpoint")
         left = f"{self.busy} busy and {len(self.problems)} damaged ones left alone"
         if self.pruned.kept_for_deltas:
-            old = _counted(self.pruned.kept_for_deltas, "old checkpoint")
+            old = count_text(self.pruned.kept_for_deltas, "old checkpoint")
             left += f", and {old} kept, which delta channels are read from"
         removed = f"{would} {self.expired + self.idle + self.for_space} ({whole})"
         of_others = f"{checkpoints} and {self.pruned.size_bytes:,} bytes of {others}"
-        return f"looked at {_counted(self.threads, 'thread')}: {removed}, and {of_others}; {left}; {self.seconds:.2f} s"
+        return f"looked at {threads}: {removed}, and {of_others}; {left}; {self.seconds:.2f} s"
 
     def __repr__(self) -> str:
         """Show the figures, and the beginning of a long list of problems."""
@@ -250,7 +251,8 @@ class RetentionReport(NamedTuple):
         return f"RetentionReport({', '.join(figures)}, problems=[{beginning_of(list(map(repr, self.problems)))}])"
 
 
-def _counted(count: int, what: str) -> str:
+def count_text(count: int, what: str) -> str:
+    """Return a number of things: `1 thread`, `1,204 threads`."""
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 

@@ -118,17 +118,6 @@ class Checkpointer(ForwardingMethods, BaseCheckpointSaver[Any]):
         clone.serde = serde
         return clone
 
-    def setup(self) -> None:
-        """Create the tables of a new database, or bring those of an earlier release to the current format.
-
-        Whatever is called first does so by itself; it is here because LangGraph's savers ask their users to call it.
-        """
-        self._saver.setup()
-
-    async def asetup(self) -> None:
-        """Like `setup`, for asyncio."""
-        await self._saver.asetup()
-
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """The checkpoint that `config` names, or the newest of its namespace."""
         found = self._saver.get_tuple(config)
@@ -278,14 +267,6 @@ class Checkpointer(ForwardingMethods, BaseCheckpointSaver[Any]):
     ) -> Mapping[str, DeltaChannelHistory]:
         """Like `get_delta_channel_history`, for asyncio."""
         return await self._saver.aget_delta_channel_history(config=config, channels=channels)
-
-    def close(self) -> None:
-        """Give back everything the saver holds, for every clone too."""
-        self._saver.close()
-
-    async def aclose(self) -> None:
-        """Like `close`, for asyncio."""
-        await self._saver.aclose()
 
     def __enter__(self) -> Self:
         return self

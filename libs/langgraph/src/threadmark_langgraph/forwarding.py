@@ -31,6 +31,10 @@ class ForwardingMethods:
 
     _saver: SaverProtocol
 
+    def setup(self) -> None:
+        """Create the tables of a new database, or bring those of an earlier release to the current format."""
+        self._saver.setup()
+
     def delete_checkpoint(self, config: Config) -> bool:
         """Remove the checkpoint that `config` names by its `checkpoint_id`. Returns whether it existed."""
         return self._saver.delete_checkpoint(config)
@@ -59,6 +63,14 @@ class ForwardingMethods:
             progress=progress,
         )
 
+    def close(self) -> None:
+        """Close all connections. Later calls raise ClosedError."""
+        self._saver.close()
+
+    async def asetup(self) -> None:
+        """Like `setup`, for asyncio."""
+        await self._saver.asetup()
+
     async def adelete_checkpoint(self, config: Config) -> bool:
         """Like `delete_checkpoint`, for asyncio."""
         return await self._saver.adelete_checkpoint(config)
@@ -86,6 +98,10 @@ class ForwardingMethods:
             dry_run=dry_run,
             progress=progress,
         )
+
+    async def aclose(self) -> None:
+        """Like `close`, for asyncio."""
+        await self._saver.aclose()
 
     def list_threads(
         self,

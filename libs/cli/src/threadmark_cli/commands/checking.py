@@ -4,12 +4,13 @@ from typing import Any
 
 import click
 
+from threadmark.model import count_text
 from threadmark.types import ChannelStats, Problem, Stats, VerifyReport
 from threadmark_cli.command import command
 from threadmark_cli.completion import thread_ids
 from threadmark_cli.exits import DONE, WRONG, NotThereError
 from threadmark_cli.output import Column, Output, Part
-from threadmark_cli.output.quantities import bytes_text, count_text
+from threadmark_cli.output.quantities import bytes_text
 from threadmark_cli.session import Session
 
 _Channel = tuple[str, ChannelStats]

@@ -7,13 +7,14 @@ from typing import Any, TypeVar
 
 import click
 
+from threadmark.model import count_text
 from threadmark.types import Problem, PruneReport, RetentionReport
 from threadmark_cli.addresses import expect_thread
 from threadmark_cli.command import command
 from threadmark_cli.commands.editing import dry_run_option, yes_option
 from threadmark_cli.completion import thread_ids
 from threadmark_cli.exits import DONE, WRONG
-from threadmark_cli.output.quantities import bytes_text, count_text
+from threadmark_cli.output.quantities import bytes_text
 from threadmark_cli.parameters import duration, json_object, size
 from threadmark_cli.session import Session
 

@@ -7,12 +7,12 @@ from typing import Any
 import click
 
 from threadmark import SaverProtocol, StoreError, ThreadmarkError
+from threadmark.model import count_text
 from threadmark_cli.command import command
 from threadmark_cli.diagnosis import Finding, Level, of_file, of_packages, of_report
 from threadmark_cli.exits import DONE, FAILED, WRONG
 from threadmark_cli.opening import file_of
 from threadmark_cli.output import Output, StyleName
-from threadmark_cli.output.quantities import count_text
 from threadmark_cli.session import Session
 
 _STYLES: dict[Level, StyleName] = {"ok": "good", "warning": "warning", "fault": "bad"}

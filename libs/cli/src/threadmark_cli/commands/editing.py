@@ -7,13 +7,14 @@ from typing import Any
 import click
 
 from threadmark import ConfigError, ConflictError, SaverProtocol
+from threadmark.model import count_text
 from threadmark.types import UNSET, ThreadInfo
 from threadmark_cli.addresses import addresses_of, at_option, expect_thread, ns_option
 from threadmark_cli.command import command
 from threadmark_cli.commands.threads import COLUMNS, thread_record
 from threadmark_cli.completion import thread_ids
 from threadmark_cli.exits import NotThereError
-from threadmark_cli.output.quantities import bytes_text, count_text
+from threadmark_cli.output.quantities import bytes_text
 from threadmark_cli.parameters import channel_values, duration, json_object
 from threadmark_cli.session import Session
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import click
 
 from threadmark import SaverProtocol
+from threadmark.model import count_text
 from threadmark.types import Match
 from threadmark_cli.addresses import Addresses, addresses_of
 from threadmark_cli.command import command
@@ -13,7 +14,6 @@ from threadmark_cli.completion import thread_ids
 from threadmark_cli.describing import is_of_the_engine, short_ns
 from threadmark_cli.exits import MISSING
 from threadmark_cli.output import Output, Part, one_line
-from threadmark_cli.output.quantities import count_text
 from threadmark_cli.session import Session
 
 _PAGE = 50

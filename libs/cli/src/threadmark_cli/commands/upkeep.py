@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from threadmark import ConfigError, MissingDependencyError
+from threadmark.model import count_text
 from threadmark.types import Progress
 from threadmark_cli.addresses import expect_thread
 from threadmark_cli.backup import back_up
@@ -14,7 +15,7 @@ from threadmark_cli.commands.editing import yes_option
 from threadmark_cli.completion import thread_ids
 from threadmark_cli.exits import RefusedError
 from threadmark_cli.opening import expect_file, file_of
-from threadmark_cli.output.quantities import bytes_text, count_text
+from threadmark_cli.output.quantities import bytes_text
 from threadmark_cli.session import Session
 
 _POSTGRES = ("postgres://", "postgresql://")

@@ -24,8 +24,3 @@ def bytes_text(count: int) -> str:
             return f"{count} B" if unit == "B" else f"{size:.1f} {unit}"
         size /= _STEP
     return f"{size:.1f} {_UNITS[-1]}"
-
-
-def count_text(count: int, what: str) -> str:
-    """A number of things: `1 thread`, `1,204 threads`."""
-    return f"{count:,} {what}{'' if count == 1 else 's'}"

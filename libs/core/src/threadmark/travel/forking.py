@@ -7,10 +7,10 @@ nodes run again there. A new thread keeps the ids, and with them the writes.
 
 from typing import Any, NamedTuple
 
-from threadmark.config import ParsedConfig, config_of, named_thread, parse_config
+from threadmark.config import ParsedConfig, as_config, config_of, named_thread, parse_config
 from threadmark.errors import CheckpointNotFoundError, ConfigError, ConflictError, TransientStoreError
 from threadmark.ids import new_id
-from threadmark.model import MAPPING, Config
+from threadmark.model import Config
 from threadmark.names import THREAD_ID_BYTES, check_length
 from threadmark.program import Operation, Program, read, write
 from threadmark.saver.kit import (
@@ -54,7 +54,7 @@ def fork(
     context: SaverContext, config: Config | str, values: Values | None, as_thread: str | None
 ) -> Operation[dict[str, Any]]:
     """Begin a branch at a checkpoint, or a thread of its own."""
-    config = config if isinstance(config, MAPPING) else {"configurable": {"thread_id": config}}
+    config = as_config(config)
     where = _place(config)
     target = None if as_thread is None else _new_thread(where, as_thread)
     state = NewState.from_values(context, values)
@@ -74,7 +74,7 @@ def fork(
 
 def restore(context: SaverContext, config: Config | str) -> Operation[dict[str, Any]]:
     """Make a checkpoint the newest again. One that is the newest is left as it is, with all that waits there."""
-    config = config if isinstance(config, MAPPING) else {"configurable": {"thread_id": config}}
+    config = as_config(config)
     where = _place(config)
     yield from _check_keyring(context)
     origin = yield from _origin(context, where, NewState({}))

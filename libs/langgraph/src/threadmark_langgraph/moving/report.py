@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from threadmark.model import count_text
 from threadmark.types import CheckpointRef
 
 Progress = Callable[[int, int], None]
@@ -77,10 +78,10 @@ class Moved:
     def counts(self) -> str:
         """The counts in one line."""
         held_back = f", {self.held_back} held back with them" if self.held_back else ""
-        messages = f" and {_counted(self.messages, 'message')}" if self.messages else ""
-        checkpoints, writes = _counted(self.checkpoints, "checkpoint"), _counted(self.writes, "pending write")
+        messages = f" and {count_text(self.messages, 'message')}" if self.messages else ""
+        checkpoints, writes = count_text(self.checkpoints, "checkpoint"), count_text(self.writes, "pending write")
         return (
-            f"{checkpoints} with {writes}{messages} of {_counted(self.threads, 'thread')}, "
+            f"{checkpoints} with {writes}{messages} of {count_text(self.threads, 'thread')}, "
             f"{self.already_there} already there, {len(self.problems)} not moved{held_back}"
         )
 
@@ -88,17 +89,13 @@ class Moved:
         """Return the causes, each with a count and an example, and then the counts."""
         lines = [*_by_cause("not moved", self.problems), *_by_cause("moved, but changed", self.changed)]
         if self.incomplete:
-            some = _counted(len(self.incomplete), "thread")
+            some = count_text(len(self.incomplete), "thread")
             lines.append(
                 f"{some} {'lacks' if len(self.incomplete) == 1 else 'lack'} checkpoints in the target "
                 f"(such as {self.incomplete[0]!r}): "
                 "move these before an application uses the threads, or it goes on from older ones"
             )
         return "\n".join([*lines, self.counts])
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def _by_cause(what: str, found: Iterable[NotMoved | Changed]) -> Iterator[str]:

@@ -4,9 +4,9 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from threadmark.config import ParsedConfig, as_thread_id, parse_config
+from threadmark.config import ParsedConfig, as_config, parse_config
 from threadmark.errors import ConfigError, CorruptDataError, LocatedError, ThreadmarkError, located, short_repr
-from threadmark.model import MAPPING, Config, MessagePage, Problem
+from threadmark.model import Config, MessagePage, Problem
 from threadmark.names import as_text
 from threadmark.program import Operation, Program, read
 from threadmark.runtime.logs import log
@@ -81,7 +81,7 @@ def parts_of(
 
 def parse_place(thread: object) -> ParsedConfig:
     """The checkpoint that a caller names: by a configuration, or by a thread's id."""
-    return parse_config(thread) if isinstance(thread, MAPPING) else ParsedConfig(as_thread_id(thread), "", None)
+    return parse_config(as_config(thread))
 
 
 def checked_before(before: object) -> str | int | None:
