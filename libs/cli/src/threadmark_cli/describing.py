@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from threadmark import Checkpoint
 from threadmark.types import HistoryEntry
 from threadmark_cli.output import Part
 
@@ -20,6 +21,9 @@ _SPECIAL: Mapping[str, Part] = {
     "__scheduled__": ("scheduled", "dim"),
 }
 """The channels that stand for something, and what."""
+
+_MOST_LACKING = 50
+"""Channels without a value that are looked at."""
 
 DELTA = "stored as changes (a delta channel): graph.get_state(config).values has its value"
 """What stands in the place of a value that only the graph can make."""
@@ -38,6 +42,12 @@ def short_ns(ns: str) -> str:
 def own_channels(channels: Sequence[str]) -> list[str]:
     """Those that are the application's, not the engine's."""
     return [channel for channel in channels if not is_of_the_engine(channel)]
+
+
+def channels_without_value(checkpoint: Checkpoint) -> list[str]:
+    """The application's channels that have a version and no value, up to 50: empty ones and delta channels."""
+    absent = checkpoint["channel_versions"].keys() - checkpoint["channel_values"].keys()
+    return own_channels(sorted(absent))[:_MOST_LACKING]
 
 
 def is_of_the_engine(channel: str) -> bool:

@@ -68,7 +68,7 @@ def of_file(path: Path) -> Iterator[Finding]:
 
 
 def of_report(report: Any, *, full: bool = True) -> Iterator[Finding]:
-    """What a saver reports of its server or file: facts, then warnings. `full` is whether Redis should be durable."""
+    """Facts of the saver's server or file, then warnings. `full` is whether Redis should be durable."""
     other = _WAY_OUT_OF_REDIS if hasattr(report, "servers") else _WAY_OUT
     for fact in _facts(report):
         yield Finding("database", "ok", fact)

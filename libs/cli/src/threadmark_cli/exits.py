@@ -48,7 +48,7 @@ class DatabaseError(ThreadmarkError):
 
 
 class OutputClosedError(Exception):
-    """Whoever read the output has closed it. Nothing more can be said, and nobody is to be told."""
+    """The reader of the output has closed it, so nothing more is written."""
 
 
 _CODES: tuple[tuple[type[ThreadmarkError], int], ...] = (

@@ -25,11 +25,16 @@ _OWNER_ONLY = stat.S_IRUSR | stat.S_IWUSR
 
 
 class Keys(NamedTuple):
-    """What a keyring is made of."""
+    """The parts of a keyring."""
 
     keys: dict[str, bytes]
     newest: str
     digest_secret: bytes
+
+
+def place_of(path: str | os.PathLike[str]) -> str:
+    """Return the name of a keyring's file for an error."""
+    return f"the keyring {os.fspath(path)!r}"
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
@@ -37,14 +42,14 @@ def read_text(path: str | os.PathLike[str]) -> str:
     try:
         return Path(path).read_text(encoding="utf-8")
     except UnicodeDecodeError:
-        raise ConfigError(f"the keyring {os.fspath(path)!r} cannot be read: it is not UTF-8 text") from None
+        raise ConfigError(f"{place_of(path)} cannot be read: it is not UTF-8 text") from None
     except OSError as error:
         reason = error.strerror or str(error)
-        raise ConfigError(f"the keyring {os.fspath(path)!r} cannot be read: {reason}") from error
+        raise ConfigError(f"{place_of(path)} cannot be read: {reason}") from error
 
 
 def parsed(text: str, place: str) -> Keys:
-    """Return what a text holds. `place` names where it is, for the error."""
+    """Return the keys in a text. `place` names the text in the error."""
     try:
         found = json.loads(text)
         keys = {name: bytes.fromhex(key) for name, key in found["keys"].items()}
@@ -65,7 +70,7 @@ def make(path: str | os.PathLike[str], name: str) -> None:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWNER_ONLY)
     except FileExistsError:
         raise ConfigError(
-            f"{os.fspath(path)!r} is there already, and is not replaced: what was sealed with its keys would be lost"
+            f"{os.fspath(path)!r} is there already, and is not replaced: rows sealed with its keys would be lost"
         ) from None
     try:
         _write(descriptor, content)
@@ -80,7 +85,7 @@ def add(path: str | os.PathLike[str], name: str) -> None:
     from tempfile import mkstemp
 
     _check_name(name)
-    text, place = read_text(path), f"the keyring {os.fspath(path)!r}"
+    text, place = read_text(path), place_of(path)
     keys = parsed(text, place).keys
     if name in keys:
         raise ConfigError(f"{place} has a key {name!r} already: give another name")

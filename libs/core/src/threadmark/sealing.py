@@ -17,7 +17,7 @@ import msgpack
 from threadmark.errors import ConfigError, CorruptDataError, MissingDependencyError
 from threadmark.format.digests import HOW_TO_SEAL, segment_key
 from threadmark.format.incarnations import INCARNATION_LENGTH, Incarnation
-from threadmark.keyring_file import KEY_LENGTH, LONGEST_ID, parsed, read_text
+from threadmark.keyring_file import KEY_LENGTH, LONGEST_ID, parsed, place_of, read_text
 from threadmark.runtime.logs import log
 
 if TYPE_CHECKING:
@@ -42,11 +42,10 @@ class Keyring:
 
     Random nonces are safe for about four billion rows sealed with one key. Rotate before that.
 
-    A keyring whose keys are made when the program starts loses everything when the program ends. Nobody can see that in
-    the bytes of a key, so a keyring remembers its `source`: the file or the environment variable that `from_file` and
-    `from_env` have read. For keys that come from elsewhere, such as a key service, name that place as `source`. The
-    first put into a new database logs a warning if there is no source. In a database that holds sealed rows the keys
-    prove themselves: the first put is refused unless a row opens.
+    If a program makes its keys when it starts, everything is lost when it ends. The bytes of a key do not show this, so
+    a keyring remembers its `source`: the file or the environment variable that `from_file` or `from_env` read. If your
+    keys come from elsewhere, such as a key service, name that place as `source`. Without a source, the first put into a
+    new database logs a warning. In a database with sealed rows, the first put is refused unless the keyring opens one.
     """
 
     def __init__(
@@ -69,7 +68,7 @@ class Keyring:
     @classmethod
     def from_file(cls, path: "str | os.PathLike[str]") -> Self:
         """Read the keyring from a file, such as `threadmark keys new` makes. Raises ConfigError if it has none."""
-        return cls._of(read_text(path), f"the keyring {os.fspath(path)!r}")
+        return cls._of(read_text(path), place_of(path))
 
     @classmethod
     def from_env(cls, name: str) -> Self:

@@ -25,7 +25,7 @@ class UnmovedThreadsError(ThreadmarkError):
 
 
 OnUnmoved = Literal["warn", "raise"]
-"""What a saver does about threads that were not moved."""
+"""The answer of a saver to threads that were not moved."""
 
 
 def split_options(options: Mapping[str, Any]) -> tuple[OnUnmoved, dict[str, Any]]:

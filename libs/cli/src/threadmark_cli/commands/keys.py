@@ -33,7 +33,7 @@ def keys(session: Session, *, action: str, file: str, name: str | None) -> None:
         keyring_file.make(file, key)
     else:
         keyring_file.add(file, key)
-    Keyring.from_file(file)  # as whoever uses it will
+    Keyring.from_file(file)  # as the application will read it
     if session.out.as_json:
         session.out.record({"file": file, "newest": key})
         return
@@ -47,5 +47,5 @@ def keys(session: Session, *, action: str, file: str, name: str | None) -> None:
 def _unused(file: str | None) -> str:
     """The date, with a number behind it if the file has a key of that name."""
     date = datetime.now(UTC).date().isoformat()
-    taken = keyring_file.parsed(keyring_file.read_text(file), f"the keyring {file!r}").keys if file else {}
+    taken = keyring_file.parsed(keyring_file.read_text(file), keyring_file.place_of(file)).keys if file else {}
     return next(name for number in count(1) if (name := date if number == 1 else f"{date}-{number}") not in taken)

@@ -9,7 +9,7 @@ from threadmark.saver.paths import Path
 from threadmark_cli.addresses import Addresses, addresses_of, at_option, config_of, ns_option, thread_or_newest
 from threadmark_cli.command import command
 from threadmark_cli.completion import thread_ids
-from threadmark_cli.describing import DELTA, is_of_the_engine, kind_of_write
+from threadmark_cli.describing import DELTA, channels_without_value, is_of_the_engine, kind_of_write
 from threadmark_cli.exits import NotThereError
 from threadmark_cli.output import Output
 from threadmark_cli.output.quantities import time_text
@@ -17,8 +17,6 @@ from threadmark_cli.output.values import DEFAULT, EVERYTHING, Limits, brief, val
 from threadmark_cli.session import Session
 
 _NOTHING = object()
-_MOST_ASKED = 50
-"""Channels without a value of which it is asked whether they are delta channels."""
 _METADATA = 200
 """Characters of the metadata in the heading."""
 
@@ -92,9 +90,7 @@ def checkpoint_record(found: CheckpointTuple) -> dict[str, Any]:
 
 def _delta_channels(saver: SaverProtocol, config: dict[str, Any], found: CheckpointTuple) -> list[str]:
     """The channels that are stored as changes. Like empty ones, they have a version and no value."""
-    absent = found.checkpoint["channel_versions"].keys() - found.checkpoint["channel_values"].keys()
-    asked = sorted(channel for channel in absent if not is_of_the_engine(channel))[:_MOST_ASKED]
-    return [channel for channel in asked if _is_delta(saver, config, channel)]
+    return [channel for channel in channels_without_value(found.checkpoint) if _is_delta(saver, config, channel)]
 
 
 def _is_delta(saver: SaverProtocol, config: dict[str, Any], channel: str) -> bool:

@@ -60,13 +60,13 @@ COLUMNS: tuple[Column[ThreadInfo], ...] = (
 def threads(session: Session, limit: int, **filters: Any) -> None:
     """List threads, without reading their states."""
     filters["metadata"] = json_object(filters["metadata"], "--metadata")
-    shown = _Shown()
+    listed = _Listed()
     with session.saver() as saver:
         with session.out.paged():
-            session.out.rows(COLUMNS, _threads(session, saver, limit, filters, shown), thread_record)
-        if shown.more:
+            session.out.rows(COLUMNS, _threads(session, saver, limit, filters, listed), thread_record)
+        if listed.more:
             filters = {name: value for name, value in filters.items() if name != "sort"}
-            session.out.note(f"{shown.threads:,} of {saver.count_threads(**filters):,} threads: --limit 0 lists all")
+            session.out.note(f"{listed.threads:,} of {saver.count_threads(**filters):,} threads: --limit 0 lists all")
 
 
 def thread_record(thread: ThreadInfo) -> dict[str, Any]:
@@ -78,8 +78,8 @@ def thread_record(thread: ThreadInfo) -> dict[str, Any]:
 
 
 @dataclass
-class _Shown:
-    """What a listing has shown."""
+class _Listed:
+    """The progress of a listing."""
 
     threads: int = 0
     more: bool = False
@@ -87,7 +87,7 @@ class _Shown:
 
 
 def _threads(
-    session: Session, saver: SaverProtocol, limit: int, filters: Mapping[str, Any], shown: _Shown
+    session: Session, saver: SaverProtocol, limit: int, filters: Mapping[str, Any], listed: _Listed
 ) -> Iterator[ThreadInfo]:
     cursor, left = None, limit
     while True:
@@ -97,7 +97,7 @@ def _threads(
             for problem in thread.problems:
                 session.out.warn(f"{problem.location}: {problem.problem}")
         left, cursor = left - len(page.threads), page.cursor
-        shown.threads += len(page.threads)
+        listed.threads += len(page.threads)
         if cursor is None or (limit and left <= 0):
-            shown.more = cursor is not None
+            listed.more = cursor is not None
             return

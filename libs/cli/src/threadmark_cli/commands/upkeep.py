@@ -168,7 +168,7 @@ def reencrypt(session: Session, *, thread: str | None, plain: Any, yes: bool) ->
             expect_thread(saver, thread)
         if plain == "seal":
             session.out.confirm(
-                f"Encrypt what {session.printable_url} has in the clear? Afterwards nobody reads it without the keys.",
+                f"Encrypt the plain rows of {session.printable_url}? Afterwards you cannot read them without the keys.",
                 yes=yes,
             )
         with session.out.progress("Encrypting threads") as progress:

@@ -1,4 +1,4 @@
-"""What a saver tells of threads and checkpoints, as the JSON that docs/how-to/page.md describes."""
+"""Threads and checkpoints as JSON for the page."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime

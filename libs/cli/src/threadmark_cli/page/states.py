@@ -8,14 +8,9 @@ from threadmark import CheckpointTuple, ConfigError, CorruptDataError, SaverProt
 from threadmark.errors import LocatedError
 from threadmark.serde.steps import NOTHING
 from threadmark.types import HistoryEntry, ObjectView, Problem, WriteInfo
+from threadmark_cli.describing import channels_without_value
 from threadmark_cli.page.nodes import Budget, Cut, Node, changes_of, channel_path, node_of, nodes_of, unread
 from threadmark_cli.page.shapes import config_of, write_shape, writes_shape
-
-_MOST_ASKED = 50
-"""How many channels without a value are asked whether they are delta channels."""
-
-_OF_THE_GRAPH = ("branch:", "__")
-"""What the names of LangGraph's own channels begin with. They are empty most of the time."""
 
 _STEPS_READ = 64
 """The changes of so many steps are read with the checkpoint. Those of more are read when they are asked for."""
@@ -72,12 +67,9 @@ async def _deltas(
     saver: SaverProtocol, config: Mapping[str, Any], found: CheckpointTuple, budget: Budget
 ) -> list[dict[str, Any]]:
     """Return the channels that are stored as changes. They have a version and no value, as empty channels do."""
-    checkpoint = found.checkpoint
-    versions = checkpoint["channel_versions"]
-    absent = versions.keys() - checkpoint["channel_values"].keys()
-    asked = sorted(name for name in absent if not name.startswith(_OF_THE_GRAPH))[:_MOST_ASKED]
+    versions = found.checkpoint["channel_versions"]
     names = []
-    for name in asked:
+    for name in channels_without_value(found.checkpoint):
         try:
             await saver.aextract(config, channel_path(name))
         except ConfigError:  # only the graph can make its value
@@ -105,7 +97,7 @@ def _steps_since_snapshot(found: CheckpointTuple, name: str) -> float:
 async def changes_in(
     saver: SaverProtocol, config: Mapping[str, Any], names: Sequence[str]
 ) -> dict[str, list[tuple[str, Any]]]:
-    """Return what delta channels are made of: the last snapshot, and what was written since, each with a label."""
+    """Return the parts of delta channels: the last snapshot and the writes since then, each with a label."""
     if not names:
         return {}
     histories = await saver.aget_delta_channel_history(config=config, channels=names)

@@ -66,8 +66,8 @@ class Encoded(NamedTuple):
 class Allowance:
     """How many bytes the values of one checkpoint may take beyond what their stored bytes account for.
 
-    What a saver stores never needs any: no segment is more than 128 times as long as its row, and no value more than 4
-    times as long as its segments. Crafted rows could ask for anything, so what goes beyond that is counted here.
+    Stored values never need any: no segment is more than 128 times as long as its row, and no value more than 4 times
+    as long as its segments. Crafted rows could ask for anything, so the excess is counted here.
     """
 
     def __init__(self, most: int = EXPANSION_BYTES) -> None:
