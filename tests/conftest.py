@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+import length
 import marks
-from length import AGAIN, NOT_AGAIN, ONCE_EACH
 
 FOLDER = Path(__file__).parent
 
@@ -43,7 +43,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if not collection_path.is_relative_to(FOLDER):
         return None
     name = collection_path.relative_to(FOLDER).as_posix() + ("/" if collection_path.is_dir() else "")
-    if ONCE_EACH and name.startswith(tuple(NOT_AGAIN)) and not any(each.startswith(name) for each in AGAIN):
+    if length.is_left_out(name):
         return True
     expression = config.option.markexpr
     return (marks.is_left_out(name, expression) or None) if expression else None
@@ -51,19 +51,15 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest selects by markers
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark all tests, and leave out, when the suite runs again in Python only, what has nothing to do with values."""
+    """Mark all tests, and leave out those that this length of the suite does without (length.py)."""
     for item in items:
         found = marks.markers(_name(item), getattr(item, "fixturenames", ()))
         item.stash[_MARKERS] = found
         for marker in found:
             item.add_marker(marker)
-    if not ONCE_EACH:
-        return
-    left_out = {
-        item for item in items if _name(item).startswith(tuple(NOT_AGAIN)) and not _name(item).startswith(AGAIN)
-    }
-    config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if item not in left_out]
+    left_out = length.left_out(map(_name, items))
+    config.hook.pytest_deselected(items=[item for item in items if _name(item) in left_out])
+    items[:] = [item for item in items if _name(item) not in left_out]
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,92 +1,100 @@
 """How long the suite is: `THREADMARK_TESTS=all` runs what a change to many parts, or a release, is worth.
 
-`make test` runs it twice: with the compiled parts, and in Python only. The second time each behaviour is checked once
-in memory, sealed and on SQLite, and what `NOT_AGAIN` names is left out, servers among it: bytes are the same wherever
-they are stored. The second time Postgres is the newest release instead of the machine's own, for a sample of the suite
-and for what `AGAIN` names. The long form leaves out nothing either time. How the first run divides the suite is in
-shares.py.
+`make test` runs each test function, and of the cases of those in `SAMPLED` a share, the same one each time. How it
+divides the conformance suite is in shares.py. Then it runs a few tests again in Python only, without the compiled part,
+and on the newest Postgres instead of the machine's own (`AGAIN`). The long form leaves out nothing either time.
 """
 
 import os
+from collections import defaultdict
+from collections.abc import Iterable
+from zlib import crc32
 
 from threadmark.runtime import compiled
 
 ALL = os.environ.get("THREADMARK_TESTS") == "all"
 
 ONCE_EACH = not compiled.IN_USE and not ALL
-"""Whether a behaviour is checked with one API only, and on servers a sample: the other run has them all."""
-
-NOT_AGAIN = {
-    "test_conformance.py::test_death": "transactions",
-    "test_conformance.py::test_meeting": "transactions",
-    "caching/": "a cache",
-    "cli/": "a command",
-    "core/test_forks.py": "processes",
-    "core/test_leases.py": "leases",
-    "core/test_thread_filters.py": "texts",
-    "core/test_urls.py": "urls",
-    "core/test_workers.py": "drivers",
-    "langgraph_checkpointer/": "an adapter",
-    "langgraph_parity/": "an adapter",
-    "page/": "a page",
-    "postgres/": "a server",
-    "races/": "processes that meet",
-    "redis_backend/": "a server",
-    "replication/": "pairs of databases",
-    "signals/": "drivers",
-    "speed/test_objects.py": "the compiled part itself",
-    "sqlite/test_callers.py": "drivers",
-    "sqlite/test_commits.py": "drivers",
-    "sqlite/test_connections.py": "connections",
-    "sqlite/test_exit.py": "drivers",
-    "sqlite/test_faults.py": "errors of SQLite",
-    "sqlite/test_lease_clocks.py": "leases",
-    "sqlite/test_loops.py": "drivers",
-    "sqlite/test_meeting.py": "drivers",
-    "sqlite/test_minutes.py": "plans",
-    "sqlite/test_processes.py": "drivers",
-    "sqlite/test_read_only.py": "files",
-    "sqlite/test_replaced_files.py": "files",
-    "sqlite/test_report.py": "a report",
-    "sqlite/test_space.py": "files",
-    "sqlite/test_thread_plans.py": "plans",
-    "sqlite/test_waiting.py": "drivers",
-    "sqlite/test_watching.py": "logs and spans",
-    "test_benchmarks.py": "that benchmarks run",
-    "test_docs.py": "pages",
-    "test_fastapi_page.py": "a page",
-    "test_examples.py": "examples",
-    "test_after_the_move.py": "an adapter",
-    "test_agent_server.py": "an example",
-    "test_house.py": "texts and imports",
-    "test_make_venv.py": "a script",
-    "test_operating.py": "imports",
-    "test_options.py": "signatures",
-    "test_options_page.py": "a page",
-    "test_packages.py": "wheels",
-    "test_ports.py": "ports",
-    "test_prose.py": "pages",
-    "test_public_names.py": "names",
-    "test_rooms.py": "imports",
-    "test_restore_drill.py": "files and servers",
-    "test_saver_protocol.py": "signatures",
-    "test_tutorial.py": "a page",
-}
-"""Tests about something else than values, and what: none of it can go through a compiled part.
-
-A name is how the path of the test begins, below this folder, perhaps with `::` and the test's name behind it.
-"""
+"""Whether this is the second, short run, which checks a behaviour with one API only."""
 
 AGAIN = (
+    # The packages as a whole. That each compiled function does what its reference does is shown by speed/, and the
+    # serializer's tests try both, in the first run.
+    "serde/test_exact.py",
+    "speed/test_in_use.py",
+    "stored/",
+    "test_conformance.py::test_behaviour",
+    "test_model.py",
+    "test_path_of_a_put.py",
+    # The release of the server.
     "postgres/test_functions.py",
     "postgres/test_plans.py",
     "postgres/test_setup.py",
     "postgres/test_thread_plans.py",
     "postgres/test_versions.py",
 )
-"""Tests that depend on the release of the server: named as in `NOT_AGAIN`, and run all the same."""
+"""What the second run runs. A name is the beginning of a test's path, below this folder, perhaps with `::` and its own.
+"""
+
+SAMPLED = {
+    "core/test_memory_file.py": 3,
+    "langgraph_checkpointer/test_imports.py": 3,
+    "langgraph_checkpointer/test_moving.py": 2,
+    "langgraph_parity/": 3,
+    "postgres/test_cancelling.py": 3,
+    "postgres/test_conformance.py::test_death": 2,
+    "postgres/test_conformance.py::test_meeting": 3,
+    "redis_backend/test_conformance.py::test_death": 3,
+    "redis_backend/test_conformance.py::test_meeting": 3,
+    "redis_backend/test_wrong_fields.py": 3,
+    "replication/test_conformance.py::test_death": 2,
+    "replication/test_conformance.py::test_meeting": 2,
+    "replication/test_meetings.py": 4,
+    "replication/test_orders.py": 2,
+    "replication/test_removed_apart.py": 4,
+    "replication/test_schedules.py": 2,
+    "replication/test_simulation.py": 2,
+    "serde/test_bombs.py": 2,
+    "signals/": 3,
+    "speed/test_objects.py": 2,
+    "sqlite/test_crafted.py": 2,
+    "sqlite/test_damaged_keys.py": 2,
+    "sqlite/test_processes.py": 3,
+    "sqlite/test_replaced_files.py": 2,
+    "sqlite/test_wrong_kinds.py": 3,
+    "test_conformance.py::test_death": 2,
+    "test_conformance.py::test_meeting": 2,
+    "test_incarnations.py": 3,
+    "test_resealing.py": 2,
+    "test_thread_stores.py": 2,
+    "test_views.py": 3,
+}
+"""Of how many cases of each function one is run, by the beginning of the test's path as in `AGAIN`."""
 
 
 def times(usual: int, *, at_length: int) -> int:
-    """How often something is tried."""
+    """Return how often something is tried."""
     return at_length if ALL else usual
+
+
+def is_left_out(path: str) -> bool:
+    """Return whether nothing is run of the file or folder at this path."""
+    return ONCE_EACH and not any(each.startswith(path) or path.startswith(each) for each in AGAIN)
+
+
+def left_out(names: Iterable[str]) -> set[str]:
+    """Return which of these tests are not run."""
+    if ALL:
+        return set()
+    if ONCE_EACH:
+        return {name for name in names if not name.startswith(AGAIN)}
+    cases = defaultdict(list)
+    for name in names:
+        cases[name.partition("[")[0]].append(name)
+    return {name for function, each in cases.items() for name in _beyond_share(function, each)}
+
+
+def _beyond_share(function: str, cases: list[str]) -> list[str]:
+    """Return the cases of one function that are not of its sample: they are chosen by their names, as if at random."""
+    divisor = max((number for path, number in SAMPLED.items() if function.startswith(path)), default=1)
+    return sorted(cases, key=lambda name: crc32(name.encode()))[-(-len(cases) // divisor) :]

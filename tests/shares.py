@@ -15,27 +15,27 @@ Way = tuple[str, str]
 Behaviour = tuple[Case, str, str]
 """A case, and where it runs."""
 
-FRACTION = 4
+EIGHTHS = 8
 
 
 class Share(NamedTuple):
-    """Every fourth case, from this one of the first four on, and all cases of these topics."""
+    """Some eighths of the cases, by their numbers, and all cases of some topics."""
 
-    first: int
+    eighths: frozenset[int]
     topics: frozenset[str]
 
 
-def share(first: int, *topics: str) -> Share:
-    """Return that share."""
-    return Share(first, frozenset(topics))
+def share(eighths: str, *topics: str) -> Share:
+    """Return the share with the eighths of these digits, from 0 to 7, and these topics."""
+    return Share(frozenset(map(int, eighths)), frozenset(topics))
 
 
 def behaviours(whole: Iterable[Way], shares: Mapping[Way, Share]) -> list[Behaviour]:
     """Return what runs where: some ways have every case, others a share."""
     found = [(case, *way) for way in whole for case in CASES]
-    for way, (first, topics) in shares.items():
+    for way, (eighths, topics) in shares.items():
         for number, case in enumerate(CASES):
-            if number % FRACTION == first or case.topic in topics:
+            if number % EIGHTHS in eighths or case.topic in topics:
                 found.append((case, *way))
     return found
 

@@ -35,7 +35,10 @@ CHOSEN = (
         ("sqlite file", "blocking"),
     ]
 )
-SHARES = {("sqlite memory", "asyncio"): share(0, "concurrency"), ("sqlite memory", "blocking"): share(2, "leases")}
+SHARES = {
+    ("sqlite memory", "asyncio"): share("0", "concurrency"),
+    ("sqlite memory", "blocking"): share("4", "leases"),
+}
 """A database in memory has the statements of a file, and a driver of its own: it runs a share."""
 if ALL or ONCE_EACH:
     SHARES = {}

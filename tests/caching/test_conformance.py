@@ -16,10 +16,10 @@ from threadmark_conformance.interleaving import Meeting
 
 WHOLE: list[Way] = []
 SHARES: dict[Way, Share] = {
-    ("memory", "blocking"): share(2, "concurrency", "deleting", "extracting", "listing", "reading", "removing"),
-    ("memory", "asyncio"): share(3, "concurrency"),
-    ("memory sealed", "asyncio"): share(1),
-    ("postgres and redis", "asyncio"): share(0, "deleting", "removing"),
+    ("memory", "blocking"): share("26", "concurrency", "deleting", "extracting", "listing", "reading", "removing"),
+    ("memory", "asyncio"): share("37", "concurrency"),
+    ("memory sealed", "asyncio"): share("1"),
+    ("postgres and redis", "asyncio"): share("04", "deleting", "removing"),
 }
 DYING: list[Way] = [("memory", "blocking")]
 MEETING: list[Way] = [("memory", "asyncio")]

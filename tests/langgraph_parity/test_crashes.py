@@ -12,7 +12,7 @@ from langgraph_parity.backends import cluster
 from length import times
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "crash_rounds.py"
-ROUNDS = times(30, at_length=1000)
+ROUNDS = times(10, at_length=1000)
 MEMORY = Path("/dev/shm")  # noqa: S108 - a folder is made in it
 """A killed process leaves its files in the page cache, so nothing needs to reach a disk."""
 

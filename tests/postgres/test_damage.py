@@ -17,7 +17,7 @@ from threadmark.program import Transaction
 from threadmark.store.threads import ThreadScope
 from threadmark_postgres import PostgresSaver
 
-ROUNDS = times(30, at_length=600)
+ROUNDS = times(10, at_length=600)
 
 _NO_DAMAGE = Damage("none", Field("", "", (), "", 0), 0)
 

@@ -15,7 +15,7 @@ from threadmark import Saver
 from threadmark_redis import RedisSaver
 from threadmark_redis.keys import thread_keys
 
-ROUNDS = times(60, at_length=2000)
+ROUNDS = times(20, at_length=2000)
 
 
 class Place(NamedTuple):

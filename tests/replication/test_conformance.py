@@ -28,11 +28,11 @@ from threadmark_conformance.interleaving import Meeting
 
 WHOLE: list[Way] = [("replicated memory", "asyncio")]
 SHARES: dict[Way, Share] = {
-    ("replicated memory", "blocking"): share(0, "deleting", "leases"),
-    ("replicated memory async", "asyncio"): share(1, "removing"),
-    ("replicated sqlite", "blocking"): share(3, "concurrency", "deleting", "removing"),
-    ("replicated sqlite async", "asyncio"): share(0),
-    ("replicated postgres redis", "asyncio"): share(1, "deleting", "removing"),
+    ("replicated memory", "blocking"): share("0", "deleting", "leases"),
+    ("replicated memory async", "asyncio"): share("2", "removing"),
+    ("replicated sqlite", "blocking"): share("46", "concurrency", "deleting", "removing"),
+    ("replicated sqlite async", "asyncio"): share("5"),
+    ("replicated postgres redis", "asyncio"): share("17", "deleting", "removing"),
 }
 MEETING: list[Way] = [("replicated memory", "blocking")]
 if ALL:

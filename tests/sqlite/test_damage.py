@@ -21,13 +21,13 @@ from damage import (
     describe,
     fill,
 )
-from length import ONCE_EACH, times
+from length import times
 from sqlite_cells import TABLES, cells, inflict, row_key
 from threadmark import CorruptDataError, MemorySaver, Saver, SchemaError, States, StoreError
 from threadmark_conformance.engine import at, checkpoint
 from threadmark_sqlite import SqliteSaver
 
-ROUNDS = times(30 if ONCE_EACH else 90, at_length=2000)
+ROUNDS = times(30, at_length=2000)
 
 NO_DAMAGE = Damage("none", Field("", "", (), "", 0), 0)
 
