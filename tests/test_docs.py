@@ -64,9 +64,11 @@ def _redis() -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def _postgres() -> str:
-    """The URL of a database of its own, on the server that tests share."""
-    return cluster.shared().database("docs")
+def _postgres() -> Iterator[str]:
+    """The URL of a new database, on the server that tests share."""
+    server = cluster.shared()
+    yield server.database("docs")
+    server.execute("DROP DATABASE docs WITH (FORCE)")
 
 
 @pytest.mark.usefixtures("_log_levels")
