@@ -39,7 +39,7 @@ OF_LANGGRAPH = {"get", "aget", "with_serde", "serde", "config_specs"}
 """Members that are not forwarded: LangGraph's base class has them, or `Checkpointer` refuses them."""
 
 MARK = "    # Written by scripts/write_twins.py from the methods above: change those, and run it.\n"
-END = "    # The end of what scripts/write_twins.py wrote.\n"
+END = "    # The end of the part that scripts/write_twins.py wrote.\n"
 CALLS = {
     r"\brun\((?=\s*self\._driver)": "await arun(",
     r"\bself\._run\(": "await self._arun(",
@@ -50,7 +50,7 @@ CALLS = {
 }
 """How a blocking method reaches the database, and how its twin does. A method with none of these has no twin."""
 
-PROTOCOL_TEXT = '''"""`SaverProtocol`: what every saver can do. Written by scripts/write_twins.py."""
+PROTOCOL_TEXT = '''"""`SaverProtocol`: the methods of every saver. Written by scripts/write_twins.py."""
 
 {imports}
 
@@ -210,7 +210,7 @@ def formatted(text: str, path: Path) -> str:
 
 
 def main() -> None:
-    """Write what is stale, or with `--check` say what it is."""
+    """Write the stale files, or with `--check` name them."""
     stale = []
     for path in (*(CORE / file for file in WITH_TWINS), PROTOCOL, FORWARDING):
         today = path.read_text()
