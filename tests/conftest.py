@@ -1,4 +1,4 @@
-"""What every test module needs before it is imported."""
+"""Settings that every test module needs before it is imported."""
 
 import os
 import signal
@@ -13,7 +13,7 @@ from length import AGAIN, NOT_AGAIN, ONCE_EACH
 
 FOLDER = Path(__file__).parent
 
-# No package index has Citus, so its tests have a command of their own, `make test-citus`.
+# No package index has Citus, so its tests have a separate command, `make test-citus`.
 collect_ignore = [] if os.environ.get("THREADMARK_CITUS") else ["citus"]
 
 # The suite is a package, so that pytest would not explain its asserts by itself.
@@ -30,7 +30,7 @@ _MARKERS = pytest.StashKey[set[str]]()
 def pytest_configure(config: pytest.Config) -> None:
     """Declare the markers, and have Ctrl-C work in tests whose processes were started in the background.
 
-    A shell without job control starts what ends with `&` with SIGINT ignored, and a child process inherits that.
+    A shell without job control starts a line that ends with `&` with SIGINT ignored, and a child process inherits that.
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -51,7 +51,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest selects by markers
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark all tests, and leave out, when the suite runs again in Python only, what has nothing to do with values."""
+    """Mark all tests, and leave those out that have nothing to do with values when the suite runs again in Python."""
     for item in items:
         found = marks.markers(_name(item), getattr(item, "fixturenames", ()))
         item.stash[_MARKERS] = found

@@ -1,9 +1,9 @@
-"""How long the suite is: `THREADMARK_TESTS=all` runs what a change to many parts, or a release, is worth.
+"""The length of the suite: `THREADMARK_TESTS=all` runs everything, for a change to many parts or a release.
 
 `make test` runs it twice: with the compiled parts, and in Python only. The second time each behaviour is checked once
-in memory, sealed and on SQLite, and what `NOT_AGAIN` names is left out, servers among it: bytes are the same wherever
+in memory, sealed and on SQLite, without the tests in `NOT_AGAIN`, such as servers: bytes are the same wherever
 they are stored. The second time Postgres is the newest release instead of the machine's own, for a sample of the suite
-and for what `AGAIN` names. The long form leaves out nothing either time. How the first run divides the suite is in
+and for the tests in `AGAIN`. The long form leaves out nothing either time. How the first run divides the suite is in
 shares.py.
 """
 
@@ -72,9 +72,9 @@ NOT_AGAIN = {
     "test_saver_protocol.py": "signatures",
     "test_tutorial.py": "a page",
 }
-"""Tests about something else than values, and what: none of it can go through a compiled part.
+"""Tests about something else than values, by subject: none of them can go through a compiled part.
 
-A name is how the path of the test begins, below this folder, perhaps with `::` and the test's name behind it.
+A name is the beginning of a test's path, below this folder, perhaps with `::` and the test's name behind it.
 """
 
 AGAIN = (

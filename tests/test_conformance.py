@@ -36,7 +36,7 @@ CHOSEN = (
     ]
 )
 SHARES = {("sqlite memory", "asyncio"): share(0, "concurrency"), ("sqlite memory", "blocking"): share(2, "leases")}
-"""A database in memory has the statements of a file, and a driver of its own: it runs a share."""
+"""A database in memory has the statements of a file, and a separate driver: it runs a share."""
 if ALL or ONCE_EACH:
     SHARES = {}
 if ONCE_EACH:

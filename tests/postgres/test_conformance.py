@@ -1,7 +1,7 @@
-"""The suite on Postgres, however its saver came to its connections.
+"""The suite on Postgres, with every way to open connections.
 
-A saver with connections of its own runs every case with asyncio. The other ways differ in how they get at a server, so
-each runs a share of the cases: what it may do differently, and every fourth of the others, so that the four that block
+A saver with its own connections runs every case with asyncio. The other ways differ in how they get at a server, so
+each runs a share of the cases: those that may differ, and every fourth of the others, so that the four that block
 run them all, too. Deaths and meetings are divided between the two APIs. THREADMARK_TESTS=all divides nothing.
 """
 
@@ -24,7 +24,7 @@ from threadmark_conformance import (
 from threadmark_conformance.interleaving import Meeting
 
 OWN: list[Way] = [("url", "asyncio"), ("url", "blocking")]
-"""Where operations die and meet, and what is random is done."""
+"""The place of deaths, meetings and random cases."""
 WHOLE: list[Way] = [("url", "asyncio")]
 SHARES: dict[Way, Share] = {
     ("url", "blocking"): share(3, "concurrency", "leases"),
@@ -37,7 +37,7 @@ SHARES: dict[Way, Share] = {
     ("partitioned", "asyncio"): share(0, "writing"),
     ("sealed", "asyncio"): share(3, "metadata"),
 }
-"""The other ways to the server, and what each runs."""
+"""The other ways to the server, and the cases of each."""
 if ALL:
     WHOLE, SHARES = [*WHOLE, *SHARES], {}
 BEHAVIOURS = behaviours(WHOLE, SHARES)

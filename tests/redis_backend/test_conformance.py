@@ -1,9 +1,9 @@
 """The suite on a single Redis server, on a cluster, and through Sentinels.
 
 A single server and Sentinels run every case, with one API. A cluster runs half of them, and all that touch several
-threads or slots. The other ways, and clients that the user made, run a share: what they may do differently, and every
+threads or slots. The other ways, and clients that the user made, run a share: the cases that may differ, and every
 fourth of the other cases. Deaths and
-meetings, where programs are what matters, are divided between the APIs. THREADMARK_TESTS=all runs everything
+meetings, in which programs matter, are divided between the APIs. THREADMARK_TESTS=all runs everything
 everywhere.
 """
 
@@ -36,9 +36,9 @@ SHARES: dict[Way, Share] = {
     ("cluster", "blocking"): share(0, "isolation"),
     ("sentinel", "asyncio"): share(1, "isolation"),
 }
-"""The other ways, and what each runs."""
+"""The other ways, and the cases of each."""
 DYING: list[Way] = [("single", "asyncio"), ("single", "blocking"), ("cluster", "asyncio")]
-"""Where operations die: at every step on a single server, at every second one on a cluster."""
+"""The deaths of operations: at every step on a single server, at every second one on a cluster."""
 MEETING: list[Way] = [("single", "blocking"), ("cluster", "asyncio")]
 RANDOM: list[Way] = [*WHOLE, ("cluster", "asyncio")]
 if ALL:
