@@ -2,10 +2,10 @@
 """Write the asyncio methods of the savers and interfaces, `SaverProtocol` and `ForwardingMethods`.
 
 You write a blocking method once, by hand. Its asyncio twin, `a` and its name, has the same signature and body, but
-awaits what the blocking one calls; the twins stand at the end of their class, between MARK and END. `SaverProtocol` has
+awaits the blocking one's calls; the twins stand at the end of their class, between MARK and END. `SaverProtocol` has
 the signature of every public method, and the first paragraph of a blocking one. `ForwardingMethods` gives the savers
 under LangGraph's names the methods that LangGraph's interface lacks. Run this script after you change a method; `make
-check` runs it with `--check`, which writes nothing and fails where a file is stale.
+check` runs it with `--check`, which writes nothing and fails if a file is stale.
 """
 
 import ast
@@ -93,7 +93,7 @@ def head_of(text: str, method: Method) -> str:
 
 
 def body_of(text: str, method: Method) -> str:
-    """What a method does, without its docstring."""
+    """The body of a method, without its docstring."""
     return lines_of(text, method.body[0].end_lineno + 1, method.end_lineno + 1)  # type: ignore[operator] # parsed
 
 

@@ -101,7 +101,7 @@ class Expectations:
     def may_lack_parent(self, thing: Thing, parent: str) -> bool:
         """Whether a checkpoint may be somewhere without its parent.
 
-        That one was removed; or the writes moved between the two; or they had moved before, and a client went on writing to
+        That one was removed; or the writes moved between the two; or they had moved before, and a client wrote on to
         the old side, which in mode "async" takes until the term is known there.
         """
         above = self.things.get((*thing[:2], parent, ""))

@@ -1,6 +1,6 @@
 """Workers of a chaos round, each a process that can be killed at any moment.
 
-    python runtime/workers.py
+    python tests/replication/workers.py
 
 A process without threads, in which everything is imported, forks one for each line that it is given: a worker takes
 steps until SIGTERM, and notes the answers in a file.
