@@ -1,17 +1,17 @@
-"""What a cache gains and costs: a get of the newest checkpoint with and without one, on Postgres that is far away.
+"""The gain and the cost of a cache: a get of the newest checkpoint with and without one, on Postgres that is far away.
 
     python benchmarks/cache_cost.py [--smoke] [--rounds N] [--latency MILLISECONDS]
 
-A Postgres of the script's own stands behind a proxy that holds everything back for the latency, half of it in each
-direction. The cache is a Redis of the script's own, without latency, or the memory of the process. No saver remembers
+The script's own Postgres stands behind a proxy that holds everything back for the latency, half of it in each
+direction. The cache is the script's own Redis, without latency, or the memory of the process. No saver remembers
 anything between two gets (`cache_bytes=0`), as in a process that has just started. The sides take turns in each round:
 
     bare    a saver without a cache
     cold    a cache that has nothing of the thread
     warm    a cache that has everything
-    behind  a cache that has everything but what was added since the last step but one
+    behind  a cache that has everything but the additions since the last step but one
 
-Beside the median of the times stand the round trips to Postgres, and the bytes that come from there, for one get. The
+Next to the median times it prints the round trips to Postgres, and the bytes from there, for one get. The
 chat has 500 messages (about 350 KB), the tiny state a few short values.
 """
 
@@ -41,7 +41,7 @@ from postgres.cluster import Cluster
 from redis_backend.processes import RedisProcess
 
 _PATIENCE = 10.0
-"""Seconds to wait for the cache: what is measured is the cache, not its absence."""
+"""Seconds to wait for the cache: the figures are about the cache, not its absence."""
 
 
 class Distance:
@@ -79,7 +79,7 @@ class Distance:
         self._forward(server, client, answer)
 
     def _forward(self, source: socket.socket, target: socket.socket, note: Callable[[bytes], None]) -> None:
-        """Receive on one thread and send on another, so that what is on its way holds nothing up behind it."""
+        """Receive on one thread and send on another, so that bytes on their way hold nothing up behind them."""
         on_its_way: queue.SimpleQueue[tuple[float, bytes]] = queue.SimpleQueue()
 
         def receive() -> None:
@@ -106,7 +106,7 @@ class Distance:
 
 
 class Cost(NamedTuple):
-    """What one get takes."""
+    """The cost of one get."""
 
     seconds: float
     round_trips: int
@@ -119,11 +119,11 @@ class Case(NamedTuple):
     name: str
     read: Callable[[], Any]
     prepare: Callable[[], Any] = lambda: None
-    """What is done before each get, and not measured."""
+    """The work before each get, which is not measured."""
 
 
 def measure(cases: list[Case], distance: Distance, rounds: int) -> Iterator[tuple[str, list[Cost]]]:
-    """Have the cases take turns. Yields what each get of each case took, without the first round."""
+    """Have the cases take turns. Yields the cost of each get of each case, without the first round."""
     found: dict[str, list[Cost]] = {case.name: [] for case in cases}
     for number in range(rounds + 1):
         for case in cases:
@@ -156,7 +156,7 @@ def _cases(
         thread = config["configurable"]["thread_id"]
 
         def empty(saver: CachedSaver = saver, thread: str = thread, cache: Cache = cache) -> None:
-            cache.forget([saver._driver._flows._cache_keys.key(thread)], _PATIENCE)  # type: ignore[attr-defined]  # noqa: SLF001 - no saver forgets what is stored
+            cache.forget([saver._driver._flows._cache_keys.key(thread)], _PATIENCE)  # type: ignore[attr-defined]  # noqa: SLF001 - no saver forgets stored threads
 
         def older(saver: CachedSaver = saver, empty: Callable[[], None] = empty) -> None:
             empty()

@@ -1,8 +1,8 @@
-"""What a call costs on a cluster of Citus, beside the same call on one server: medians in milliseconds, and ratios.
+"""The cost of a call on a cluster of Citus, compared with one server: medians in milliseconds, and ratios.
 
     THREADMARK_CITUS=1 python benchmarks/citus_cost.py [--rounds 3]
 
-It starts a server, and a coordinator with two workers, all with fsync, on this machine; Citus must be installed beside
+It starts a server, and a coordinator with two workers, all with fsync, on this machine; Citus must be installed with
 Postgres (docs/how-to/citus.md). The columns are one server, the coordinator, and a worker. Run it on an idle machine.
 """
 

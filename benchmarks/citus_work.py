@@ -3,10 +3,10 @@
     THREADMARK_CITUS=1 python benchmarks/citus_work.py [--workers 1 2 3]
 
 For each number of workers a new cluster, on which 240 threads are begun and stepped, read, leased and pruned, from the
-coordinator. Of the worker with the most and the one with the least: rows stored or changed, and blocks touched. And of
+coordinator. Printed for the worker with the most and the one with least: rows stored or changed, and blocks touched; for
 the coordinator: its own blocks, which say whether it keeps anything that grows. Then the processor's time that a put
 takes on the coordinator and on the workers, from which docs/explanation/scale.md reckons larger clusters. Citus must be
-installed beside Postgres (docs/how-to/citus.md).
+installed with Postgres (docs/how-to/citus.md).
 """
 
 import argparse
@@ -32,7 +32,7 @@ _PUTS = 4_000
 
 
 class _Work(NamedTuple):
-    """What a server has done."""
+    """The work of a server."""
 
     rows: int
     blocks: int
@@ -105,7 +105,7 @@ def _work(url: str) -> _Work:
         (SELECT sum(heap_blks_hit + heap_blks_read + coalesce(idx_blks_hit + idx_blks_read, 0))
             FROM pg_statio_user_tables)"""
     with psycopg.connect(url) as connection:
-        connection.execute("SET citus.override_table_visibility = off")  # or shards are not shown
+        connection.execute("SET citus.override_table_visibility = off")  # or shards are hidden
         ((rows, blocks),) = connection.execute(query).fetchall()
     return _Work(int(rows or 0), int(blocks or 0))
 

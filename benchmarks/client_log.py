@@ -1,7 +1,7 @@
-"""Writers that note what a saver acknowledged, and the comparison of their notes with what is stored afterwards.
+"""Writers that note acknowledged writes, and the comparison of their notes with the stored rows afterwards.
 
-What a step stores can be told from its thread and its number, so that a note is a number, and anything that is stored
-can be compared with what it must be.
+The rows of a step follow from its thread and its number, so that a note is a number, and each stored row
+can be compared with the right one.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ class ClientLog:
     def __init__(self, thread_id: str) -> None:
         self.thread_id = thread_id
         self.ids: list[str] = []
-        """Of all checkpoints that were given to the saver."""
+        """The ids of all checkpoints passed to the saver."""
         self.put = 0
         """How many of them were acknowledged."""
         self.written = 0
@@ -49,7 +49,7 @@ class ClientLog:
         self.written += 1
 
     def faults(self, saver: Saver, *, may_lack: int = 0) -> Iterator[str]:
-        """What is stored otherwise than it was given and acknowledged; `may_lack` of the last steps may be missing."""
+        """Rows that differ from the acknowledged ones; `may_lack` of the last steps may be missing."""
         stored = list(saver.list({"configurable": {"thread_id": self.thread_id}}))[::-1]
         found = [item.checkpoint["id"] for item in stored]
         if found != self.ids[: len(found)]:
@@ -87,7 +87,7 @@ def values(thread_id: str, number: int) -> dict[str, Any]:
 
 
 def writes(thread_id: str, number: int) -> list[tuple[str, Any]]:
-    """What the task of a step has written."""
+    """The writes of a step's task."""
     return [("texts", _text(thread_id, number)), ("number", number), ("more", _text(thread_id, -number - 1))]
 
 
@@ -111,7 +111,7 @@ class Load:
         return sum(log.put for log in self.logs)
 
     def wait_for(self, puts: int) -> None:
-        """Wait until so many more puts are acknowledged to every writer. Raises what a writer met."""
+        """Wait until so many more puts are acknowledged to every writer. Raises the error of a writer."""
         least = [log.put + puts for log in self.logs]
         until = time.monotonic() + _LONG
         while any(log.put < number for log, number in zip(self.logs, least, strict=True)):
@@ -122,7 +122,7 @@ class Load:
 
     @contextmanager
     def running(self) -> Iterator["Load"]:
-        """Start the writers; at the end wait for what they are at. Raises what a writer met."""
+        """Start the writers; at the end wait for their last calls. Raises the error of a writer."""
         half = len(self.logs) // 2
         jobs: list[Callable[[], None]] = [self._writer(log) for log in self.logs[:half]]
         jobs.append(lambda: asyncio.run(self._tasks(self.logs[half:])))
@@ -154,7 +154,7 @@ class Load:
     def _guarded(self, job: Callable[[], None]) -> None:
         try:
             job()
-        except BaseException as error:  # noqa: BLE001 - it is raised where the writers are waited for
+        except BaseException as error:  # noqa: BLE001 - it is raised in the caller that waits for the writers
             self._errors.append(error)
 
     def _raise(self) -> None:
@@ -163,7 +163,7 @@ class Load:
 
 
 def all_faults(logs: Sequence[ClientLog], saver: Saver, *, may_lack: int = 0) -> list[str]:
-    """The faults of all logs, and what the saver itself finds wrong with their threads."""
+    """The faults of all logs, and the saver's own findings in their threads."""
     found = [fault for log in logs for fault in log.faults(saver, may_lack=may_lack)]
     for log in logs:
         found += [f"{problem}" for problem in saver.verify(log.thread_id).problems if problem.kind != "orphan"]

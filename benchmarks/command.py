@@ -1,12 +1,12 @@
-"""How long the command takes, as a process of its own, on a database of many threads and on a long thread.
+"""The time of the command, as a separate process, on a database of many threads and on a long thread.
 
     python benchmarks/command.py [--threads 10000] [--checkpoints 5000] [--rounds 5]
 
 * `threads`: the 20 newest of 10,000, those with a text in their title, and all of them as JSON
 * of a thread of 5,000 checkpoints that was forked every hundredth: `log` of all of it, with its graph, the newest 20;
-  `show`, `diff` with the parent and with the first, and `blame` of what was set in the first
+  `show`, `diff` with the parent and with the first, and `blame` of a value set in the first
 
-Python's own start and the import of what a command needs are in each time; the first line is a command that does no
+Python's own start and the import of a command's modules are in each time; the first line is a command that does no
 more. The database is a SQLite file. Times are medians of rounds in which all commands take turns.
 """
 

@@ -1,10 +1,10 @@
-"""Messages of a conversation: what appending one and reading a page cost, in a short conversation and in a long one.
+"""Messages of a conversation: the cost of appending one and of reading a page, in short and long conversations.
 
     python benchmarks/conversations.py [--lengths 100 10000] [--postgres] [--times 200]
 
 Messages of 600 characters are appended one at a time by `put_messages`, until a conversation is as long as asked, and
 then as many more as a time is the median of. `rows` and `bytes` are what one of these adds: rows of all tables, and
-what `thread.size_bytes` counts (keys and indexes are not in it). A page is `get_messages(limit=50)`. It is done on a
+the bytes of `thread.size_bytes` (keys and indexes are not in it). A page is `get_messages(limit=50)`. It is done on a
 SQLite file with synchronous=FULL, and with --postgres on a server that the script starts, too. The ratio is that of the
 longest conversation to the shortest.
 """
@@ -47,7 +47,7 @@ _WORDS = (
 
 
 class Costs(NamedTuple):
-    """What one append, one page and one removal cost in a conversation."""
+    """The cost of one append, one page and one removal in a conversation."""
 
     length: int
     rows: float

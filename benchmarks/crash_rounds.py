@@ -36,14 +36,14 @@ LOOPS, WIDTH, KILLS_PER_THREAD = 3, 4, 4
 
 
 class Work(TypedDict):
-    """What the graph gathers."""
+    """The state that the graph gathers."""
 
     done: Annotated[list[str], operator.add]
     loop: int
 
 
 class Rounds(NamedTuple):
-    """What became of the rounds."""
+    """The outcome of the rounds."""
 
     killed: int
     finished_before_the_kill: int
@@ -54,7 +54,7 @@ class Rounds(NamedTuple):
 
 
 class Journal:
-    """What a thread's processes did, line by line; it survives them, because each line is one write."""
+    """The actions of a thread's processes, line by line; it survives them, because each line is one write."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -140,7 +140,7 @@ def open_saver(database: str) -> Saver:
 
 
 def child(database: str, thread_id: str, journal: Journal, *, blocking: bool) -> None:
-    """Start the thread, or resume it where it stopped."""
+    """Start the thread, or resume it."""
     config: RunnableConfig = {"configurable": {"thread_id": thread_id}}
     with Watched(open_saver(database), journal) as checkpointer:
         graph = work_graph(checkpointer, journal)
@@ -153,7 +153,7 @@ def child(database: str, thread_id: str, journal: Journal, *, blocking: bool) ->
 
 
 def final_state(database: str, thread_id: str, journal: Journal) -> Any:
-    """Where the thread has arrived; None unless it is at its end."""
+    """The state of the thread; None unless it is at its end."""
     with Watched(open_saver(database), journal) as checkpointer:
         state = work_graph(checkpointer, journal).get_state({"configurable": {"thread_id": thread_id}})
     return None if state.next else state.values
@@ -219,7 +219,7 @@ def crash_rounds(database: str, rounds: int, folder: Path, seed: int) -> Rounds:
 
 
 def in_process(folder: Path, ask: Callable[[], Any]) -> Any:
-    """What a child finds out; this process itself opens no saver, so that it can go on forking."""
+    """The result of a child; this process itself opens no saver, so that it can go on forking."""
     answer = folder / "answer"
     finished(in_child(lambda: answer.write_text(json.dumps(ask()))))
     return json.loads(answer.read_text())

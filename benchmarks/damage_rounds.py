@@ -1,11 +1,11 @@
 """Damage rounds: stored data is damaged bit by bit, and everything is read after each damage.
 
     python benchmarks/damage_rounds.py --cells 5000 --pages 2000    a SQLite database
-    python benchmarks/damage_rounds.py --postgres --cells 1000      a Postgres server of its own
+    python benchmarks/damage_rounds.py --postgres --cells 1000      a separate Postgres server
 
 A cell is one column of one row, changed by a statement; a page is one of the SQLite file's, changed behind its back.
 Each damage flips a single bit. Every checkpoint is then read by its id, the newest of every namespace, and every
-thread is listed. What counts is the worst answer: refused (an error), or short or wrong, which must not be.
+thread is listed. The worst answer counts: refused (an error), or short or wrong, which must not be.
 """
 
 import argparse
@@ -33,7 +33,7 @@ _WORST = ("wrong", "short", "refused", "right")
 
 
 def main() -> None:
-    """Damage, read, and say what came of it."""
+    """Damage, read, and print the outcome."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cells", type=int, default=5000)
     parser.add_argument("--pages", type=int, default=0)

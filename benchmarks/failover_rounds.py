@@ -2,7 +2,7 @@
 
     python benchmarks/failover_rounds.py [--rounds 1]
 
-Two nodes of Patroni with etcd, behind HAProxy and PgBouncer, on this machine (`scripts/ensure-patroni`). Of each fault,
+Two nodes of Patroni with etcd, behind HAProxy and PgBouncer (`scripts/ensure-patroni`). Printed for each fault,
 with synchronous and with asynchronous replication: how many steps were acknowledged, how many of them are not there
 afterwards, and the longest time between two acknowledged steps, for each route to the primary. A round takes six
 minutes.

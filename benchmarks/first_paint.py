@@ -2,7 +2,7 @@
 
     python benchmarks/first_paint.py [--rounds 5]
 
-Each round opens the page anew in a Chromium (scripts/ensure-chromium) and reads its own entries: when it first
+Each round opens the page again in a Chromium (scripts/ensure-chromium) and reads its own entries: when it first
 painted something, and when the rows of the listing, the timeline or the tree, the state or the change were there. The
 database is a SQLite file. Medians, in milliseconds since the address was opened.
 """
@@ -41,7 +41,7 @@ PAINTED = "return performance.getEntriesByName('first-contentful-paint')[0]?.sta
 
 
 class View(NamedTuple):
-    """What is opened, and what must be there."""
+    """The address to open, and the elements that must be there."""
 
     name: str
     route: dict[str, str]
@@ -73,7 +73,7 @@ def main() -> None:
 
 
 def opened(page: Browser, address: str, view: View) -> tuple[float, float]:
-    """Open a view anew, and return when something was painted, and when its rows were."""
+    """Open a view again, and return when something was painted, and when its rows were."""
     page.reset()
     page.driver.get(page.address(address, **view.route))
     shown = float(page.driver.execute_async_script(SHOWN, view.rows))

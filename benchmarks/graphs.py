@@ -37,7 +37,7 @@ class Chat(TypedDict):
 
 
 class DeltaChat(TypedDict):
-    """The same, of which a checkpoint holds what was added."""
+    """The same, of which a checkpoint holds the additions."""
 
     messages: Annotated[list[AnyMessage], DeltaChannel(joined)]
 

@@ -1,9 +1,9 @@
-"""What a lease costs a put, and what a thread costs in bytes, on a SQLite file and on a Postgres server of its own.
+"""The cost of a lease for a put, and of a thread in bytes, on a SQLite file and on a separate Postgres server.
 
     python benchmarks/lease_cost.py [--puts N] [--threads N]
 
-Puts with the token of a lease and puts without one take turns, each in a thread of its own, so that whatever else the
-machine does hits both alike; the ratio is that of the medians, of wall time and of this process's processor time. The
+Puts with the token of a lease and puts without one take turns, each in a separate thread, so that other work of the
+machine hits both alike; the ratio is that of the medians, of wall time and of this process's processor time. The
 bytes are those by which the file, or tables and indexes, grow with threads that have an owner, a title and metadata and
 no checkpoint.
 """

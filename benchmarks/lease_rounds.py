@@ -1,4 +1,4 @@
-"""Lease rounds: some processes fight for one thread's lease, and what is stored afterwards shows who held it when.
+"""Lease rounds: some processes fight for one thread's lease, and the stored rows afterwards show its holders in order.
 
     python benchmarks/lease_rounds.py sqlite --seconds 60
     python benchmarks/lease_rounds.py postgresql://... --seconds 60
@@ -8,7 +8,7 @@ Each process takes the lease, puts some checkpoints, each as the child of the ne
 are stopped for longer than the lease lives, lose their connections (to a server), and their clocks are set back and
 forth.
 Afterwards the checkpoints must form one chain, whose order is the order at the database: a fork would be two holders at
-once, a token that is smaller than its parent's a write that came too late. What was acknowledged must be in it.
+once, a token that is smaller than its parent's a write that came too late. Acknowledged writes must be in it.
 """
 
 import argparse
@@ -56,13 +56,13 @@ REGISTER = {"configurable": {"thread_id": THREAD, "checkpoint_ns": "register", "
 
 
 class Figures(NamedTuple):
-    """What became of the rounds."""
+    """The outcome of the rounds."""
 
     checkpoints: int
     hand_overs: int
     """How often the next checkpoint of the chain had another token."""
     refused: int
-    """Writes with a token that somebody else had made stale."""
+    """Writes with a token that another holder had made stale."""
     failed: int
     """Calls that ended with an error of the database."""
     stopped: int
@@ -119,7 +119,7 @@ class Holder:
             self._note("late")
 
     def _try_again(self, lease: Lease) -> None:
-        """Whoever was refused once is refused again, whatever it tries."""
+        """A refused holder is refused again, whatever it tries."""
         for call in (
             lambda: self._saver.put(_under(lease.config, lease), made(), {"token": lease.token}, {"a": 1}),
             lambda: self._saver.put_writes(_register(lease), [("__error__", lease.token)], "task"),
@@ -157,7 +157,7 @@ def made(checkpoint_id: str | None = None) -> Checkpoint:
 
 
 def set_clock(seconds: float) -> None:
-    """Let the clock of this process be so far ahead of what it is."""
+    """Let the clock of this process be so far ahead."""
     time.time = lambda: _TIME() + seconds
     time.time_ns = lambda: _TIME_NS() + round(seconds * 1e9)
 
@@ -182,7 +182,7 @@ def hold(database: str, journal: Path, seed: int, until: float) -> None:
 
 
 def begin(database: str) -> None:
-    """Make the tables, and what the register is about."""
+    """Make the tables, and the first checkpoint."""
     with open_saver(database) as saver:
         where = {"configurable": {"thread_id": THREAD, "checkpoint_ns": "register"}}
         saver.put(where, made("register"), {}, {"a": 1})
@@ -239,7 +239,7 @@ WHERE datname = current_database() AND pid <> pg_backend_pid()
 
 
 def lease_rounds(database: str, seconds: float, folder: Path, seed: int, processes: int) -> Figures:
-    """Let the processes fight, and look at what is stored."""
+    """Let the processes fight, and look at the stored rows."""
     finished(in_child(partial(begin, database)))
     until = time.monotonic() + seconds
     journals = [folder / f"journal {number}" for number in range(processes)]
@@ -252,7 +252,7 @@ def lease_rounds(database: str, seconds: float, folder: Path, seed: int, process
 
 
 def looked_at(database: str, lines: list[list[str]]) -> Figures:
-    """Compare what is stored with what the processes were told."""
+    """Compare the stored rows with the processes' answers."""
     said = Counter(what for what, _ in lines)
     with open_saver(database) as saver:
         stored = list(saver.list({"configurable": {"thread_id": THREAD, "checkpoint_ns": ""}}))

@@ -1,10 +1,10 @@
-"""What a long conversation costs: bytes a step, segments that a get has to fetch, time of a put.
+"""The cost of a long conversation: bytes a step, segments that a get has to fetch, time of a put.
 
     python benchmarks/lengths.py [--without-zstd] [messages ...]
 
 By default at 100 and 1,000 messages; 10,000 take some minutes, because every put encodes the whole conversation.
 Bytes and segments must not grow with the conversation, beyond its logarithm. The time of a put does, as its value
-does; what the saver adds to the mere encoding is what to look at.
+does; look at the saver's addition to the mere encoding.
 """
 
 import argparse

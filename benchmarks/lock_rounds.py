@@ -2,8 +2,8 @@
 
     python benchmarks/lock_rounds.py [--seconds 600] [--processes 4] [--url URL]
 
-Each process has four threads. They put, in two namespaces, also under ids of a clock that was set back and over what is
-there; they store pending writes, take leases, prune, delete checkpoints and the thread, copy and rename it, and read.
+Each process has four threads. They put in two namespaces, also under ids of a clock that was set back and over existing
+ones; they store pending writes, take leases, prune, delete checkpoints and the thread, copy and rename it, and read.
 A conflict, a deleted thread and the like are expected here. The script prints how often it did each operation, and its
 median and longest time. It fails if the server had a deadlock, if an operation raised any other error, or if `verify`
 finds a problem afterwards. Without a URL it starts a server, with fsync.
@@ -50,7 +50,7 @@ class Outcome(NamedTuple):
     operation: str
     seconds: float
     failure: str
-    """Empty where it was done, or refused as it may be."""
+    """Empty if it was done, or refused as it may be."""
 
 
 class Worker:
@@ -83,7 +83,7 @@ class Worker:
         }
 
     def put(self) -> None:
-        """Continue what this worker has put last."""
+        """Continue the last checkpoint of this worker."""
         self._config = self._put(self._config)
 
     def put_in_child(self) -> None:
@@ -106,7 +106,7 @@ class Worker:
             self._put(_place(""), self._chance.choice(self._made)["id"])
 
     def put_writes(self) -> None:
-        """What a task wrote: sometimes to a special channel too, and sometimes again."""
+        """Store a task's writes: sometimes to a special channel too, and sometimes again."""
         special = [("__error__", self._chance.random())] if self._chance.random() < 0.3 else []
         writes = [("messages", f"{self._chance.random()} " * 200), *special]
         self._saver.put_writes(self._config_of_a_checkpoint(), writes, f"task {self._chance.randrange(3)}")
@@ -186,7 +186,7 @@ def work(saver: Saver, until: float, seed: str) -> Iterator[Outcome]:
             operation()
         except OUTCOMES:
             pass
-        except Exception as error:  # noqa: BLE001 - all are told
+        except Exception as error:  # noqa: BLE001 - all are reported
             failure = f"{type(error).__name__}: {error}"
         yield Outcome(operation.__name__, time.monotonic() - begun, failure)
 
@@ -232,7 +232,7 @@ def deadlocks(url: str) -> int:
 
 
 def main() -> int:
-    """Print what was done, and return whether anything went wrong."""
+    """Print the counts, and return whether anything went wrong."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--processes", type=int, default=4)

@@ -232,7 +232,7 @@ def _print_plans(saver: threadmark.Saver, name: str, options: dict[str, Any], ex
 
     cursor, offset = options.pop("cursor", None), options.pop("offset", 0)
     after = ThreadPlace(_START, "") if cursor else None
-    program = saver._context.store.thread_page(thread_query(**options).scope, after, offset, 21)  # noqa: SLF001 - the plan of what it runs
+    program = saver._context.store.thread_page(thread_query(**options).scope, after, offset, 21)  # noqa: SLF001 - the plan of its statement
     step: Any = next(program)
     print(f"\n{name}:")
     for line in explain(step.sql, tuple(step.params)):

@@ -1,4 +1,4 @@
-"""What must be reached, so that speed and size cannot rot: LangGraph's time divided by ours, above 1 is faster.
+"""The required figures, so that speed and size cannot rot: LangGraph's time divided by ours, above 1 is faster.
 
 A benchmark fails, and names each cell, if a median lies below its must by more than the margin of that benchmark
 (`measuring/plan.py`): 15% for `make bench`, which has few rounds, 5% for `make bench-full`.
@@ -13,7 +13,7 @@ from measuring.rounds import CPU, WALL, Measured
 from storage import Sizes
 
 COLUMNS = (("put", WALL), ("put_writes", WALL), ("step", CPU), ("get newest", WALL), ("list 50", WALL))
-"""What a main table shows of a workload. Of a whole step it is the processor time that counts."""
+"""The rows of a main table for a workload. A whole step counts by its processor time."""
 
 RUN: dict[str, dict[str, tuple[float | None, ...]]] = {
     SQLITE: {
@@ -78,7 +78,7 @@ def musts() -> Iterator[Must]:
 
 
 def missed(found: Sequence[Measured], sizes: Sequence[Sizes], plan: Plan) -> list[str]:
-    """What is not reached, a line for each cell. A full benchmark also misses what it did not measure."""
+    """The missed musts, a line for each cell. A full benchmark also misses the ones it did not measure."""
     ratios = {_key(each.comparison): each for each in found}
     lines = []
     for must in musts():
@@ -100,5 +100,5 @@ def _grown(sizes: Sequence[Sizes]) -> Iterator[str]:
 
 
 def _key(comparison: Comparison) -> Comparison:
-    """A comparison without its sides: the floor may stand beside it or not."""
+    """A comparison without its sides: with or without the floor."""
     return comparison._replace(sides=())

@@ -4,7 +4,7 @@
 
 * the last message of a state of 10 MB: an eighth of it messages, the rest files that no compression makes shorter
 * a page of 20 messages of a chat of 100 and of 10,000, put step by step
-* a page of many threads with the last message of each, beside one get for each of them
+* a page of many threads with the last message of each, compared with one get for each of them
 
 Bytes are those of the segments that the store returned, as it stores them, and do not depend on the machine. Times are
 the medians of a few rounds in which both take turns, by a saver that remembers nothing. Without --postgres it is a
@@ -130,7 +130,7 @@ def _last(saver: Saver, name: str) -> Any:
 
 
 def _fetched(saver: Saver, read: Callable[[Saver], Any]) -> Reads:
-    """Count what a call fetches."""
+    """Count the reads of a call."""
     reads, counting = Reads(), saver.with_serde(saver.serde)
     store = counted(saver._context.store, reads)  # noqa: SLF001 - a counter is put between a saver and its rows
     counting._context = counting._context._replace(store=store)  # noqa: SLF001 - see above

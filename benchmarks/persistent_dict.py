@@ -1,10 +1,10 @@
-"""A persistent dictionary beside a plain dict and shelve.
+"""A persistent dictionary compared with a plain dict and shelve.
 
     python benchmarks/persistent_dict.py [--entries N] [--rounds N]
 
-The first table has the time of one access in nanoseconds; the second what a sync takes where ten entries have changed,
-what of that is encoding, and how many bytes this process has written for it (Linux). Shelve has `writeback=True`,
-without which it would not find what has changed inside a value.
+The first table has the time of one access in nanoseconds; the second that of a sync after ten entries have changed,
+the part of encoding in it, and the bytes this process has written for it (Linux). Shelve has `writeback=True`,
+without which it would not find changes inside a value.
 """
 
 import argparse
@@ -31,7 +31,7 @@ def main() -> None:
     with (
         tempfile.TemporaryDirectory() as folder,
         PersistentDict[str, Any](Path(folder) / "cache.db") as kept,
-        shelve.open(str(Path(folder) / "shelf"), writeback=True) as shelf,  # noqa: S301 - it is what is compared with
+        shelve.open(str(Path(folder) / "shelf"), writeback=True) as shelf,  # noqa: S301 - shelve is compared
     ):
         kinds: dict[str, MutableMapping[str, Any]] = {"dict": {}, "PersistentDict": kept, "shelve": shelf}
         print("| ns an access | get | set |\n|---|---:|---:|")

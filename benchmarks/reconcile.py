@@ -1,4 +1,4 @@
-"""What it costs to compare two databases of many threads that differ in a few: rows read, and time.
+"""The cost of comparing two databases of many threads that differ in a few: rows read, and time.
 
     python benchmarks/reconcile.py [--threads 10000] [--differences 10] [--postgres]
 

@@ -1,12 +1,12 @@
-"""What Redis costs: memory of a step beside whole states, and operations a second beside bare scripts.
+"""The cost of Redis: memory of a step compared with whole states, and operations a second with bare scripts.
 
     python benchmarks/redis_cost.py [--smoke] [--rounds N]
 
-Servers of the script's own keep everything in memory and write nothing to disk. The memory is what MEMORY USAGE says
+The script's own servers keep everything in memory and write nothing to disk. The memory is the MEMORY USAGE
 of every key, of our saver and of one that stores each state whole, as LangGraph's savers did, with the same encoding.
 
 The speed is that of a chat, a put and a put_writes for each step, on a single server and on clusters of one, two and
-three masters: one task, 32 tasks, 32 threads, each with a thread of its own. Beside it the same number of scripts that
+three masters: one task, 32 tasks, 32 threads, each with a separate thread. It is compared with as many scripts that
 do nothing but store the same number of bytes, sent by redis-py. Both sides take turns, and the figure is the median of
 the ratios of the rounds: 1 would be a saver that takes no time at all for itself.
 """
@@ -55,7 +55,7 @@ FULL, SMOKE = Sizes(5, None, 20, 200), Sizes(1, 3, 1, 2, at_once=2)
 
 
 class Memory(NamedTuple):
-    """What a workload comes to."""
+    """The memory of a workload."""
 
     workload: str
     steps: int
@@ -83,11 +83,11 @@ class Server(Protocol):
 
     @property
     def url(self) -> str:
-        """Where it listens."""
+        """Its URL."""
 
 
 class WholeStates:
-    """A saver that stores each state and each write whole, under a key of its own."""
+    """A saver that stores each state and each write whole, under a separate key."""
 
     def __init__(self, client: redis.Redis) -> None:
         self._client = client
@@ -103,7 +103,7 @@ class WholeStates:
         return {"configurable": {**config["configurable"], "checkpoint_id": checkpoint["id"]}}
 
     def put_writes(self, config: Any, writes: Any, task_id: str, task_path: str = "") -> None:
-        """Store what a task wrote."""
+        """Store a task's writes."""
         for number, write in enumerate(writes):
             self._set(f"{config['configurable']['checkpoint_id']}:{task_id}:{number}", (task_path, write))
 
@@ -156,7 +156,7 @@ def speed(server: Server, way: Way, sizes: Sizes) -> list[float]:
 
 
 def _bytes_of_a_call(server: Server, run: Sequence[Step], calls: int) -> int:
-    """What one call of our saver sends, in the mean."""
+    """The bytes that one call of our saver sends, in the mean."""
     with RedisSaver(server.url, durability="memory") as saver:
         saver.setup()
         before = _received(server.url)

@@ -1,8 +1,8 @@
-"""Redis rounds: a server killed with SIGKILL under load; what was acknowledged is compared with what is stored.
+"""Redis rounds: a server killed with SIGKILL under load; acknowledged writes are compared with the stored ones.
 
     python benchmarks/redis_rounds.py --rounds 100
 
-A server of its own has `appendonly yes` and `appendfsync always`. One saver, which lives through all rounds, serves
+The server has `appendonly yes` and `appendfsync always`. One saver, which lives through all rounds, serves
 threads and tasks that put and write without pause; the server is killed at a random moment and started again. After
 each round everything that was acknowledged in it must be there, each checkpoint and each batch of writes whole or not
 at all; after the last one that of all rounds, as a new saver reads it.
@@ -27,7 +27,7 @@ _LONGEST_WAIT = 0.05
 
 
 class Rounds(NamedTuple):
-    """What became of the rounds."""
+    """The outcome of the rounds."""
 
     killed: int
     puts: int

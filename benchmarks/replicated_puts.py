@@ -1,4 +1,4 @@
-"""What a put costs through a pair, beside the same put through its primary alone: ratios, measured in turns.
+"""The cost of a put through a pair, compared with the same put through its primary alone: ratios, measured in turns.
 
     python benchmarks/replicated_puts.py [--puts 300] [--rounds 5] [--servers]
 
@@ -52,7 +52,7 @@ def measure(title: str, ways: list[Opened], puts: int, rounds: int) -> None:
 
 
 def ways_of(alone: str, sync: tuple[str, str], asynchronous: tuple[str, str]) -> list[Opened]:
-    """A saver on one database, and pairs of both modes, each on databases of its own."""
+    """A saver on one database, and pairs of both modes, each on separate databases."""
     return [
         ("bare", lambda: threadmark.open(alone)),
         ("sync", lambda: threadmark.replicated(*sync)),
@@ -61,7 +61,7 @@ def ways_of(alone: str, sync: tuple[str, str], asynchronous: tuple[str, str]) ->
 
 
 def main() -> None:
-    """Measure what was asked for."""
+    """Measure the chosen pairs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--puts", type=int, default=300)
     parser.add_argument("--rounds", type=int, default=5)

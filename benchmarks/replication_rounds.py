@@ -1,4 +1,4 @@
-"""Replication rounds: one of two databases is broken under load, and what was acknowledged is compared with both.
+"""Replication rounds: one of two databases is broken under load, and acknowledged writes are compared with both.
 
     python benchmarks/replication_rounds.py --rounds 200
 
@@ -27,7 +27,7 @@ from replication.servers import FilePlace, PostgresPlace, RedisPlace, Server
 from replication.workers import Workers
 
 _SHOWN, _LENGTH = 5, 400
-"""Of the objections to one round."""
+"""The most objections to one round that are printed."""
 
 COLUMNS = ("rounds", "acknowledged", "raised", "unknown", "failovers", "missing", "lag", "objections", "seconds")
 

@@ -1,14 +1,14 @@
-"""The benchmark: Threadmark beside LangGraph's own savers on this machine, as a report and charts.
+"""The benchmark: Threadmark compared with LangGraph's own savers on this machine, as a report and charts.
 
     python benchmarks/report.py [--full] [--smoke] [--rounds N] [--output FOLDER] [--postgres URL]
 
 Without an option it takes less than three minutes on two idle cores; `--full` measures everything, in about an hour.
-Each side is alone in a process of its own, and they take turns (ours, theirs, ours, theirs ...). Both wait for the disk
-at every commit. It fails, and names each cell, if one lies below what `musts.py` demands. `--smoke` makes everything so
+Each side is alone in a separate process, and they take turns (ours, theirs, ours, theirs ...). Both wait for the disk
+at every commit. It fails, and names each cell, if one lies below its must in `musts.py`. `--smoke` makes everything so
 small that it takes seconds, and demands nothing: it shows that the benchmark works.
 
-Postgres and Redis are servers of its own, as the tests make them, which wait for the disk; for Postgres a URL may be
-given whose user may create databases.
+It starts servers of Postgres and Redis, as the tests do, which wait for the disk; for Postgres you may pass a URL
+whose user may create databases.
 """
 
 import argparse
@@ -40,7 +40,7 @@ driver is the floor: it stores the rows that our saver stores, and does nothing 
 needs modules that a plain server does not have, so there the floor is what we are compared with."""
 
 REDIS_SETTINGS = {"appendonly": "yes", "appendfsync": "always"}
-"""Of a server that waits for the disk."""
+"""The settings of a server that waits for the disk."""
 
 _REDIS_TITLE = "Redis: runs step by step, the bare client's time divided by ours"
 
@@ -48,7 +48,7 @@ _READ = "Right of the line Threadmark is better; the scale is logarithmic."
 
 
 def main() -> int:
-    """Measure, write the report, and name what is missed."""
+    """Measure, write the report, and name the missed musts."""
     parser = argparse.ArgumentParser(description="Threadmark beside LangGraph's own savers.")
     kinds = parser.add_mutually_exclusive_group()
     kinds.add_argument("--full", action="store_true", help="everything, which takes about an hour")

@@ -2,11 +2,11 @@
 
     python benchmarks/retention_rounds.py [--threads N] [--url URL]
 
-On a SQLite file and on a Postgres server (without a URL one of its own, with fsync). Each thread has eight checkpoints;
+On a SQLite file and on a Postgres server (without a URL a separate one, with fsync). Each thread has eight checkpoints;
 a tenth of them has expired. The first round prunes the others to two checkpoints each, the second finds nothing to do,
-the third removes whole threads until the rest takes half of the space. Beside the second, another saver puts to threads
-all the time, and the longest of its puts is printed. The memory is the peak of what Python has allocated, counted in a
-round of its own because counting is slow.
+the third removes whole threads until the rest takes half of the space. During the second, another saver puts to threads
+all the time, and the longest of its puts is printed. The memory is the peak of Python's allocations, counted in a
+separate round because counting is slow.
 """
 
 import argparse
@@ -66,7 +66,7 @@ def _measure(name: str, open_saver: Callable[[], Saver], threads: int) -> None:
 
 def _round(name: str, saver: Saver, threads: int, **rules: Any) -> None:
     longest = 0.0
-    driver: Any = saver._driver  # noqa: SLF001 - a transaction is timed where it is run
+    driver: Any = saver._driver  # noqa: SLF001 - a transaction is timed in the driver
     run = driver.run
 
     def timed(transaction: Transaction[Any]) -> Any:

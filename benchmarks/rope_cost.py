@@ -1,6 +1,6 @@
-"""What the rope stores and what it costs, without a database: python benchmarks/rope_cost.py [--long].
+"""The stored bytes and the cost of the rope, without a database: python benchmarks/rope_cost.py [--long].
 
-Each workload stores the values of one thread step by step. A step costs what a database would see of it: the
+Each workload stores the values of one thread step by step. A step costs the bytes that a database would see: the
 bytes of new segments (once as they are, once in their stored form), 60 bytes for each row that they need, the
 packed manifests, and 30 bytes for the row of each value. Times are of the last value, best of several, in
 multiples of the time that msgpack takes to encode it. `--long` adds a chat of 10,000 messages.
@@ -23,7 +23,7 @@ VALUE_ROW = 30
 
 
 class Thread:
-    """The segments of one thread, and what storing and reading them costs."""
+    """The segments of one thread, and the cost of storing and reading them."""
 
     def __init__(self) -> None:
         self.segments: dict[bytes, bytes] = {}

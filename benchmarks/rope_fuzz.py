@@ -3,7 +3,7 @@
     PYTHONPATH=tests python benchmarks/rope_fuzz.py [histories] [seed]
 
 A thousand histories by default; `scripts/with-sanitizer` in front of it finds wrong accesses to memory. An assertion
-ends it where the two differ in what must be the same, or a limit is not kept.
+ends it if the two differ without reason, or a limit is not kept.
 """
 
 import random
@@ -16,7 +16,7 @@ MANIFESTS = 300
 
 
 def main(histories: int = 1000, first: int = 1) -> None:
-    """Run them, each from a seed of its own."""
+    """Run them, each from another seed."""
     python = compiled = 0
     for seed in range(first, first + histories):
         chance = random.Random(seed)

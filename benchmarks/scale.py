@@ -1,11 +1,11 @@
-"""What operations cost beside very many threads on one Postgres server, and what an hour of puts leaves behind.
+"""The cost of operations among very many threads on one Postgres server, and the remains of an hour of puts.
 
     python benchmarks/scale.py [--threads 10000 1000000] [--updates 360000]
 
-Each thread has ten checkpoints. Of each number of threads: the median time of a call, and the blocks of 8 kB that it
+Each thread has ten checkpoints. Printed for each number of threads: the median time of a call, and the 8 kB blocks it
 touches, counted by the server (a time depends on the machine, blocks do not); then the sizes of tables and indexes. On
 the largest, four clients then put `--updates` checkpoints to the ten thousand newest threads, which is an hour at 100 a
-second, with the server's usual autovacuum. It says what that leaves: sizes, dead rows, and what the calls cost after.
+second, with the server's usual autovacuum. It prints the result: sizes, dead rows, and the calls' cost afterwards.
 """
 
 import argparse

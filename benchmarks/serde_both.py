@@ -1,7 +1,7 @@
-"""Compares the compiled serializer with the one in Python: bytes, values, refusals, what they make of damaged bytes.
+"""Compares the compiled serializer with the one in Python: bytes, values, refusals, results for damaged bytes.
 
 Run it: `PYTHONPATH=libs/core/src:tests python benchmarks/serde_both.py [values] [seed]`; a hundred thousand by
-default. With `scripts/with-sanitizer` in front of `python` it runs under AddressSanitizer. It ends with what came out,
+default. With `scripts/with-sanitizer` in front of `python` it runs under AddressSanitizer. It ends with the counts,
 or at the first difference.
 """
 

@@ -1,4 +1,4 @@
-"""Stores values made at random and compares what comes back: in every place of an instance, under every packer.
+"""Stores values made at random and compares the results: in every place of an instance, under every packer.
 
 Run it: `PYTHONPATH=libs/core/src:tests python benchmarks/serde_exact.py [values] [seed]`; a hundred thousand by
 default. Half of them are instances of classes made at random (`tests/serde/hierarchies.py`), half are the kinds of the
@@ -57,7 +57,7 @@ def nested(rng: random.Random) -> Iterator[Any]:
 
 
 def outcome(value: Any, are_same: Callable[[Any, Any], bool]) -> str:
-    """What became of a value; an error that is not ours, a value that changed, or bytes that did."""
+    """The outcome of a value; an error that is not ours, a value that changed, or bytes that did."""
     serde = Serde()
     try:
         stored = serde.dumps_typed({"k": [value]})
@@ -79,7 +79,7 @@ def main(values: int = 100_000, seed: int = 1) -> None:
     rng, outcomes = random.Random(seed), collections.Counter[str]()
     made, kinds = Maker(seed).values(), nested(rng)
     for number in range(values):
-        with only_references() if number // 2 % 2 else nullcontext():  # the compiled packer where it is in use
+        with only_references() if number // 2 % 2 else nullcontext():  # the compiled packer if it is in use
             if number % 2:
                 outcomes["class made: " + outcome(next(made), lambda one, other: not differences(one, other))] += 1
             else:

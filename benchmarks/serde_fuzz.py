@@ -2,7 +2,7 @@
 
 Run it: `PYTHONPATH=libs/core/src:tests python benchmarks/serde_fuzz.py [inputs] [seed]`; a million by
 default. It starts from the encodings of every kind in the tests' catalogue, limits the memory of its own
-process, and ends with what came out of the inputs, the longest single one, and the memory it took.
+process, and ends with the outcomes of the inputs, the longest single one, and the memory it took.
 """
 
 import collections

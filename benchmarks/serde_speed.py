@@ -1,4 +1,4 @@
-"""Encoding and decoding, beside LangGraph's own serializer and pickle in the same process.
+"""Encoding and decoding, compared with LangGraph's own serializer and pickle in the same process.
 
 Run it: `python benchmarks/serde_speed.py`, and again with `THREADMARK_PURE_PYTHON=1` for the serializer in Python. A
 ratio above 1 means that Threadmark is faster than LangGraph's, or smaller; "pickle" is the same ratio to pickle, which

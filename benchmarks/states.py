@@ -1,10 +1,10 @@
-"""What a saved state costs: bytes on SQLite, beside the same states stored whole.
+"""The cost of a saved state: bytes on SQLite, compared with the same states stored whole.
 
     python benchmarks/states.py [--without-zstd] [saves]
 
-A state of 100 KB in 20 texts; each save replaces one of them, or counts, or changes nothing. Beside it stands a table
+A state of 100 KB in 20 texts; each save replaces one of them, or counts, or changes nothing. Compared with it: a table
 with a row for each state, encoded as a whole by the same serializer, and the same with each row compressed by zstd.
-Everything is read back and compared with what was saved.
+Everything is read back and compared with the saved states.
 """
 
 import argparse
@@ -38,13 +38,13 @@ class Cost(NamedTuple):
     rest: int
     """By how much the file has grown since."""
     whole: int
-    """What the file of whole states has grown by since its first."""
+    """The growth of the file of whole states since its first."""
     compressed: int
     """The same of whole states that are compressed."""
 
 
 def text(chance: random.Random) -> str:
-    """What looks like prose to a compressor: words of a limited vocabulary."""
+    """A text like prose to a compressor: words of a limited vocabulary."""
     return " ".join(f"w{int(chance.paretovariate(0.6)) % 9_999}" for _ in range(_WORDS))
 
 

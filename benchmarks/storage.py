@@ -1,9 +1,9 @@
-"""Bytes on disk: five workloads on SQLite, this saver beside LangGraph's.
+"""Bytes on disk: five workloads on SQLite, this saver compared with LangGraph's.
 
     python benchmarks/storage.py [--without-zstd] [--tables] [workload ...]
 
-Both savers keep the same data with the same durability (write-ahead log, synchronous=FULL), each in a file of its
-own, which is measured after it was closed. Everything is then read back from ours and compared with what was put: a
+Both savers keep the same data with the same durability (write-ahead log, synchronous=FULL), each in a separate
+file, which is measured after it was closed. Everything is then read back from ours and compared with the puts: a
 benchmark of wrong data is worthless.
 """
 
@@ -26,7 +26,7 @@ from workloads import WORKLOADS, Step, Task
 
 
 class Sizes(NamedTuple):
-    """What a workload came to."""
+    """The sizes of a workload."""
 
     workload: str
     steps: int
@@ -40,7 +40,7 @@ class Sizes(NamedTuple):
 
 
 class Table(NamedTuple):
-    """What a table or an index takes: whole pages, and what rows and keys fill of them."""
+    """The size of a table or an index: whole pages, and the bytes that rows and keys fill."""
 
     name: str
     pages: int
@@ -79,7 +79,7 @@ def on_disk(path: Path) -> int:
 
 
 def tables(path: Path) -> list[Table]:
-    """Every table and index of a file, largest first; nothing where SQLite was built without `dbstat`."""
+    """Every table and index of a file, largest first; nothing if SQLite was built without `dbstat`."""
     connection = sqlite3.connect(path)
     try:
         rows = connection.execute(

@@ -2,13 +2,13 @@
 
     python benchmarks/travel.py [--postgres] [--checkpoints 5000] [--rounds 5]
 
-* a page of 50 of the history of a thread of 5,000 checkpoints, the newest and in the middle, beside a listing of 50
-* all its pages, and the tree of its branches, beside a listing of all of it
+* a page of 50 of the history of 5,000 checkpoints, the newest and in the middle, compared with a listing of 50
+* all its pages, and the tree of its branches, compared with a listing of all of it
 * a fork in the thread: the bytes that it stores, and those of its state
 * the diff of two checkpoints of a state of 10 MB (`--large`) that differ in one message: the bytes that it reads,
-  beside reading both; messages are objects, added one by one, in the first and in another case one was changed
-* where a value comes from that was set in the first checkpoint and never since, in every 100th, and with each of them
-* where a text occurs that stands in one message, and one that stands nowhere
+  compared with reading both; messages are objects, added one by one, in the first and in another case one was changed
+* the origin of a value that was set in the first checkpoint and never since, in every 100th, and with each of them
+* a search for a text that stands in one message, and for one that stands nowhere
 
 The thread is a chat that grows by a message a step, and was forked every hundredth. Bytes are those of the segments
 that the store returned, as it stores them, and do not depend on the machine. Times are the medians of a few rounds in
@@ -35,7 +35,7 @@ from threadmark_sqlite import SqliteSaver
 _PAGE = 50
 _FORKED_EVERY = 100
 _KEPT = 40
-"""Messages in the state: a chat of 5,000 would be of its own weight alone."""
+"""Messages in the state: a chat of 5,000 would outweigh all else."""
 
 THREAD: dict[str, Any] = {"configurable": {"thread_id": "thread"}}
 Read = Callable[[Saver], Any]
@@ -50,14 +50,14 @@ class Comparison(NamedTuple):
 
 
 class Question(NamedTuple):
-    """What is asked of a thread's past."""
+    """A question about a thread's past."""
 
     name: str
     ask: Read
 
 
 class Message(NamedTuple):
-    """A message with a class of its own."""
+    """A message with its own class."""
 
     id: str
     role: str
@@ -138,7 +138,7 @@ def _search(saver: Saver, text: str) -> None:
 
 
 def _large(saver: Saver, size: int) -> tuple[_Pair, _Pair]:
-    """Store a large state. Returns two checkpoints between which a message was added, and two where one was changed."""
+    """Store a large state. Returns two checkpoints before and after an added message, and two for a changed one."""
     chance = random.Random(1)
     words = ["".join(chance.choices("abcdefghijklmnopqrstuvwxyz", k=chance.randrange(2, 10))) for _ in range(5000)]
     messages: list[Message] = []
@@ -243,7 +243,7 @@ def _put(saver: Saver, config: dict[str, Any], number: int, values: dict[str, An
 
 
 def _fetched(saver: Saver, read: Read) -> Reads:
-    """Count what a call fetches."""
+    """Count the reads of a call."""
     reads, counting = Reads(), saver.with_serde(saver.serde)
     store = counted(saver._context.store, reads)  # noqa: SLF001 - a counter is put between a saver and its rows
     counting._context = counting._context._replace(store=store)  # noqa: SLF001 - see above

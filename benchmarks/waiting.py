@@ -1,9 +1,9 @@
-"""How long processes wait that store in one SQLite file at the same time, with LangGraph's saver and with ours.
+"""The waits of processes that store in one SQLite file at the same time, with LangGraph's saver and with ours.
 
     python benchmarks/waiting.py [--seconds 20] [--durability full]
 
-Each process puts small checkpoints into a thread of its own. The first one never pauses. The others do not, either, or
-store twice a second. Their waits are told, each the time of a whole put, and the puts of all of them. LangGraph's saver
+Each process puts small checkpoints into a separate thread. The first one never pauses. The others do not, either, or
+store twice a second. Printed are their waits, each the time of a whole put, and all their puts. LangGraph's saver
 gives up after five seconds; ours would after thirty.
 """
 
@@ -27,7 +27,7 @@ _PAUSES = (0.0, 0.5)
 
 
 class Work(NamedTuple):
-    """What each of the processes does."""
+    """The work of each of the processes."""
 
     saver: str
     path: str
@@ -86,7 +86,7 @@ def _store(work: Work, number: int, pause: float, start: Any, told: Any) -> None
             checkpoint["channel_versions"] = {"count": step, "text": step}
             try:
                 config = saver.put(config, checkpoint, {"step": step}, checkpoint["channel_versions"])
-            except Exception:  # noqa: BLE001 - each saver has an error of its own that says "locked"
+            except Exception:  # noqa: BLE001 - each saver has its own error that says "locked"
                 refused += 1
             waits.append(time.monotonic() - begun)
             time.sleep(pause)

@@ -1,10 +1,10 @@
-"""What savers are measured with: runs of a graph, as the steps that a Pregel loop would store.
+"""The workloads of measurements: runs of a graph, as the steps that a Pregel loop would store.
 
 A workload yields `Step`s and does no I/O; `drive` and `adrive` store them with any saver that has LangGraph's
-methods. Everything in it is made from a seed, so that a second run of a workload says what must read back; only
+methods. Everything in it is made from a seed, so that a second run of a workload gives the values to read back; only
 channel versions are the saver's own (`get_next_version`), as in a graph.
 
-Messages are random base64 text: nobody can compress them below three quarters of their length, so what is saved is
+Messages are random base64 text: they do not compress below three quarters of their length, so saved bytes are
 not stored twice, and not squeezed. Files and prompts are made of words, as real ones are.
 """
 
@@ -23,7 +23,7 @@ NextVersion = Callable[[Any, None], Version]
 
 
 class Task(NamedTuple):
-    """What one task of a step wrote."""
+    """The writes of one task of a step."""
 
     id: str
     path: str
@@ -49,7 +49,7 @@ class Saver(Protocol):
         """Store a checkpoint; the configuration that names it."""
 
     def put_writes(self, config: Any, writes: Any, task_id: str, task_path: str = "") -> None:
-        """Store what a task wrote."""
+        """Store a task's writes."""
 
     async def aput(self, config: Any, checkpoint: Any, metadata: Any, new_versions: Any) -> Any:
         """Like `put`, for asyncio."""
@@ -114,7 +114,7 @@ def langchain_chat(next_version: NextVersion, steps: int = 500, size: int = 600)
 
 
 def nested(next_version: NextVersion, steps: int = 500, size: int = 600) -> Iterator[Step]:
-    """The same conversation inside one channel that holds the whole state, a turn counter beside it."""
+    """The same conversation inside one channel that holds the whole state, next to a turn counter."""
     run = _Run(next_version, "nested")
     notes = {f"note {number}": run.text(30) for number in range(5)}
     state: dict[str, Any] = {"messages": [], "turn": 0, "notes": notes}
@@ -179,7 +179,7 @@ WORKLOADS: dict[str, Callable[[NextVersion], Iterator[Step]]] = {
     "fanout": fanout,
     "wide": wide,
 }
-"""What bytes are counted of, each with the number of steps that the figures are quoted for."""
+"""The workloads whose bytes are counted, each with the number of steps that the figures are quoted for."""
 
 TIMED: dict[str, Callable[[NextVersion, int], Iterator[Step]]] = {
     "chat": langchain_chat,
@@ -189,11 +189,11 @@ TIMED: dict[str, Callable[[NextVersion, int], Iterator[Step]]] = {
     "wide": wide,
     "tiny": tiny,
 }
-"""What time is measured of, with a given number of steps; a chat holds LangChain's messages, as a graph's would."""
+"""The workloads whose time is measured, with their steps; a chat holds LangChain's messages, like a graph's."""
 
 
 class _Run:
-    """What a loop remembers from step to step: the channels, their versions, who has seen which."""
+    """A loop's memory from step to step: the channels, their versions, and the versions seen by each node."""
 
     def __init__(self, next_version: NextVersion, seed: str) -> None:
         self.random = random.Random(seed)
@@ -249,5 +249,5 @@ class _Run:
         return self.random.choices("abcdefghijklmnopqrstuvwxyz", k=self.random.randint(2, 10))
 
     def _read_by(self, task: Task) -> list[str]:
-        """A node is woken by the channels it writes, so that everything it reads is seen anew."""
+        """A node is woken by the channels it writes, so that everything it reads is seen again."""
         return [channel for channel, _ in dict(task.writes).items() if channel in self._versions]

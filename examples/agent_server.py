@@ -2,8 +2,8 @@
 
     python examples/agent_server.py postgresql://localhost/agents
 
-It needs `fastapi` and `uvicorn`. `create_app` is what another program would mount. Who asks is told by a header here;
-a real server takes it from its login. Nobody reaches the threads of another user, because every call names its user.
+It needs `fastapi` and `uvicorn`. Another program would mount the result of `create_app`. A header names the user here;
+a real server takes it from its login. No user reaches the threads of another, because every call names its user.
 """
 
 import sys
@@ -31,7 +31,7 @@ STATUS = {
 
 
 def user(x_user: Annotated[str, Header(min_length=1)]) -> Config:
-    """Who asks."""
+    """The user of a request."""
     return {"user_id": x_user}
 
 
@@ -46,14 +46,14 @@ def stored(request: Request) -> threadmark.Conversations:
 
 
 def expect(found: Any, what: str) -> Any:
-    """Return what was found. Where there is nothing, the answer is 404."""
+    """Return the found object. If there is none, the answer is 404."""
     if found in (None, False):
         raise HTTPException(404, f"there is no such {what}")
     return found
 
 
 def sendable(body: Any) -> Any:
-    """Return what a front end sent, if it can be sent back: half of an emoji, which a string cut in two has, cannot."""
+    """Return a front end's body, if it can be sent back: half of an emoji, which a string cut in two has, cannot."""
     try:
         to_json(body)
     except ValueError as error:

@@ -2,8 +2,8 @@
 
     python examples/crash_and_time_travel.py
 
-ObjectView on a SQLite file, with nothing but the saver: put, pending writes, get, history, and time travel. Every claim
-that is printed was checked; where one does not hold, the program says so and its exit status is 1.
+A saver on a SQLite file, and nothing else: put, pending writes, get, history, and time travel. Every claim
+that is printed was checked; if one does not hold, the program says so and its exit status is 1.
 """
 
 import subprocess
@@ -40,7 +40,7 @@ def main() -> None:
 
 
 def killed_in_the_middle(path: str) -> list[str]:
-    """Let a child process travel and kill it; what it was acknowledged is stored."""
+    """Let a child process travel and kill it. Its acknowledged writes are stored."""
     say("A child process books a journey, leg by leg. A checkpoint is put after each.")
     heard: list[str] = []
     child = subprocess.Popen([sys.executable, __file__, path], stdout=subprocess.PIPE, text=True)
@@ -55,7 +55,7 @@ def killed_in_the_middle(path: str) -> list[str]:
 
 
 def after_the_crash(saver: SqliteSaver, heard: list[str]) -> None:
-    """What was acknowledged is there, the pending write of the unfinished step included."""
+    """All acknowledged writes are there, the pending write of the unfinished step included."""
     say("Another process opens the file.")
     found = newest(saver)
     check(legs(found) == list(LEGS[:FATAL_LEG]), f"the last whole step is there: {', '.join(legs(found))}")
@@ -100,7 +100,7 @@ def travel_in_time(saver: SqliteSaver) -> None:
 
 
 def travel(path: str) -> None:
-    """What the child does."""
+    """The work of the child."""
     with SqliteSaver(path) as saver:
         config = depart(saver)
         for number, leg in enumerate(LEGS):
@@ -118,12 +118,12 @@ def depart(saver: SqliteSaver) -> Config:
 
 
 def book(saver: SqliteSaver, config: Config, leg: str) -> None:
-    """Do what the step is for, and store at once that it was done."""
+    """Do the work of the step, and store at once that it was done."""
     saver.put_writes(config, [("legs", leg)], task_id=new_id())
 
 
 def arrived(saver: SqliteSaver, config: Config) -> Config:
-    """End the step: put the checkpoint that holds what its tasks wrote."""
+    """End the step: put the checkpoint that holds its tasks' writes."""
     found = saver.get_tuple(config)
     if found is None:
         raise SystemExit("FAILED: the journey is not there")
@@ -177,8 +177,8 @@ def parent_of(found: CheckpointTuple) -> str | None:
     return id_of(found.parent_config)
 
 
-def check(holds: bool, claim: str) -> None:  # noqa: FBT001 - what is claimed, and whether it is true
-    """Say what is the case, or end the program."""
+def check(holds: bool, claim: str) -> None:  # noqa: FBT001 - the claim, and whether it is true
+    """Print a claim that holds, or end the program."""
     if not holds:
         raise SystemExit(f"FAILED: not true that {claim}")
     say(f"  checked: {claim}")

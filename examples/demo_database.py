@@ -40,7 +40,7 @@ NEW_POLICY = POLICY.replace("ten days", "seven days").replace("50 euros", "100 e
 
 @dataclass
 class Order:
-    """What the shop knows about an order."""
+    """The shop's record of an order."""
 
     number: str
     item: str
@@ -95,7 +95,7 @@ class Lookup(TypedDict, total=False):
 
 
 def support_agent(saver: Any) -> Any:
-    """The graph: find the order, propose something, let a person approve it where it is much, answer."""
+    """The graph: find the order, propose something, let a person approve it if it is much, answer."""
     lookup: Any = StateGraph(Lookup)
     lookup.add_node("search", search).add_node("choose", choose)
     lookup.add_edge(START, "search").add_edge("search", "choose").add_edge("choose", END)
@@ -123,7 +123,7 @@ def choose(state: Lookup) -> Lookup:
 
 
 def propose(state: Support) -> Support:
-    """Ask a tool where a parcel is; propose a refund of what is damaged."""
+    """Ask a tool for the place of a parcel; propose a refund of damaged goods."""
     clock.pass_time(42)
     question, order = str(state["messages"][-1].content), state["order"]
     policy: Support = {"policy": state.get("policy", POLICY)}
@@ -135,7 +135,7 @@ def propose(state: Support) -> Support:
 
 
 def after_proposal(state: Support) -> str:
-    """Where to go on."""
+    """The next node."""
     last = state["messages"][-1]
     if isinstance(last, AIMessage) and last.tool_calls:
         return "carrier"
@@ -143,7 +143,7 @@ def after_proposal(state: Support) -> str:
 
 
 def carrier(state: Support) -> Support:
-    """The tool: where the parcel of an order is. It does not always answer."""
+    """The tool: the place of an order's parcel. It does not always answer."""
     clock.pass_time(35)
     call = state["messages"][-1].tool_calls[0]  # type: ignore[union-attr]  # `after_proposal` has seen to it
     if call["args"]["order"] == "A-1077":
@@ -256,7 +256,7 @@ def open_question(graph: Any, saver: SaverProtocol) -> None:
 
 
 def small_refund(graph: Any, saver: SaverProtocol) -> None:
-    """Nobody has to be asked."""
+    """No person has to approve."""
     config = config_of("support-45", "customer-17")
     ask(graph, config, "The kettle of order A-1077 is damaged.")
     saver.update_thread("support-45", title="Kettle damaged")
@@ -276,7 +276,7 @@ STORIES: tuple[tuple[Callable[[Any, SaverProtocol], None], Callable[[Any], Any]]
     (november, report_agent),
     (open_question, support_agent),
 )
-"""What happens, in this order, and with which agent."""
+"""The scenes, in their order, each with its agent."""
 
 
 def tell(checkpointer: Any) -> int:

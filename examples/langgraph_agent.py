@@ -1,6 +1,6 @@
 """A LangGraph agent on a SQLite file: killed in the middle, resumed, looked back on, forked; then LangGraph's saver.
 
-The model is a script, so that no network is needed. What is shown was checked; the exit code says whether it held.
+The model is a script, so that no network is needed. Every claim was checked; the exit code says whether all held.
 """
 
 import asyncio
@@ -69,7 +69,7 @@ def model(state: State) -> dict[str, Any]:
 
 
 def call_tools(state: State) -> list[Send] | str:
-    """Every call is a task of its own, and they run at the same time."""
+    """Every call is a separate task, and they run at the same time."""
     last = state["messages"][-1]
     calls = last.tool_calls if isinstance(last, AIMessage) else []
     return [Send("weather", call) for call in calls] or END
@@ -98,14 +98,14 @@ def agent(saver: BaseCheckpointSaver[Any]) -> Any:
 
 
 def ask(file: str) -> None:
-    """What the process does that is killed."""
+    """The work of the process that is killed."""
     with SqliteSaver(file) as saver:
         question = HumanMessage("How warm: " + ", ".join(CITIES))
         agent(saver).invoke({"messages": [question]}, TRIP)
 
 
 def go_on(saver: SqliteSaver) -> Any:
-    """What the process does that comes after it."""
+    """The work of the process that comes after it."""
     return agent(saver).invoke(None, TRIP)
 
 
@@ -160,7 +160,7 @@ def kill_in_the_middle(file: Path, saver: SqliteSaver) -> list[str]:
 
 
 def resume(saver: SqliteSaver, finished: list[str]) -> None:
-    """Go on in this process; what was finished is not done again."""
+    """Go on in this process; finished tasks are not done again."""
     chapter("Another process resumes the thread")
     result = go_on(saver)
     for line in result["ran"]:
@@ -262,13 +262,13 @@ def chapter(title: str) -> None:
 
 
 def expect(truth: bool, what: str) -> None:  # noqa: FBT001 - read as `expect(this, "that it is so")`
-    """Stop with an error where the story is not true."""
+    """Stop with an error if the story is not true."""
     if not truth:
         fail(what)
 
 
 def fail(what: str) -> NoReturn:
-    """Say what was not so."""
+    """Print the claim that failed."""
     console.print(f"[bold red]Not so: {what}[/]")
     raise SystemExit(1)
 

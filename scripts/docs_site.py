@@ -1,4 +1,4 @@
-"""What the site of docs/ needs beyond MkDocs' settings: the pages of a folder, and links that leave docs/.
+"""Additions to MkDocs' settings for the site of docs/: the pages of a folder, and links that leave docs/.
 
 MkDocs calls `on_config` and `on_page_markdown` (`hooks` in mkdocs.yml).
 """

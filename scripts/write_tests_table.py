@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def table() -> Iterator[str]:
-    """Return the lines of the table: the folders, then the files beside them."""
+    """Return the lines of the table: the folders, then the files next to them."""
     yield "| Topic | Files |"
     yield "| --- | --- |"
     for folder in sorted({path.parent for path in TESTS.glob("*/test_*.py")}):

@@ -2,10 +2,10 @@
 """Write the asyncio methods of the savers and interfaces, `SaverProtocol` and `ForwardingMethods`.
 
 You write a blocking method once, by hand. Its asyncio twin, `a` and its name, has the same signature and body, but
-awaits what the blocking one calls; the twins stand at the end of their class, between MARK and END. `SaverProtocol` has
+awaits the blocking one's calls; the twins stand at the end of their class, between MARK and END. `SaverProtocol` has
 the signature of every public method, and the first paragraph of a blocking one. `ForwardingMethods` gives the savers
 under LangGraph's names the methods that LangGraph's interface lacks. Run this script after you change a method; `make
-check` runs it with `--check`, which writes nothing and fails where a file is stale.
+check` runs it with `--check`, which writes nothing and fails if a file is stale.
 """
 
 import ast
@@ -39,7 +39,7 @@ OF_LANGGRAPH = {"get", "aget", "with_serde", "serde", "config_specs"}
 """Members that are not forwarded: LangGraph's base class has them, or `Checkpointer` refuses them."""
 
 MARK = "    # Written by scripts/write_twins.py from the methods above: change those, and run it.\n"
-END = "    # The end of what scripts/write_twins.py wrote.\n"
+END = "    # The end of the part that scripts/write_twins.py wrote.\n"
 CALLS = {
     r"\brun\((?=\s*self\._driver)": "await arun(",
     r"\bself\._run\(": "await self._arun(",
@@ -50,7 +50,7 @@ CALLS = {
 }
 """How a blocking method reaches the database, and how its twin does. A method with none of these has no twin."""
 
-PROTOCOL_TEXT = '''"""`SaverProtocol`: what every saver can do. Written by scripts/write_twins.py."""
+PROTOCOL_TEXT = '''"""`SaverProtocol`: the methods of every saver. Written by scripts/write_twins.py."""
 
 {imports}
 
@@ -93,7 +93,7 @@ def head_of(text: str, method: Method) -> str:
 
 
 def body_of(text: str, method: Method) -> str:
-    """What a method does, without its docstring."""
+    """The body of a method, without its docstring."""
     return lines_of(text, method.body[0].end_lineno + 1, method.end_lineno + 1)  # type: ignore[operator] # parsed
 
 
@@ -210,7 +210,7 @@ def formatted(text: str, path: Path) -> str:
 
 
 def main() -> None:
-    """Write what is stale, or with `--check` say what it is."""
+    """Write the stale files, or with `--check` name them."""
     stale = []
     for path in (*(CORE / file for file in WITH_TWINS), PROTOCOL, FORWARDING):
         today = path.read_text()

@@ -21,7 +21,7 @@ def announced(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def announce(site: Path, name: str, group: str, entries: Mapping[str, str]) -> None:
-    """Announce what a package has of one group, beside what it is known to have of others."""
+    """Announce a package's entries of one group, besides its known ones of others."""
     folder = site / f"{name.replace('-', '_')}-9.dist-info"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 9\n")

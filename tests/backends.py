@@ -27,7 +27,7 @@ def memory(_: Path) -> Iterator[Opener]:
 
 @contextmanager
 def sqlite_file(folder: Path) -> Iterator[Opener]:
-    """A SQLite file; every saver has connections of its own, as in another process."""
+    """A SQLite file; every saver has its own connections, as in another process."""
 
     def open_saver(**options: Any) -> Saver:
         return SqliteSaver(folder / "threads.db", durability="normal", **options)

@@ -17,7 +17,7 @@ def child(program: str, *arguments: object) -> subprocess.Popen[str]:
 
 
 def finished(process: subprocess.Popen[str], *, within: float = 120) -> str:
-    """What a child printed, once it is over and well."""
+    """The output of a child, once it has ended well."""
     out, err = process.communicate(timeout=within)
     assert process.returncode == 0, err
     return out

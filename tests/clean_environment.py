@@ -1,6 +1,6 @@
-"""The packages as a user gets them: built into sdists and wheels, and installed where nothing else is.
+"""The packages as a user gets them: built into sdists and wheels, and installed into an empty environment.
 
-A clean environment holds what the packages ask for and no more. What is not theirs comes from the environment that the
+A clean environment holds only the packages' requirements. The dependencies come from the environment that the
 tests run in, as links to its files, so that no network is needed.
 """
 
@@ -30,7 +30,7 @@ class Built(NamedTuple):
     sdist: Path
     wheel: Path
     metadata: Message
-    """Of the wheel."""
+    """The path of the wheel."""
 
 
 def build(lib: Path, folder: Path) -> Built:
@@ -71,12 +71,12 @@ class CleanEnvironment:
             self._link(metadata.distribution(name))
         wheels = {str(package.wheel.parent) for package in built.values()}
         links = [argument for folder in wheels for argument in ("--find-links", folder)]
-        # pip itself decides what is installed, and whether what is linked here is within the limits.
+        # pip itself selects the packages, and checks that the linked ones are within the limits.
         pip = [sys.executable, "-m", "pip", "--isolated", "--python", str(self.python), "--disable-pip-version-check"]
         _output([*pip, "install", "--quiet", "--no-index", "--no-compile", *links, requirement], folder)
 
     def run(self, *arguments: str, **environment: str) -> str:
-        """What this environment's Python prints. It sees neither the checkout nor the user's settings."""
+        """The output of this environment's Python. It sees neither the checkout nor the user's settings."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
         return _output([str(self.python), "-I", *arguments], self._folder, kept | environment)
 
@@ -95,7 +95,7 @@ class CleanEnvironment:
 
 
 def _needed(requirement: str, built: Mapping[str, Built]) -> set[str]:
-    """What is not ours of all that a requirement leads to."""
+    """The foreign packages among all that a requirement leads to."""
     seen: set[tuple[str, str]] = set()
     waiting = [requirement]
     while waiting:

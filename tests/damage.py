@@ -1,6 +1,6 @@
-"""Damage to stored rows, for every backend that keeps rows: what is done to them, and what a saver may answer then.
+"""Damage to stored rows, for every backend that keeps rows: the changes, and a saver's permitted answers.
 
-Every answer must be right and complete, or a CorruptDataError with the location. Where an answer is an error,
+Every answer must be right and complete, or a CorruptDataError with the location. If an answer is an error,
 `verify` names the damage.
 """
 
@@ -20,14 +20,14 @@ class Field(NamedTuple):
     table: str
     column: str
     row: Any
-    """What identifies the row in its table."""
+    """The key of the row in its table."""
     thread_id: str
     value: bytes | int
-    """Text is given as its bytes."""
+    """Text is in its bytes."""
 
 
 class Damage(NamedTuple):
-    """What was done, and to what."""
+    """The change, and the changed row."""
 
     kind: str
     field: Field
@@ -42,7 +42,7 @@ LONG_NAME = "a node whose name makes a header too long for a literal " * 10
 
 
 def fill(saver: Saver, second_node: str = "model") -> Expected:
-    """Two threads with two namespaces each, values of all sizes, pending writes; and what reading them gives."""
+    """Two threads with two namespaces each, values of all sizes, pending writes; and the results of reading them."""
     chance = random.Random(7)
     for thread_id in ("one", "two"):
         node = "model" if thread_id == "one" else second_node
@@ -73,7 +73,7 @@ ABOUT: dict[str, Any] = {
     "owner": "ada",
     "expires_at": datetime(2096, 1, 1, tzinfo=UTC),
 }
-"""What `describe` sets of a thread."""
+"""The fields of a thread that `describe` sets."""
 
 
 def describe(saver: Saver) -> None:
@@ -82,7 +82,7 @@ def describe(saver: Saver) -> None:
 
 
 def check_threads(saver: Saver, damage: Damage) -> bool:
-    """What a listing says of threads is what was set, or it is refused and `verify` names the damage."""
+    """A listing returns the threads as they were set, or it is refused and `verify` names the damage."""
     threads = {thread.id: thread for thread in saver.list_threads().threads}
     assert damage.field.column == "thread_id" or "one" in threads or damage.field.thread_id == "one", damage
     if any(thread.problems for thread in threads.values()):
@@ -115,7 +115,7 @@ def flips(fields: Sequence[Field], rounds: int, seed: int) -> Iterator[Damage]:
 
 
 class Answer(NamedTuple):
-    """What one way of reading gave after a damage: "right", "refused", "short" (something is missing) or "wrong"."""
+    """The result of a way of reading after a damage: "right", "refused", "short" (something is missing) or "wrong"."""
 
     kind: str
     asked: tuple[str, ...]
@@ -152,7 +152,7 @@ def _answer(read: Callable[[], object], right: object, asked: tuple[str, ...]) -
     try:
         found = read()
     except CorruptDataError as error:
-        # Where another part of the key is damaged, or the file cannot be read, the error cannot say more.
+        # If another part of the key is damaged, or the file cannot be read, the error cannot say more.
         named = repr(asked[0]) in str(error) or "the file is damaged" in str(error)
         return Answer("refused" if named else "wrong", asked)
     if found == right:
@@ -189,7 +189,7 @@ def check_listing(saver: Saver, expected: Expected, damage: Damage) -> None:
 
 
 def check_counts(saver: Saver, sums: Stats) -> int:
-    """`stats` counts what can be read, of sums that were right, and names the rest; how many it named."""
+    """`stats` counts the readable rows, of sums that were right, and names the rest. Returns how many it named."""
     counted = saver.stats()
     assert all(problem.kind == "damaged" and "thread" in problem.location for problem in counted.problems)
     for channel, figures in counted.channels.items():

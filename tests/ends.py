@@ -1,4 +1,4 @@
-"""What proxies are made of: a listener, and the two ends of a connection, either of which may be gone at any moment."""
+"""The parts of proxies: a listener, and the two ends of a connection, either of which may be gone at any moment."""
 
 import contextlib
 import socket
@@ -35,7 +35,7 @@ class Listener:
 
 def send(end: socket.socket, data: bytes) -> None:
     """Send this, if anybody is there."""
-    with contextlib.suppress(OSError):  # the other side is gone, and what waits for a reply will notice
+    with contextlib.suppress(OSError):  # the other side is gone, and the waiting thread will notice
         end.sendall(data)
 
 
@@ -46,7 +46,7 @@ def shut(end: socket.socket) -> None:
 
 
 def received(end: socket.socket) -> bytes:
-    """What came next; nothing where the other side is gone."""
+    """The next bytes; none if the other side is gone."""
     try:
         return end.recv(1 << 20)
     except OSError:
@@ -57,7 +57,7 @@ class Joined:
     """Both ends of a connection that goes through a proxy, each of which one thread reads.
 
     They are closed when neither thread uses them any more. The number of a socket that is closed is soon that of
-    another one: a thread that was about to read it, or to shut it, would meet somebody else's connection.
+    another one: a thread that was about to read it, or to shut it, would meet a foreign connection.
     """
 
     def __init__(self, client: socket.socket, server: socket.socket) -> None:
@@ -79,7 +79,7 @@ class Joined:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[None]:
-        """Within it one of the threads reads. Where it ends, nothing more comes on either end."""
+        """Within it one of the threads reads. When it ends, nothing more comes on either end."""
         try:
             yield
         finally:

@@ -1,4 +1,4 @@
-"""What goes over all threads, beside a damaged one: it does what it can with the others, and names the damaged one."""
+"""Operations over all threads, one of which is damaged: they handle the others, and name the damaged one."""
 
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -11,7 +11,7 @@ IDLE = timedelta(days=30)
 
 
 def over_all_threads(saver: Saver) -> Iterator[tuple[str, Callable[[], tuple[object, list[Problem]]]]]:
-    """Yield every operation that goes over all threads, by its name: what it returns, and the problems it names."""
+    """Yield every operation that goes over all threads, by its name: its result, and the problems it names."""
     yield "threads", lambda: _threads(saver)
     for sort in ("updated", "-created", "created", "id"):
         yield f"threads by {sort}", lambda sort=sort: (_ids(saver, sort), [])  # type: ignore[misc]  # a lambda's default
@@ -76,7 +76,7 @@ def _listed(saver: Saver) -> tuple[list[CheckpointTuple], list[Problem]]:
     found: list[CheckpointTuple] = []
     try:
         for each in saver.list(None):
-            found.append(each)  # noqa: PERF402 - what came before the error counts
+            found.append(each)  # noqa: PERF402 - the items before the error count
     except CorruptDataError as error:
         return found, [Problem("damaged", error.location, error.problem)]
     return found, []

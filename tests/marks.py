@@ -155,7 +155,7 @@ SLOW = {
     "test_views.py": 7,
     "test_conformance.py::": 295,
 }
-"""What takes more than four seconds, named as in `PATHS`, and its seconds in `make test` without servers."""
+"""The tests that take more than four seconds, named as in `PATHS`, and its seconds in `make test` without servers."""
 
 QUICK = ("test_conformance.py::test_behaviour[", ("-memory-blocking]", "-sqlite file-asyncio]"))
 """How the tests begin and end that are quick all the same: each behaviour once in memory and once on a file."""

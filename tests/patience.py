@@ -1,4 +1,4 @@
-"""To wait for what another process, thread or server does, and to say what did not come."""
+"""Waiting for an event in another process, thread or server, and naming the one that did not come."""
 
 import time
 from collections.abc import Callable

@@ -1,6 +1,6 @@
-"""Ports for the servers of tests. No two processes are given the same one, be they of one test run or of two.
+"""Ports for the servers of tests. No two processes get the same one, be they of one test run or of two.
 
-Between the moment when a port is chosen and that when its server listens, nobody does, and another process could take
+From the moment when a port is chosen until its server listens, the port is free, and another process could take
 it. Then one server does not start, and the other is taken for it: nodes of a cluster give up one that is a stranger.
 """
 
@@ -18,7 +18,7 @@ BUS = 10_000
 """So far above its port a node of a Redis Cluster listens for the others."""
 
 AT_ONCE = 100
-"""So many ports a process gets to itself when it has given all that it had."""
+"""A process reserves so many ports at a time."""
 
 _OFTEN = 5
 """So many times it gets some. One that runs for days leaves the rest to others, and gives its own again."""
@@ -32,15 +32,15 @@ connected with itself.
 
 
 def free_port() -> int:
-    """A port on which nobody listens, nor on that of its bus, and that no other process is given."""
+    """A port that is free, like that of its bus, and that no other process gets."""
     return next(_ports())
 
 
 def reserve(ports: range) -> bool:
-    """Have these ports to oneself until this process ends. Returns False where another process has them.
+    """Have these ports to oneself until this process ends. Returns False if another process has them.
 
-    Who has them has bound the UDP port of the first number, which no server here uses: the kernel gives it to one
-    process only, whoever runs it, and takes it back when that ends.
+    Their owner has bound the UDP port of the first number, which no server here uses: the kernel gives it to one
+    process only, of any user, and takes it back when that ends.
     """
     with socket.socket(type=socket.SOCK_DGRAM) as mark, suppress(OSError):
         mark.bind((_HOST, ports.start))
@@ -51,7 +51,7 @@ def reserve(ports: range) -> bool:
 
 @functools.cache
 def _ports() -> Iterator[int]:
-    """The free ones among those of this process. When all were given, they are given again, the oldest first."""
+    """The free ones among those of this process. When all are used, they are used again, the oldest first."""
     ranges = filter(reserve, random.SystemRandom().sample(_RANGES, len(_RANGES)))
     own = itertools.chain.from_iterable(itertools.islice(ranges, _OFTEN))
     return filter(_is_free, itertools.cycle(own))

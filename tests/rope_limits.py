@@ -1,4 +1,4 @@
-"""What holds of every value that the rope has stored, whoever compared it."""
+"""The limits of every value that the rope has stored, compiled or not."""
 
 from collections.abc import Collection, Mapping
 

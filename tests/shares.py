@@ -1,4 +1,4 @@
-"""How the suite is divided between the ways to a server, where all of it on each would take too long.
+"""The division of the suite between the ways to a server, as all of it on each would take too long.
 
 With THREADMARK_TESTS=all nothing is divided (length.py).
 """
@@ -13,7 +13,7 @@ Way = tuple[str, str]
 """A backend and an API."""
 
 Behaviour = tuple[Case, str, str]
-"""A case, and where it runs."""
+"""A case, and the ways on which it runs."""
 
 EIGHTHS = 8
 
@@ -31,7 +31,7 @@ def share(eighths: str, *topics: str) -> Share:
 
 
 def behaviours(whole: Iterable[Way], shares: Mapping[Way, Share]) -> list[Behaviour]:
-    """Return what runs where: some ways have every case, others a share."""
+    """Return the cases of each way: some ways have every case, others a share."""
     found = [(case, *way) for way in whole for case in CASES]
     for way, (eighths, topics) in shares.items():
         for number, case in enumerate(CASES):

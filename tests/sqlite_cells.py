@@ -38,7 +38,7 @@ def cells(database: sqlite3.Connection, *tables: str) -> Iterator[Field]:
 
 
 def inflict(database: sqlite3.Connection, damage: Damage) -> bool:
-    """Change the field; False where the database itself refuses (two rows of one key)."""
+    """Change the field; False if the database itself refuses (two rows of one key)."""
     field = damage.field
     where = " AND ".join(f"{key} IS ?" for key in row_key(field.table))
     ((kind,),) = database.execute(f"SELECT typeof({field.column}) FROM {field.table} WHERE {where}", field.row)

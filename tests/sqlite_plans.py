@@ -39,7 +39,7 @@ def sorts_groups(plan: list[str]) -> bool:
 
 
 def on_connection(connection: sqlite3.Connection) -> Callable[[Step], Any]:
-    """Return what executes the steps of a program."""
+    """Return a function that executes the steps of a program."""
 
     def answer(step: Step) -> Any:
         if isinstance(step, Many):

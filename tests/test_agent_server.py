@@ -1,4 +1,4 @@
-"""The example of an agent's server, asked over HTTP: a real server on a free port, and a Postgres of its own."""
+"""The example of an agent's server, asked over HTTP: a real server on a free port, and a separate Postgres."""
 
 import asyncio
 import socket

@@ -1,4 +1,4 @@
-"""The benchmark runs from end to end, its floor stores what our saver stores, and it fails where a must is missed."""
+"""The benchmark runs from end to end, its floor stores the same rows as our saver, and it fails if a must is missed."""
 
 import atexit
 import functools

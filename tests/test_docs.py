@@ -20,7 +20,7 @@ TUTORIAL = ROOT / "docs" / "tutorial.md"
 """Its blocks are files that are run one after the other, by tests/test_tutorial.py."""
 PAGES = [ROOT / "README.md", *sorted({*(ROOT / "docs").rglob("*.md")} - {TUTORIAL})]
 READMES = sorted(ROOT.glob("libs/*/README.md"))
-"""Their examples are run by tests/test_packages.py, each where nothing but its package is installed."""
+"""Their examples are run by tests/test_packages.py, each with nothing but its package installed."""
 API = ROOT / "docs" / "reference" / "api"
 """The text behind `print(...)  # ` is part of the output on these pages."""
 
@@ -99,7 +99,7 @@ def test_an_example_runs_alone_and_once_more(
 
 
 def test_the_examples_are_typed(tmp_path: Path) -> None:
-    """One run of mypy for all of them; it keeps what it found out about LangGraph for the next run."""
+    """One run of mypy for all of them; it keeps its cache of LangGraph for the next run."""
     blocks = [*BLOCKS, *_blocks(READMES)]
     assert len(blocks) > len(READMES)
     for number, block in enumerate(blocks):

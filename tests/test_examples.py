@@ -1,4 +1,4 @@
-"""The examples do what they tell; they check themselves and exit with a failure where something is not so."""
+"""The examples keep their promises; they check themselves and exit with a failure if one is broken."""
 
 import os
 import re
@@ -13,10 +13,10 @@ ROOT = Path(__file__).parents[1]
 SERVER = ROOT / "examples" / "agent_server.py"
 """It serves until it is stopped: tests/test_agent_server.py asks it over HTTP."""
 DATABASE = ROOT / "examples" / "demo_database.py"
-"""It makes a file. What is in it, the tests of the command look at: tests/cli."""
+"""It makes a file. The tests of the command check its content: tests/cli."""
 EXAMPLES = sorted({*(ROOT / "examples").glob("*.py")} - {SERVER, DATABASE})
 DEMO = ROOT / "examples" / "langgraph_agent.py"
-"""What `make demo` runs."""
+"""The example that `make demo` runs."""
 
 COLUMNS = 80
 

@@ -1,4 +1,4 @@
-"""The house rules that a linter cannot check: layers, sync and async methods, where SQL stands, lengths, errors."""
+"""The house rules that a linter cannot check: layers, sync and async methods, places of SQL, lengths, errors."""
 
 import ast
 import inspect
@@ -45,7 +45,7 @@ ROOMS = ("leases", "travel", "operating", "encryption", "interfaces", "replicati
 """The folders above core, each of which can be deleted (`tests/test_rooms.py`). None imports another one."""
 
 SURFACE = ("__init__.py", "types.py", "saver/saver.py", "saver/protocol.py", "memory/saver.py")
-"""The modules of core that name rooms, a line for each: they put together what users see."""
+"""The modules of core that name rooms, a line for each: they put together the public interface."""
 
 OPEN = (
     *(
@@ -71,7 +71,7 @@ OPEN = (
     ),
     *("serde", "bounded_sqlite", "memory.saver", "memory.tables", "saver", "saver.kit", "around"),
 )
-"""What rooms may import of core. Of `saver` that is what the package itself has, not its other modules."""
+"""The modules of core that rooms may import: of `saver` the package itself, not its other modules."""
 
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("libs/*/*.md")]
 LONGEST_LINE = 120
@@ -85,7 +85,7 @@ ANY_LENGTH = {
     "saver/saver.py": "every method, in both APIs",
     "saver/protocol.py": "every signature; a tool writes it",
 }
-"""Modules that may be as long as what they hold, and why."""
+"""Modules that may be as long as their content, and the reasons."""
 
 STATEMENTS = (
     r"\s*(SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER|DROP|PRAGMA|BEGIN|SAVEPOINT|RELEASE|WITH|LOCK|SET|LISTEN)\s+[A-Z\d\"*_]",
@@ -95,7 +95,7 @@ STATEMENTS = (
 )
 SQL_MODULES = {"sql.py", "migrations.py"}
 SQL_PACKAGE = "sql"
-"""Where a backend has its statements."""
+"""The places of a backend's statements."""
 
 PACKAGE_OF = {"core": "threadmark", **{name: f"threadmark_{name}" for name in ("sqlite", "postgres", "redis")}}
 BACKENDS = {package for package in PACKAGE_OF.values() if package != "threadmark"}
@@ -225,7 +225,7 @@ def test_modules_can_be_read_at_once_and_say_what_they_are_for(path: Path) -> No
 
 
 def _too_long(text: str) -> list[str]:
-    """The lines of a page of Markdown that are longer than they need be. What is in code blocks is left out."""
+    """The lines of a page of Markdown that are longer than they need be. Code blocks are left out."""
     prose = re.sub(r"^( *)```.*?^\1```$", "", text, flags=re.MULTILINE | re.DOTALL)
     return [line for line in prose.splitlines() if len(line) > LONGEST_LINE and not re.match(UNBREAKABLE, line)]
 

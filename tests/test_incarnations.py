@@ -1,4 +1,4 @@
-"""With a keyring, rows of another life of a thread do not open: put back, or left where a thread seems to be gone."""
+"""With a keyring, rows of another life of a thread do not open: put back, or left of a thread that seems to be gone."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -51,7 +51,7 @@ class Below:
 
     def __init__(self, saver: Saver) -> None:
         self._driver = saver._driver
-        self._store: Store = saver._store  # below what seals
+        self._store: Store = saver._store  # below the sealing store
 
     def thread(self) -> ThreadRow:
         """The thread's row as it is stored."""

@@ -1,4 +1,4 @@
-"""`make` says what it does while it makes its environment, which takes minutes the first time."""
+"""`make` names its steps while it makes its environment, which takes minutes the first time."""
 
 import os
 import stat

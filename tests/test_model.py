@@ -1,4 +1,4 @@
-"""Savers used at random hold what plain dictionaries hold."""
+"""Savers used at random hold the same as plain dictionaries."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Options: type checkers see what constructors take, and the error about an unknown option lists those there are."""
+"""Options: type checkers see the arguments of constructors, and the error about an unknown option lists all."""
 
 import inspect
 from collections.abc import Callable
@@ -89,7 +89,7 @@ def test_all_savers_have_the_same_options_beside_their_own() -> None:
 
 
 class Subclass(SqliteBackend):
-    """A saver of the user's, with an option of its own."""
+    """A saver of the user's, with its own option."""
 
     def __init__(self, path: str, *, prefix: str = "", **rest: Any) -> None:
         super().__init__(path, **rest)

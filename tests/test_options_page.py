@@ -93,7 +93,7 @@ def test_the_defaults_on_the_page_are_those_of_a_saver() -> None:
 
 
 def _observed(saver: Saver) -> list[object]:
-    """What a saver's options have led to."""
+    """The effects of a saver's options."""
     context = saver._context
     kinds: list[object] = [type(context.store), type(context.serde)]
     metadata = context.store._seal_metadata if isinstance(context.store, SealedStore) else None

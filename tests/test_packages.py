@@ -1,4 +1,4 @@
-"""Each package is built and installed by itself, works as its README says, and says who made it and what it needs."""
+"""Each package is built and installed by itself, works as its README says, and names its author and requirements."""
 
 import os
 import re
@@ -56,7 +56,7 @@ def _blocks(page: Path, language: str) -> list[str]:
 
 
 def _installs(block: str) -> tuple[set[str], str]:
-    """What a block of a page installs from a checkout (the folders, extras left out), and by name."""
+    """The packages that a block of a page installs from a checkout (the folders, extras left out), and by name."""
     from_checkout, by_name = block.strip().splitlines()
     folders = re.findall(r"\./libs/(\w+)", from_checkout)
     assert re.match(r'pip install "?./libs/core', from_checkout)
@@ -85,7 +85,7 @@ def test_a_package_has_all_its_files(package: Built) -> None:
 def test_a_package_is_named_where_it_is_looked_for(lib: Path) -> None:
     assert f"libs/{lib.name} " in (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     assert f'"libs/{lib.name}/src"' in (ROOT / "pyproject.toml").read_text(encoding="utf-8"), "mypy_path"
-    installs = [ROOT / name for name in ("requirements-dev.txt", "scripts/make-venv")]  # the second where it compiles
+    installs = [ROOT / name for name in ("requirements-dev.txt", "scripts/make-venv")]  # the second if it compiles
     assert any(re.search(rf"\./libs/{lib.name}\b", path.read_text(encoding="utf-8")) for path in installs)
 
 
@@ -171,7 +171,7 @@ def test_a_package_works_alone_as_its_readme_says(package: Built, built: dict[st
 
 @contextmanager
 def _server(backend: str) -> Iterator[dict[str, str]]:
-    """What the example of a backend reads from the environment, while there is a server for it."""
+    """The environment variables of a backend's example, while there is a server for it."""
     if backend == "postgres":
         yield {"DATABASE_URL": shared().database(f"readme{uuid.uuid4().hex}")}
     elif backend == "redis":

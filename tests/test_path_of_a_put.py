@@ -16,7 +16,7 @@ from threadmark_langgraph import InMemorySaver, SqliteSaver
 
 ROOT = Path(__file__).resolve().parent.parent
 MOST, MOST_LINES = (20, 5050) if IN_USE else (27, 6650)
-"""Modules and their lines, where the thread that writes is another one; what that one goes through is its backend's."""
+"""The most modules and lines, if another thread writes; the modules of that thread are its backend's."""
 
 COMPILED = {f"threadmark/format/rope/{name}.py" for name in ("deduplicating", "match", "packed")} | {
     "threadmark/ids.py",
@@ -27,12 +27,12 @@ COMPILED = {f"threadmark/format/rope/{name}.py" for name in ("deduplicating", "m
     "threadmark_sqlite/columns.py",
     "threadmark_sqlite/driver/database_files.py",
 }
-"""Modules that a put does not go through where their compiled counterparts are used."""
+"""Modules that a put does not go through if their compiled counterparts are used."""
 
 
 @pytest.fixture(autouse=True)
 def _packages_are_of_this_checkout() -> None:
-    """Modules are told by their place, so those of another checkout, such as one in PYTHONPATH, would not count."""
+    """Modules are known by their place, so those of another checkout, such as one in PYTHONPATH, would not count."""
     place = Path(str(threadmark.__file__)).resolve()
     assert ROOT / "libs" in place.parents, f"threadmark is imported from {place}, outside of this checkout"
 
@@ -89,5 +89,5 @@ def test_the_modules_of_a_put_are_those_that_are_described(tmp_path: Path) -> No
     section = text[text.index("## A put") : text.index("## A get")]
     described = {word for word in section.split("`") if word.endswith(".py") and not word.startswith("tests/")}
     with SqliteSaver.from_conn_string(str(tmp_path / "threads.db")) as saver, ThreadPoolExecutor(1) as engine:
-        touched = _touched(saver) | engine.submit(_touched, saver).result()  # a thread of its own writes by itself
+        touched = _touched(saver) | engine.submit(_touched, saver).result()  # a separate thread writes by itself
     assert touched == (described - COMPILED if IN_USE else described)

@@ -1,4 +1,4 @@
-"""The ports that servers of tests are given."""
+"""The ports of the tests' servers."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The pages address the reader: what review found in every paragraph is counted, so that it does not come back."""
+"""The pages address the reader: habits found in every paragraph are counted, so that they do not come back."""
 
 import re
 import sys

@@ -1,4 +1,4 @@
-"""What `dir` shows of a package is what there is to use, and all of it is there after `import`."""
+"""`dir` of a package lists its public names, and all of them are there after `import`."""
 
 import subprocess
 import sys

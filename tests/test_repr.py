@@ -1,4 +1,4 @@
-"""What savers, serializers and keyrings show of themselves: what they are and where, and nothing that is secret."""
+"""The `repr` of savers, serializers and keyrings: their kind and their place, and no secret."""
 
 import sqlite3
 import traceback
@@ -17,7 +17,7 @@ from threadmark_postgres import PostgresSaver
 from threadmark_redis import RedisSaver
 from threadmark_sqlite import SqliteSaver
 
-SECRET = "hunter2"  # noqa: S105 - nobody's
+SECRET = "hunter2"  # noqa: S105 - made up
 
 URLS = [
     f"postgresql://me:{SECRET}@db.example:5433/agents",

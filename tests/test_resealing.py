@@ -63,7 +63,7 @@ def fill(saver: Saver) -> None:
 
 
 def everything(saver: Saver) -> Any:
-    """All that a saver answers about what `fill` stored."""
+    """All answers of a saver about the threads of `fill`."""
 
     def info(thread: ThreadInfo | None) -> ThreadInfo:
         assert thread is not None

@@ -29,7 +29,7 @@ def _commands(heading: str) -> list[str]:
 
 
 def _run(commands: str, folder: Path, names: Mapping[str, str] = {}, programs: Path | None = None) -> None:
-    """Do what a block says, where its made-up addresses stand for these."""
+    """Run the commands of a block, with its made-up addresses replaced by these."""
     for made_up, meant in names.items():
         commands = commands.replace(made_up, meant)
     commands = re.sub(r"^threadmark ", f'"{sys.executable}" -m threadmark_cli ', commands, flags=re.MULTILINE)
@@ -48,7 +48,7 @@ def _run(commands: str, folder: Path, names: Mapping[str, str] = {}, programs: P
 
 @contextmanager
 def _a_writer(url: str) -> Iterator[list[str]]:
-    """Someone who puts without a pause; the ids of what was acknowledged."""
+    """Someone who puts without a pause; the ids of acknowledged checkpoints."""
     acknowledged: list[str] = []
     ends = threading.Event()
 
@@ -72,7 +72,7 @@ def _a_writer(url: str) -> Iterator[list[str]]:
 
 
 def _expect(url: str, before: list[str], everything: list[str]) -> None:
-    """What was acknowledged before the backup is there, nothing is missing in between, and the thread goes on."""
+    """Checkpoints acknowledged before the backup are there, nothing is missing in between, and the thread goes on."""
     with threadmark.open(url) as saver:
         found = [each.config["configurable"]["checkpoint_id"] for each in saver.list(thread(NAME))][::-1]
         assert found == everything[: len(found)]

@@ -41,7 +41,7 @@ print(threadmark.__file__)
 
 
 def _without(room: str, text: str) -> str:
-    """A module of the surface after you have deleted what it says of a room: its lines, and what is made of them."""
+    """A module of the surface after you have deleted its lines about a room, and the names made of them."""
     tree = ast.parse(text)
     gone: set[str] = set()
     for node in [each for each in ast.walk(tree) if isinstance(each, ast.ImportFrom)]:

@@ -1,4 +1,4 @@
-"""`SaverProtocol` is the public interface of every saver, and everything that takes a saver takes what has it."""
+"""`SaverProtocol` is the public interface of every saver, and all that takes a saver takes an object with it."""
 
 import inspect
 from collections.abc import Mapping, Sequence
@@ -18,13 +18,13 @@ from threadmark_sqlite import SqliteSaver
 CLASSES: Sequence[type[Saver]] = (Saver, MemorySaver, SqliteSaver, PostgresSaver)
 CONTEXT = {"__enter__", "__exit__", "__aenter__", "__aexit__"}
 NO_CONTRACT = {"from_url", "__init__", "__repr__"}
-"""How a saver is made and shown is its class's own affair."""
+"""The constructor and the `repr` of a saver are its class's choice."""
 
 
 def mypy_finds_every_saver_to_have_it(
     saver: Saver, memory: MemorySaver, sqlite: SqliteSaver, postgres: PostgresSaver
 ) -> Sequence[SaverProtocol]:
-    """Called by nobody: it is checked with the types of the tests."""
+    """Never called: it is checked with the types of the tests."""
     return saver, memory, sqlite, postgres
 
 
@@ -47,7 +47,7 @@ def test_every_backend_has_the_protocols_signatures(kind: type[Saver], name: str
     expected, found = inspect.signature(promised), inspect.signature(there)
     for parameter in expected.parameters.values():
         assert found.parameters[parameter.name] == parameter
-    # A backend may take more, if it need not be given.
+    # A backend may take more, if it is optional.
     assert all(
         each.default is not each.empty for each in found.parameters.values() if each.name not in expected.parameters
     )
@@ -56,7 +56,7 @@ def test_every_backend_has_the_protocols_signatures(kind: type[Saver], name: str
 
 
 class Proxy:
-    """A saver that is no `Saver`: it has whatever the one behind it has, and counts what it is asked."""
+    """A saver that is no `Saver`: it has whatever the one behind it has, and counts its calls."""
 
     def __init__(self, behind: Saver) -> None:
         self._behind = behind
@@ -74,7 +74,7 @@ class Proxy:
 
 
 def _proxy(behind: Saver) -> Any:
-    """No type checker can see what `__getattr__` answers."""
+    """No type checker can see the results of `__getattr__`."""
     return Proxy(behind)
 
 

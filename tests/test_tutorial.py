@@ -10,7 +10,7 @@ ROOT = Path(__file__).parent.parent
 TUTORIAL = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
 FILES = dict(re.findall(r"^```python\n(?:# (\w+\.py)\n)(.*?)^```", TUTORIAL, re.MULTILINE | re.DOTALL))
 STEPS = re.findall(r"^\$ (.*)\n((?:(?!\$ |```).*\n)*)", TUTORIAL, re.MULTILINE)
-"""Commands, and what they print."""
+"""Commands, and their output."""
 
 
 def _save(folder: Path) -> None:
@@ -19,7 +19,7 @@ def _save(folder: Path) -> None:
 
 
 def _same_everywhere(output: str) -> list[str]:
-    """Lines without what differs from run to run: ids, moments, sizes, and how wide these make a column."""
+    """Lines without the parts that differ from run to run: ids, moments, sizes, and how wide these make a column."""
     output = re.sub(r"\b1[0-9a-f]{7}(-[0-9a-f-]+)?\b", "ID", output)
     output = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "MOMENT", output)
     output = re.sub(r"\d+(\.\d+)? k?B", "SIZE", output)

@@ -1,6 +1,6 @@
 """Every attribute and method of every view of one owner: none leads to another owner's thread.
 
-A new attribute or method fails here until somebody has said what an attacker would do with it.
+A new attribute or method fails here until you have listed an attacker's use of it.
 """
 
 import asyncio
@@ -99,7 +99,7 @@ CLOSES = {"close", "aclose"}
 HOLDS_ROWS = {"sqlite3", "aiosqlite", "psycopg", "psycopg_pool", "redis"}
 """Packages whose objects lead to everything."""
 MAKES_SAVERS = {"from_url", "from_conn_string", "from_config"}
-"""Class methods that open a database of their own."""
+"""Class methods that open another database."""
 
 
 @contextmanager
@@ -116,7 +116,7 @@ def wrapped(_: Path) -> Iterator[Any]:
 
 
 def opened_by(backend: Any) -> Callable[[Path], Any]:
-    """Return what opens a saver of a backend that other tests use."""
+    """Return a function that opens a saver of a backend that other tests use."""
 
     @contextmanager
     def opened(folder: Path) -> Iterator[Any]:
@@ -158,7 +158,7 @@ def public(view: Any) -> set[str]:
 
 
 async def collected(answer: Any) -> Any:
-    """What a method answers, awaited or read to its end."""
+    """The answer of a method, awaited or read to its end."""
     if inspect.isawaitable(answer):
         return await answer
     if isinstance(answer, AsyncIterator):
@@ -167,7 +167,7 @@ async def collected(answer: Any) -> Any:
 
 
 def called(call: Call, view: Any, name: str) -> Any:
-    """What a call answers. One that is refused answers nothing."""
+    """The answer of a call. One that is refused answers nothing."""
     with suppress(ThreadmarkError):
         answer = call(view, name)
         if isinstance(answer, Iterator):
@@ -193,7 +193,7 @@ def expect_nothing_of_adas(view: Any, calls: Mapping[str, Call], seen: set[int])
 
 
 def expect_nothing_behind(found: Any, seen: set[int]) -> None:
-    """Go on with what is a saver itself; anything else must be known to hold no rows."""
+    """Go on with savers; anything else must be known to hold no rows."""
     if id(found) in seen:
         return
     if hasattr(found, "get_tuple"):

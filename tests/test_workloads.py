@@ -1,4 +1,4 @@
-"""What the benchmarks store is what a run stores, reads back equal, and is noticed where it does not."""
+"""The benchmarks store the same as a run, read it back equal, and notice if it is not."""
 
 from collections.abc import Callable, Iterator
 from functools import partial

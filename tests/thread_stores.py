@@ -1,7 +1,7 @@
 """Random operations on threads, done to the memory store and to another one: both give the same answers.
 
-What depends on a store's clock is compared by its meaning: tokens and epochs by their order, the rest of a lease by
-whether there is any. Leases last an hour, or are over before anybody looks.
+Values of a store's clock are compared by their meaning: tokens and epochs by their order, the rest of a lease by
+whether there is any. Leases last an hour, or are over before the next look.
 """
 
 import random
@@ -56,7 +56,7 @@ T = TypeVar("T")
 
 
 class Side:
-    """One store, and what it has given out, for each thread: its epochs and its tokens, in their order."""
+    """One store, and the numbers it has issued, for each thread: its epochs and its tokens, in their order."""
 
     def __init__(self, store: Store, driver: Driver) -> None:
         self.store = store
@@ -104,7 +104,7 @@ class _Pair(NamedTuple):
     other: Side
 
     def same(self, operation: Callable[[Side], T]) -> T:
-        """Do it to both. Returns what both gave."""
+        """Do it to both. Returns the common result."""
         expected, found = operation(self.memory), operation(self.other)
         assert found == expected, f"it gives {found}, and the memory store {expected}"
         return found
@@ -126,7 +126,7 @@ class _Walk:
     def __init__(self, pair: _Pair, chance: random.Random) -> None:
         self._pair = pair
         self._chance = chance
-        self._now = time.time_ns() // 1000 + 2 * HOUR  # what a store takes from a clock is never mistaken for it
+        self._now = time.time_ns() // 1000 + 2 * HOUR  # a store's own clock is never mistaken for it
         self._operations = (
             *(self._change,) * 14,
             *(self._take_lease,) * 3,
@@ -141,7 +141,7 @@ class _Walk:
         )
 
     def step(self) -> None:
-        """Do one operation to one thread, and look at what has become of it."""
+        """Do one operation to one thread, and look at the thread afterwards."""
         self._now += self._chance.randrange(1000)
         thread_id = self._chance.choice(THREADS)
         self._chance.choice(self._operations)(thread_id)
@@ -265,7 +265,7 @@ class _Walk:
 
     def _drop(self, thread_id: str) -> None:
         forgets = self._chance.random() < 0.2
-        self._now = -(-self._now // 1000) * 1000  # at such a moment every backend forgets what it may
+        self._now = -(-self._now // 1000) * 1000  # at such a moment every backend forgets all that it may
         if forgets:
             self._now += TOMBSTONE_MICROSECONDS + HOUR
 
@@ -305,7 +305,7 @@ class _Walk:
 
 
 def _about(side: Side, thread_id: str) -> Any:
-    """What is there of one thread."""
+    """The rows of one thread."""
     thread = side.run(lambda store: store.thread(thread_id), writes=False)
     assert thread is None or is_sound_thread(thread.row)
     return (
@@ -318,7 +318,7 @@ def _about(side: Side, thread_id: str) -> Any:
 
 
 def _together(side: Side) -> Any:
-    """What is asked of all threads at once is what is asked of each."""
+    """The answers for all threads at once, which equal those for each."""
     outlines = side.run(lambda store: store.thread_outlines([*THREADS, "not there"]), writes=False)
     each = [side.run(partial(lambda store, name: store.thread(name), name=name), writes=False) for name in THREADS]
     assert sorted(outlines) == sorted(filter(None, each))
@@ -336,7 +336,7 @@ def _together(side: Side) -> Any:
 
 
 def _found(side: Side, thread_id: str, ns: str) -> Any:
-    """The newest checkpoint of a namespace, and what is told of its thread."""
+    """The newest checkpoint of a namespace, and the facts about its thread."""
     found: Found | None = side.run(lambda store: store.find(thread_id, ns, None), writes=False)
     return None if found is None else _told(found)
 
@@ -362,7 +362,7 @@ def _page(side: Side, scope: ThreadScope, after: ThreadPlace | None, offset: int
 
 
 def _listing(side: Side, scope: ThreadScope, limit: int, offset: int) -> list[ThreadOutline]:
-    """All pages of a listing; they give what one page gives."""
+    """All pages of a listing; they give the same as one page."""
     whole = _page(side, scope, None, 0, LONG)
     listed = _page(side, scope, None, offset, limit)
     after = listed[-1] if listed else None
@@ -376,7 +376,7 @@ def _listing(side: Side, scope: ThreadScope, limit: int, offset: int) -> list[Th
 
 
 def _search(side: Side, scope: ThreadScope, text: str | None, fragments: list[str]) -> list[ThreadOutline]:
-    """What a search finds. A store may ignore what is searched for, and leaves nothing out."""
+    """The threads that a search finds. A store may ignore the text, and leaves nothing out."""
     found = _page(side, scope._replace(text=text, fragments=fragments), None, 0, LONG)
     return [outline for outline in found if _matches(outline.row, text, fragments)]
 

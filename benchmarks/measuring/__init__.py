@@ -1,1 +1,1 @@
-"""The benchmark: jobs that run alone in child processes, in turns, and what is made of their figures."""
+"""The benchmark: jobs that run alone in child processes, in turns, and the report of their figures."""

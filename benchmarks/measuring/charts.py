@@ -51,7 +51,7 @@ def ratios(title: str, subtitle: str, groups: Sequence[Group]) -> str:
 
 
 class _Scale:
-    """Where a ratio lies on the chart."""
+    """The place of a ratio on the chart."""
 
     def __init__(self, least: float, most: float) -> None:
         self._least = math.log(least)

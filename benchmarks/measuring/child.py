@@ -13,7 +13,7 @@ from importlib import import_module
 from measuring.jobs import CROWD, LONG, STEPS, TURNS, Figures, Job, job_from
 
 _MODULES = {STEPS: "measuring.steps", CROWD: "measuring.crowd", TURNS: "measuring.turns", LONG: "measuring.turns"}
-"""What measures, imported when it is needed: a graph's engine is not loaded beside a saver that is used alone."""
+"""The measuring modules, imported when needed: a graph's engine is not loaded with a saver that is used alone."""
 
 
 def main() -> None:

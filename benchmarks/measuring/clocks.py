@@ -16,13 +16,13 @@ def now() -> Seconds:
 
 
 def since(begun: Seconds, operations: int = 1) -> Seconds:
-    """What has passed since, for each operation."""
+    """The time that has passed since, for each operation."""
     wall, cpu = now()
     return Seconds((wall - begun.wall) / operations, (cpu - begun.cpu) / operations)
 
 
 def timed(call: Callable[[], T]) -> tuple[Seconds, T]:
-    """What a call took, and what it returned."""
+    """The time of a call, and its result."""
     begun = now()
     result = call()
     return since(begun), result
@@ -41,14 +41,14 @@ class Recorded:
         self._taken: dict[str, list[Seconds]] = {}
 
     def call(self, name: str, call: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-        """Make a call and keep what it took."""
+        """Make a call and keep its time."""
         begun = now()
         result = call(*args, **kwargs)
         self._taken.setdefault(name, []).append(since(begun))
         return result
 
     def add(self, name: str, seconds: Seconds) -> None:
-        """Keep what was measured elsewhere."""
+        """Keep a time measured elsewhere."""
         self._taken.setdefault(name, []).append(seconds)
 
     def medians(self) -> dict[str, Seconds]:

@@ -1,4 +1,4 @@
-"""Many runs at once on one saver: 1, 8 and 32 threads, or asyncio tasks, each with a conversation of its own.
+"""Many runs at once on one saver: 1, 8 and 32 threads, or asyncio tasks, each with a separate conversation.
 
 A step is the pending write of its task and then the checkpoint. A run goes on from a checkpoint that was just stored,
 outside the measured time, as every step but the first does.
@@ -24,19 +24,19 @@ CONNECTIONS = 16
 _EACH = 10
 """Steps of each run in a round, and not more than its conversation has messages."""
 _ALONE = 5
-"""A run that is alone is so many times as long, as there is nobody to take the mean over."""
+"""A single run is so many times as long, because there are no others for the mean."""
 
 Start = tuple[Any, ...]
 """The arguments of the put that a run goes on from."""
 
 
 def name(at_once: int) -> str:
-    """What a step is called when so many runs take place."""
+    """The name of a step in so many runs."""
     return f"step of {at_once}"
 
 
 def measure(job: Job) -> Figures:
-    """What a step takes for each number of runs at once; the time is that of all of them, divided by the steps."""
+    """The time of a step for each number of runs at once; the time is that of all of them, divided by the steps."""
     side = SIDES[job.side]()
     with new_place(job.comparison.backend, job.server, CONNECTIONS) as place:
         if job.comparison.api == ASYNCIO:

@@ -21,7 +21,7 @@ from measuring.sides import Ours
 from workloads import Step
 
 Rows = dict[str, list[tuple[Any, ...]]]
-"""Of each table; in Redis of each key, as the fields of a hash or the members of a sorted set."""
+"""The layout of each table; in Redis of each key, as the fields of a hash or the members of a sorted set."""
 
 _SQLITE_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'threadmark%'"
 _POSTGRES_TABLES = """
@@ -75,12 +75,12 @@ class Floor:
 
     @contextmanager
     def blocking(self, place: Place) -> Iterator[Any]:
-        """What has the methods of a saver that store."""
+        """An object with the storing methods of a saver."""
         with closing(bare(place)) as driver:
             yield _Replayed(driver, self._stored)
 
     def asyncio(self, place: Place) -> AbstractAsyncContextManager[Any]:
-        """Nobody asks for it: an event loop is no part of a bare driver."""
+        """Never used: an event loop is no part of a bare driver."""
         raise NotImplementedError(f"the floor at {place} is measured for blocking callers")
 
 
@@ -145,7 +145,7 @@ class _Replayed:
 
 
 def bare(place: Place) -> BareDriver:
-    """A connection to a database that has our tables, which are created where there are none."""
+    """A connection to a database that has our tables, which are created if there are none."""
     if place.backend == REDIS:
         return _BareRedis(place)
     with Ours().blocking(place) as saver:

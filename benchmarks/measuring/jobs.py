@@ -1,4 +1,4 @@
-"""What is measured, as data: a comparison, the job of each of its sides, and the figures that a job gives."""
+"""The measurements, as data: a comparison, the job of each of its sides, and the figures that a job gives."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -29,12 +29,12 @@ class Comparison(NamedTuple):
 
 
 class Job(NamedTuple):
-    """One side's part of one round of a comparison: what a child process is told."""
+    """One side's part of one round of a comparison: the argument of a child process."""
 
     comparison: Comparison
     side: str
     server: str
-    """The URL of a server of its backend, empty where none is needed."""
+    """The URL of a server of its backend, empty if none is needed."""
 
     def told(self) -> dict[str, Any]:
         """Itself as JSON objects."""
@@ -55,12 +55,12 @@ class Seconds(NamedTuple):
 
 
 class Figures(NamedTuple):
-    """What one job measured."""
+    """The figures of one job."""
 
     seconds: dict[str, Seconds]
-    """Of one operation each, by its name."""
+    """The figures of one operation each, by its name."""
     stored: int = 0
-    """Bytes in the database at the end, 0 where they are not counted."""
+    """Bytes in the database at the end, 0 if they are not counted."""
 
 
 def figures_from(told: Mapping[str, Any]) -> Figures:

@@ -1,4 +1,4 @@
-"""On what it was measured: machine, Python, and the versions of everything that takes part."""
+"""The surroundings of a measurement: machine, Python, and the versions of everything that takes part."""
 
 import os
 import platform

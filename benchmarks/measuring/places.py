@@ -1,4 +1,4 @@
-"""Where a side stores: nothing, a new file, a new database in Postgres, or keys in Redis; gone at the end."""
+"""The place in which a side stores: none, a new file, a new database in Postgres, or keys in Redis; gone at the end."""
 
 import secrets
 import tempfile
@@ -26,11 +26,11 @@ class Place(NamedTuple):
     at: str
     """The path of the file, or the URL of the database or the server; empty in memory."""
     connections: int = 0
-    """How many a saver has to a server; 0 is what it opens by itself."""
+    """The connections of a saver to a server; 0 leaves the number to the saver."""
     has_tables: bool = False
     """Whether a saver was there before."""
     prefix: str = ""
-    """What the keys begin with, in Redis."""
+    """The beginning of the keys, in Redis."""
 
     def size(self) -> int:
         """Bytes of the file and its log, of all tables and indexes after VACUUM, or of all keys."""

@@ -35,11 +35,11 @@ _CROWDS = (20, 200)
 """Messages that the conversations of a crowd hold already."""
 
 _SMOKE_SIZE = 3
-"""Of a row of a main table in a smoke run."""
+"""The steps of a row of a main table in a smoke run."""
 
 
 class Plan(NamedTuple):
-    """What is measured, how often, and how much noise is allowed for."""
+    """The measurements, their number, and the allowance for noise."""
 
     comparisons: list[Comparison]
     rounds: int

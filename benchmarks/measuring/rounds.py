@@ -40,7 +40,7 @@ class Measured(NamedTuple):
         return _spread([_time(each[against], name, clock) / _time(each[OURS], name, clock) for each in self.rounds])
 
     def seconds(self, side: str, name: str, clock: str) -> Spread | None:
-        """What an operation took."""
+        """The time of an operation."""
         if side not in self.rounds[0] or name not in self.rounds[0][side].seconds:
             return None
         return _spread([_time(each[side], name, clock) for each in self.rounds])

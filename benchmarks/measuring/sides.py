@@ -35,7 +35,7 @@ _SYNCHRONOUS = "PRAGMA synchronous=FULL"
 
 
 class Side(Protocol):
-    """Somebody who can store a run."""
+    """A saver that can store a run."""
 
     def next_version(self, current: Any, channel: None) -> Any:
         """The version of a channel after `current`."""

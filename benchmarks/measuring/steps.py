@@ -1,7 +1,7 @@
-"""A run stored step by step: what an operation takes at its end, then reading, resuming, pruning and deleting.
+"""A run stored step by step: the time of an operation at its end, then reading, resuming, pruning and deleting.
 
 The last tenth of the steps is timed; all before it warms up. Everything runs on one worker thread, because LangGraph's
-blocking engine calls from its own pool. What was stored is compared with what was put before anything is believed.
+blocking engine calls from its own pool. The stored rows are compared with the puts before anything is believed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ _GETS, _LISTS, _LISTED = 20, 3, 50
 
 
 def measure(job: Job) -> Figures:
-    """What one side needs for the run."""
+    """The figures of one side for the run."""
     with ThreadPoolExecutor(1) as worker:
         return worker.submit(_measured, job).result()
 
@@ -78,7 +78,7 @@ def _read(saver: Any, config: Mapping[str, Any], steps: Sequence[Step], recorded
 
 
 def _resume(side: Side, place: Place, config: Mapping[str, Any], last: Step, recorded: Recorded) -> None:
-    """Open a saver anew, which remembers nothing, get the newest checkpoint and store one more step."""
+    """Open a new saver, which remembers nothing, get the newest checkpoint and store one more step."""
     begun = now()
     with side.blocking(place) as saver:
         found = saver.get_tuple(workloads.newest(config))

@@ -80,12 +80,12 @@ def chosen(
 
 
 def workload_of(comparison: Comparison) -> str:
-    """The name of a row where the table is about one backend."""
+    """The name of a row if the table is about one backend."""
     return f"{comparison.workload}, {comparison.size:,}"
 
 
 def way_of(comparison: Comparison) -> str:
-    """The name of a row where a table goes over backends and APIs."""
+    """The name of a row if a table goes over backends and APIs."""
     callers = "" if comparison.measure == STEPS else ", blocking" if comparison.api == BLOCKING else ", asyncio"
     return f"{workload_of(comparison)}; {TITLES[comparison.backend]}{callers}"
 

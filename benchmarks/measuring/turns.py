@@ -30,7 +30,7 @@ Values = Iterator[dict[str, Any]]
 
 
 def measure(job: Job) -> Figures:
-    """What a turn takes, and at the end of a long conversation also a put."""
+    """The time of a turn, and at the end of a long conversation also a put."""
     recorded = Recorded()
     with new_place(job.comparison.backend, job.server) as place:
         if job.comparison.api == ASYNCIO:

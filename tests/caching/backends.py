@@ -1,4 +1,4 @@
-"""Cached savers as the suite sees them: every saver in front of one of its own, with the cache of all."""
+"""Cached savers as the suite sees them: every saver in front of a separate one, with the cache of all."""
 
 import itertools
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What the tests of caches share: one in memory and one on Redis."""
+"""Fixtures of the tests of caches: one in memory and one on Redis."""
 
 import itertools
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Caches with a way in for tests, which look at what they hold and change it; and threads that fill them."""
+"""Caches with a way in for tests, which look at their contents and change them; and threads that fill them."""
 
 import random
 from collections.abc import Callable, Iterator
@@ -92,13 +92,13 @@ def chat(saver: Saver, thread: str, count: int = 3) -> Any:
 
 
 def state(saver: Saver, thread: str) -> Any:
-    """Return the newest state of a thread, None where there is none."""
+    """Return the newest state of a thread, None if there is none."""
     found = saver.get(at(thread))
     return None if found is None else found["channel_values"]["messages"]
 
 
 def expected(count: int = 3) -> list[str]:
-    """Return what a chat of so many checkpoints holds."""
+    """Return the contents of a chat of so many checkpoints."""
     return [text(seed) for seed in range(count)]
 
 
@@ -111,7 +111,7 @@ def stored_segments(base: Saver, thread: str) -> dict[bytes, bytes]:
 
 @contextmanager
 def before_step(saver: Saver, number: int, act: Callable[[], None]) -> Iterator[list[int]]:
-    """Within it, something is done before the step with this number of what a cached saver does, the last included.
+    """Within it, something is done before the step with this number of a cached saver's, the last included.
 
     Gives a list with the number of steps that there were.
     """

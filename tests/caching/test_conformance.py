@@ -1,6 +1,6 @@
 """The suite on cached savers, whose caches all savers of a database share.
 
-What a cache adds is the same wherever it is, so each way runs a share, and what removes. Deaths and meetings are
+A cache adds the same in every place, so each way runs a share, and all removals. Deaths and meetings are
 divided between the APIs. THREADMARK_TESTS=all runs everything everywhere.
 """
 

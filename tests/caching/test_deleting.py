@@ -1,4 +1,4 @@
-"""Whoever deletes a thread has deleted its entries: an in-flight read does not bring them back, wherever it is."""
+"""Deleting a thread deletes its entries: an in-flight read never brings them back."""
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping
@@ -98,7 +98,7 @@ def test_the_same_on_either_kind_of_cache(begin: Callable[..., None], held: Held
 
 
 class _Forgiving(MemoryCache):
-    """The planted fault: what is added is kept whatever has happened since it was read."""
+    """The planted fault: an entry is kept whatever has happened since it was read."""
 
     def set(self, fillings: Mapping[bytes, Filling], within: float) -> None:
         current = {place: held.token for place in fillings if (held := self._threads.get(place))}

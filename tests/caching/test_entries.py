@@ -1,4 +1,4 @@
-"""Only what a thread stored is used, whoever has written to the cache; who has which entries, and for how long."""
+"""Only a thread's own stored bytes are used, whatever is in the cache; the owners of entries, and their lives."""
 
 import random
 from collections.abc import Callable
@@ -130,11 +130,11 @@ def test_how_many_transactions_a_get_takes(held: Held) -> None:
     chat(base, "thread")
     base.put(at("tiny"), checkpoint({"messages": "short"}), {}, {"messages": 1})
     assert _transactions(base, held, "tiny") == 1
-    assert _transactions(base, held, "thread") == 2  # what is there, then all of it
+    assert _transactions(base, held, "thread") == 2  # the index, then all of it
     assert _transactions(base, held, "thread") == 1
     assert _transactions(base, held, "thread", owner=True) == 1
     put(base, "thread", 3)
-    assert _transactions(base, held, "thread") == 2  # what is there, then what is new
+    assert _transactions(base, held, "thread") == 2  # the index, then the new ones
     assert _transactions(base, held, "thread") == 1
 
 
@@ -223,7 +223,7 @@ def test_a_large_state_comes_from_the_cache_in_part_and_from_the_database_for_th
 
 
 def test_a_store_that_cannot_leave_segments_out_is_cached_as_well() -> None:
-    """As a backend of somebody else may be, which does not know `all_held`."""
+    """As a third party's backend may be, which does not know `all_held`."""
 
     class Generous(MemoryStore):
         def find(self, thread_id: str, *args: Any) -> Any:

@@ -1,4 +1,4 @@
-"""A slow transaction of a cached saver is named by what it does, not by what plays it."""
+"""A slow transaction of a cached saver is named by its operation, not by its player."""
 
 import logging
 from pathlib import Path

@@ -16,7 +16,7 @@ from threadmark_postgres import PostgresSaver
 
 HOST = "127.0.0.1"
 ALSO = ["citus"] if os.environ.get("THREADMARK_CITUS") else []
-"""What other modules have beside their databases under `make test-citus`."""
+"""The objects that other modules have next to their databases under `make test-citus`."""
 
 SETTINGS = {
     "shared_preload_libraries": "citus",
@@ -86,14 +86,14 @@ class Nodes:
 
 @functools.cache
 def shared_nodes() -> Nodes:
-    """The one cluster of a run of tests that need none of their own; it ends with the process."""
+    """The one cluster of a run of tests that need no separate one; it ends with the process."""
     nodes = Nodes()
     atexit.register(nodes.__exit__)
     return nodes
 
 
 def skip_without_citus() -> None:
-    """Skip the module where Citus is not installed beside the server."""
+    """Skip the module if Citus is not installed with the server."""
     found = subprocess.run([server_binaries() / "pg_config", "--sharedir"], capture_output=True, text=True, check=True)
     control = Path(found.stdout.strip()) / "extension" / "citus.control"
     if not control.exists():

@@ -37,7 +37,7 @@ _TABLES = ("thread", "segment", "checkpoint", "head", "write", "outbox", "positi
 
 @functools.cache
 def _connection() -> psycopg.Connection[Any]:
-    """What empties the tables before each case."""
+    """The connection that empties the tables before each case."""
     url = shared_nodes().url
     with PostgresSaver(url, schema=_SCHEMA) as saver:
         saver.setup(distribute="citus")

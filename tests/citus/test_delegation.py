@@ -55,7 +55,7 @@ def _asked(saver: PostgresSaver) -> list[Query]:
 
 
 def _tasks(nodes: Nodes, query: Query) -> list[str]:
-    """What the server would send to its nodes for a statement."""
+    """The queries that the server would send to its nodes for a statement."""
     with psycopg.connect(nodes.url, autocommit=True) as connection:
         register_dumpers(connection)
         rows = psycopg.RawCursor(connection).execute(f"EXPLAIN {query.sql}".encode(), query.params).fetchall()

@@ -16,13 +16,13 @@ _CLIENTS = 4
 
 
 class Load:
-    """What some clients have put, each to its own threads."""
+    """The puts of some clients, each to its own threads."""
 
     def __init__(self, saver: PostgresSaver) -> None:
         self._saver = saver
         self._stop = threading.Event()
         self.stored: list[dict[str, str]] = []
-        """Where what was acknowledged is."""
+        """The server that has the acknowledged puts."""
         self.failures: list[Exception] = []
 
     def put(self, client: int) -> None:
@@ -33,7 +33,7 @@ class Load:
             place = number % len(places)
             try:
                 places[place] = self._saver.put(places[place], *step(number // len(places)))
-            except Exception as error:  # noqa: BLE001 - a failure is told
+            except Exception as error:  # noqa: BLE001 - a failure is reported
                 self.failures.append(error)
                 return
             self.stored.append(places[place]["configurable"])

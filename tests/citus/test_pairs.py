@@ -33,7 +33,7 @@ BRIEF: dict[tuple[str, str, Mode], list[Plan]] = {
         Plan("lag", "active", "manual"),
     ],
 }
-"""What is played in the usual run; the long one plays every kind of round on each pair."""
+"""The rounds of the usual run; the long one plays every kind of round on each pair."""
 
 _numbers = count()
 

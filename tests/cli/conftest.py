@@ -1,4 +1,4 @@
-"""What the command's tests share: the demo database on each backend, which nobody changes."""
+"""Fixtures of the command's tests: the demo database on each backend, which no test changes."""
 
 import importlib.util
 import sys
@@ -20,7 +20,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "demo_database.py"
 
 @pytest.fixture(autouse=True)
 def _settings_of_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever runs the tests may have set what the command reads."""
+    """Remove settings of the person who runs the tests, which the command would read."""
     for name in ("THREADMARK_URL", "THREADMARK_KEYRING", "NO_COLOR", "PAGER", "LESS", "FORCE_COLOR"):
         monkeypatch.delenv(name, raising=False)
 
@@ -48,7 +48,7 @@ def demo_file(demo: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 @pytest.fixture(scope="session", params=["sqlite", "postgres", "redis", *ALSO])
 def database(request: pytest.FixtureRequest, demo: ModuleType) -> Iterator[str]:
-    """What names the demo database on each backend."""
+    """The name of the demo database on each backend."""
     with ExitStack() as stack:
         if request.param == "sqlite":
             yield str(request.getfixturevalue("demo_file"))

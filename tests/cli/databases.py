@@ -50,7 +50,7 @@ def fill(saver: SaverProtocol, thread_id: str = "one", steps: int = STEPS) -> li
 
 
 def values(url: str, thread_id: str, checkpoint_id: str | None = None) -> Any:
-    """The state of a thread, None where there is none."""
+    """The state of a thread, None if there is none."""
     with threadmark.open(url) as saver:
         found = saver.get_tuple(config(thread_id, checkpoint_id))
     return found and found.checkpoint["channel_values"]
@@ -76,7 +76,7 @@ def postgres_url(folder: Path) -> Iterator[str]:  # noqa: ARG001 - it has a serv
 
 @contextmanager
 def redis_url(folder: Path) -> Iterator[str]:  # noqa: ARG001 - it has a server
-    """A server of its own."""
+    """A separate server."""
     with RedisProcess(DURABLE).start() as server:
         yield server.url
 
@@ -91,14 +91,14 @@ URLS = {"sqlite": sqlite_url, "postgres": postgres_url, "redis": redis_url} | di
 
 
 class Ran(NamedTuple):
-    """What became of a command in a terminal."""
+    """The outcome of a command in a terminal."""
 
     code: int
     screen: str
 
 
 def answering(arguments: Sequence[str], *, answer: bytes, after: str = "[y/N]") -> Ran:
-    """Run the command in a pseudo-terminal, and type an answer, or Ctrl-C, once a text has been shown."""
+    """Run the command in a pseudo-terminal, and type an answer, or Ctrl-C, once a text has appeared."""
     ours, theirs = pty.openpty()
     environment = {**os.environ, "TERM": "xterm", "PAGER": "cat", "NO_COLOR": "1", "COLUMNS": "200"}
     with subprocess.Popen(
@@ -107,7 +107,7 @@ def answering(arguments: Sequence[str], *, answer: bytes, after: str = "[y/N]") 
         stdout=theirs,
         stderr=theirs,
         env=environment,
-        preexec_fn=_lead,  # noqa: PLW1509 - so that Ctrl-C reaches it, as from a terminal of its own
+        preexec_fn=_lead,  # noqa: PLW1509 - so that Ctrl-C reaches it, as from its own terminal
     ) as process:
         os.close(theirs)
         screen, waiting, end = "", True, time.monotonic() + _DEADLINE
@@ -131,7 +131,7 @@ def _lead() -> None:
 
 
 def _read(terminal: int) -> str | None:
-    """What was shown meanwhile; None once nobody writes any more."""
+    """The output since the last call; None once the writers are gone."""
     if not select.select([terminal], [], [], 0.1)[0]:
         return ""
     try:

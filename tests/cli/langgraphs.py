@@ -1,4 +1,4 @@
-"""Databases that LangGraph's own savers have filled, and rows in them that nobody should trust."""
+"""Databases that LangGraph's own savers have filled, and rows in them that are not to be trusted."""
 
 import hashlib
 import shutil
@@ -24,7 +24,7 @@ from postgres.cluster import shared
 
 
 class State(TypedDict, total=False):
-    """Objects, a builtin kind, a number that decides what happens, a list."""
+    """Objects, a builtin kind, a number that decides about the next node, a list."""
 
     messages: Annotated[list[AnyMessage], add_messages]
     when: datetime
@@ -50,7 +50,7 @@ def _inner(state: State) -> State:  # noqa: ARG001 - a node's signature
 
 
 def graph(saver: BaseCheckpointSaver[Any]) -> Any:
-    """A graph with a subgraph that has a namespace of its own."""
+    """A graph with a subgraph that has its own namespace."""
     inner = StateGraph(State).add_node("inner", _inner).add_edge(START, "inner").compile(checkpointer=True)
     outer = StateGraph(State).add_node("talk", _talk).add_node("sub", inner).add_node("check", _check)
     outer.add_edge(START, "talk").add_edge("talk", "sub").add_edge("sub", "check").add_edge("check", END)
@@ -82,7 +82,7 @@ class Place(NamedTuple):
 
 
 def sqlite_place(folder: Path) -> Place:
-    """A file in this folder. Its content is its bytes, and the names of what lies beside it."""
+    """A file in this folder. Its content is its bytes, and the names of the files next to it."""
     path = folder / "old.db"
 
     def replace(thread_id: str, kind: str, data: bytes) -> None:
@@ -103,7 +103,7 @@ def sqlite_place(folder: Path) -> Place:
 
 
 def postgres_place(folder: Path) -> Place:
-    """A new database, named by the folder. Its content is every row of every table, and what tables there are."""
+    """A new database, named by the folder. Its content is every row of every table, and the list of tables."""
     return _postgres_place(shared().database(_name_of(folder)))
 
 
@@ -145,5 +145,5 @@ PLACES = [sqlite_place, postgres_place]
 
 
 def extension(code: int, content: Any) -> bytes:
-    """What LangGraph's serializer stores of an object, as an attacker would write it."""
+    """The bytes that LangGraph's serializer stores of an object, as an attacker would write it."""
     return msgpack.packb(msgpack.ExtType(code, msgpack.packb(content)))  # type: ignore[no-any-return]

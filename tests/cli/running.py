@@ -1,4 +1,4 @@
-"""Runs the command: in this process into a pipe or a terminal, which is quick, or as a process of its own."""
+"""Runs the command: in this process into a pipe or a terminal, which is quick, or as a separate process."""
 
 import fcntl
 import os
@@ -24,7 +24,7 @@ Run = Callable[..., "Ran"]
 
 
 class Ran(NamedTuple):
-    """What a command said, and its exit code."""
+    """The output of a command, and its exit code."""
 
     code: int
     out: str
@@ -81,7 +81,7 @@ def _read(terminal: int, shown: list[bytes]) -> None:
 
 
 def in_process(*arguments: str, environment: Mapping[str, str] | None = None, stdin: str = "") -> Ran:
-    """Run it as a process of its own, in pipes."""
+    """Run it as a separate process, in pipes."""
     done = subprocess.run(
         [*COMMAND, *arguments],
         input=stdin,
@@ -95,7 +95,7 @@ def in_process(*arguments: str, environment: Mapping[str, str] | None = None, st
 
 
 def json_lines(ran: Ran) -> Sequence[dict[str, object]]:
-    """What it wrote with `--json`."""
+    """The lines that it wrote with `--json`."""
     import json
 
     return [json.loads(line) for line in ran.out.splitlines()]

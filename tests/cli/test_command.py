@@ -1,4 +1,4 @@
-"""The command as a whole: how a database is named, what stays as it was, signals, pipes, pagers, keys, exit codes."""
+"""The command as a whole: the name of a database, unchanged databases, signals, pipes, pagers, keys, exit codes."""
 
 import hashlib
 import json
@@ -64,7 +64,7 @@ def test_a_database_is_named_in_four_ways(small: Path, monkeypatch: pytest.Monke
         assert in_pipe(*arguments) == expected
     monkeypatch.setenv("THREADMARK_URL", "small.db")
     assert in_pipe("threads", "--json") == expected
-    assert in_pipe("show", "one", "text").out == "secret words\n"  # what stands first is the thread then
+    assert in_pipe("show", "one", "text").out == "secret words\n"  # the first argument is the thread then
     assert in_pipe("show", f"sqlite:///{small}", "one", "text").out == "secret words\n"  # unless it is a URL
     assert "write --url small.db" in in_pipe("log", "small.db").err
 
@@ -164,7 +164,7 @@ def test_a_password_is_not_shown() -> None:
 
 @pytest.fixture
 def sealed(tmp_path: Path) -> Path:
-    """A sealed database, beside a file with its keys."""
+    """A sealed database, next to a file with its keys."""
     keys = tmp_path / "keys.json"
     keys.write_text(json.dumps(KEYS))
     keys.chmod(0o600)
@@ -212,7 +212,7 @@ def test_an_error_about_keys_quotes_none(sealed: Path, text: str) -> None:
     assert in_pipe("threads", str(sealed / "sealed.db"), "--keyring", str(sealed / "none")).code == 2
 
 
-# Processes of their own
+# Separate processes
 
 
 @pytest.fixture(scope="module")
@@ -238,7 +238,7 @@ def test_a_pipe_that_is_closed_is_left_quietly(long: Path) -> None:
 
 
 def test_ctrl_c_ends_it_with_130_and_no_traceback(small: Path) -> None:
-    # The keyring is a pipe that nobody writes to, so that the command waits for as long as it takes.
+    # The keyring is a pipe without a writer, so that the command waits for as long as it takes.
     pipe = small.parent / "keys"
     os.mkfifo(pipe)
     with subprocess.Popen(

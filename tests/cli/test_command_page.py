@@ -1,4 +1,4 @@
-"""What README.md and docs/reference/command.md show of the command is what it says of the demo database."""
+"""The output of the command in README.md and docs/reference/command.md is its output for the demo database."""
 
 import re
 import shlex
@@ -17,7 +17,7 @@ PAGES = [ROOT / "README.md", ROOT / "docs" / "reference" / "command.md"]
 
 
 class Example(NamedTuple):
-    """A command of a page, and what the page says that it writes."""
+    """A command of a page, and its output there."""
 
     page: str
     arguments: list[str]
@@ -47,7 +47,7 @@ _VARYING = re.compile(
     r"\b(?:[0-9a-f]{32}|(?<=-)[0-9a-f]{4}-[0-9a-f]{12}|(?<=task )[0-9a-f]{8}|(?<=lookup:)[0-9a-f]{4})\b"
     r"|(?<=[ (])[\d.,]+ k?B\b"
 )
-"""What depends on the releases of LangGraph and LangChain: ends of ids, hashes, and how many bytes are stored."""
+"""The parts that depend on the releases of LangGraph and LangChain: ends of ids, hashes, and stored bytes."""
 
 
 def _masked(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Delta channels, which are stored as changes: the commands name them, and say what is kept for them."""
+"""Delta channels, which are stored as changes: the commands name them, and list the stored changes."""
 
 from collections.abc import Sequence
 from pathlib import Path

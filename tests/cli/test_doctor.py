@@ -1,4 +1,4 @@
-"""What `threadmark doctor` finds, and the way out that it shows."""
+"""The findings of `threadmark doctor`, and the way out that it names."""
 
 from pathlib import Path
 
@@ -59,7 +59,7 @@ def test_a_file_that_cannot_be_opened_is_no_matter_of_a_server(tmp_path: Path) -
     database = tmp_path / "agents.db"
     with SqliteSaver(database) as saver:
         saver.create_thread("one")
-    Path(f"{database}-wal").mkdir()  # it fails as for a user without rights, whoever runs this test
+    Path(f"{database}-wal").mkdir()  # it fails as for a user without rights, for any user
     ran = in_pipe("doctor", str(database))
     assert ran.code == 5
     assert "check that its folder exists, and who may read and write them" in ran.out

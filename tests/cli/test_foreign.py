@@ -67,12 +67,12 @@ def opened(place: Place) -> Any:
 
 
 def looked_for(place: Place) -> Any:
-    """What reads LangGraph's tables, if it is for those."""
+    """The reader of LangGraph's tables, if it is for those."""
     return in_postgres(place.url) if "://" in place.url else in_file(Path(place.url))
 
 
 def records(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[str, Any]]:
-    """What a command gives with --json."""
+    """The records of a command with --json."""
     assert run([*arguments, "--json"]) == DONE
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
@@ -144,7 +144,7 @@ def test_every_checkpoint_reads_as_langgraph_reads_it(filled: Place) -> None:
 
 
 def _comparable(value: Any) -> Any:
-    """A value with what both sides tell of an object: its class, and its content or value."""
+    """A value with the facts that both sides have of an object: its class, and its content or value."""
     if isinstance(value, ObjectView):
         return value.name, _comparable(value.fields.get("content", value.fields.get("value")))
     if isinstance(value, dict):
@@ -281,7 +281,7 @@ def test_tables_of_ours_count_once_they_hold_something(place: Place, capsys: pyt
     if "://" in place.url:
         assert (
             run(["threads", place.url, "-o", "schema=another"]) == FAILED
-        )  # which has no tables, whatever is beside it
+        )  # which has no tables, whatever is next to it
 
 
 class _Runs:
@@ -295,7 +295,7 @@ class _Runs:
 
 
 def _payloads(canary: str) -> dict[str, tuple[str, bytes]]:
-    """Rows that run code where they are trusted: each makes a folder."""
+    """Rows that run code if they are trusted: each makes a folder."""
     return {
         "pickle": ("pickle", pickle.dumps(_Runs(canary))),
         "function": ("msgpack", extension(0, ["os", "mkdir", canary])),
@@ -361,7 +361,7 @@ def test_a_row_that_cannot_be_read_hides_no_other(place: Place) -> None:
 
 
 def test_a_row_whose_ids_are_no_text_hides_no_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    # SQLite keeps whatever it is given in a column of text: bytes, a number, text that is not UTF-8.
+    # SQLite keeps anything in a column of text: bytes, a number, text that is not UTF-8.
     place = sqlite_place(tmp_path)
     with place.open() as saver:
         say(graph(saver), "done", "hello")

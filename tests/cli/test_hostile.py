@@ -1,4 +1,4 @@
-"""What is stored is text for a terminal, never a command: not in ids, titles, values, keys, errors or metadata."""
+"""Stored values are text for a terminal, never a command: not in ids, titles, values, keys, errors or metadata."""
 
 import json
 import re
@@ -14,10 +14,10 @@ from threadmark_cli.output import one_line, printable
 from threadmark_cli.output.json_values import json_line
 
 EVIL = "\x1b[31mred\x1b]0;title\x07\x9b31m\x7f\b\r[bold]x[/bold]\u202eevil\u2066\u200b\ud83d"
-"""Escape sequences in both forms, a window's title, a bell, what deletes and turns, rich's markup, half an emoji."""
+"""Escape sequences in both forms, a window's title, a bell, deletions, turned text, rich's markup, half an emoji."""
 
 OWN = re.compile("\x1b\\[[0-9;]*m|\x1b\\[[0-9]*[AKGJ]|\x1b\\[\\?25[lh]|\r")
-"""What the command itself sends: colours, and what its progress bar needs."""
+"""The codes that the command itself sends: colours, and those of its progress bar."""
 
 FORBIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 

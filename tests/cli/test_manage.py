@@ -1,4 +1,4 @@
-"""The commands that change threads, on every backend: what they do, what they refuse, and how they end."""
+"""The commands that change threads, on every backend: their effects, their refusals, and their ends."""
 
 import json
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ ALL = pytest.mark.parametrize("place", [*URLS], indirect=True)
 
 
 class Place:
-    """A database with the threads "one" and "two", and what commands say about it."""
+    """A database with the threads "one" and "two", and the commands' output about it."""
 
     def __init__(self, url: str, capsys: pytest.CaptureFixture[str]) -> None:
         self.url = url
@@ -29,7 +29,7 @@ class Place:
             fill(saver, "two", 1)
 
     def ends(self, code: int, *arguments: str) -> str:
-        """Run a command, which ends with this code. Returns what it wrote."""
+        """Run a command, which ends with this code. Returns its output."""
         self._capsys.readouterr()
         ended = run([arguments[0], "--url", self.url, *arguments[1:]])
         printed = self._capsys.readouterr()
@@ -38,7 +38,7 @@ class Place:
         return printed.out if code == DONE else printed.err
 
     def record(self, *arguments: str, code: int = DONE) -> dict[str, Any]:
-        """What a command gives with --json."""
+        """The record of a command with --json."""
         self._capsys.readouterr()
         assert run([arguments[0], "--url", self.url, "--json", *arguments[1:]]) == code
         (line,) = self._capsys.readouterr().out.splitlines()

@@ -33,14 +33,14 @@ TRIED: Mapping[str, Sequence[str]] = {
     "setup": [],
     "ddl": [],
 }
-"""What an attacker would try with each command."""
+"""The arguments that an attacker would try with each command."""
 REFUSES: Mapping[str, Sequence[str]] = {
     "reencrypt": ["--plain", "seal", "--yes", "--keyring", "keys.json"],
     "migrate": ["--dry-run"],
     "export": ["--to"],
     "backup": [],
 }
-"""Commands that are about the whole database, with what they are given; the copy's name comes behind it."""
+"""Commands that are about the whole database, with their arguments; the copy's name comes behind it."""
 
 
 def test_each_command_has_been_judged() -> None:

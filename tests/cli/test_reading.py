@@ -1,4 +1,4 @@
-"""The commands that read, on every backend: in a pipe, as JSON, and on a terminal, where they say the same."""
+"""The commands that read, on every backend: in a pipe, as JSON, and on a terminal, with the same content."""
 
 import re
 from datetime import datetime
@@ -82,7 +82,7 @@ def test_a_terminal_shows_what_a_pipe_gets_with_colours(database: str, arguments
     assert "\x1b[" in shown.out
     assert "\x1b" not in piped.out
     assert "\t" not in piped.out
-    # A progress bar is drawn beside the result, on the same terminal.
+    # A progress bar is drawn next to the result, on the same terminal.
     text = re.sub("\x1b\\[[0-9;?]*[A-Za-z]|\r", "", shown.out)
     rows = [line.rstrip() for line in text.splitlines()]
     assert all(line.rstrip() in rows for line in piped.lines)

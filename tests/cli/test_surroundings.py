@@ -1,4 +1,4 @@
-"""What surrounds the command fails: a full disk, closed streams, folders that may not be read, Ctrl-C at any moment."""
+"""Failures around the command: a full disk, closed streams, folders that may not be read, Ctrl-C at any moment."""
 
 import os
 import signal
@@ -17,7 +17,7 @@ PATIENCE = 120.0
 
 
 def _in_shell(line: str, **environment: str) -> tuple[int, str]:
-    """Run a line in which `threadmark` is the command. Returns its exit code and what went to stderr."""
+    """Run a line in which `threadmark` is the command. Returns its exit code and its stderr."""
     functions = f'threadmark() {{ "{sys.executable}" -m threadmark_cli "$@"; }}; '
     done = subprocess.run(
         ["/bin/sh", "-c", functions + line],
@@ -56,7 +56,7 @@ def test_streams_may_be_closed(demo_file: Path, line: str, code: int, said: str)
 
 @pytest.mark.parametrize("arguments", [["--help"], ["threads", "--help"], ["--version"], ["show", "nothing.db"]])
 def test_nobody_reads_what_is_said(arguments: list[str]) -> None:
-    # Both streams lead to a pipe that nobody reads, as behind `2>&1 | true`.
+    # Both streams lead to a pipe without a reader, as behind `2>&1 | true`.
     ours, theirs = os.pipe()
     os.close(ours)
     try:

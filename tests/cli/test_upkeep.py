@@ -43,7 +43,7 @@ def _keyring(path: Path, *keys: str) -> Path:
 
 
 def ends(capsys: pytest.CaptureFixture[str], code: int, *arguments: object) -> str:
-    """Run a command, which ends with this code. Returns what it wrote: to stdout, or where it failed to stderr."""
+    """Run a command, which ends with this code. Returns its output: stdout, or stderr if it failed."""
     capsys.readouterr()
     ended = run([*map(str, arguments)])
     printed = capsys.readouterr()
@@ -283,7 +283,7 @@ def test_ddl_prints_what_setup_runs(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 def _schema(path: Path) -> Any:
-    """The tables and indexes of a file, each as it was defined, and what a file says of itself."""
+    """The tables and indexes of a file, each as it was defined, and the file's pragmas."""
     with closing(sqlite3.connect(path)) as connection:
         tables = connection.execute("SELECT name, sql FROM sqlite_master ORDER BY name").fetchall()
         pragmas = ("application_id", "user_version", "auto_vacuum", "journal_mode")

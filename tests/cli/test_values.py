@@ -1,4 +1,4 @@
-"""How a value is shown: as a tree that is cut and says so, or in one line; and what JSON has of it."""
+"""The text of a value: as a tree that is cut and says so, or in one line; and its JSON."""
 
 import json
 from collections import deque

@@ -1,4 +1,4 @@
-"""Headers that are no headers, under checks that are right: whoever may write to a database can make them."""
+"""Headers that are no headers, under checks that are right: anyone who may write to a database can make them."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What `diff` finds between values: applied to the one it gives the other, and of equal values it finds nothing."""
+"""The changes that `diff` finds: applied to one value they give the other, and equal values have none."""
 
 import json
 import re
@@ -23,14 +23,14 @@ LIMIT = 10_000
 
 @dataclass
 class Plan:
-    """Something that is shown by its fields."""
+    """An object that is compared by its fields."""
 
     steps: list[Any] = field(default_factory=list)
     note: Any = None
 
 
 class Tools(list[Any]):
-    """A list with a class of its own."""
+    """A list with its own class."""
 
 
 def shown(value: Any) -> Any:
@@ -58,7 +58,7 @@ def steps_of(path: str) -> list[Any]:
 
 
 def applied(before: Any, changes: list[ValueChange]) -> Any:
-    """The old value with the changes made to it: what was removed goes first, from behind."""
+    """The old value with the changes made to it: removals go first, from behind."""
     holder = {"c": deepcopy(before)}
     for change in reversed([each for each in changes if each.kind == "removed"]):
         here, last = entered(holder, change.path)

@@ -1,4 +1,4 @@
-"""The header of a put: what its parent has is inherited, and nothing else; a short one stands in its row as it is."""
+"""The header of a put: only the parent's values are inherited; a short one stands in its row as it is."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -29,7 +29,7 @@ def _checkpoint(number: int, values: Mapping[str, Any], versions: Mapping[str, A
         ({"b": 7}, {"a": 1, "b": 2, "c": 1}, {"b": 2}, {"b": 7, "a": 1, "c": 3}),
         # A new channel without a value is empty, and so is one whose version has moved on.
         ({"a": 1}, {"a": 1, "b": 2, "c": 2}, {"b": 2}, {"a": 1}),
-        # A channel without a version has what is given.
+        # A channel without a version has the value that was passed.
         ({"a": 5, "b": 7, "c": 3}, {"b": 2, "c": 1}, {"b": 2}, {"a": 5, "b": 7, "c": 3}),
         # Nothing is new by name, but a version has moved on.
         ({"a": 1, "b": 2, "c": 9}, {"a": 1, "b": 1, "c": 2}, {}, {"a": 1, "b": 2, "c": 9}),

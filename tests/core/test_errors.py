@@ -41,7 +41,7 @@ def test_what_is_not_installed_is_an_import_error_with_its_name() -> None:
 
 
 class Restless(MemoryDriver):
-    """Before each transaction of one kind, somebody else's removal ends the epoch of the thread."""
+    """Before each transaction of one kind, another caller's removal ends the epoch of the thread."""
 
     def __init__(self, *, writes: bool) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""How much longer a value may be than what is stored of it: never refused after a put, never more from crafted rows."""
+"""The bound on a value's length by its stored bytes: never refused after a put, never more from crafted rows."""
 
 import random
 from typing import Any
@@ -29,7 +29,7 @@ def _piece(number: int) -> bytes:
 @settings(deadline=None)
 @given(st.lists(REPEATED, min_size=1, max_size=6), st.sampled_from([0, 3]))
 def test_what_is_put_needs_no_allowance(values: list[bytes], beside: int) -> None:
-    """However much a value repeats itself, and what came before it."""
+    """However much a value repeats itself, and the values before it."""
     segments: dict[bytes, bytes] = {}
     sources: list[Source] = []
     for data in values:

@@ -1,4 +1,4 @@
-"""A fork while other threads are at work: the child has nobody's locks, and no half of a transaction."""
+"""A fork while other threads are at work: the child has no held locks, and no half of a transaction."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""What all simple interfaces have in common: both APIs, what they take, and that a saver's own rules stay."""
+"""The common rules of all simple interfaces: both APIs, their arguments, and the saver's own rules."""
 
 import inspect
 import subprocess
@@ -119,7 +119,7 @@ def test_a_state_that_is_changed_while_it_is_saved_is_saved_as_it_was() -> None:
             given[f"key {len(given)}"] = 1
             return run(transaction)
 
-        saver._driver.run = changing  # type: ignore[method-assign]  # what another task may do
+        saver._driver.run = changing  # type: ignore[method-assign]  # as another task may do
         States(saver).save("thread", given)
         assert len(given) > 1
         assert States(saver).load("thread") == {"a": ["before"]}

@@ -1,4 +1,4 @@
-"""What the option `keep_last` costs: a put with it is two transactions at most, and mostly one where more are kept."""
+"""The cost of the option `keep_last`: a put with it is two transactions at most, and mostly one if more are kept."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ class Counting(MemorySaver):
             self.reads += not transaction.writes
             return run(transaction)
 
-        self._driver.run = counted  # type: ignore[method-assign]  # to count what passes
+        self._driver.run = counted  # type: ignore[method-assign]  # to count transactions
 
 
 def _put(saver: MemorySaver, config: dict[str, Any], number: int) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Keyrings that are read from a file or the environment, and what becomes of those that are not."""
+"""Keyrings that are read from a file or the environment, and the warnings about those that are not."""
 
 import json
 import logging

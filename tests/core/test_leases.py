@@ -1,4 +1,4 @@
-"""What keeps a lease alive while its block runs, and what is left of it afterwards, also where the database fails."""
+"""Keeping a lease alive while its block runs, and its state afterwards, also if the database fails."""
 
 import asyncio
 import gc
@@ -24,7 +24,7 @@ APIS = ["blocking", "asyncio"]
 LONG = 60
 """Seconds that no test takes."""
 _TIMES = 3
-"""So often a short lease is taken: it may be lost where the machine stops for longer than it lives."""
+"""So often a short lease is taken: it may be lost if the machine stops for longer than it lives."""
 
 
 class Troubled(DriverWrapper):

@@ -1,4 +1,4 @@
-"""Logging: a handler that fails harms nothing, what is noted is written once, and cache evictions are logged."""
+"""Logging: a handler that fails harms nothing, noted lines are written once, and cache evictions are logged."""
 
 import logging
 import os
@@ -15,7 +15,7 @@ from threadmark_conformance.engine import at, checkpoint
 
 
 class Raising(logging.Handler):
-    """A handler that does not even catch what goes wrong in it, as those of `logging` do."""
+    """A handler that does not even catch its own errors, as those of `logging` do."""
 
     def handle(self, record: logging.LogRecord) -> bool:
         raise OSError(f"nowhere to write {record.name}")

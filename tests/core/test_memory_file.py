@@ -1,4 +1,4 @@
-"""A memory saver with a file: what was there at the last sync is there when another one is made with the file."""
+"""A memory saver with a file: the state of the last sync is there when another one is made with the file."""
 
 import asyncio
 import gc
@@ -42,7 +42,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def everything(tables: Tables | None) -> dict[str | None, Any]:
-    """All that tables hold, in its order, but of a lease only what outlives the process."""
+    """All that tables hold, in its order, but of a lease only the part that outlives the process."""
     assert tables is not None
     threads: dict[str | None, Any] = {
         name: (
@@ -59,7 +59,7 @@ def everything(tables: Tables | None) -> dict[str | None, Any]:
 
 
 class Reopening(KeptDriver):
-    """Compares, when it is closed, what it holds with what another one finds in the file."""
+    """Compares, when it is closed, its contents with those that another one finds in the file."""
 
     def close(self) -> None:
         if (held := self._tables) is None:

@@ -1,4 +1,4 @@
-"""Messages of any kind: what counts as one, where an id is put, what is their text; and a cache that fails."""
+"""Messages of any kind: their kinds, the places of ids, their text; and a cache that fails."""
 
 import logging
 from collections import UserDict
@@ -50,7 +50,7 @@ class SharedWords(dict[str, Any]):
 
 
 class ReadOnlyWords(dict[str, Any]):
-    """Dictionaries that nobody writes to."""
+    """Dictionaries without a writer."""
 
     def __setitem__(self, key: str, value: Any) -> None:
         raise TypeError("it is for reading")

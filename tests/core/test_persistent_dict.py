@@ -1,4 +1,4 @@
-"""A persistent dictionary is a dict, and what was in it at the last sync is in it when it is opened again."""
+"""A persistent dictionary is a dict, and its contents at the last sync are in it when it is opened again."""
 
 import copy
 import pickle
@@ -357,7 +357,7 @@ def test_a_link_in_the_place_of_the_lock_is_refused(path: Path, tmp_path: Path) 
 
 
 def test_many_that_open_and_close_it_come_one_after_the_other(path: Path) -> None:
-    """The file of the lock is removed by whoever closes, just when others open it."""
+    """The file of the lock is removed by the one that closes, just when others open it."""
     rounds = times(20, at_length=600)
 
     def count() -> None:

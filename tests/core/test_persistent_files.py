@@ -1,4 +1,4 @@
-"""What can happen to a persistent dictionary: its file is foreign, damaged, gone or full, or its process is killed."""
+"""The accidents of a persistent dictionary: its file is foreign, damaged, gone or full, or its process is killed."""
 
 import os
 import random
@@ -43,7 +43,7 @@ def fill(path: Path) -> None:
 
 
 def foreign(path: Path, *statements: str) -> None:
-    """Make a database of somebody else's."""
+    """Make a foreign database."""
     with closing(sqlite3.connect(path)) as connection:
         for statement in statements:
             connection.execute(statement)
@@ -375,7 +375,7 @@ def test_an_entry_of_an_earlier_sync_is_noticed(path: Path) -> None:
 
 
 def test_an_interrupt_at_any_instruction_of_a_sync_leaves_one_that_works(path: Path) -> None:
-    """The file has the contents before or after it, and the next sync stores what there is then."""
+    """The file has the contents before or after it, and the next sync stores the contents of that time."""
     interruptions = Interruptions(KeyboardInterrupt)
     chance = random.Random(3)
     opened = PersistentDict[Any, Any](path)
@@ -460,7 +460,7 @@ def test_a_process_that_is_killed_leaves_the_contents_of_its_last_sync_or_of_the
         while stored < done:
             stored += 1
             scope["changed"](model, stored)
-        # Whoever comes next brings the file to order, a reader as well.
+        # The next caller brings the file to order, a reader as well.
         found = list(PersistentDict[int, bytes](path, "r" if number % 2 else "w").items())
         if found != list(model.items()):
             stored += 1

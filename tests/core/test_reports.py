@@ -1,4 +1,4 @@
-"""What a retention says of itself."""
+"""The report of a retention."""
 
 from threadmark.types import Problem, PruneReport, RetentionReport
 

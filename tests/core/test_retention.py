@@ -233,7 +233,7 @@ def test_a_program_may_end_without_stopping_it(end: str, tmp_path: Path) -> None
 def test_the_child_of_a_fork_has_none_running() -> None:
     service = Retention(MemorySaver())
     service.start()
-    service._reset_after_fork()  # what a fork calls in the child
+    service._reset_after_fork()  # as a fork does in the child
     service.start()
     service.stop()
 

@@ -1,4 +1,4 @@
-"""What a put stores: always the value, never beyond the bounds, and for an edit little more than the edit."""
+"""The bytes that a put stores: always the value, never beyond the bounds, and for an edit little more than the edit."""
 
 import random
 from collections.abc import Callable
@@ -102,7 +102,7 @@ def test_any_history_of_amendments_is_stored_within_bounds(
     value = thread.patch(first, None)
     for kind, location, extent, chunk, deduplicated in history:
         data = edited(value.data, kind, location, extent, chunk)
-        # What is patched may have been made of many segments before, by another release or while it was long.
+        # A patched value may have been made of many segments before, by another release or while it was long.
         value = thread.put(data, value) if deduplicated else thread.patch(data, value)
 
 

@@ -1,4 +1,4 @@
-"""Matches between byte strings: true, in order, complete where it matters, and bounded in what they cost."""
+"""Matches between byte strings: true, in order, complete where it matters, and bounded in their cost."""
 
 import random
 
@@ -132,5 +132,5 @@ def test_strings_of_one_length_share_all_but_the_bytes_that_differ(length: int, 
         end = match.at + match.length
         assert data[match.at : end] == source[match.at : end]
     differing = sum(mine != other for mine, other in zip(data, source, strict=True))
-    crumbs = 15 * (2 * len(edits) + 1)  # what is too short for a match, between two edits or around them
+    crumbs = 15 * (2 * len(edits) + 1)  # the bytes too short for a match, between two edits or around them
     assert sum(match.length for match in abreast(data, source)) >= length - differing - crumbs

@@ -1,4 +1,4 @@
-"""Manifests: joining, the packed form, and what becomes of damaged ones."""
+"""Manifests: joining, the packed form, and damaged ones."""
 
 import random
 from collections.abc import Mapping

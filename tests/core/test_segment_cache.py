@@ -1,4 +1,4 @@
-"""What checkpoints share while they are read together must not let a damage pass, nor one checkpoint hide another's."""
+"""Segments shared by checkpoints that are read together let no damage pass, and none hides another's."""
 
 import random
 from collections.abc import Sequence
@@ -56,11 +56,11 @@ def _thread(saver: MemorySaver) -> Thread:
 
 
 def _listed(saver: MemorySaver, config: Any) -> tuple[list[CheckpointTuple], CorruptDataError | None]:
-    """What a listing gives, and the error that it ends with."""
+    """The items of a listing, and the error that it ends with."""
     found = []
     try:
         for item in saver.list(config):
-            found.append(item)  # noqa: PERF402 - what comes before the error counts
+            found.append(item)  # noqa: PERF402 - the items before the error count
     except CorruptDataError as error:
         return found, error
     return found, None

@@ -1,4 +1,4 @@
-"""A serializer of the user's own serves as well, and what it does wrong is named."""
+"""A user's own serializer serves as well, and its faults are named."""
 
 import json
 from typing import Any
@@ -49,7 +49,7 @@ def test_what_it_cannot_read_ends_a_listing_of_all_threads_only_at_the_end() -> 
 
     def read_all() -> None:
         for item in saver.list(None):
-            read.append(item.checkpoint["channel_values"]["a"])  # noqa: PERF401 - what came before the error counts
+            read.append(item.checkpoint["channel_values"]["a"])  # noqa: PERF401 - the values before the error count
 
     with pytest.raises(SerializationError, match="left out 1 unreadable") as caught:
         read_all()

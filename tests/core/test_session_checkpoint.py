@@ -1,4 +1,4 @@
-"""A session's checkpoint as a dictionary: what JSON carries comes back equal, anything else is refused."""
+"""A session's checkpoint as a dictionary: values that JSON carries come back equal, anything else is refused."""
 
 import json
 import math
@@ -9,7 +9,7 @@ from enum import IntEnum
 from typing import Any
 from zoneinfo import ZoneInfo
 
-import pandas as pd  # type: ignore[import-untyped]  # its stubs are a package of their own
+import pandas as pd  # type: ignore[import-untyped]  # its stubs are a separate package
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -37,9 +37,9 @@ TELLS_NO_BODY |= {"thread_counts", "has_only_langgraph_data"}
 LEASES = {"lease", "lock_lease", "set_lease", "renew_lease"}
 
 LEFT_AS_THEY_ARE: Mapping[type, Collection[str]] = {
-    # What is sealed is the bodies of rows.
+    # Only the bodies of rows are sealed.
     SealedStore: TELLS_NO_BODY | LEASES | FOR_REPLICATION | {"mend", "sample", "forget"},
-    # Rows are the same on both sides, and so is what a pair's own upkeep asks for.
+    # Rows are the same on both sides, and so are the queries of a pair's own upkeep.
     _ActiveStore: (
         (TELLS_ROWS - {"find", "newest"}) | (TELLS_NO_BODY - {"epoch", "lock"}) | FOR_REPLICATION | {"mend", "sample"}
     ),
@@ -49,7 +49,7 @@ LEFT_AS_THEY_ARE: Mapping[type, Collection[str]] = {
         | (FOR_REPLICATION | {"sample", "lease"})
     ),
 }
-"""Which operations a store around another one passes on: a new operation needs a place here, or code of its own."""
+"""Which operations a store around another one passes on: a new operation needs a place here, or separate code."""
 
 
 def test_the_operations_are_those_of_the_contract() -> None:

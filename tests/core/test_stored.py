@@ -132,7 +132,7 @@ def test_fields_have_the_same_bytes_whichever_packer_writes_them(seen: Any) -> N
 
 
 def _fields(checkpoint: dict[str, Any]) -> Any:
-    """What is stored of a checkpoint's fields; the error where they cannot be stored."""
+    """The stored form of a checkpoint's fields; the error if they cannot be stored."""
     try:
         return split_fields(checkpoint, partial(encode, Serde(), "the checkpoint"))
     except SerializationError as error:

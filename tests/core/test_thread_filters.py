@@ -1,4 +1,4 @@
-"""A filter of threads is told everywhere: the behaviour of each is a case of the conformance suite."""
+"""A filter of threads is described everywhere: the behaviour of each is a case of the conformance suite."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Details of time travel: cursors, long threads, circles, and what happens between a fork's two transactions."""
+"""Details of time travel: cursors, long threads, circles, and events between a fork's two transactions."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -23,7 +23,7 @@ def _put(saver: MemorySaver, number: int, parent: str | None = None, thread: str
 
 
 def _change(saver: MemorySaver, change: Callable[[Store], Any]) -> None:
-    """Do to the rows what no saver does."""
+    """Change the rows as no saver does."""
     saver._driver.run(Transaction(lambda: change(saver._context.store), writes=True))
 
 
@@ -181,7 +181,7 @@ def test_a_blame_of_what_is_removed_meanwhile_finds_what_is_left() -> None:
 
 
 def test_a_blame_ends_where_parents_lead_back() -> None:
-    """Whoever puts a checkpoint again may name one as its parent that follows it."""
+    """A second put of a checkpoint may name one as its parent that follows it."""
     saver = MemorySaver()
     ids = [early_id(1), early_id(2)]
     for number, parent in ((0, None), (1, ids[0]), (0, ids[1])):

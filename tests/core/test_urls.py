@@ -14,7 +14,7 @@ from threadmark_sqlite import SqliteSaver
 
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the packages here are announced; more can be added beside them."""
+    """The place that announces these packages; more can be added there."""
     return announced(tmp_path, monkeypatch)
 
 

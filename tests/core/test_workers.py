@@ -1,4 +1,4 @@
-"""What threads hand to each other: it survives callers that leave, and ends with whom it belongs to."""
+"""The work that threads hand to each other survives callers that leave, and ends with its owner."""
 
 import asyncio
 import gc
@@ -14,7 +14,7 @@ from threadmark.runtime.workers import Answer, Workers, in_spite_of_cancelling, 
 
 
 def every_step(call: Callable[[], object], look: Callable[[], None]) -> None:
-    """Interrupt a call at every instruction, and look at what is left each time."""
+    """Interrupt a call at every instruction, and look at the state each time."""
     interruptions, location, reached = Interruptions(KeyboardInterrupt), 0, True
     while reached:
         location += 1

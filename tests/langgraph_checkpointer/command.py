@@ -9,7 +9,7 @@ from threadmark_langgraph.moving import __main__ as command
 
 
 def run_command(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Any:
-    """Run the command; what it ends with."""
+    """Run the command. Returns its exit code."""
     monkeypatch.setattr(sys, "argv", ["moving", *arguments])
     with pytest.raises(SystemExit) as end:
         command.main()
@@ -17,7 +17,7 @@ def run_command(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Any:
 
 
 def reported_problem(capsys: pytest.CaptureFixture[str]) -> str:
-    """The one line that says what is wrong, below how the command is called."""
+    """The one line that names the fault, below the usage."""
     printed = capsys.readouterr()
     assert printed.out == ""
     usage, _, problem = printed.err.partition(" error: ")

@@ -35,7 +35,7 @@ def test_a_thread_that_was_exported_comes_back_with_what_it_got(theirs: Any, tmp
 
         moved = migrate(back, ours)
         assert (moved.problems, moved.incomplete, moved.checkpoints, moved.already_there) == ([], [], 1, 6)
-        assert moved.writes == 3  # the answer to the run and to its task, and what the task made of it
+        assert moved.writes == 3  # the answer to the run and to its task, and the task's write for it
 
         assert _graph(ours).get_state(ONE).values == {"log": [["noted", 1], "this"]}
         assert _graph(ours).get_state(TWO) == before  # as it was stored here, with its tuples

@@ -28,17 +28,17 @@ class ApiError(Exception):
 
 
 class Pickling:
-    """A serializer that says in its own way what it cannot store."""
+    """A serializer with its own error for values that it cannot store."""
 
     def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
         return "pickle", pickle.dumps(obj)
 
     def loads_typed(self, data: tuple[str, bytes]) -> Any:
-        return pickle.loads(data[1])  # noqa: S301 - what this test stored
+        return pickle.loads(data[1])  # noqa: S301 - this test stored it
 
 
 def invalid() -> Exception:
-    """What pydantic raises."""
+    """The error that pydantic raises."""
     with pytest.raises(ValidationError) as raised:
         Order.model_validate({})
     return raised.value
@@ -68,7 +68,7 @@ ERRORS = [
 
 
 def kept(saver: BaseCheckpointSaver[Any], error: Any) -> Any:
-    """What is pending of a task that this error ended, whichever API stored it."""
+    """The pending writes of a task that this error ended, whichever API stored it."""
     location = saver.put(THREAD, empty_checkpoint(), {}, {})
     writes = [("x", 1), (ERROR, error), ("y", (2,))]
     saver.put_writes(location, writes, "blocking")
@@ -144,7 +144,7 @@ def test_only_a_tasks_error_becomes_text() -> None:
 
 
 class Refusing:
-    """A serializer of the user's with an error of its own."""
+    """A user's serializer with its own error."""
 
     def __init__(self, error: Exception) -> None:
         self.error = error

@@ -1,4 +1,4 @@
-"""What `threadmark_langgraph` needs of LangGraph: the base class, and nothing that a release might move or rename."""
+"""The parts of LangGraph that `threadmark_langgraph` needs: the base class, nothing that a release might move."""
 
 import ast
 import sys
@@ -14,7 +14,7 @@ from threadmark_langgraph import sends, shapes, values
 
 PACKAGE = Path(threadmark_langgraph.__file__).parent
 MODULES = sorted(PACKAGE.glob("*.py"))
-"""Those that are imported with the package. What moves threads is imported when it is used."""
+"""Those that are imported with the package. The modules that move threads are imported when they are used."""
 
 BASE = "langgraph.checkpoint.base"
 
@@ -92,7 +92,7 @@ def test_saving_works_without_any_name_of_langgraph_that_is_not_the_base_classs(
     private = sorted((module, name) for module, name in taken if name and module.startswith("langgraph."))
     assert ("langgraph.checkpoint.serde.types", "_DeltaSnapshot") in private
     assert ("langgraph.types", "Send") in private
-    # What the base class itself has imported has its names for good; whoever asks for them afterwards finds none.
+    # Modules that the base class itself has imported keep their names for good; a later import finds none.
     gone = f"""
 import importlib
 import {BASE}

@@ -1,4 +1,4 @@
-"""The simple interfaces and LangGraph on the same threads: each reads what the other has stored."""
+"""The simple interfaces and LangGraph on the same threads: each reads the other's checkpoints."""
 
 import operator
 from typing import Annotated, Any, TypedDict

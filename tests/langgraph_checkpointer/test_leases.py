@@ -22,7 +22,7 @@ APIS = ["blocking", "asyncio"]
 
 
 class State(TypedDict):
-    """What the graph gathers."""
+    """The state that the graph gathers."""
 
     seen: Annotated[list[str], operator.add]
 
@@ -48,7 +48,7 @@ def watched() -> tuple[Checkpointer, Watching]:
 
 
 def asking_graph(checkpointer: Checkpointer) -> Any:
-    """A step, a subgraph that asks a question, and a subgraph that has a memory of its own."""
+    """A step, a subgraph that asks a question, and a subgraph that has its own memory."""
 
     def ask(_: State) -> State:
         return {"seen": [interrupt("a question")]}

@@ -1,4 +1,4 @@
-"""What was moved counts as stored when LangGraph stored it."""
+"""A moved checkpoint counts as stored when LangGraph stored it."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta

@@ -56,7 +56,7 @@ PLACE = location("one")
 
 
 def fill(saver: BaseCheckpointSaver[Any]) -> None:
-    """Much of what a database may hold, an open question among it."""
+    """Store many kinds of checkpoints, an open question among them."""
 
     async def run() -> None:
         for scenario in SCENARIOS:
@@ -67,7 +67,7 @@ def fill(saver: BaseCheckpointSaver[Any]) -> None:
 
 
 def contents(saver: BaseCheckpointSaver[Any]) -> list[Any]:
-    """What a saver lists, as far as LangGraph's serializer keeps it: errors become text, tuples lists."""
+    """The checkpoints that a saver lists, as LangGraph's serializer keeps them: errors become text, tuples lists."""
     return [
         (
             found.config["configurable"],
@@ -116,7 +116,7 @@ def test_everything_moves_and_comes_back_equal(theirs: Callable[[Path], Any], tm
 
 
 def _states(saver: BaseCheckpointSaver[Any]) -> Any:
-    """Where two of the threads have arrived, an open question and a delta channel."""
+    """The states of two threads, one with an open question and one with a delta channel."""
     graphs = ((subgraphs.nested(saver, memory=None), THREAD), (deltas.delta_graph(deltas.Rare, saver), RARE))
     return [one(graph.get_state(thread)) for graph, thread in graphs]
 
@@ -340,7 +340,7 @@ def test_dry_run_reports_what_would_be_added_to_an_existing_checkpoint() -> None
 
 
 def test_move_that_was_stopped_is_finished_by_the_next(tmp_path: Path) -> None:
-    class Enough(Exception):  # noqa: N818 - what the user does, not what went wrong
+    class Enough(Exception):  # noqa: N818 - the user's action, not an error
         pass
 
     def stop(done: int, total: int) -> None:
@@ -686,7 +686,7 @@ def test_command_says_what_to_do_with_a_file_that_may_only_be_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     class ReadOnly(sqlite3.Connection):
-        """What SQLite says of a folder without the right to write, which the user of this test may have everywhere."""
+        """SQLite's error for a folder without the right to write, which the user of this test may have everywhere."""
 
         def execute(self, *_: Any) -> Any:
             error = sqlite3.OperationalError("attempt to write a readonly database")

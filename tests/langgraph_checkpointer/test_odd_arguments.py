@@ -1,4 +1,4 @@
-"""Under LangGraph's names, too, odd arguments are refused with an error of ours, or what was given can be read."""
+"""Under LangGraph's names, too, odd arguments are refused with an error of ours, or the value can be read."""
 
 import asyncio
 import inspect
@@ -18,7 +18,7 @@ _METHODS = {name for name, _ in inspect.getmembers(BaseCheckpointSaver, inspect.
 
 
 async def _call(saver: Checkpointer, call: OddCall) -> str | None:
-    """What the call raised, where it was no error of ours."""
+    """The error of the call, if it is none of ours."""
     arguments = call.arguments("thread")
     if arguments is None:
         return None

@@ -1,4 +1,4 @@
-"""Parts of what LangGraph itself has stored: messages of a chat, and delta channels, which only the graph can read."""
+"""Parts of LangGraph's own checkpoints: messages of a chat, and delta channels, which only the graph can read."""
 
 from operator import add
 from typing import Annotated, Any, TypedDict

@@ -1,4 +1,4 @@
-"""Under LangGraph's names, `prune` takes what a saver's takes, and says what it removed."""
+"""Under LangGraph's names, `prune` takes a saver's arguments, and returns a report."""
 
 import asyncio
 from datetime import timedelta

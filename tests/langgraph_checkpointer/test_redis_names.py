@@ -20,7 +20,7 @@ from threadmark_langgraph import AsyncRedisSaver, Checkpointer, RedisSaver
 
 THREAD: Any = {"configurable": {"thread_id": "1", "checkpoint_ns": ""}}
 MEMORY: Any = {"durability": "memory"}
-"""Of the server that all tests share."""
+"""The URL of the server that all tests share."""
 
 _numbers = itertools.count()
 

@@ -1,4 +1,4 @@
-"""What a move says of what did not move, and of what LangGraph's serializer changes."""
+"""The report of a move about threads that did not move, and about changes by LangGraph's serializer."""
 
 import math
 import sys

@@ -46,7 +46,7 @@ class Untyped:
 
 
 def put_value(saver: BaseCheckpointSaver[Any], value: Any) -> Any:
-    """What comes back of a channel's value."""
+    """The value of a channel that comes back."""
     checkpoint = empty_checkpoint()
     checkpoint["channel_values"] = {"x": value}
     checkpoint["channel_versions"] = {"x": saver.get_next_version(None, None)}
@@ -76,7 +76,7 @@ def test_langgraphs_own_types_need_no_permission() -> None:
 
 @pytest.mark.parametrize("inner", [JsonPlusSerializer(), Serde()], ids=["jsonplus", "threadmark"])
 def test_encrypted_values_are_nowhere_in_the_file(file: Path, inner: Any) -> None:
-    secret = "the secret of the lighthouse"  # noqa: S105 - what must not be found
+    secret = "the secret of the lighthouse"  # noqa: S105 - it must not be found
     with SqliteSaver(file, serde=EncryptedSerializer(Reversing(), inner)) as saver:
         assert put_value(saver, [secret] * 3) == [secret] * 3
         saver.put_writes(saver.get_tuple(THREAD).config, [("x", secret)], "task")  # type: ignore[union-attr]  # it is there

@@ -1,4 +1,4 @@
-"""Real graphs that go on from forks and restored checkpoints: what is asked again, and what runs again."""
+"""Real graphs that go on from forks and restored checkpoints: the questions and the nodes that run again."""
 
 from operator import add
 from typing import Annotated, Any, TypedDict
@@ -19,7 +19,7 @@ class _State(TypedDict):
 
 
 class _Graph:
-    """A graph that asks a question in one node, while another one runs beside it; and which nodes have run."""
+    """A graph that asks a question in one node, while another one runs; and the nodes that have run."""
 
     def __init__(self) -> None:
         self.ran: list[str] = []
@@ -32,7 +32,7 @@ class _Graph:
         self.saver: Any = self.graph.checkpointer.saver
 
     def invoke(self, given: Any, config: Any = THREAD) -> tuple[dict[str, Any], list[str]]:
-        """Return what came of a run, and the nodes that ran, in no order."""
+        """Return the result of a run, and the nodes that ran, in no order."""
         self.ran.clear()
         return self.graph.invoke(given, config), sorted(self.ran)
 
@@ -69,7 +69,7 @@ def test_a_fork_asks_the_open_question_again(graph: _Graph) -> None:
     assert graph.questions() == ["go on?"]
     found, ran = graph.invoke(Command(resume="yes"))
     assert found == {"log": ["given", "plan", "ask: yes", "beside", "end"], "answer": "yes"}
-    assert ran == ["ask", "end"]  # what had finished beside the question does not run again
+    assert ran == ["ask", "end"]  # the node that had finished does not run again
 
 
 def test_an_answered_question_is_answered_otherwise_after_a_restore(graph: _Graph) -> None:
@@ -100,7 +100,7 @@ def test_the_waiting_head_of_an_old_branch_repeats_nothing_in_a_thread_of_its_ow
     graph.saver.fork(waiting, as_thread="other")
     found, ran = graph.invoke(Command(resume="yes"), {"configurable": {"thread_id": "other"}})
     assert (found["answer"], ran) == ("yes", ["ask", "end"])
-    found, ran = graph.invoke(Command(resume="yes"), waiting)  # LangGraph runs the step anew, as in a fork
+    found, ran = graph.invoke(Command(resume="yes"), waiting)  # LangGraph runs the step again, as in a fork
     assert (found["answer"], ran) == ("yes", ["ask", "beside", "end"])
 
 

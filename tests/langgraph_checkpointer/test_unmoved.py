@@ -1,4 +1,4 @@
-"""A new database beside LangGraph's tables says that their threads begin anew, and how to move them."""
+"""A new database next to LangGraph's tables warns that their threads begin again, and names the move."""
 
 import asyncio
 import logging
@@ -177,7 +177,7 @@ def test_history_that_was_brought_in_halfway_is_finished() -> None:
 
 
 def anew(source: Any, target: Any, _: Callable[[], Any]) -> str:
-    """The target begins the thread anew while the source goes on."""
+    """The target begins the thread again while the source goes on."""
     line_of(target, 1)
     line_of(source, 2)
     return "the source has history, the target started the thread again"

@@ -11,12 +11,12 @@ Graph = Pregel[Any, Any, Any, Any]
 
 
 class Api(Protocol):
-    """What scenarios do with a graph."""
+    """The calls of scenarios on a graph."""
 
     name: str
 
     async def invoke(self, graph: Graph, value: Any, config: RunnableConfig, **options: Any) -> Any:
-        """Run the graph to its end, or to where it stops."""
+        """Run the graph until it ends or stops."""
 
     async def state(self, graph: Graph, config: RunnableConfig, *, subgraphs: bool = False) -> StateSnapshot:
         """The state that the configuration names."""

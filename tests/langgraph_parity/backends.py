@@ -13,12 +13,12 @@ from threadmark_langgraph import Checkpointer, InMemorySaver, PostgresSaver, Sql
 
 
 class Backend(NamedTuple):
-    """A name, and what opens a checkpointer on the database of one test."""
+    """A name, and a function that opens a checkpointer on the database of one test."""
 
     name: str
     open: Callable[[Path], Checkpointer]
     lasting: bool = True
-    """Whether a second checkpointer opened on the same folder finds what the first stored."""
+    """Whether a second checkpointer opened on the same folder finds the first one's checkpoints."""
 
 
 def _memory(folder: Path) -> Checkpointer:  # noqa: ARG001 - nothing to keep

@@ -14,7 +14,7 @@ THREAD: Any = {"configurable": {"thread_id": "thread"}}
 
 
 def _grown(old: list[str], new: list[str]) -> list[str]:
-    """What a subgraph gives back starts with what it was given."""
+    """The result of a subgraph starts with its input."""
     return new if new[: len(old)] == old else old + new
 
 

@@ -1,4 +1,4 @@
-"""Every test here runs on every backend, and where it says so on both APIs."""
+"""Every test here runs on every backend, and if it says so on both APIs."""
 
 from collections.abc import Iterator
 from pathlib import Path

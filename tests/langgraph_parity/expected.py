@@ -1,4 +1,4 @@
-"""What a scenario gives on LangGraph's in-memory saver; it is run there once for each API."""
+"""The result of a scenario on LangGraph's in-memory saver; it is run there once for each API."""
 
 import asyncio
 from collections.abc import Callable, Coroutine

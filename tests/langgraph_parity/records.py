@@ -1,4 +1,4 @@
-"""What can be compared of two runs: everything that a snapshot says but ids and times."""
+"""The comparable parts of two runs: everything in a snapshot but ids and times."""
 
 from collections.abc import Sequence
 from typing import Any

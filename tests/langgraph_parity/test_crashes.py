@@ -20,7 +20,7 @@ MEMORY = Path("/dev/shm")  # noqa: S108 - a folder is made in it
 @pytest.mark.parametrize("backend", ["sqlite", "postgres"])
 def test_killed_runs_are_resumed_without_loss_or_repetition(backend: str) -> None:
     database = cluster().url if backend == "postgres" else backend
-    # A process of its own, because the rounds fork, which a process with threads must not.
+    # A separate process, because the rounds fork, which a process with threads must not.
     command = [sys.executable, str(SCRIPT), database, "--rounds", str(ROUNDS)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     if MEMORY.is_dir():

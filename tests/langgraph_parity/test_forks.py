@@ -1,6 +1,6 @@
-"""Forks of threads that were walked at random: each reads as what it was made from, and leaves all else as it was.
+"""Forks of threads that were walked at random: each reads like its origin, and leaves all else as it was.
 
-The walks have delta channels, whose values lie in what the tasks of ancestors wrote: as the installed LangGraph stores
+The walks have delta channels, whose values lie in the writes of ancestors' tasks: as the installed LangGraph stores
 them, and as older releases did. Others call subgraphs of every kind.
 """
 
@@ -22,7 +22,7 @@ from threadmark_langgraph import Checkpointer
 MEMORY = BACKENDS[0]
 WALKS = 3
 FEWER = 1
-"""So many are enough where only the backend is another."""
+"""So many are enough if only the backend differs."""
 
 FORKED = 5
 """Checkpoints of each walk."""
@@ -59,7 +59,7 @@ def test_forks_of_subgraphs(backend: Backend, walks: range, tmp_path: Path) -> N
 
 
 def test_a_run_goes_on_from_a_fork_as_from_the_old_checkpoint(tmp_path: Path) -> None:
-    """LangGraph goes back to a checkpoint by itself where a configuration names one: that is what a fork is like."""
+    """LangGraph goes back to a checkpoint by itself if a configuration names one: a fork is like that."""
     with MEMORY.open(tmp_path) as saver:
         for number in range(WALKS):
             walk(number, saver, f"walk {number}")
@@ -78,7 +78,7 @@ def test_a_run_goes_on_from_a_fork_as_from_the_old_checkpoint(tmp_path: Path) ->
 
 
 def _run(graph: Any, config: Any) -> Any:
-    """What comes of a run without input: the values, and the questions that it ends with."""
+    """The result of a run without input: the values, and the questions that it ends with."""
     try:
         values = graph.invoke(None, config)
     except EmptyInputError:
@@ -91,7 +91,7 @@ def _thread(thread_id: str) -> Any:
 
 
 def _fork(graph: Any, saver: Checkpointer, thread_id: str) -> None:
-    """Fork at some checkpoints, in the thread and as threads of their own, and compare all that can be read."""
+    """Fork at some checkpoints, in the thread and as separate threads, and compare all that can be read."""
     before = _everything(graph, thread_id)
     chance = random.Random(thread_id)
     for number, (config, reading) in enumerate(chance.sample(list(before.values()), min(FORKED, len(before)))):
@@ -122,7 +122,7 @@ def _ancestry(readings: dict[str, Any], checkpoint_id: str | None) -> list[str]:
 
 
 def _everything(graph: Any, thread_id: str) -> dict[str, Any]:
-    """For each checkpoint its configuration, and what LangGraph reads of it."""
+    """For each checkpoint its configuration, and LangGraph's reading of it."""
     readings = {}
     for found in graph.checkpointer.list({"configurable": {"thread_id": thread_id, "checkpoint_ns": ""}}):
         parent = found.parent_config and found.parent_config["configurable"]["checkpoint_id"]

@@ -21,7 +21,7 @@ from threadmark_langgraph import Checkpointer
 COPY: Any = {"configurable": {"thread_id": "copy"}}
 WALKS = 8
 FEWER = 2
-"""So many are enough where only the backend is another."""
+"""So many are enough if only the backend differs."""
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def _langgraphs() -> Iterator[BaseCheckpointSaver[Any]]:
 
 
 def _outline(saver: BaseCheckpointSaver[Any]) -> list[tuple[Any, ...]]:
-    """Every checkpoint that is left, tasks without their ids: where it stands, and whether it names a parent."""
+    """Every checkpoint that is left, tasks without their ids: its place, and whether it names a parent."""
     return sorted(
         (
             "|".join(part.partition(":")[0] for part in found.config["configurable"]["checkpoint_ns"].split("|")),

@@ -1,7 +1,7 @@
-"""Threads with delta channels, walked at random: whatever is removed, the rest is read as before.
+"""Threads with delta channels, walked at random: after any removal the rest is read as before.
 
-The walks are of the LangGraph that is installed, and of older releases, which wrote less beside a delta channel; what
-those stored has been recorded.
+The walks are of the LangGraph that is installed, and of older releases, which wrote less with a delta channel; the
+calls of those are recordings.
 """
 
 import random
@@ -20,7 +20,7 @@ RECORDED = sorted(Path(__file__).with_name("recorded").glob("*.jsonl.gz"))
 RELEASES = ("1.2.6", "1.2.12", "1.2.13")
 WALKS = 6
 FEWER = 2
-"""So many are enough where only the backend is another."""
+"""So many are enough if only the backend differs."""
 
 
 BACKENDS_AND_WALKS = [(backend, range(WALKS if backend.name == "memory" else FEWER)) for backend in BACKENDS]
@@ -73,7 +73,7 @@ def _remove_and_go_on(number: int, saver: Checkpointer, thread_id: str) -> None:
 
 
 def _everything(graph: Any, saver: Checkpointer, thread_id: str) -> dict[str, dict[str, Any]]:
-    """What there is to read of every checkpoint, by our methods and by the engine's."""
+    """All that can be read of every checkpoint, by our methods and by the engine's."""
     readings: dict[str, dict[str, Any]] = {}
     for found in saver.list({"configurable": {"thread_id": thread_id, "checkpoint_ns": ""}}):
         checkpoint = found.checkpoint

@@ -1,4 +1,4 @@
-"""Every scenario gives, on every backend and both APIs, what it gives on LangGraph's in-memory saver."""
+"""Every scenario gives, on every backend and both APIs, the same result as on LangGraph's in-memory saver."""
 
 import asyncio
 

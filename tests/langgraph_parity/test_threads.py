@@ -1,4 +1,4 @@
-"""What LangGraph's in-memory saver cannot show: threads that are pruned, copied, and stripped of a run."""
+"""Cases that LangGraph's in-memory saver lacks: threads that are pruned, copied, and stripped of a run."""
 
 import asyncio
 from typing import Any

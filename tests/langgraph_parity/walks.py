@@ -17,11 +17,11 @@ DELTAS = ("items", "log")
 
 _FREQUENCIES = (1, 2, 5, 1000)
 _REFUSALS = (EmptyInputError, InvalidUpdateError)
-"""What the engine says to some of the steps, where they make no sense."""
+"""The engine's errors for steps that make no sense."""
 
 
 def graph_of(walk: int, saver: BaseCheckpointSaver[Any]) -> Any:
-    """The graph of a walk: two delta channels beside an ordinary one and one that is emptied by the next step."""
+    """The graph of a walk: two delta channels, an ordinary one and one that is emptied by the next step."""
     frequency = _FREQUENCIES[walk % len(_FREQUENCIES)]
 
     class State(TypedDict, total=False):
@@ -46,7 +46,7 @@ def graph_of(walk: int, saver: BaseCheckpointSaver[Any]) -> Any:
 
 
 def walk(number: int, saver: BaseCheckpointSaver[Any], thread_id: str, *, steps: int = 12) -> None:
-    """Take some random steps on a thread, each a run of its own."""
+    """Take some random steps on a thread, each a separate run."""
     chance = random.Random(number)
     graph = graph_of(number, saver)
     for step in range(steps):

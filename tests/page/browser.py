@@ -1,4 +1,4 @@
-"""A real Chromium, and the page's server on a thread beside it."""
+"""A real Chromium, and the page's server on another thread."""
 
 import asyncio
 import os
@@ -49,7 +49,7 @@ _WATCH = """
 window.violations = [];
 document.addEventListener("securitypolicyviolation", (event) => window.violations.push(event.violatedDirective));
 """
-"""What each page runs before anything of its own."""
+"""The script that each page runs before its own."""
 
 _SHOWN = """
 const [selector, text] = arguments;
@@ -63,7 +63,7 @@ _T = TypeVar("_T")
 
 
 def program(variable: str) -> str:
-    """Return where a program is. `scripts/ensure-chromium` installs it."""
+    """Return the path of a program. `scripts/ensure-chromium` installs it."""
     require("browser")
     names = (os.environ[variable],) if variable in os.environ else PROGRAMS[variable]
     for name in names:
@@ -73,7 +73,7 @@ def program(variable: str) -> str:
 
 
 class Browser:
-    """A window of Chromium, and what tests ask of it: always by waiting until it is so."""
+    """A window of Chromium, and the questions of tests, which always wait for the answer."""
 
     def __init__(self, driver: Chrome) -> None:
         self.driver = driver
@@ -86,12 +86,12 @@ class Browser:
         self.driver.get("about:blank")
 
     def reset(self) -> None:
-        """Leave the page that was open, and forget what the browser said of it."""
+        """Leave the page that was open, and forget the browser's complaints."""
         self.leave()
         self.complaints()
 
     def complaints(self) -> list[str]:
-        """Return what the browser found wrong since it was asked last: errors, and breaches of the page's policy."""
+        """Return the browser's complaints since the last call: errors, and breaches of the page's policy."""
         found: list[dict[str, str]] = self.driver.get_log("browser")  # type: ignore[no-untyped-call]
         return [each["message"] for each in found if each["level"] in ("SEVERE", "WARNING")]
 
@@ -107,18 +107,18 @@ class Browser:
         return int(self.run(f"{script}.at(-1).decodedBodySize", path))
 
     def until(self, condition: Callable[[], _T], why: str = "") -> _T:
-        """Wait until a condition is true, and return what it returned."""
+        """Wait until a condition is true, and return its result."""
 
         def holds(_: object) -> _T | bool:
             try:
                 return condition()
-            except StaleElementReferenceException:  # it was drawn anew in between
+            except StaleElementReferenceException:  # it was redrawn in between
                 return False
 
         return WebDriverWait(self.driver, PATIENCE, poll_frequency=0.03).until(holds, why)  # type: ignore[return-value]
 
     def open(self, address: str, **route: str) -> None:
-        """Open the page, as somebody does whom the server has just told its address."""
+        """Open the page as a user does who has just got its address from the server."""
         self.leave()
         self.driver.get(f"{address}/?token={TOKEN}")
         if route:
@@ -134,21 +134,21 @@ class Browser:
         self.run("location.hash = arguments[0]", urlencode(route))
 
     def all(self, selector: str, text: str = "") -> list[WebElement]:
-        """Return the elements that are shown and have a text."""
+        """Return the visible elements that have a text."""
         found: list[WebElement] = self.run(_SHOWN + "return shown", selector, text)
         return found
 
     def texts(self, selector: str) -> list[str]:
-        """Return the texts of the elements that are shown."""
+        """Return the texts of the visible elements."""
         found: list[str] = self.run(_SHOWN + "return shown.map((each) => each.innerText)", selector, "")
         return found
 
     def text(self, selector: str) -> str:
-        """Return the text of the first of them, "" where there is none."""
+        """Return the text of the first of them, "" if there is none."""
         return "".join(self.texts(selector)[:1])
 
     def find(self, selector: str, text: str = "") -> WebElement:
-        """Wait for an element that is shown and has a text, and return it."""
+        """Wait for a visible element that has a text, and return it."""
         return self.until(lambda: self.all(selector, text), f"{selector} with {text!r}")[0]
 
     def sees(self, selector: str, text: str) -> None:
@@ -156,16 +156,16 @@ class Browser:
         self.find(selector, text)
 
     def gone(self, selector: str) -> None:
-        """Wait until no such element is shown."""
+        """Wait until no such element is visible."""
         self.until(lambda: not self.all(selector), f"{selector} goes")
 
     @property
     def hash(self) -> dict[str, str]:
-        """What the hash of the address names."""
+        """The route in the hash of the address."""
         return dict(parse_qsl(urlsplit(self.driver.current_url).fragment, keep_blank_values=True))
 
     def clipboard(self) -> str:
-        """Return what was copied last."""
+        """Return the last copied text."""
         return str(self.driver.execute_async_script("navigator.clipboard.readText().then(arguments[0])"))
 
     def click(self, selector: str, text: str = "") -> None:

@@ -26,7 +26,7 @@ def large_saver() -> Iterator[SaverProtocol]:
 
 
 def put_steps(saver: SaverProtocol, thread: str, checkpoints: int) -> None:
-    """Store a line of checkpoints, of which each changes a small channel beside large ones."""
+    """Store a line of checkpoints, each of which changes a small channel and keeps large ones."""
     documents = [f"document {number} " + "lorem ipsum " * (CHARACTERS // 12) for number in range(DOCUMENTS)]
     state = {"documents": documents, "essay": "words " * 50_000, "count": 0}
     config = {"configurable": {"thread_id": thread, "checkpoint_ns": ""}}

@@ -1,4 +1,4 @@
-"""Threads as graphs of today leave them: delta channels, subgraphs that are called anew, open questions, errors."""
+"""Threads as graphs of today leave them: delta channels, subgraphs that are called again, open questions, errors."""
 
 import operator
 from collections.abc import Iterator, Sequence
@@ -30,7 +30,7 @@ class State(TypedDict, total=False):
 
 
 def letters(saver: Any) -> Any:
-    """A graph whose review is a subgraph, called in a namespace of its own each time."""
+    """A graph whose review is a subgraph, called in a new namespace each time."""
     review: Any = StateGraph(State)
     review.add_node("proofread", lambda _: {"log": ["proofread"]}).add_node("confirm", confirm)
     review.add_edge(START, "proofread").add_edge("proofread", "confirm").add_edge("confirm", END)

@@ -41,7 +41,7 @@ def main(folder: Path) -> None:
 
 
 def take(page: "browser.Browser", path: Path) -> None:  # type: ignore[name-defined]  # noqa: F821
-    """Take a picture, without what the mouse points at."""
+    """Take a picture, without the mouse over anything."""
     page.run("document.activeElement.blur()")
     page.driver.execute_cdp_cmd("Input.dispatchMouseEvent", {"type": "mouseMoved", "x": 700, "y": 4})
     page.driver.save_screenshot(str(path))

@@ -27,7 +27,7 @@ class Served(NamedTuple):
     base: str
 
     def stranger(self) -> httpx.Client:
-        """Return a client that nobody has let in."""
+        """Return a client without a cookie."""
         return httpx.Client(base_url=self.base, trust_env=False, timeout=PATIENCE)
 
     @contextmanager

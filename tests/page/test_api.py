@@ -1,4 +1,4 @@
-"""What the page's server says of threads and checkpoints, over a real socket."""
+"""The answers of the page's server about threads and checkpoints, over a real socket."""
 
 import json
 import sqlite3
@@ -39,7 +39,7 @@ class Plan:
 
 @contextmanager
 def asking(saver: SaverProtocol, **options: Any) -> Iterator[Any]:
-    """Serve a saver, and yield a function that asks a route for what it says."""
+    """Serve a saver, and yield a function that returns the answer of a route."""
     with served(saver, **options) as running, running.client() as client:
 
         def ask(route: str, expected: int = 200, /, **params: Any) -> Any:
@@ -48,7 +48,7 @@ def asking(saver: SaverProtocol, **options: Any) -> Iterator[Any]:
             assert answer.headers["content-type"] == "application/json"
             return answer.json()
 
-        ask.client = client  # type: ignore[attr-defined]  # for what is posted
+        ask.client = client  # type: ignore[attr-defined]  # for posts
         yield ask
 
 

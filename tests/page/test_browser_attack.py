@@ -61,7 +61,7 @@ def test_a_stored_script_is_text_wherever_it_stands(page: Browser, address: str,
     page.click("[data-action=config]")
     page.sees(".toast", "copied")
     names: dict[str, Any] = {}
-    exec(page.clipboard(), names)  # noqa: S102 - what an attacker stored must not get out of its quotes
+    exec(page.clipboard(), names)  # noqa: S102 - an attacker's text must not get out of its quotes
     assert names["config"]["configurable"]["thread_id"] == attack
     assert set(names) == {"config", "__builtins__"}
 

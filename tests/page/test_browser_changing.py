@@ -1,4 +1,4 @@
-"""What the page changes, and what it follows while others change it, in a real Chromium."""
+"""Changes by the page, and changes by others that it follows, in a real Chromium."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""The page on a thread of 5,000 checkpoints with a state of 10 MB: it draws what is seen, and fetches what is asked."""
+"""The page on a thread of 5,000 checkpoints with a state of 10 MB: it draws the visible rows, and fetches on demand."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Threads that wait, fail, go on and come, in a real Chromium: what the page says of them, and when."""
+"""Threads that wait, fail, go on and come, in a real Chromium: the page's messages about them, and their moments."""
 
 import re
 from collections.abc import Iterator
@@ -58,7 +58,7 @@ def titles(page: Browser) -> list[str]:
 
 
 def place(page: Browser, title: str) -> float:
-    """Return where on the screen the row of a thread begins."""
+    """Return the top of a thread's row on the screen."""
     return float(page.run("return arguments[0].getBoundingClientRect().top", page.find(".row-title", title)))
 
 
@@ -264,7 +264,7 @@ def test_a_tab_has_one_live_connection(page: Browser, address: str) -> None:
         page.sees("#thread h2", f"thread {number}")
         page.sees("#thread .live", "live")
     assert page.run("return window.sources.map((each) => each.readyState === 2)") == [True, False]
-    page.resize(900, 700)  # too narrow for the list beside the thread: it is not followed
+    page.resize(900, 700)  # too narrow for the list next to the thread: it is not followed
     page.until(lambda: page.run("return !window.sources.at(-1).url.includes('list=')"))
 
 

@@ -1,4 +1,4 @@
-"""What is rare, in a real Chromium: damage, ids that are no text, many tabs, quick typing."""
+"""Rare cases, in a real Chromium: damage, ids that are no text, many tabs, quick typing."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from threadmark_sqlite import SqliteSaver
 
 LONE = "half \ud83d a pair"
 TABS = 6
-"""Beside the first one: more than the connections that a browser has to one server."""
+"""Besides the first one: more than the connections that a browser has to one server."""
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""What one sees of threads, of a thread and of a checkpoint, in a real Chromium, on the demo database."""
+"""The views of threads, of a thread and of a checkpoint, in a real Chromium, on the demo database."""
 
 from typing import Any
 from urllib.parse import urlsplit
@@ -67,7 +67,7 @@ def test_a_thread_is_a_timeline_and_a_tree_with_its_branches(page: Browser, read
     page.sees(".branches", "4 branches, 3 namespaces")
     assert len(page.all(".branches .chip")) == 4
     page.until(lambda: len({each.get_attribute("class") for each in page.all(".lanes circle")}) == 4)
-    page.sees(".tree .row", "interrupt")  # what waits is known beside the tree
+    page.sees(".tree .row", "interrupt")  # the waiting row is known besides the tree
     page.click(".branches .chip", "from step 2")
     page.sees("#checkpoint h2", "step 10")
     assert page.hash["list"] == "tree"
@@ -95,7 +95,7 @@ def test_a_state_is_typed_and_unfolded_where_one_looks(page: Browser, reading: s
     page.sees("[data-path='order.price'] .preview", "89")
     page.click("#checkpoint .tools a", "Next")
     page.sees("#checkpoint h2", "step 6")
-    page.sees("[data-path='messages[1].content'] .text", "We send you")  # what was unfolded stays so
+    page.sees("[data-path='messages[1].content'] .text", "We send you")  # an unfolded value stays so
 
 
 def test_changes_stand_side_by_side_with_their_words_marked(page: Browser, reading: str, demo: SaverProtocol) -> None:
@@ -168,7 +168,7 @@ def test_a_configuration_is_copied_as_code_that_finds_the_checkpoint(
     page.click("[data-action=config]")
     page.sees(".toast", "Config copied")
     names: dict[str, Any] = {}
-    exec(page.clipboard(), names)  # noqa: S102 - what the page gives for code must be code
+    exec(page.clipboard(), names)  # noqa: S102 - the page's code must be code
     with_classes = demo.without_classes()
     found = with_classes.get_tuple(names["config"])
     assert found is not None

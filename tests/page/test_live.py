@@ -1,4 +1,4 @@
-"""The live stream of a thread: what it tells, who asks the database for it, and how it ends."""
+"""The live stream of a thread: its events, its queries, and its end."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ from threadmark_sqlite import SqliteSaver
 
 
 class Stream:
-    """What one watcher is told."""
+    """The events of one watcher."""
 
     def __init__(self, client: httpx.Client, **params: str) -> None:
         self.events: list[tuple[str, dict[str, Any]]] = []
@@ -123,7 +123,7 @@ def test_the_list_tells_all_at_first_and_then_what_changes(saver: Saver) -> None
         saver.delete_thread("u")
         until(lambda: len(stream.events) == 3)
         assert stream.events[2][1] == {"threads": [], "gone": ["u"]}
-        other = Stream(client, list="1")  # whoever joins is told everything, too
+        other = Stream(client, list="1")  # a newcomer gets all events, too
         until(lambda: len(other.events) == 1)
         assert [each["id"] for each in other.events[0][1]["threads"]] == ["t"]
         other.leave()
@@ -150,7 +150,7 @@ def test_the_list_is_looked_at_as_long_as_it_is_open(saver: Saver) -> None:
         put(saver, "u", {"n": 1})
         stream.join()
         until(lambda: running.page.live.looks_at_list == 0)
-        assert len(stream.events) == 1  # nothing was told as long as nothing changed
+        assert len(stream.events) == 1  # no event came as long as nothing changed
 
 
 def test_one_looks_for_all_and_ends_with_the_last(saver: Saver) -> None:

@@ -1,4 +1,4 @@
-"""`threadmark serve` as a process: the address that it prints, how it ends, and what it refuses."""
+"""`threadmark serve` as a process: the address that it prints, its end, and its refusals."""
 
 import asyncio
 import json
@@ -104,7 +104,7 @@ def test_what_cannot_be_served_is_said(file: Path) -> None:
 
 def test_another_host_is_warned_of(file: Path) -> None:
     process = subprocess.Popen(
-        [*COMMAND, "--host", "0.0.0.0", str(file)],  # noqa: S104 - this is what is warned of
+        [*COMMAND, "--host", "0.0.0.0", str(file)],  # noqa: S104 - the test expects a warning of this
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

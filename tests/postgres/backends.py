@@ -22,7 +22,7 @@ _TABLES = ("thread", "segment", "checkpoint", "head", "write", "outbox", "positi
 
 @functools.cache
 def _connection() -> psycopg.Connection[Any]:
-    """What empties the tables before each case."""
+    """The connection that empties the tables before each case."""
     connection = psycopg.connect(shared().url, autocommit=True)
     atexit.register(connection.close)
     return connection
@@ -47,7 +47,7 @@ def _schema(partitions: int | None = None) -> Iterator[str]:
 
 @contextmanager
 def from_url(_: Path) -> Iterator[Opener]:
-    """A saver with connections of its own."""
+    """A saver with its own connections."""
     with _schema() as schema:
 
         def open_saver(**options: Any) -> Saver:

@@ -76,7 +76,7 @@ class Bouncer:
 
 
 def shared_bouncer() -> Bouncer:
-    """The one in front of `shared()`, which ends with the process. Where there is no PgBouncer the test is skipped."""
+    """The one in front of `shared()`, which ends with the process. If there is no PgBouncer, the test is skipped."""
     program = _program()
     if program is None:
         if "CI" in os.environ:

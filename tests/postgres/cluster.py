@@ -33,7 +33,7 @@ _SETTINGS = {
 
 
 _FORGETFUL = {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off"}
-"""What a server needs not do that is never killed."""
+"""Settings for a server that is never killed."""
 
 
 class PostgresServer:
@@ -44,7 +44,7 @@ class PostgresServer:
 
     @property
     def url(self) -> str:
-        """Where the server listens, as its superuser."""
+        """The URL of the server, for its superuser."""
         return f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
 
     def database(self, name: str) -> str:
@@ -136,14 +136,14 @@ class Cluster(PostgresServer):
 
 
 def processes(data: Path) -> list[int]:
-    """The processes of the server on this folder: the first one, then its sessions and what else it started."""
+    """The processes of the server on this folder: the first one, then its sessions and other children."""
     first = int((data / "postmaster.pid").read_text().split()[0])
     children = Path(f"/proc/{first}/task/{first}/children").read_text().split()
     return [first, *map(int, children)]
 
 
 def shared() -> PostgresServer:
-    """The one server of a run of tests that need none of their own; it ends with the process.
+    """The one server of a run of tests that need no separate one; it ends with the process.
 
     THREADMARK_POSTGRES_PORT names the port of another one, so that CI can run them on every version. It is for one
     process at a time, and its databases stay.
@@ -179,7 +179,7 @@ def as_user(user: str | None, command: list[str]) -> list[str]:
 
 @functools.cache
 def server_binaries() -> Path:
-    """Where the programs of the server are."""
+    """The folder of the server's programs."""
     script = ROOT / "scripts" / "ensure-postgres"
     found = subprocess.run([script], capture_output=True, text=True, check=False)
     if found.returncode:
@@ -188,7 +188,7 @@ def server_binaries() -> Path:
     user = server_user()
     if subprocess.run(as_user(user, ["test", "-x", str(programs / "postgres")]), check=False, cwd="/").returncode == 0:
         return programs
-    # They are in a folder of root's. The programs find their libraries and files beside themselves.
+    # They are in a folder of root's. The programs find their libraries and files next to themselves.
     folder = Path(tempfile.mkdtemp(prefix="threadmark-postgres-programs-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     folder.chmod(0o755)

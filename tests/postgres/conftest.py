@@ -1,4 +1,4 @@
-"""What the Postgres tests share: one server for all, a database for each."""
+"""Fixtures of the Postgres tests: one server for all, a database for each."""
 
 import itertools
 from collections.abc import Iterator

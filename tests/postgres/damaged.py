@@ -50,7 +50,7 @@ class Database:
                     yield Field(table, column, key, values["thread_id"], data)
 
     def inflict(self, damage: Damage) -> bool:
-        """Change the field; False where the server refuses: two rows of one key, bytes that are no text."""
+        """Change the field; False if the server refuses: two rows of one key, bytes that are no text."""
         field = damage.field
         where = " AND ".join(f"{name} = %s" for name in KEYS[field.table])
         try:

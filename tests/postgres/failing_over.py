@@ -19,7 +19,7 @@ FAULTS: dict[str, tuple[Callable[[Node], None], Callable[[Node], None]]] = {
     "paused": (Node.pause, Node.resume),
     "cut off": (Node.cut_off, Node.reconnect),
 }
-"""What happens to the primary, and what ends it."""
+"""The accidents of the primary, and the ends of them."""
 
 _NOTICED_LATER = {("paused", "libpq")}
 """Nothing tells a client that is connected to a server directly that it stands still: it waits until that goes on."""
@@ -30,7 +30,7 @@ _STEPS = 20
 
 @dataclass
 class Outcome:
-    """What a failover did to what was stored."""
+    """The effects of a failover on the stored checkpoints."""
 
     acknowledged: int = 0
     lost: dict[str, int] = field(default_factory=dict)
@@ -38,9 +38,9 @@ class Outcome:
     lost_later: dict[str, int] = field(default_factory=dict)
     """Those of them that were acknowledged after the longest wait, so after the failover."""
     damaged: int = 0
-    """What `verify` finds."""
+    """The findings of `verify`."""
     errors: list[str] = field(default_factory=list)
-    """What was raised to clients."""
+    """The errors that clients got."""
     waited: dict[str, float] = field(default_factory=dict)
     """The longest time between two acknowledged steps, in seconds, for each route to the primary."""
 

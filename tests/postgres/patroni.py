@@ -76,7 +76,7 @@ class Node:
             )
 
     def role(self) -> str:
-        """Return what Patroni says that this node is: "master" or "primary", "replica", or "" where it says nothing."""
+        """Return the role of this node by Patroni: "master" or "primary", "replica", or "" if it says nothing."""
         with suppress(OSError, ValueError), urlopen(f"http://127.0.0.1:{self._rest}/patroni", timeout=1) as answer:
             found = json.load(answer)
             return str(found["role"]) if found["state"] == "running" else ""
@@ -89,7 +89,7 @@ class Node:
             self._process.wait(30)
 
     def pause(self) -> None:
-        """Stop them in the middle of what they do, as a machine that is suspended."""
+        """Stop them in the middle of their work, as a machine that is suspended."""
         self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
@@ -107,7 +107,7 @@ class Node:
             route.speak_again()
 
     def end(self) -> None:
-        """End what is left."""
+        """End the remaining processes."""
         with suppress(FileNotFoundError, ProcessLookupError):
             self.resume()
             self.kill()
@@ -270,7 +270,7 @@ def _program(name: str) -> str:
 
 
 def expect_programs() -> None:
-    """Skip the test where the programs are missing and cannot be installed; in CI that is a failure."""
+    """Skip the test if the programs are missing and cannot be installed; in CI that is a failure."""
     for script in ("ensure-patroni", "ensure-pgbouncer"):
         found = subprocess.run([ROOT / "scripts" / script], capture_output=True, text=True, check=False)
         if found.returncode == 0:

@@ -10,7 +10,7 @@ _TO_CONNECT = 2.0
 
 
 class Proxy:
-    """Forwards connections to a port. A round trip is what a client sends after the server has spoken."""
+    """Forwards connections to a port. A round trip begins when a client sends after the server has spoken."""
 
     def __init__(self, port: int) -> None:
         self._server = ("127.0.0.1", port)

@@ -30,7 +30,7 @@ def step(number: int, size: int = 10) -> tuple[Checkpoint, dict[str, Any], dict[
 
 
 def play(saver: Saver, name: str, steps: int, size: int = 10) -> dict[str, Any]:
-    """Store a thread of several steps, with a pending write for each; where it ends."""
+    """Store a thread of several steps, with a pending write for each. Returns its end."""
     config = thread(name)
     for number in range(steps):
         config = saver.put(config, *step(number, size))

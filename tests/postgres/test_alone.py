@@ -1,4 +1,4 @@
-"""The functions for one checkpoint and for one task do what the one for any change does, or nothing."""
+"""The functions for one checkpoint and for one task have the effect of the one for any change, or none."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -47,7 +47,7 @@ def _write(idx: int, path: str = "path", task_id: str = "task") -> WriteRow:
 
 RECORD = _write(FIRST_RECORD, "")
 TASKS = [_write(PACK), RECORD]
-"""What a task wrote, and the record of it."""
+"""A task's writes, and the record of them."""
 OTHER_PACK = _write(PACK)._replace(value=b"other", check=b"other check!")
 
 
@@ -103,14 +103,14 @@ TAKEN: Mapping[str, tuple[Act, Change]] = {
     "the owner's": (_nothing, _change(SECOND, only_owner=True, beginning=ADA)),
     "one after a deletion": (_revived, _change(_row(91), continues=_row(9).outline.id)),
 }
-"""What comes before, and a change that its own function takes."""
+"""Earlier changes, and a change that its own function takes."""
 
 RANKED: Mapping[str, tuple[Act, Change]] = {
     "one that is older than the newest": (_adds(_change(_row(7))), _change(SECOND)),
     "one that is there": (_adds(_change(SECOND)), _change(SECOND)),
     "one that is there under another rank": (_adds(_change(_row(2, rank="zz"))), _change(SECOND)),
 }
-"""What comes before, and a checkpoint that is not the newest then: it is left to the function for any change."""
+"""Earlier changes, and a checkpoint that is not the newest then: it is left to the function for any change."""
 
 LEFT: Mapping[str, tuple[Act, Change]] = {
     "another epoch": (_nothing, _change(SECOND, epoch=1)),
@@ -121,7 +121,7 @@ LEFT: Mapping[str, tuple[Act, Change]] = {
     "what went with a deleted thread": (_revived, _writes()),
     "no thread": (_dropped, _change(SECOND)._replace(thread_id=OTHER)),
 }
-"""What comes before, and a change that is refused, or left to the function for any change."""
+"""Earlier changes, and a change that is refused, or left to the function for any change."""
 
 OTHERS: Mapping[str, Sequence[WriteRow]] = {
     "that have rows of their own": [_write(0), RECORD],
@@ -143,7 +143,7 @@ def session(url: str) -> Iterator[psycopg.Connection]:
 
 
 def _outcome(session: psycopg.Connection, store: PostgresStore, before: Act, change: Change) -> tuple[Any, ...]:
-    """Do it in empty tables. Returns what came of the change, the rows then, and which functions were called."""
+    """Do it in empty tables. Returns the outcome of the change, the rows then, and the functions called."""
     asked: list[str] = []
     session.execute("TRUNCATE threadmark_thread, threadmark_segment, threadmark_checkpoint, threadmark_head")
     session.execute("TRUNCATE threadmark_write, threadmark_outbox, threadmark_position")
@@ -158,7 +158,7 @@ def _outcome(session: psycopg.Connection, store: PostgresStore, before: Act, cha
 
 
 def _relative(added: Added, rows: list[list[tuple[Any, ...]]]) -> tuple[Any, ...]:
-    """Epochs and tokens come from a clock: say where they are the same."""
+    """Epochs and tokens come from a clock: mark those that are the same."""
     clocks = sorted({value for row in rows[0] for value in row if isinstance(value, int) and value > 10**12})
     table = [tuple(clocks.index(value) if value in clocks else value for value in row) for row in rows[0]]
     return added._replace(epoch=clocks.index(added.epoch) if added.epoch in clocks else 0), table, rows[1:]

@@ -1,4 +1,4 @@
-"""The server reads what was meant, whatever an array holds."""
+"""The server reads the intended values, whatever an array holds."""
 
 from collections.abc import Sequence
 from typing import Any

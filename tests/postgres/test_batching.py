@@ -1,4 +1,4 @@
-"""The statements of callers that add at the same time travel together, and nobody is the worse for it."""
+"""The statements of callers that add at the same time travel together, and no caller is the worse for it."""
 
 import asyncio
 import contextlib
@@ -300,7 +300,7 @@ def test_the_main_thread_which_interrupts_strike_leads_nobody(url: str, monkeypa
 
 
 class Told(list[_Member]):
-    """Those who wait, whom somebody makes lead as soon as they come."""
+    """Those who wait, which another caller makes lead as soon as they come."""
 
     def append(self, member: _Member) -> None:
         member.leads = True
@@ -422,7 +422,7 @@ def test_a_checkpoint_that_two_savers_put_at_once_after_two_parents_has_one_rank
         made, *more = step(2)
         made["id"] = f"0{made['id'][1:]}"
         saver.put(thread("one"), *step(1))
-        holder.execute("UPDATE threadmark_head SET rank = rank")  # so that neither sees what the other adds
+        holder.execute("UPDATE threadmark_head SET rank = rank")  # so that neither sees the other's rows
         with ThreadPoolExecutor(2) as pool:
             work = [pool.submit(saver.put, config, made, *more) for config in (parent, thread("one"))]
             wait_until(lambda: next(tables.execute(_HELD_UP))[0] == len(work), "they are not held up")
@@ -446,7 +446,7 @@ def test_a_checkpoint_that_two_savers_rank_after_two_parents_is_stored_by_both_u
         made, *more = step(2)
         made["id"] = f"0{made['id'][1:]}"  # the clock was set back
         with ThreadPoolExecutor(2) as pool:
-            holder.execute("UPDATE threadmark_head SET rank = rank")  # so that neither sees what the other adds
+            holder.execute("UPDATE threadmark_head SET rank = rank")  # so that neither sees the other's rows
             work = [pool.submit(saver.put, parent, made, *more) for parent in (first, second)]
             wait_until(lambda: next(tables.execute(_HELD_UP))[0] == len(work), "they are not held up")
             holder.commit()
@@ -523,7 +523,7 @@ def test_threads_play_together(url: str) -> None:
 def test_who_adds_waits_for_another_who_begins_the_thread_anew(url: str) -> None:
     with PostgresSaver(url) as saver, psycopg.connect(url) as other:
         made = [saver.put(thread("one"), *step(1))]
-        # As another saver does that found the thread deleted, and then was not the first to begin it anew.
+        # As another saver does that found the thread deleted, and then was not the first to begin it again.
         other.execute("UPDATE threadmark_thread SET live = true")
         with ThreadPoolExecutor(4) as pool:
             work = [pool.submit(saver.put, thread("one"), *step(number)) for number in range(2, 6)]

@@ -1,4 +1,4 @@
-"""A task that is cancelled: what the user gave is in order when the user hears of it."""
+"""A task that is cancelled: the user's connection is in order when the cancellation arrives."""
 
 import asyncio
 import gc
@@ -107,7 +107,7 @@ def test_a_blocking_connection_is_as_it_was_when_the_caller_hears(
                     (task,) = await blocked(tables, [call(saver, config)])
                     others = [asyncio.ensure_future(call(saver, config)) for _ in range(2)]
                     following = asyncio.ensure_future(saver.aput(config, *step(3)))
-                    for _ in range(5):  # whoever is impatient has to wait, too
+                    for _ in range(5):  # an impatient caller has to wait, too
                         task.cancel()
                         await asyncio.sleep(0)
                     assert not task.done()

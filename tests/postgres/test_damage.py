@@ -1,4 +1,4 @@
-"""Damaged rows: a read returns what was put or raises an error with the location, and never returns anything else."""
+"""Damaged rows: a read returns the put value or raises an error with the location, and never returns anything else."""
 
 from collections.abc import Iterator
 from functools import partial

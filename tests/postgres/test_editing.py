@@ -1,4 +1,4 @@
-"""Statements made of others by replacing text: one that lacks what is to be replaced is refused."""
+"""Statements made of others by replacing text: one that lacks the text to replace is refused."""
 
 import pytest
 

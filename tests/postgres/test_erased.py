@@ -1,4 +1,4 @@
-"""A message that was deleted is in no row of any table; and what an append asks of the server."""
+"""A message that was deleted is in no row of any table; and the queries of an append."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ _APPEND, _PAGE = 4, 11
 """To append, the thread is locked, the change is judged and then added, and all of it is committed. Whose the thread is
 is asked with each part of a page, and the last two of these count the messages, so that none is missing unseen."""
 _CHECK = 1
-"""A connection that nobody has used for a while is tried first."""
+"""A connection that was idle for a while is tried first."""
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_an_append_and_a_page_take_a_few_round_trips_whatever_the_length(
         host, slash, database = url.rpartition("/")
         proxied = f"{host.rpartition(':')[0]}:{proxy.port}{slash}{database}?sslmode=disable"
         async with PostgresSaver(proxied) as saver:
-            talk = api(Conversations(saver))  # type: ignore[arg-type]  # it wraps the methods of whatever it is given
+            talk = api(Conversations(saver))  # type: ignore[arg-type]  # it wraps the methods of any object
             counts = []
             for length in (20, 20, 400):  # the first time, statements are prepared
                 await talk.aput_messages(TALK, [{"content": "x" * 200} for _ in range(length)])

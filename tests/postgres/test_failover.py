@@ -1,4 +1,4 @@
-"""A primary and its standby: one that dies under load, the other that takes over; and what a standby answers."""
+"""A primary and its standby: one that dies under load, the other that takes over; and the answers of a standby."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""A saver that never had a connection tells at once what is wrong; only a server that is starting is waited for."""
+"""A saver that never had a connection names the fault at once; only a server that is starting is waited for."""
 
 import asyncio
 import logging
@@ -106,7 +106,7 @@ def test_the_connect_timeout_of_a_url_is_all_that_a_first_call_waits(guarded: Cl
             for answer in [threads.submit(way) for way in ways]:
                 with pytest.raises(TransientStoreError, match="could not be reached: connection timeout expired"):
                     answer.result()
-            assert time.monotonic() - started < 8  # and not the 10 s that it is where the URL does not say
+            assert time.monotonic() - started < 8  # and not the 10 s that it is if the URL does not say
         assert server.connections == len(ways), "each call asked once"
 
 
@@ -144,7 +144,7 @@ class _AtFirstWarning(logging.Handler):
 
 def test_a_server_that_is_starting_is_waited_for(guarded: Cluster) -> None:
     with Cluster(primary=guarded) as standby:
-        standby.configure(hot_standby="off")  # so that it says what a server says that is starting
+        standby.configure(hot_standby="off")  # so that it answers like a server that is starting
         standby.restart()
         handler = _AtFirstWarning(standby.promote)
         logger = logging.getLogger("threadmark.postgres")

@@ -1,4 +1,4 @@
-"""A change that another database told: one call, and nothing older over newer."""
+"""A change from another database: one call, and nothing older over newer."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -38,7 +38,7 @@ def _write(idx: int, path: str = "path") -> WriteRow:
 
 
 TASKS = [_write(PACK), _write(FIRST_RECORD, "")]
-"""What a task wrote, and the record of it."""
+"""A task's writes, and the record of them."""
 
 
 @pytest.fixture

@@ -36,7 +36,7 @@ def test_a_put_updates_its_head_in_place(url: str, tables: psycopg.Connection) -
     wait_until(lambda: _counts(tables)[0] >= 40, "the session told nothing at its end")
     updated, in_place = _counts(tables)
     assert updated == 40
-    assert in_place >= 38  # the index has another minute once or twice meanwhile
+    assert in_place >= 38  # the index gets another minute once or twice
 
 
 @pytest.fixture

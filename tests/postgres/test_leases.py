@@ -1,4 +1,4 @@
-"""Leases and conditions, where one connection comes between two steps of another's."""
+"""Leases and conditions, when one connection comes between two steps of another's."""
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -56,7 +56,7 @@ def play(session: psycopg.Connection[Any], program: Program[Any], after: Callabl
 
 
 def refusals(session: psycopg.Connection[Any], queries: Sequence[Query]) -> list[str | None]:
-    """Run adding statements. Returns why each adds nothing, None where it does."""
+    """Run adding statements. Returns why each adds nothing, None if it does."""
     cursor = psycopg.RawCursor(session)
     return [cursor.execute(query.sql.encode(), query.params, binary=True).fetchall()[0][1] for query in queries]
 
@@ -90,7 +90,7 @@ def slow_writer(url: str, tables: psycopg.Connection[Any]) -> Iterator[str]:
 
 @contextmanager
 def held_up(tables: psycopg.Connection[Any]) -> Iterator[None]:
-    """What the role's statements wait for."""
+    """A lock that the role's statements wait for."""
     tables.execute("SELECT pg_advisory_lock(7)")
     yield
     tables.execute("SELECT pg_advisory_unlock(7)")

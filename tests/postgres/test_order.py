@@ -1,7 +1,7 @@
 """The order in which rows are taken: two who take the same rows wait for each other, and never in a circle.
 
-A holder keeps one row. The statement that is tested adds it, too, and rows before and behind it, given in another
-order, and comes to wait for the holder. What it holds then shows the order in which it takes them.
+A holder keeps one row. The statement that is tested adds it, too, and rows before and behind it, in another
+order, and comes to wait for the holder. The rows it holds then show the order in which it takes them.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -29,7 +29,7 @@ Key = tuple[int, ...]
 """A row's key, each column as one digit; the first is the thread."""
 
 Adding = Callable[[Iterable[Key]], Sequence[Query]]
-"""The statements that add the rows of these keys, given in this order."""
+"""The statements that add the rows of these keys, in this order."""
 
 Probe = Callable[[Iterable[Key]], Sequence[Query]]
 """A statement that takes the rows of these keys and no other rows."""
@@ -121,7 +121,7 @@ def shuffled(keys: Iterable[Key]) -> list[Key]:
 
 
 class Scene:
-    """Who adds, who is in the way, and who looks what is held."""
+    """The connections that add, that hold a row, and that look at the locks."""
 
     def __init__(self, url: str, tables: psycopg.Connection, workers: ThreadPoolExecutor) -> None:
         self._url = url
@@ -138,21 +138,21 @@ class Scene:
             connection.rollback()
 
     def waits(self, call: Callable[[], object]) -> Future[object]:
-        """A call under way that has come to wait for somebody's row."""
+        """A call under way that has come to wait for a locked row."""
         under_way = self._workers.submit(call)
         wait_until(lambda: under_way.done() or self._blocked() > 0, "it neither ends nor waits")
         assert not under_way.done(), under_way.exception() or "it waited for nobody"
         return under_way
 
     def goes_through(self, call: Callable[[], object]) -> None:
-        """A call that waits for nobody's row."""
+        """A call that waits for no row."""
         under_way = self._workers.submit(call)
         wait_until(lambda: under_way.done() or self._blocked() > 0, "it neither ends nor waits")
         assert under_way.done(), "it waits for somebody"
         under_way.result()
 
     def is_held(self, take: Probe, key: Key) -> bool:
-        """Whether somebody would have to wait who adds this row."""
+        """Whether a caller that adds this row would have to wait."""
         before = self._blocked()
         with self.session() as prober:
             tried = self._workers.submit(run, prober, take([key]))
@@ -165,7 +165,7 @@ class Scene:
             return True
 
     def is_free(self, table: str, where: str = "true") -> bool:
-        """Whether nobody has locked any of these rows."""
+        """Whether none of these rows is locked."""
         with self.session() as prober:
             try:
                 prober.execute(f"SELECT FROM threadmark_{table} WHERE {where} FOR UPDATE NOWAIT".encode())
@@ -296,7 +296,7 @@ def test_a_removal_takes_the_thread_before_it_reads_and_nothing_before_that(
         run(adder, addition([change_of("b", checkpoints=[older])]))
         waiting = scene.waits(partial(remove, saver))
         assert all(scene.is_free(table) for table in ("segment", "checkpoint", "write"))
-        assert scene.is_free("head", "thread_id <> 'b'")  # whoever adds has that of b
+        assert scene.is_free("head", "thread_id <> 'b'")  # the adding caller has that of b
         assert scene.is_free("thread", "thread_id <> 'b'")
         adder.commit()
         waiting.result()

@@ -18,7 +18,7 @@ from threadmark_postgres import PostgresSaver
 
 @pytest.fixture(scope="module", params=["synchronous", *(["asynchronous"] if ALL else [])])
 def topology(request: pytest.FixtureRequest) -> Iterator[Topology]:
-    """Two nodes. What is acknowledged, both have, or with asynchronous replication the primary."""
+    """Two nodes. Both have each acknowledged put, or with asynchronous replication the primary."""
     expect_programs()
     with Topology(synchronous=request.param == "synchronous") as made:
         yield made

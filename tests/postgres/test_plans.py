@@ -1,4 +1,4 @@
-"""What the plans of statements look into: one part where tables are in parts, and an index where there is one."""
+"""The plans of statements look into one part of a table that is in parts, and use an index if there is one."""
 
 import re
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from threadmark_postgres.steps import Query
 
 CHECKPOINTS = 100
 THREADS = ("one", "two", "three", "four", "five", "six")
-"""In four parts, where several have rows at the same places."""
+"""In four parts, several of which have rows at the same places."""
 
 _PART = re.compile(r"threadmark_[a-z]+_(\d+)")
 

@@ -1,4 +1,4 @@
-"""What the backend thinks without a database: columns, conversations, and which errors pass."""
+"""The backend's logic without a database: columns, conversations, and which errors pass."""
 
 import time
 from collections.abc import Sequence

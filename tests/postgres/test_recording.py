@@ -145,7 +145,7 @@ def recorded_write(name: object, idx: int, **others: Any) -> Change:
 
 
 def test_a_later_position_is_never_seen_before_an_earlier_one(scene: Scene, tables: psycopg.Connection[Any]) -> None:
-    """Whoever records next in the thread waits, in another one not; then the position is the greater one."""
+    """The next one to record in the thread waits, in another one not; then its position is greater."""
     with scene.session() as first, scene.session() as second, scene.session() as other:
         commit(first, STORE.add(recorded_write(5, 0)))
         one = run(first, STORE.add(recorded_write(5, 1)))
@@ -174,7 +174,7 @@ def test_what_is_rolled_back_takes_no_position(scene: Scene, tables: psycopg.Con
 
 
 def together_added(session: psycopg.Connection[Any], changes: Sequence[Change]) -> list[Added]:
-    """What becomes of changes that travel together."""
+    """The outcomes of changes that travel together."""
     batch = Batch([next(STORE.add(change)) for change in changes])  # type: ignore[misc]
     cursor = psycopg.RawCursor(session)
     answers = [cursor.execute(query.sql.encode(), query.params, binary=True).fetchall() for query in batch.queries]
@@ -253,14 +253,14 @@ def test_a_position_is_taken_behind_all_other_rows(scene: Scene) -> None:
 def test_a_term_is_raised_when_all_under_the_smaller_one_have_ended(
     scene: Scene, tables: psycopg.Connection[Any]
 ) -> None:
-    """Who begins while somebody raises it waits, and is refused: there is none that looked before and adds after."""
+    """A change that begins while the term is raised waits, and is refused: none looks before and adds after."""
     with scene.session() as adder, scene.session() as promoter, scene.session() as late, scene.session() as other:
         commit(promoter, STORE.set_replica(Replica(1, "one")))
         commit(adder, STORE.add(recorded_write(5, 0)._replace(term=1)))
         run(adder, STORE.add(recorded_write(5, 1)._replace(term=1)))
         promoting = scene.waits(partial(commit, promoter, STORE.set_replica(Replica(2, "two"))))
         too_late = scene.waits(partial(commit, late, STORE.add(recorded_write(6, 2)._replace(term=1))))
-        bare = commit(other, STORE.add(change_of(7, writes=[write(5, 5, 5, 5, 1)])))  # of no pair: it waits for nobody
+        bare = commit(other, STORE.add(change_of(7, writes=[write(5, 5, 5, 5, 1)])))  # of no pair: it does not wait
         assert bare.refused is None
         adder.commit()
         assert promoting.result() == Replica(2, "two")

@@ -56,7 +56,7 @@ Count = Callable[[PostgresSaver], int]
 
 
 def _count(saver: PostgresSaver) -> int:
-    """How many checkpoints of the thread a listing has, beside a count of the threads, of which there is one."""
+    """How many checkpoints of the thread a listing has, after a count of the threads, of which there is one."""
     assert saver.count_threads() == 1
     return len(list(saver.list(thread("thread"))))
 

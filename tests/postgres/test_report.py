@@ -1,4 +1,4 @@
-"""What a Postgres saver reports of its server and database."""
+"""The report of a Postgres saver about its server and database."""
 
 import asyncio
 

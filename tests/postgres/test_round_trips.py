@@ -132,7 +132,7 @@ def test_an_older_checkpoint_takes_three_round_trips(proxy: Proxy, url: str) -> 
 
 
 def test_a_short_listing_takes_four_round_trips(proxy: Proxy, url: str) -> None:
-    """The page with its rows, what the head tells, the writes, and the end of the transaction."""
+    """The page with its rows, the head, the writes, and the end of the transaction."""
     with through(proxy, url) as saver:
         play(saver, "one", 12)
         before = proxy.round_trips
@@ -147,7 +147,7 @@ def test_a_short_listing_takes_four_round_trips(proxy: Proxy, url: str) -> None:
 def test_the_history_of_a_delta_channel_takes_five_round_trips_however_long_it_is(
     proxy: Proxy, url: str, api: Callable[[Saver], Any], others: int, trips_of_cold: int
 ) -> None:
-    """Four where the headers stand in their rows, being short, or are remembered."""
+    """Four if the headers stand in their rows, being short, or are remembered."""
     versions_of_others = {f"channel {number}": 1 for number in range(others)}
 
     async def body() -> None:
@@ -198,7 +198,7 @@ def test_a_prune_takes_few_round_trips_however_many_checkpoints_lose_their_paren
     proxy: Proxy, url: str, api: Callable[[Saver], Any]
 ) -> None:
     async def body() -> None:
-        # Preparing a statement, at its fifth use, takes a round trip of its own.
+        # Preparing a statement, at its fifth use, takes a separate round trip.
         async with through(proxy, url, prepare=False) as saver:
             calls = api(saver)
             for number in (2, 20, 200):
@@ -235,7 +235,7 @@ def test_a_page_of_threads_and_what_is_counted_of_them_take_one_round_trip_each(
 
 
 def chat(number: int) -> tuple[Checkpoint, dict[str, Any], dict[str, int]]:
-    """A step with twenty messages, and beside them what no compression makes shorter."""
+    """A step with twenty messages, and a text that no compression makes shorter."""
     checkpoint, metadata, versions = step(number, 20)
     checkpoint["channel_values"]["blob"] = random.Random(number).randbytes(300_000)
     checkpoint["channel_versions"]["blob"] = versions["blob"] = number + 1

@@ -272,7 +272,7 @@ def test_schemas_that_cannot_be_are_refused() -> None:
 def test_what_is_no_database_is_refused() -> None:
     for database in (7, None, "no equals sign"):
         with pytest.raises(ConfigError):
-            PostgresSaver(database)  # type: ignore[arg-type]  # what is tested
+            PostgresSaver(database)  # type: ignore[arg-type]  # the test is about this
 
 
 def test_a_url_opens_the_saver(url: str) -> None:

@@ -1,4 +1,4 @@
-"""Listings of threads go along an index, in every order; what they count is looked up thread by thread."""
+"""Listings of threads go along an index, in every order; their counts are looked up thread by thread."""
 
 import re
 from collections.abc import Iterator
@@ -53,7 +53,7 @@ _INDEXES = {
     "id": "threadmark_thread_pkey",
 }
 _SLOW = re.compile(r"(?<!Incremental )Sort  \(|Seq Scan|Hash")
-"""What reads all threads. An incremental sort has those of one minute before it."""
+"""The nodes of a plan that read all threads. An incremental sort has those of one minute before it."""
 
 
 @pytest.fixture(scope="module", params=[None, 3], ids=["whole", "partitioned"])
@@ -87,7 +87,7 @@ def test_a_page_goes_along_an_index(
     scope = ThreadScope(sort=sort, descending=descending)
     found = plan(connection, PostgresStore(None).thread_page(scope, after, 0, 20))
     assert not _SLOW.findall(found), found
-    if " on threadmark_thread t\n" in found:  # a part of a table has indexes with names of its own
+    if " on threadmark_thread t\n" in found:  # a part of a table has indexes with other names
         assert _INDEXES[sort] in found
 
 
@@ -178,7 +178,7 @@ def _scanned(connection: psycopg.Connection[Any], program: Program[Any]) -> list
 
 
 def _read(connection: psycopg.Connection[Any], program: Program[Any]) -> list[tuple[str, int, int]]:
-    """Of each table or part that a program reads: its name, how often it was read whole, and how many rows were."""
+    """For each table or part that a program reads: its name, how often it was read whole, and how many rows were."""
     with connection.transaction(force_rollback=True):
         cursor = psycopg.RawCursor(connection)
         before = _counted(connection)
@@ -198,7 +198,7 @@ def _read(connection: psycopg.Connection[Any], program: Program[Any]) -> list[tu
 
 
 def _counted(connection: psycopg.Connection[Any]) -> dict[str, tuple[int, int]]:
-    """How often each table or part was read whole, and how many rows of it were read; the server has not told all."""
+    """How often each table or part was read whole, and the number of rows read; the server has not reported all."""
     rows = connection.execute(
         "SELECT relname, coalesce(seq_scan, 0), coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0)"
         " FROM pg_stat_xact_user_tables WHERE relname LIKE 'threadmark%'"

@@ -1,4 +1,4 @@
-"""What the Postgres backend logs where connections break, servers refuse and statements are slow, and what never."""
+"""The log of the Postgres backend when connections break, servers refuse and statements are slow, without secrets."""
 
 import asyncio
 import logging
@@ -22,7 +22,7 @@ from threadmark_postgres import PostgresSaver, ddl
 from threadmark_postgres.migrations import CURRENT
 
 LOGGER = "threadmark.postgres"
-PASSWORD = "correct-horse-battery"  # noqa: S105 - what is looked for in the log
+PASSWORD = "correct-horse-battery"  # noqa: S105 - the test looks for it in the log
 _END_SESSIONS = """
     SELECT pg_terminate_backend(pid) FROM pg_stat_activity
     WHERE pid <> pg_backend_pid() AND datname = current_database() AND application_name = 'threadmark'
@@ -35,7 +35,7 @@ _HELD_UP = """
 
 @pytest.fixture(autouse=True)
 def lines(caplog: pytest.LogCaptureFixture) -> Iterator[Callable[..., list[str]]]:
-    """What was logged so far at a level, and forgotten."""
+    """The lines logged so far at a level, which it then forgets."""
 
     def logged(level: int) -> list[str]:
         found = [record.getMessage() for record in caplog.records if (record.name, record.levelno) == (LOGGER, level)]
@@ -240,7 +240,7 @@ def test_a_batch_that_is_taken_apart_is_told(
 
 
 class _Handler(logging.Handler):
-    """Does something with each line, and lets nobody catch what it raises."""
+    """Does something with each line, and lets its errors pass."""
 
     def __init__(self, do: Callable[[], Any]) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Where psycopg finds no libpq, whichever way the backend is reached, the error says what to install."""
+"""If psycopg finds no libpq, every way to the backend raises an error that names the package to install."""
 
 import subprocess
 import sys

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has
 
 @pytest.fixture(params=["sqlite", "postgres", "redis"])
 def database(request: pytest.FixtureRequest) -> Iterator[str]:
-    """What the script is given: a kind of database of its own, or the URL of an empty one."""
+    """The argument of the script: a kind of database that it makes, or the URL of an empty one."""
     if request.param == "sqlite":
         yield "sqlite"
         return
@@ -35,7 +35,7 @@ def database(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 def test_there_are_never_two_holders_and_no_write_comes_late(database: str) -> None:
-    # A process of its own, because the rounds fork, which a process with threads must not.
+    # A separate process, because the rounds fork, which a process with threads must not.
     processes = "8" if database.startswith("redis") else "2"
     command = [sys.executable, str(SCRIPT), database, "--seconds", str(SECONDS), "--processes", processes]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}

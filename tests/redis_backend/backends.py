@@ -20,14 +20,14 @@ from threadmark_redis import RedisSaver
 _numbers = itertools.count()
 
 OPTIONS: dict[str, Any] = {"durability": "memory", "pool_size": 4}
-"""Of savers on the servers that all tests share, which write nothing to disk."""
+"""The options of savers on the servers that all tests share, which write nothing to disk."""
 
 
 @contextmanager
 def _prefix(masters: Callable[[], Sequence[RedisProcess]]) -> Iterator[str]:
     """A prefix that no other case has, so that it finds nothing and leaves the others alone.
 
-    What is stored under it goes at the end: whoever verifies all threads looks through all keys of the servers.
+    Its keys go at the end: a verify of all threads looks through all keys of the servers.
     """
     yield f"case{next(_numbers)}:"
     for master in masters():

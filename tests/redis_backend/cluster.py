@@ -69,7 +69,7 @@ class RedisCluster:
         return f"redis+cluster://{','.join(f'{HOST}:{port}' for port in self._ports)}"
 
     def client(self) -> redis.RedisCluster:
-        """A client of the tests' own, which answers with bytes. Whoever asked for it closes it."""
+        """A client for the tests, which answers with bytes. The caller closes it."""
         return redis.RedisCluster(host=HOST, port=self._ports[0])
 
     @contextmanager
@@ -87,17 +87,17 @@ class RedisCluster:
                 node.command("CONFIG", "SET", "cluster-node-timeout", milliseconds)
 
     def wait(self, within: float = 60) -> None:
-        """Wait until every node that runs takes commands, and every replica has what its master has."""
+        """Wait until every node that runs takes commands, and every replica has its master's data."""
         for node in self.nodes:
             node.wait(within)
             wait_until(partial(_is_well, node), f"the node at {node.port} is not well", within=within)
 
     def master_of(self, key: bytes) -> RedisProcess:
-        """Who has the slot of a key now."""
+        """The present owner of a key's slot."""
         return self.master_of_slot(key_slot(key))
 
     def master_of_slot(self, slot: int) -> RedisProcess:
-        """Who has a slot now."""
+        """The present owner of a slot."""
         return self._at(self._ranges()[slot][0])
 
     def replica_of(self, master: RedisProcess) -> RedisProcess:
@@ -110,7 +110,7 @@ class RedisCluster:
 
     @contextmanager
     def moving(self, slot: int, target: RedisProcess) -> Iterator[RedisProcess]:
-        """Within it, a slot is on its way: what asks for its keys is sent from here to there. Gives where it was."""
+        """Within it, a slot is on its way: commands for its keys are redirected. Yields the old owner."""
         source = self.master_of_slot(slot)
         target.command("CLUSTER", "SETSLOT", slot, "IMPORTING", self._id(source))
         source.command("CLUSTER", "SETSLOT", slot, "MIGRATING", self._id(target))
@@ -129,7 +129,7 @@ class RedisCluster:
         self._stack.close()
 
     def _known_to(self, number: int, masters: int) -> Iterator[str]:
-        """What the node of this number remembers of all."""
+        """The memory of the node of this number about all."""
         for other, (node, port) in enumerate(zip(self.nodes, self._ports, strict=True)):
             place = f"{self._ids[other]} {HOST}:{port}@{bus_port(node.port)}"
             myself = "myself," if other == number else ""
@@ -142,7 +142,7 @@ class RedisCluster:
         yield f"vars currentEpoch {masters} lastVoteEpoch 0\n"
 
     def _ranges(self) -> dict[int, list[int]]:
-        """Of each slot the ports of its nodes, the master's first, as the first node that answers says."""
+        """For each slot the ports of its nodes, the master's first, as the first node that answers says."""
         for node in self.nodes:
             try:
                 ranges: Any = node.command("CLUSTER", "SLOTS")
@@ -170,7 +170,7 @@ def _is_well(node: RedisProcess) -> bool:
 
 @functools.cache
 def shared() -> RedisCluster:
-    """The cluster of all tests that need none of their own; it ends with the process."""
+    """The cluster of all tests that need no separate one; it ends with the process."""
     cluster = RedisCluster()
     atexit.register(cluster.__exit__)
     return cluster

@@ -1,4 +1,4 @@
-"""What the Redis tests share: servers for all, and a prefix for each."""
+"""Fixtures of the Redis tests: servers for all, and a prefix for each."""
 
 import itertools
 from collections.abc import Iterator
@@ -20,9 +20,9 @@ def server() -> RedisProcess:
 
 @pytest.fixture
 def prefix() -> Iterator[str]:
-    """A prefix of the test's own for all keys.
+    """A separate prefix for all keys of the test.
 
-    What is stored on the shared server goes at the end: what goes over all threads looks through all keys of a server.
+    Its keys go at the end: an operation over all threads looks through all keys of a server.
     """
     yield f"test{next(_numbers)}:"
     processes.shared().command("FLUSHALL")

@@ -1,4 +1,4 @@
-"""Drivers without a store: small scripts in transactions of their own, in both APIs."""
+"""Drivers without a store: small scripts in separate transactions, in both APIs."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -16,7 +16,7 @@ def script(text: str) -> Script:
 
 
 ADD = script("return redis.call('SADD', KEYS[1], ARGV[1])")
-"""What is done twice is done once, as with every script of the store. It says whether it was the first."""
+"""A second call changes nothing, as with every script of the store. It returns whether it was the first."""
 
 ECHO = script("return ARGV[1]")
 

@@ -1,6 +1,6 @@
-"""Redis processes of the tests' own: in a temporary folder, on a free port, gone at the end whatever happens.
+"""Redis processes for the tests: in a temporary folder, on a free port, gone at the end whatever happens.
 
-A test run that is killed stops nothing itself. So a small process beside it waits until the run's end of a pipe is
+A test run that is killed stops nothing itself. So a small watching process waits until the run's end of a pipe is
 closed, which the kernel does, then kills every server that the run has started, and removes its folder.
 """
 
@@ -26,10 +26,10 @@ ROOT = Path(__file__).parents[2]
 HOST = "127.0.0.1"
 
 FORGETFUL = {"save": '""', "appendonly": "no"}
-"""Of a server that is never killed."""
+"""The settings of a server that is never killed."""
 
 DURABLE = {"save": '""', "appendonly": "yes", "appendfsync": "always"}
-"""What a saver asks of a server for `durability="full"`."""
+"""The settings that a saver requires of a server for `durability="full"`."""
 
 _REPLICATION = {"repl-diskless-sync": "yes", "repl-diskless-sync-delay": "0"}
 
@@ -44,7 +44,7 @@ done
 
 
 class RedisProcess:
-    """One server (or Sentinel) with its files. It is started by whoever makes it."""
+    """One server (or Sentinel) with its files. Making one starts it."""
 
     def __init__(self, settings: Mapping[str, str], *, port: int | None = None, sentinel: bool = False) -> None:
         self.port = free_port() if port is None else port
@@ -65,12 +65,12 @@ class RedisProcess:
 
     @property
     def url(self) -> str:
-        """Where it listens."""
+        """Its URL."""
         return f"redis://{HOST}:{self.port}"
 
     @functools.cached_property
     def client(self) -> redis.Redis:
-        """A client of the tests' own, to look at what is stored and to damage it. It answers with bytes."""
+        """A client for the tests, to look at the stored keys and to damage them. It answers with bytes."""
         return redis.Redis(host=HOST, port=self.port)
 
     def start(self) -> Self:
@@ -97,7 +97,7 @@ class RedisProcess:
         while True:
             try:
                 self.client.ping()
-            except (redis.ConnectionError, redis.TimeoutError) as error:  # loading what is stored is one of the first
+            except (redis.ConnectionError, redis.TimeoutError) as error:  # loading the data is one of the first
                 if time.monotonic() > until or self._running().poll() is not None:
                     log = self.folder / "log"
                     why = log.read_text()[-2000:] if log.exists() else "it left no log"
@@ -135,14 +135,14 @@ class RedisProcess:
         return execute(*arguments)
 
     def information(self, section: str) -> dict[str, Any]:
-        """A section of what the server says of itself."""
+        """A section of the server's INFO."""
         found: dict[str, Any] = self.client.info(section)
         return found
 
     def wait_for_replicas(self) -> None:
         """Wait until all its replicas have acknowledged everything that it has now.
 
-        A WAIT concerns what its own connection has changed, and nothing else. And a replica whose link is up need not
+        A WAIT concerns the changes of its own connection, and nothing else. And a replica whose link is up need not
         get changes yet: after a transfer without a disk the master may begin with them up to a second later, at the
         replica's next acknowledgement.
         """
@@ -183,7 +183,7 @@ def program() -> str:
 
 
 def bus_port(port: int) -> int:
-    """Where a node of a cluster listens for the others."""
+    """The port on which a node of a cluster listens for the others."""
     return port + BUS
 
 
@@ -208,7 +208,7 @@ def _guard(folder: Path) -> None:
 
 
 def shared() -> RedisProcess:
-    """The single server of all tests that need none of their own; it ends with the process."""
+    """The single server of all tests that need no separate one; it ends with the process."""
     require("redis")
     return _shared()
 

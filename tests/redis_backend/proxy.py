@@ -1,4 +1,4 @@
-"""A socket between a client and its Redis server that counts what goes through, holds replies back, or loses them."""
+"""A socket between a client and its Redis server that counts round trips, holds replies back, or loses them."""
 
 import socket
 import threading
@@ -10,13 +10,13 @@ from ends import Joined, Listener, received, send
 from redis_backend.processes import HOST
 
 _SETTING_UP = {"HELLO", "AUTH", "CLIENT", "SELECT", "INFO", "CONFIG", "COMMAND", "CLUSTER", "READONLY", "PING"}
-"""What clients say about the connection, and ask about the server."""
+"""The commands about the connection and the server."""
 
 
 class Proxy:
     """Forwards connections to a port.
 
-    A round trip is what a client sends after the server has spoken, unless it only sets up the connection.
+    A round trip begins when a client sends after the server has spoken, unless it only sets up the connection.
     """
 
     def __init__(self, port: int) -> None:
@@ -37,7 +37,7 @@ class Proxy:
 
     @property
     def url(self) -> str:
-        """Where it listens."""
+        """Its URL."""
         return f"redis://{HOST}:{self.port}"
 
     def cut(self) -> None:
@@ -134,7 +134,7 @@ class _Requests:
             yield name.decode().upper()
 
     def _end(self) -> int | None:
-        """Where the first request ends; None as long as it is not all there."""
+        """The end of the first request; None as long as it is not all there."""
         line = self._waiting.find(b"\r\n")
         if line < 0:
             return None

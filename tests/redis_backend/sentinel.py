@@ -14,7 +14,7 @@ from patience import wait_until
 from redis_backend.processes import HOST, RedisProcess
 
 NAME = "mymaster"
-"""Of the master, as Sentinels call it."""
+"""The name of the master among Sentinels."""
 
 _SENTINELS, _QUORUM = 3, 2
 _PATIENT = 60_000
@@ -61,7 +61,7 @@ class Watched:
         return found
 
     def wait(self, within: float = 60) -> None:
-        """Wait until everybody answers and the replicas have what the master has."""
+        """Wait until everybody answers and the replicas have the master's data."""
         for process in (*self.servers, *self.sentinels):
             process.wait(within)
         for server in self.servers:
@@ -87,7 +87,7 @@ class Watched:
         self._stack.close()
 
     def _known_to(self, number: int, ids: Sequence[str]) -> list[str]:
-        """What the Sentinel of this number remembers of everybody."""
+        """The memory of the Sentinel of this number about everybody."""
         master, *replicas = self.servers
         others = [other for other in range(_SENTINELS) if other != number]
         return [
@@ -110,7 +110,7 @@ def _is_well(server: RedisProcess) -> bool:
 
 @functools.cache
 def shared() -> Watched:
-    """What all tests use that need no servers of their own; it ends with the process."""
+    """The servers of all tests that need no separate ones; they end with the process."""
     watched = Watched()
     atexit.register(watched.__exit__)
     return watched

@@ -1,4 +1,4 @@
-"""A cancelled task leaves no connection whose next reply is somebody else's, and nothing half done."""
+"""A cancelled task leaves no connection whose next reply belongs to another caller, and nothing half done."""
 
 import asyncio
 import random
@@ -74,7 +74,7 @@ def test_whoever_is_cancelled_the_others_get_their_own_replies(place: str, prefi
                 victims = [cancelled(saver, number) for number in range(_THREADS)]
                 readers = [_own_texts(saver, number) for number in range(_THREADS)]
                 await asyncio.gather(*victims, *readers)
-            # On a cluster the index of threads is best effort: somebody who is cancelled may leave it behind.
+            # On a cluster the index of threads is best effort: a cancelled caller may leave it behind.
             problems = (await saver.averify(None, decode=True)).problems
             assert {problem.location for problem in problems} <= {"the index of threads"}
 

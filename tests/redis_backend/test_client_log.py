@@ -1,4 +1,4 @@
-"""The comparison of what was acknowledged with what is stored finds what it is there for."""
+"""The comparison of acknowledged with stored writes finds losses and changes."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from threadmark.model import Config
 
 
 class _Forgetful(MemorySaver):
-    """Acknowledges what it does not store."""
+    """Acknowledges writes that it does not store."""
 
     def put(self, config: Config, checkpoint: Checkpoint, metadata: Any, *rest: Any, **options: Any) -> dict[str, Any]:
         if metadata["step"] != 2:
@@ -28,7 +28,7 @@ class _Tearing(MemorySaver):
 
 
 class _Changing(MemorySaver):
-    """Stores another value than it was given."""
+    """Stores another value than the caller's."""
 
     def put(self, config: Config, checkpoint: Checkpoint, metadata: Any, *rest: Any, **options: Any) -> dict[str, Any]:
         changed: Any = {**checkpoint, "channel_values": {**checkpoint["channel_values"], "number": -1}}

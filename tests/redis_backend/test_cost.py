@@ -1,4 +1,4 @@
-"""The benchmark of what Redis costs runs from end to end; so little is measured here that the figures mean nothing."""
+"""The benchmark of Redis' cost runs from end to end; so little is measured here that the figures mean nothing."""
 
 import subprocess
 import sys
@@ -8,7 +8,7 @@ from workloads import WORKLOADS
 
 
 def test_memory_and_speed_are_measured_on_every_kind_of_server() -> None:
-    # A process of its own, as the benchmark always has: clients of redis-py leave connections to the garbage collector.
+    # A separate process, as the benchmark always has: clients of redis-py leave connections to the garbage collector.
     command = [sys.executable, redis_cost.__file__, "--smoke"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

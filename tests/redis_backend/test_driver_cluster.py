@@ -1,4 +1,4 @@
-"""Slots that move and masters that change, seen by the driver: where a step is sent, and that it is done once."""
+"""Slots that move and masters that change, seen by the driver: a step goes to the right server, and is done once."""
 
 import asyncio
 import threading
@@ -141,7 +141,7 @@ def test_the_server_that_sentinels_chose_is_found() -> None:
         old.kill()
         with watched.replacing():
             assert _both(driver, adding(b"set", 2)) == [1, 0]
-        # The Sentinel that told of it need not be the first, which the others tell of it.
+        # The Sentinel that reported it need not be the first, which the others inform of it.
         wait_until(lambda: watched.master is not old, "the first Sentinel does not hear of it")
         driver.close()
 
@@ -164,7 +164,7 @@ def test_a_new_connection_leads_to_whom_the_sentinels_call_the_master_now() -> N
 
 
 def test_a_master_that_was_replaced_behind_its_back_is_left() -> None:
-    """It is cut off from the Sentinels and from its replicas, and goes on to answer whoever is connected with it."""
+    """It is cut off from the Sentinels and from its replicas, and goes on to answer its connected clients."""
     with Watched(replicas=0) as watched, RedisProcess(FORGETFUL).start() as other:
         driver = driver_of(watched.url, timeout=60)
         assert driver.run(adding(b"set", 1)) == 1
@@ -176,7 +176,7 @@ def test_a_master_that_was_replaced_behind_its_back_is_left() -> None:
 
 
 def test_a_master_whose_replica_follows_another_one_is_left() -> None:
-    """It takes the change, and nobody acknowledges it: the answer is UNPROVEN, and the Sentinels are asked again."""
+    """It takes the change, and no replica acknowledges it: the answer is UNPROVEN, and the Sentinels are asked."""
     with Watched() as watched, RedisProcess(FORGETFUL).start() as other:
         old, replica = watched.servers
         driver = driver_of(f"{watched.url}?socket_timeout=2", durability="replicas:1", timeout=60)

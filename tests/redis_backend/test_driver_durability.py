@@ -1,4 +1,4 @@
-"""What an acknowledged change has reached: proven, waited for and counted, or refused before anything is stored."""
+"""The reach of an acknowledged change: proven, waited for and counted, or refused before anything is stored."""
 
 import asyncio
 import math

@@ -1,4 +1,4 @@
-"""Connections that break, servers that refuse: what is tried again, what is an error, and that the driver goes on."""
+"""Connections that break, servers that refuse: the steps that are repeated, the errors, and the driver's recovery."""
 
 import asyncio
 import logging
@@ -36,7 +36,7 @@ BOTH = pytest.mark.parametrize("call", [_blocking, _on_a_loop])
 
 
 def _in_the_end(call: Call, driver: RedisDriver, transaction: Transaction[Any]) -> Any:
-    """Repeat a call of a driver that is given little time: on a busy machine any call may take longer."""
+    """Repeat a call of a driver that has little time: on a busy machine any call may take longer."""
     answers: list[Any] = []
 
     def is_answered() -> bool:

@@ -1,4 +1,4 @@
-"""Callers that leave before their reply comes, forks, and event loops: no reply is ever given to somebody else."""
+"""Callers that leave before their reply comes, forks, and event loops: no reply ever reaches another caller."""
 
 import asyncio
 import itertools
@@ -99,7 +99,7 @@ def test_an_interrupted_call_leaves_no_reply_to_the_next_one(proxy: Proxy, key: 
     driver.close()
 
 
-# Of a connection that is being opened nobody knows yet: the interpreter closes it, and says so.
+# A connection that is being opened has no owner yet: the interpreter closes it, and says so.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_interrupts_at_any_instant_harm_no_later_call(server: RedisProcess, key: bytes) -> None:
     driver = driver_of(server.url, pool_size=1)

@@ -1,4 +1,4 @@
-"""What docs/how-to/redis.md says of servers' settings, of their users and of the report is true of a server."""
+"""The statements of docs/how-to/redis.md about servers' settings, their users and the report are true of a server."""
 
 import asyncio
 import re

@@ -1,4 +1,4 @@
-"""Where URLs, clients and pools lead, what is refused, and that no password is shown."""
+"""The servers of URLs, clients and pools, the refused ones, and no password in any text."""
 
 import asyncio
 from typing import Any
@@ -16,7 +16,7 @@ from threadmark import ConfigError
 from threadmark_redis.driver import servers_of_client, servers_of_url
 from threadmark_redis.driver.connecting import Address, Servers
 
-SECRET = "hunter2"  # noqa: S105 - nobody's
+SECRET = "hunter2"  # noqa: S105 - made up
 
 
 def _shape(servers: Servers) -> tuple[str, list[str], str]:
@@ -105,7 +105,7 @@ def test_a_driver_shows_where_it_is_and_no_password(url: str) -> None:
 
 
 async def _use(client: object, key: bytes) -> None:
-    """Store with both APIs what is no text, and read it back."""
+    """Store bytes that are no text with both APIs, and read them back."""
     driver = driver_of(client)
     assert driver.run(adding(key, b"\xff")) == 1
     assert await driver.arun(adding(key, b"\xff")) == 0

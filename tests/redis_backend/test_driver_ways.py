@@ -49,7 +49,7 @@ def _certify(folder: Path) -> tuple[Path, Path]:
 
 @pytest.fixture(scope="module")
 def certificate() -> Iterator[Path]:
-    """The certificate of the server; its key is beside it."""
+    """The certificate of the server; its key is next to it."""
     with tempfile.TemporaryDirectory() as folder:
         yield _certify(Path(folder))[0]
 

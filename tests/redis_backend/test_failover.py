@@ -90,7 +90,7 @@ def test_what_a_replica_has_acknowledged_is_there_when_it_takes_over() -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_what_a_server_has_lost_is_not_built_upon(seed: int) -> None:
-    """It is back with an earlier state, as a replica that lagged behind is: what the saver remembers must be proven."""
+    """It is back with an earlier state, as a replica that lagged behind is: the saver's memory must be proven."""
     chance = random.Random(seed)
     with RedisProcess(FORGETFUL).start() as server, RedisSaver(server.url, **_PATIENT) as saver:
         logs = [ClientLog(f"thread {number}") for number in range(4)]
@@ -124,7 +124,7 @@ def test_a_slot_moves_while_its_thread_is_written() -> None:
 
 
 def _move(cluster: RedisCluster, slot: int, wait_for: Callable[[int], None]) -> None:
-    """Move a slot to the other master, key by key, while somebody writes."""
+    """Move a slot to the other master, key by key, under writes."""
     source = cluster.master_of_slot(slot)
     (target,) = (node for node in cluster.masters if node is not source)
     with cluster.moving(slot, target):
@@ -139,7 +139,7 @@ def _slot(cluster: RedisCluster, thread_id: str) -> int:
 
 
 def _stored(saver: RedisSaver, threads: int) -> list[ClientLog]:
-    """Threads of a few steps each, with what was acknowledged of them."""
+    """Threads of a few steps each, with their acknowledged writes."""
     logs = [ClientLog(f"{threads} threads, {random.random()}") for _ in range(threads)]
     for log in logs:
         for _ in range(3):
@@ -148,7 +148,7 @@ def _stored(saver: RedisSaver, threads: int) -> list[ClientLog]:
 
 
 def _takes_over(replica: RedisProcess) -> bool:
-    """Whether it has; it is asked again where it gave up, as it does on a busy machine after five seconds."""
+    """Whether it has; it is asked again if it gave up, as it does on a busy machine after five seconds."""
     if _is_master(replica):
         return True
     with suppress(redis.ResponseError):  # it is the master by now

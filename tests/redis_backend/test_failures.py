@@ -109,7 +109,7 @@ def test_a_server_that_is_away_is_an_error_and_one_that_is_back_is_used(api: Cal
 async def _in_time(call: Callable[[], Awaitable[Any]], *others: str) -> Any:
     """Repeat a call for as long as it ran out of time: on a busy machine any call may be too slow.
 
-    The error says so, or one of the `others`, as it does where a saver has no connection yet.
+    The error says so, or one of the `others`, as it does if a saver has no connection yet.
     """
     while True:
         try:

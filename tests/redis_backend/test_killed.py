@@ -1,4 +1,4 @@
-"""A server that is killed under load has what it acknowledged; benchmarks/redis_rounds.py kills it 100 times."""
+"""A server that is killed under load has all acknowledged writes; benchmarks/redis_rounds.py kills it 100 times."""
 
 from length import times
 from redis_rounds import WRITERS, redis_rounds

@@ -1,4 +1,4 @@
-"""What Redis keeps for replication: a change's own script on one server, and what a cluster has in other slots."""
+"""Redis' data for replication: a change's own script on one server, and a cluster's data in other slots."""
 
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -80,7 +80,7 @@ def test_a_put_that_is_not_replicated_has_the_keys_and_arguments_that_it_always_
             sent.append((len(step.keys), len(unpack(cast("bytes", step.args[0])))))
         return (yield from answer(step, retries))
 
-    saver._redis._router.answer = answered  # type: ignore[method-assign]  # what is sent is looked at
+    saver._redis._router.answer = answered  # type: ignore[method-assign]  # the test looks at each command
     config = play(saver, "one", 1)
     _recorded(saver)
     saver.put(config, *step(1))

@@ -26,13 +26,13 @@ class Counted:
 
     @property
     def round_trips(self) -> int:
-        """Of all connections to all of them."""
+        """The round trips of all connections to all of them."""
         return sum(proxy.round_trips for proxy in self._proxies)
 
 
 @pytest.fixture(scope="module", params=["single", "durable", "cluster"])
 def counted(request: pytest.FixtureRequest) -> Iterator[Counted]:
-    """A server, with and without what `durability="full"` asks for, and a cluster."""
+    """A server, with and without the settings for `durability="full"`, and a cluster."""
     if request.param == "cluster":
         with RedisCluster(masters=3, replicas=0, behind_proxies=True) as cluster:
             yield Counted(cluster.url, cluster.proxies)
@@ -44,7 +44,7 @@ def counted(request: pytest.FixtureRequest) -> Iterator[Counted]:
 
 @pytest.fixture
 def options(request: pytest.FixtureRequest, prefix: str) -> dict[str, Any]:
-    """What a saver is told on each of them."""
+    """The options of a saver on each of them."""
     durable = "durable" in request.node.callspec.id
     return {**OPTIONS, "prefix": prefix, "durability": "full" if durable else "memory"}
 

@@ -1,4 +1,4 @@
-"""The servers that the tests start are what the tests take them for, and none is left behind."""
+"""The servers that the tests start are as the tests assume, and none is left behind."""
 
 import os
 import socket

@@ -1,4 +1,4 @@
-"""The index of threads: listings are right where it is a little behind, and it can be made anew."""
+"""The index of threads: listings are right if it is a little behind, and it can be rebuilt."""
 
 from collections.abc import Iterator
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Transactions of several steps: what somebody else does in the middle is neither lost nor half seen."""
+"""Transactions of several steps: changes by others in the middle are neither lost nor half seen."""
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""Every bit of every key's fields: names and values. What is read is right, or an error names the thread."""
+"""Every bit of every key's fields: names and values. A read is right, or an error names the thread."""
 
 import random
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
-"""What one worker does: puts, writes, gets, prunings and deletions, chosen by a seed, and noted in a journal.
+"""The calls of one worker: puts, writes, gets, prunings and deletions, chosen by a seed, and noted in a journal.
 
 Nothing here calls a saver: a step is a generator of `Ask`s, which is played for either API, in a thread of a test or in
-a process of its own. All that is stored can be told from seeds that are stored beside it, in the metadata.
+a separate process. All stored values can be made again from seeds in the metadata.
 """
 
 import random
@@ -35,7 +35,7 @@ class Newest(NamedTuple):
 
 
 class OwnThread:
-    """A thread that nobody else writes to."""
+    """A thread without other writers."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -87,7 +87,7 @@ class Actor:
             thread.newest[ns], thread.uncertain = made, False
 
     def _put_shared(self) -> Steps:
-        """Add to a thread to which others add as well: whoever does not see the other's makes a branch."""
+        """Add to a thread to which others add as well: one that does not see the other's makes a branch."""
         name = self._chance.choice(self._shared)
         newest: list[Newest | None] = []
         yield from self._look(name, "", newest)
@@ -144,7 +144,7 @@ class Actor:
             thread.uncertain = True
 
     def _mistake(self) -> Steps:
-        """What no database is to blame for."""
+        """A caller's mistake, for which no database is to blame."""
         thread = self._chance.choice(self._threads).name
         method, *args = self._chance.choice(
             [
@@ -161,7 +161,7 @@ class Actor:
         yield from self._ask(self._journal.begin("mistake", thread=thread), str(method), *args)
 
     def _settle(self, thread: OwnThread) -> Steps:
-        """Find out where a thread stands, after a call whose outcome is not known."""
+        """Find the state of a thread, after a call whose outcome is not known."""
         for ns in NAMESPACES if thread.uncertain else ():
             newest: list[Newest | None] = []
             yield from self._look(thread.name, ns, newest)
@@ -173,7 +173,7 @@ class Actor:
         thread.uncertain = False
 
     def _look(self, name: str, ns: str, newest: list[Newest | None]) -> Steps:
-        """Get the newest checkpoint, and add it, or None for none, to the list; nothing where the saver failed."""
+        """Get the newest checkpoint, and add it, or None for none, to the list; nothing if the saver failed."""
         number = self._journal.begin("get", thread=name, ns=ns)
         answer = yield from self._ask(number, "get_tuple", config_of(name, ns))
         if answer is not None:
@@ -181,7 +181,7 @@ class Actor:
             newest.append(found and Newest(found.checkpoint["id"], tuple(found.metadata["seeds"])))
 
     def _ask(self, number: int, method: str, *args: Any) -> Generator[Ask, Any, tuple[Any] | None]:
-        """Call the saver, and note what it answered. Returns the answer in a tuple, None for an error."""
+        """Call the saver, and note its answer. Returns the answer in a tuple, None for an error."""
         try:
             answer = yield Ask(method, args)
         except ThreadmarkError as error:
@@ -231,7 +231,7 @@ def config_of(thread: str, ns: str, checkpoint: str = "") -> dict[str, Any]:
 def put_arguments(
     thread: str, ns: str, made: Newest, parent: str, values: dict[str, Any] | None = None
 ) -> tuple[Any, ...]:
-    """What `put` is given."""
+    """The arguments of `put`."""
     versions = {"messages": made.id, "count": made.id}
     checkpoint = Checkpoint(
         v=4,

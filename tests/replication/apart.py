@@ -1,4 +1,4 @@
-"""Two databases of a pair that cannot see each other for a while, for tests of what is removed meanwhile."""
+"""Two databases of a pair that cannot see each other for a while, for tests of removals in that time."""
 
 import asyncio
 import os
@@ -31,7 +31,7 @@ THREAD = "thread"
 FIRST = "1"
 """A checkpoint that both sides have."""
 LONG = 17
-"""The seed of a text that is long enough for a segment of its own."""
+"""The seed of a text that is long enough for a separate segment."""
 
 KINDS = [("memory", "memory"), ("sqlite", "memory"), ("redis", "postgres"), ("postgres", "redis")]
 
@@ -62,7 +62,7 @@ class Failing(Link):
         return await super().arun(self._failing(transaction))
 
     def come_late(self) -> None:
-        """Carry out what is late. Nobody waits for an answer any more."""
+        """Carry out the late writes. Their callers no longer wait."""
         for transaction in self._late:
             with suppress(StaleTermError):
                 self._driver.run(transaction)
@@ -112,7 +112,7 @@ class Sides:
         return [sorted(key[1] for key in look.thread(THREAD)[0].parents) for look in self.looks]
 
     def lose_active(self) -> None:
-        """Let nobody reach the side that takes the writes."""
+        """Let no client reach the side that takes the writes."""
         self.ways[self.pair._pair.pair.known.active.number].way = "closed"
 
     def look_at_both(self) -> None:
@@ -120,7 +120,7 @@ class Sides:
         self.pair._pair.play(check_both(self.pair._pair.pair))
 
     def copy(self) -> None:
-        """Have both sides reachable again, and do what the pair's own thread does then."""
+        """Have both sides reachable again, and do the work of the pair's own thread then."""
         for way in self.ways:
             way.way = "open"
         driver = self.pair._pair
@@ -138,7 +138,7 @@ class Sides:
 
 
 class Meeting:
-    """Two sides, of which one is lost with what was not copied; who asks the pair, and how the sides meet again."""
+    """Two sides, one of which is lost with its uncopied rows; the caller, and the way in which the sides meet again."""
 
     def __init__(self, sides: Sides, api: str, by: str) -> None:
         self.sides = sides
@@ -162,7 +162,7 @@ class Meeting:
         assert self.sides.pair.drain() == 0
 
     def found_when_they_meet(self) -> list[list[str]]:
-        """Have both meet. Returns what either has then."""
+        """Have both meet. Returns the threads of each."""
         if self._by == "thread":
             self.sides.copy()
             assert unequal(*self.sides.looks) == []
@@ -171,7 +171,7 @@ class Meeting:
         return self.sides.found()
 
     def kinds_of_problems(self) -> list[str]:
-        """Return what `verify` finds, segments that nothing needs any more included."""
+        """Return the findings of `verify`, segments that nothing needs any more included."""
         return [each.kind for look in self.sides.looks for each in look.saver.verify().problems]
 
 

@@ -1,8 +1,8 @@
-"""Chaos rounds: workers in processes of their own use a pair of real databases, of which one is broken meanwhile.
+"""Chaos rounds: workers in separate processes use a pair of real databases, one of which is broken.
 
-A round starts workers, breaks a side (or kills workers), moves the writes to the other side where that is the test's
-part, looks at once at what the side that took over has, mends what was broken, has everything copied, and compares both
-sides with what the workers were told and with each other. Each round has threads of its own; the databases stay.
+A round starts workers, breaks a side (or kills workers), moves the writes to the other side if that is the test's
+part, looks at once at the side that took over, mends the fault, has everything copied, and compares both
+sides with the workers' answers and with each other. Each round has separate threads; the databases stay.
 """
 
 import os
@@ -164,7 +164,7 @@ class _Round:
                 time.sleep(self._chance.uniform(0.1, 0.5))
 
     def _fall_behind(self, active: int) -> None:
-        """Cut off the standby until nobody is told any more that something is done, then the active side instead."""
+        """Cut off the standby until no call is acknowledged any more, then the active side instead."""
         for client in range(len(WORKERS) + 1):
             self._chaos._ways[1 - active].set(client, "closed")
         time.sleep(_FALLING_BEHIND)
@@ -234,7 +234,7 @@ class _Round:
         return True
 
     def _judge_now(self) -> None:
-        """Look at what can be reached while the workers go on."""
+        """Look at the reachable sides while the workers go on."""
         sides = [side for side in (0, 1) if side not in self._down]
         active, before = self._active(sides), self._expectations()
         found = {side: self._found(side, before.threads()) for side in sides}

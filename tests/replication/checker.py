@@ -1,8 +1,8 @@
-"""Judges what is found in two databases by what workers did and were told.
+"""Judges the contents of two databases by the calls of workers and their answers.
 
-It knows every call. From them it tells of each checkpoint, and each batch of writes, whether it must be there, must not
+It knows every call. So it decides for each checkpoint, and each batch of writes, whether it must be there, must not
 be there, or may be either: because the call that put it or removed it did not end well, or because two sides that could
-not see each other were told different things. Every rule returns its objections, in words.
+not see each other got different calls. Every rule returns its objections, in words.
 """
 
 import math
@@ -18,7 +18,7 @@ Fate = Literal["required", "either", "gone"]
 Mode = Literal["sync", "async"]
 
 Thing = tuple[str, str, str, str]
-"""(thread, namespace, checkpoint, task): a batch of writes, or where the task is "" a checkpoint."""
+"""(thread, namespace, checkpoint, task): a batch of writes, or if the task is "" a checkpoint."""
 
 REFUSALS = ("ReplicationError", "TransientStoreError", "StoreError", "StaleTermError")
 """Errors that are a database's."""
@@ -44,9 +44,9 @@ class Failovers:
         """The greatest term that was seen last, and when."""
 
     def note(self, terms: Sequence[int | None]) -> None:
-        """Note whether the term was raised since the last time. The terms are those of both sides, None where unknown.
+        """Note whether the term was raised since the last time. The terms are those of both sides, None if unknown.
 
-        In mode "async" a failover ends when both sides know of it: until then somebody may be told that something was
+        In mode "async" a failover ends when both sides know of it: until then a caller may hear that something was
         done on the side that has lost the writes.
         """
         before, self._seen = self._seen, (max(self._seen[0], *(term or 0 for term in terms)), time.monotonic())
@@ -58,7 +58,7 @@ class Failovers:
 
 
 class Expected(NamedTuple):
-    """What is to be thought of one thing."""
+    """The expectation about one thing."""
 
     call: Call
     fate: Fate
@@ -66,7 +66,7 @@ class Expected(NamedTuple):
 
 
 class Expectations:
-    """What must be found after some calls."""
+    """The expectations after some calls."""
 
     def __init__(self, calls: Sequence[Call], mode: Mode, failovers: Sequence[Failover] = ()) -> None:
         self.calls = calls
@@ -101,8 +101,8 @@ class Expectations:
     def may_lack_parent(self, thing: Thing, parent: str) -> bool:
         """Whether a checkpoint may be somewhere without its parent.
 
-        That one was removed; or the writes moved between the two; or they had moved before, and somebody wrote on where
-        they were, which in mode "async" takes until the term is known there.
+        That one was removed; or the writes moved between the two; or they had moved before, and a client wrote on to
+        the old side, which in mode "async" takes until the term is known there.
         """
         above = self.things.get((*thing[:2], parent, ""))
         this = self.things.get(thing)
@@ -142,7 +142,7 @@ class Expectations:
     def _was_begun_apart(self, put: Call, deletion: Call) -> bool:
         """Whether the side that deleted a thread may not have seen this, which follows a deletion on the other side.
 
-        Where both deleted a thread, what was put after that on either stays. It goes with its last checkpoint, too.
+        If both deleted a thread, later puts on either stay. It goes with its last checkpoint, too.
         """
         removals = [each for each in self._removals[put.thread] if each.did != "prune"]
         before = [each for each in removals if each.began <= put.began]
@@ -150,7 +150,7 @@ class Expectations:
         return bool(before) and moved and (self.mode == "async" or not put.acknowledged)
 
     def _checkpoint_was_deleted(self, call: Call) -> None:
-        """With the last checkpoint of a side its thread goes, and so does what the other side has of it alone."""
+        """With the last checkpoint of a side its thread goes, and so do the rows that only the other side has."""
         self._removals.setdefault(call.thread, []).append(call)
         self._deleted.add((call.thread, call.ns, call.checkpoint))
         put = self.things.get((call.thread, call.ns, call.checkpoint, ""))
@@ -195,10 +195,10 @@ class Expectations:
         return checkpoint is not None and checkpoint.call.began == began and all(each < began for each in others)
 
     def _is_certain(self, call: Call) -> bool:
-        """Whether both sides had the same, so that what is pruned on one is pruned on the other.
+        """Whether both sides had the same, so that a prune on one is a prune on the other.
 
-        What a call did on the side that lost the writes meanwhile is done again on the other one: both changed the
-        thread then, and nothing is removed from what both changed.
+        A call on the side that lost the writes is repeated on the other one: both changed the
+        thread then, and nothing is removed from such a thread.
         """
         calls = [each for each in self.calls if each.thread == call.thread and each.did not in ("get", "mistake")]
         moved = any(self._failover_between(each.began, each.ended) for each in calls)
@@ -212,7 +212,7 @@ class Expectations:
 
 
 class Found(NamedTuple):
-    """What was read of one side."""
+    """The contents read from one side."""
 
     name: str
     threads: Mapping[str, SeenThread]
@@ -226,7 +226,7 @@ class Found(NamedTuple):
 
 
 def missing(found: Found, *expectations: Expectations, since: float = 0.0) -> list[str]:
-    """Return what is not there, though it must be there by all of these: before the side was read, and afterwards."""
+    """Return the missing things that must be there by all of these: before the side was read, and afterwards."""
     return [
         f"{found.name} lacks {_named(thing)}: {each.why}"
         for thing, each in expectations[0].with_fate("required", since=since).items()
@@ -235,13 +235,13 @@ def missing(found: Found, *expectations: Expectations, since: float = 0.0) -> li
 
 
 def returned(found: Found, expectations: Expectations) -> list[str]:
-    """Return what is there, though it was removed."""
+    """Return the removed things that are there."""
     gone = expectations.with_fate("gone").items()
     return [f"{found.name} still has {_named(thing)}: {each.why}" for thing, each in gone if found.has(thing)]
 
 
 def altered(found: Found, expectations: Expectations) -> list[str]:
-    """Return what has other values, or another parent, than was put, or was put by nobody."""
+    """Return the things with other values, or another parent, than were put, or that were never put."""
     objections = []
     for name, thread in found.threads.items():
         for (ns, checkpoint), seeds in thread.seeds.items():
@@ -255,7 +255,7 @@ def altered(found: Found, expectations: Expectations) -> list[str]:
 
 
 def blamed(calls: Iterable[Call], *, calm: bool) -> list[str]:
-    """Return the answers that nobody should get: with `calm`, where nothing was wrong with either side."""
+    """Return the answers that no caller should get: with `calm`, if nothing was wrong with either side."""
     objections = []
     for call in calls:
         error = call.answer.partition(":")[0]

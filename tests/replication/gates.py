@@ -26,7 +26,7 @@ class Gate:
         self.port: int = self._listener.port
 
     def set(self, way: Way) -> None:
-        """Change what goes through. Connections of which something was lost are closed when it opens."""
+        """Change the way. Connections of which something was lost are closed when it opens."""
         with self._lock:
             self._way = way
             for connection in self._connections:
@@ -88,7 +88,7 @@ class _Connection(Joined):
     def __init__(self, client: socket.socket, server: socket.socket) -> None:
         super().__init__(client, server)
         self.lost = False
-        """Whether something was lost, so that what comes later means nothing."""
+        """Whether something was lost, so that later bytes mean nothing."""
 
 
 class Ways:
@@ -99,7 +99,7 @@ class Ways:
         self.notes = [] if port else [folder / f"way{id(self)}.{number}" for number in range(clients)]
 
     def set(self, client: int, way: Way) -> None:
-        """Change what goes through for one client."""
+        """Change the way for one client."""
         if self.gates:
             self.gates[client].set(way)
         else:
@@ -108,7 +108,7 @@ class Ways:
             new.replace(self.notes[client])
 
     def port(self, client: int) -> int:
-        """Where a client finds the server."""
+        """The port on which a client finds the server."""
         return self.gates[client].port if self.gates else 0
 
     def note(self, client: int) -> str:

@@ -1,4 +1,4 @@
-"""What workers did and were told: a line before each call and one after it, which a SIGKILL between them omits."""
+"""The calls of workers and their answers: a line before each call and one after it, unless a SIGKILL comes."""
 
 import json
 import time
@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 Did = Literal["put", "put_writes", "get", "delete", "delete_checkpoint", "prune", "mistake"]
 
 Told = Literal["acknowledged", "raised", "broken", "unknown"]
-"""What became of a call: it returned; it raised an error of Threadmark, or one that no caller should ever see; or the
+"""The outcome of a call: it returned; it raised an error of Threadmark, or one that no caller should ever see; or the
 worker ended before it knew."""
 
 OVER = "over"
@@ -16,7 +16,7 @@ OVER = "over"
 
 
 class Call(NamedTuple):
-    """A call of a worker, and what it was told."""
+    """A call of a worker, and its answer."""
 
     worker: str
     did: Did
@@ -27,27 +27,27 @@ class Call(NamedTuple):
     parent: str
     task: str
     seeds: tuple[int, ...]
-    """What the values are made of."""
+    """The seed of the values."""
     began: float
     ended: float
     """Seconds of `time.monotonic`, which all processes of a machine share; infinite for an unknown end."""
     told: Told
     answer: str
-    """What it returned, or the error."""
+    """The result, or the error."""
 
     @property
     def acknowledged(self) -> bool:
-        """Whether the worker was told that it is done."""
+        """Whether the call was acknowledged."""
         return self.told == "acknowledged"
 
     @property
     def over(self) -> float:
-        """When nothing of it can happen any more. What missed its deadline may be carried out later."""
+        """When nothing of it can happen any more. A call that missed its deadline may be carried out later."""
         return self.ended if self.acknowledged else float("inf")
 
 
 class Journal:
-    """Where one worker notes what it does."""
+    """The notes of one worker about its calls."""
 
     def __init__(self, worker: str, write: Callable[[str], object]) -> None:
         self.worker = worker
@@ -61,7 +61,7 @@ class Journal:
         return self._number
 
     def end(self, number: int, told: Told, answer: str, **what: Any) -> None:
-        """Note what became of it; `what` is known only now."""
+        """Note its outcome; `what` is known only now."""
         self._line(["end", number, time.monotonic(), {"told": told, "answer": answer, **what}])
 
     def over(self) -> None:

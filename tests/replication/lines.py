@@ -72,7 +72,7 @@ class Database:
         self.store = MemoryStore() if store is None else store
 
     def saver(self) -> Saver:
-        """A saver of its own, which is not replicated: it looks into this database only."""
+        """A separate saver, which is not replicated: it looks into this database only."""
         return Saver(self.store, self.driver)
 
     def line(self) -> Line:
@@ -99,7 +99,7 @@ class Opened:
         driver._player._deadline = seconds
 
     def end_background(self) -> None:
-        """Copy what waits and end the thread that does so: from now on, a transaction is one of the test's own."""
+        """Copy the waiting changes and end the thread that does so: from now on, only the test makes transactions."""
         driver: Any = self.saver._driver
         assert driver._background.finish(PATIENCE, PATIENCE) == 0
 

@@ -1,6 +1,6 @@
 """The way from one client to one database, inside its process: it can be closed, silent, or lose answers; or all ends.
 
-Servers have proxies of their own (gates.py). This is for databases that nothing but this process reaches: files, and
+Servers have separate proxies (gates.py). This is for databases that nothing but this process reaches: files, and
 dictionaries.
 """
 
@@ -18,13 +18,13 @@ T = TypeVar("T")
 
 Way = Literal["open", "closed", "silent", "deaf", "late"]
 """Whether the database can be reached; not at all; after a while (nothing is answered until it opens); is reached, and
-the answer is lost; or will be reached some time, perhaps, when nobody waits for the answer any more."""
+the answer is lost; or will be reached some time, perhaps, when no caller waits for the answer any more."""
 
 _LOOKS = 0.002
 
 
 class Killed(BaseException):
-    """Stands for SIGKILL where a client is no process of its own: nothing it passes may catch it."""
+    """Stands for SIGKILL if a client is no separate process: nothing it passes may catch it."""
 
 
 class Link:
@@ -37,7 +37,7 @@ class Link:
         self.held = 0
         """How many transactions wait for a silent way to open."""
         self.late: list[Transaction[Any]] = []
-        """What was to be written on a way that is late, and is not carried out yet."""
+        """The writes on a late way that are not carried out yet."""
         self._unanswered = 0
         self.kill: Callable[[], None] = _lives
         """Is called before and after every transaction, and may raise Killed."""
@@ -65,7 +65,7 @@ class Link:
         self.kill()
         if self._is("silent"):
             self.held += 1
-            while self._is("silent"):  # noqa: ASYNC110 - what opens the way may be another process
+            while self._is("silent"):  # noqa: ASYNC110 - another process may open the way
                 await asyncio.sleep(_LOOKS)
             self.held -= 1
         self._expect("closed")
@@ -76,7 +76,7 @@ class Link:
         return result
 
     def carry_out_late(self) -> None:
-        """Carry out the first of what is late. Its caller was told long ago that it failed."""
+        """Carry out the first late write. Its caller heard long ago that it failed."""
         with suppress(ThreadmarkError):
             self._driver.run(self.late.pop(0))
 
@@ -90,7 +90,7 @@ class Link:
         return (self._way() if self._way else self.way) == way
 
     def _expect_in_time(self, transaction: Transaction[Any]) -> None:
-        """What is late has read already what it is going to change. Of that every other one is never carried out."""
+        """A late transaction has read its rows already. Every other one is never carried out."""
         if not self._is("late"):
             return
         if transaction.writes:

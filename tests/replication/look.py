@@ -1,4 +1,4 @@
-"""What one of two databases holds, read past the pair: by a saver over this database alone."""
+"""The contents of one of two databases, read past the pair: by a saver over this database alone."""
 
 from collections.abc import Iterable, Iterator
 from functools import partial
@@ -32,7 +32,7 @@ class Look:
         self.saver = saver
 
     def thread(self, thread_id: str) -> tuple[SeenThread, list[str]]:
-        """Read a thread whole. Returns it, and what has other values than were put."""
+        """Read a thread whole. Returns it, and the names of wrong values."""
         parents: dict[Key, str] = {}
         seeds: dict[Key, tuple[int, ...]] = {}
         tasks: set[str] = set()
@@ -53,7 +53,7 @@ class Look:
         return SeenThread(parents, seeds, frozenset(tasks)), wrong
 
     def _readable(self, thread_id: str, wrong: list[str]) -> Iterator[CheckpointTuple]:
-        """All of a thread up to what is damaged, which is noted."""
+        """All of a thread up to a damaged part, which is noted."""
         try:
             yield from self.saver.list({"configurable": {"thread_id": thread_id}})
         except CorruptDataError as error:
@@ -66,7 +66,7 @@ class Look:
         return [(each.key, each.parent or "") for each in outlines if (each.parent_key or each.key) not in there]
 
     def problems(self, thread_ids: Iterable[str] | None = None) -> list[str]:
-        """Return what `verify` finds in these threads, or in all. Segments that nothing refers to are no objection.
+        """Return the findings of `verify` in these threads, or in all. Unused segments are no objection.
 
         A put that was begun on one side and done again on the other one may have been cut into other segments there:
         when both are merged, one checkpoint stays, and both its segments and the other one's.
@@ -77,7 +77,7 @@ class Look:
         return [f"{self.name}: {each}" for each in found if each.kind != "orphan"]
 
     def summaries(self) -> dict[str, Summary]:
-        """Return the summary of each live thread, without what may differ between two databases."""
+        """Return the summary of each live thread, without the parts that may differ between two databases."""
         found: list[Summary] = self._run(lambda: self._store.summaries("", _ALL), writes=False)
         return {each.thread_id: each._replace(epoch=0, position=0) for each in found}
 
@@ -92,7 +92,7 @@ class Look:
         return waiting
 
     def changes_waiting(self) -> int:
-        """Return how many changes of callers are in its outbox. That what both sides have was merged is none."""
+        """Return how many changes of callers are in its outbox. The note of a merge is none."""
         entries: list[Entry] = self._run(lambda: self._store.outbox(None, _ALL), writes=False)
         return sum(not Touched.from_bytes(entry.body).merged for entry in entries)
 

@@ -13,7 +13,7 @@ _ORDERS_AT_MOST = 20_000
 
 
 def acting(flow: PairFlow[Any], after_each: Callable[[], None]) -> Actor:
-    """An actor that plays a flow. What `after_each` asserts holds after each of its transactions."""
+    """An actor that plays a flow. The assertions of `after_each` hold after each of its transactions."""
     try:
         asked: On | Pause = next(flow)
         while True:
@@ -22,7 +22,7 @@ def acting(flow: PairFlow[Any], after_each: Callable[[], None]) -> Actor:
                 continue
             try:
                 answer = asked.side.driver.run(asked.transaction)
-            except Exception as error:  # noqa: BLE001 - what the flow makes of it is what is tested
+            except Exception as error:  # noqa: BLE001 - the test is about the flow's handling of it
                 asked = flow.throw(error)
             else:
                 after_each()
@@ -40,9 +40,9 @@ def doing(calls: Sequence[Callable[[], Any]]) -> Actor:
 
 
 def orders(begin: Callable[[], Sequence[Actor]], switches: int) -> Iterator[list[int]]:
-    """Run actors, which `begin` makes anew for each order, in every order with at most so many switches.
+    """Run actors, which `begin` makes again for each order, in every order with at most so many switches.
 
-    A switch is where another one goes on although the last one could. Yields each order when all are done.
+    At a switch another one goes on although the last one could. Yields each order when all are done.
     """
     script: list[int] | None = []
     for _ in range(_ORDERS_AT_MOST):

@@ -1,11 +1,11 @@
-"""What happens in chaos rounds, and what becomes of one."""
+"""The events of chaos rounds, and the outcome of one."""
 
 from typing import Literal, NamedTuple, get_args
 
 from threadmark.replication.model import Failover as FailoverBy
 
 Fault = Literal["none", "move", "workers", "kill", "pause", "restart", "closed", "silent", "deaf", "split", "lag"]
-"""What happens in a round: nothing but mistakes of callers; the writes are moved while all is well; workers are killed;
+"""The events of a round: nothing but mistakes of callers; the writes are moved while all is well; workers are killed;
 a server is killed, stopped for a while, or restarted; the way to it is closed, silent, or loses answers, for all or, in
 a split, for all workers but one, which sees no other side; or the side that takes over was cut off for a while before,
 so that it lacks as much as it may."""
@@ -26,7 +26,7 @@ class Plan(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What became of a round."""
+    """The outcome of a round."""
 
     plan: Plan
     acknowledged: int
@@ -36,7 +36,7 @@ class Outcome(NamedTuple):
     missing: int
     """How many acknowledged changes the side that took over did not have yet."""
     lag: float
-    """For how many seconds the oldest of what waited was waiting then."""
+    """The seconds for which the oldest waiting change had waited then."""
     objections: list[str]
     seconds: float
 

@@ -1,8 +1,8 @@
-"""Rounds of a simulation in which nothing happens by itself: the seed says who goes on after each transaction.
+"""Rounds of a simulation in which nothing happens by itself: the seed chooses the next task after each transaction.
 
-Every client has two tasks: its work, and what its pair's own thread would do. A task goes on by one transaction, or by
+Every client has two tasks: its work, and that of its pair's own thread. A task goes on by one transaction, or by
 the answer to one. How often each is chosen changes all the time, so that one is left alone for long while others go on.
-What is found is found again with the same seed.
+The same seed reproduces each finding.
 """
 
 from collections.abc import Callable, Coroutine, Generator
@@ -27,7 +27,7 @@ Task = Coroutine[None, None, object]
 
 _NEVER = 3600.0
 _TURNS = 40_000
-"""After so many turns what must come has not come."""
+"""The turns after which an expected event counts as missing."""
 _ATTEMPTS = 50
 _RARELY = 2.5
 """A task may be chosen so many powers of ten less often than another one."""
@@ -54,7 +54,7 @@ class ScheduledWorld(World):
             self._begin(f"{client.name} works", self._work(client))
 
     def pair(self, primary: Saver, secondary: Saver) -> ReplicatedSaver:
-        """Open the pair once more, without a thread of its own. What depends on time depends on turns."""
+        """Open the pair once more, without its own thread. Turns take the place of time."""
         first = Side("primary", _store(primary), primary._driver)
         second = Side("secondary", _store(secondary), secondary._driver)
         settings = Settings(
@@ -75,7 +75,7 @@ class ScheduledWorld(World):
         )
 
     def come_late(self, link: Link) -> None:
-        """Have what is late on a way carried out, each at a moment of its own."""
+        """Have the late writes of a way carried out, each at another moment."""
         self._begin(f"{id(link)} is late", self._come_late(link))
 
     def promote(self) -> None:
@@ -95,7 +95,7 @@ class ScheduledWorld(World):
         self.objections.append(f"waited in vain for {what}")
 
     def judge_at_the_end(self) -> None:
-        """Let the clients finish what they do, and judge."""
+        """Let the clients finish their work, and judge."""
         for client in self.clients:
             self._steps[client.name] = -1
         self.wait_for(lambda: not any(name.endswith(_ENDING) for name in self._tasks), "the clients to end")
@@ -168,7 +168,7 @@ class _TurnDriver(PairDriver):
         return answer
 
     def _begin(self) -> None:
-        """No thread is begun: a task does what it would do."""
+        """No thread is begun: a task does its work."""
 
 
 @coroutine

@@ -28,12 +28,12 @@ def open_side(url: str) -> Saver:
 
 
 class Server(Protocol):
-    """What holds one side of a pair."""
+    """A database for one side of a pair."""
 
     port: int
 
     def new(self, folder: Path) -> Callable[[int], str]:
-        """Make an empty database. Returns its URL, given the port through which it is reached."""
+        """Make an empty database. Returns its URL, by the port through which it is reached."""
 
     def kill(self) -> None:
         """End it at once."""
@@ -95,14 +95,14 @@ class PostgresPlace(Cluster):
 
 
 class RedisPlace(RedisProcess):
-    """A Redis server that keeps what it acknowledges."""
+    """A Redis server that keeps all acknowledged writes."""
 
     def __init__(self) -> None:
         super().__init__({**DURABLE, "databases": "1000"})
         self.start()
 
     def new(self, _: Path) -> Callable[[int], str]:
-        """Choose a database that nobody has used."""
+        """Choose an unused database."""
         number = next(_numbers)
         return lambda port: f"redis://127.0.0.1:{port}/{number}"
 

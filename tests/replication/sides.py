@@ -23,7 +23,7 @@ TERM = 1
 
 
 class RecordingStore:
-    """A store whose changes have entries. It stands for what a replicated saver does on the active side."""
+    """A store whose changes have entries. It stands for a replicated saver on the active side."""
 
     def __init__(self, store: Store, term: int = TERM) -> None:
         self.behind = cast("ReplicaStore", store)
@@ -85,7 +85,7 @@ class RecordingStore:
 
 
 def recorded(saver: Saver, term: int = TERM) -> RecordingStore:
-    """Let what a saver changes wait in its outbox. Returns the store that does so."""
+    """Let a saver's changes wait in its outbox. Returns the store that does so."""
     store = RecordingStore(saver._store, term)
     saver._store = cast("Store", store)
     saver._context = saver._new_context()
@@ -93,7 +93,7 @@ def recorded(saver: Saver, term: int = TERM) -> RecordingStore:
 
 
 def side(saver: Saver, name: SideName = "primary") -> Side:
-    """The database of a saver, below what records its changes."""
+    """The database of a saver, below the store that records its changes."""
     store: Any = saver._store
     return Side(name, store.behind if isinstance(store, RecordingStore) else store, saver._driver)
 
@@ -135,7 +135,7 @@ def copied_both_ways(one: Side, other: Side, term: int = TERM) -> None:
 
 
 def summaries(of: Side) -> list[Summary]:
-    """The summaries of all threads, but for what differs between two databases that have the same."""
+    """The summaries of all threads, but for the parts that differ between equal databases."""
     return [each._replace(epoch=0, position=0) for each in in_store(of, of.store.summaries, "", 10_000)]
 
 
@@ -155,7 +155,7 @@ def rows(of: Side) -> dict[str, Any]:
 
 
 def _outline(outline: ThreadOutline | None) -> ThreadOutline | None:
-    """A thread without when it was created: where it began on both sides, nothing makes that the same."""
+    """A thread without its creation time: if it began on both sides, the times differ."""
     return outline and outline._replace(row=outline.row._replace(created_at=0))
 
 

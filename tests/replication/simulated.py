@@ -1,4 +1,4 @@
-"""The rounds of a simulation: what is broken, who works meanwhile, and when both databases are looked at."""
+"""The rounds of a simulation: the faults, the work under them, and the looks at both databases."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -12,7 +12,7 @@ from threadmark import ThreadmarkError
 
 
 def play(plan: Plan, seed: int, folder: Path, make_world: type[World] = World) -> list[str]:
-    """Play one round. Returns what the checker objects to."""
+    """Play one round. Returns the checker's objections."""
     world = make_world(plan, seed, folder)
     try:
         term = world.looks[0].replica().term
@@ -51,7 +51,7 @@ def _move(world: World) -> None:
 
 
 def _active(world: World) -> None:
-    """Nobody reaches the active side."""
+    """No client reaches the active side."""
     side = world.active
     with _unreachable(world, side):
         world.work(2)
@@ -81,7 +81,7 @@ def _split(world: World) -> None:
 
 
 def _deaf(world: World) -> None:
-    """Commits of which nobody is told, of one client at the active side and of another at the other one."""
+    """Commits without an answer, of one client at the active side and of another at the other one."""
     side = world.active
     world.clients[0].links[side].way = "deaf"
     world.clients[1].links[1 - side].way = "deaf"
@@ -93,7 +93,7 @@ def _deaf(world: World) -> None:
 
 
 def _late(world: World) -> None:
-    """What is written to the active side fails, and is carried out when others may have done the same elsewhere."""
+    """Writes to the active side fail, and are carried out when others may have done the same elsewhere."""
     side = world.active
     links = [each.links[side] for each in (*world.clients, world.operator)]
     for link in links:
@@ -121,7 +121,7 @@ def _death(world: World) -> None:
 
 
 def _slow(world: World) -> None:
-    """A client is stopped while it copies. Meanwhile others delete its thread, and the writes are moved."""
+    """A client is stopped while it copies. In that time others delete its thread, and the writes are moved."""
     victim, side = world.clients[0], 1 - world.active
     victim.links[side].way = "silent"
     worker = threading.Thread(target=lambda: _work(victim, 3))

@@ -1,7 +1,7 @@
 """Rounds without servers or processes: clients in one thread take turns, on two databases in memory or two files.
 
 A round begins with work, breaks something, goes on working, moves the writes if it is to, mends it, and looks at both
-databases at each of these points. What is done comes from the seed; what the clients' own threads do is theirs.
+databases at each of these points. The seed chooses the calls; the clients' own threads act by themselves.
 """
 
 import asyncio
@@ -25,9 +25,9 @@ from threadmark_sqlite import SqliteSaver
 Kind = Literal["memory", "sqlite"]
 
 Fault = Literal["none", "move", "active", "standby", "split", "deaf", "late", "death", "slow"]
-"""What happens in a round: nothing but mistakes of callers; the writes are moved while all is well; the active side, or
+"""The events of a round: nothing but mistakes of callers; the writes are moved while all is well; the active side, or
 the other one, cannot be reached; one client sees only the active one, which the others do not see; commits whose answer
-is lost; what is written to the active side fails, and is carried out later; a client dies between two transactions; one
+is lost; writes to the active side fail, and are carried out later; a client dies between two transactions; one
 is stopped while it copies, and goes on later."""
 
 FAULTS: tuple[Fault, ...] = get_args(Fault)
@@ -49,7 +49,7 @@ class Plan(NamedTuple):
     interval: float = 0.02
     """Seconds between two looks of a client at both sides."""
     deletions: int = 1
-    """How often a client deletes a thread, where it puts a checkpoint ten times."""
+    """How often a client deletes a thread, for ten checkpoints that it puts."""
 
 
 class Client:
@@ -87,7 +87,7 @@ class Client:
 
 
 class World:
-    """Two databases, clients of the pair, and an operator, who has a client of his own."""
+    """Two databases, clients of the pair, and an operator, who has a separate client."""
 
     def __init__(self, plan: Plan, seed: int, folder: Path) -> None:
         self.plan = plan
@@ -141,12 +141,12 @@ class World:
         self.failovers.note([look.replica().term for look in self.looks])
 
     def expectations(self) -> Expectations:
-        """What must be found by what was told so far."""
+        """The expectations by the answers so far."""
         self.note_failover()
         return Expectations(calls_of(self.lines), self.plan.mode, self.failovers.noted)
 
     def found(self, side: int) -> Found:
-        """Read what one side has, noting what is wrong with it by itself."""
+        """Read one side, and note its own faults."""
         expectations = self.expectations()
         threads = {}
         for thread_id in expectations.threads():
@@ -186,7 +186,7 @@ class World:
         return self.looks[0].replica() == self.looks[1].replica()._replace(body=self.looks[0].replica().body)
 
     def judge_at_the_end(self) -> None:
-        """Have everything copied, and compare both sides with what was told and with each other."""
+        """Have everything copied, and compare both sides with the answers and with each other."""
         self.wait_for(self._is_copied, "everything to be copied")
         self.objections += [f"after the copying: {each}" for each in unequal(*self.looks)]
         self.operator.pair.reconcile(both_ways=True)
@@ -199,7 +199,7 @@ class World:
         self.objections += blamed(expectations.calls, calm=self.plan.fault in ("none", "move"))
 
     def come_late(self, link: Link) -> None:
-        """Have what is late on a way carried out."""
+        """Have the late writes of a way carried out."""
         while link.late:
             link.carry_out_late()
 

@@ -24,7 +24,7 @@ BACKENDS: dict[str, Any] = {
     "postgres": postgres.backends.from_url,
     "redis": redis_backend.backends.BACKENDS["single"],
 }
-STANDBYS = BACKENDS | {"postgres": postgres.backends.partitioned}  # in a schema of its own
+STANDBYS = BACKENDS | {"postgres": postgres.backends.partitioned}  # in a separate schema
 PAIRINGS = list(product(BACKENDS, BACKENDS))
 WRITERS, ROUNDS = 2, 3
 
@@ -35,7 +35,7 @@ def put(saver: Saver, who: str, number: int, parent: Any = None) -> Any:
 
 
 class Writer(threading.Thread):
-    """Another process, which puts to the thread until it is told to end."""
+    """Another process, which puts to the thread until the test ends it."""
 
     def __init__(self, saver: Saver, name: str) -> None:
         super().__init__(name=name, daemon=True)
@@ -51,7 +51,7 @@ class Writer(threading.Thread):
                 self.saver.put_writes(config, [("text", self.made)], "task")
                 self.made += 1
             except ThreadmarkError:
-                continue  # the thread was deleted meanwhile, say: it is put to again
+                continue  # the thread was deleted, say: it is put to again
             except BaseException as error:  # noqa: BLE001 - the test raises it
                 self.unexpected = error
                 return
@@ -82,7 +82,7 @@ def changes(number: int) -> list[tuple[str, Callable[[Saver], object]]]:
 
 
 def about(saver: Saver) -> Any:
-    """What only the process that is looked at changes of the thread."""
+    """The part of the thread that only the process under test changes."""
     found = saver.get_thread("thread")
     assert found is not None
     texts = [each.checkpoint["channel_values"].get("text", "") for each in saver.list(at("thread"))]
@@ -115,7 +115,7 @@ def test_both_sides_have_a_change_when_it_is_acknowledged(active: str, standby: 
                     change(saver)
                     one, other = map(about, bare)
                     assert one[:4] == other[:4], name
-                    if name != "prune":  # what the writers put shows what stays, and they go on meanwhile
+                    if name != "prune":  # the writers' puts decide what stays, and they go on
                         assert one[4] == other[4], name
         finally:
             for writer in writers:

@@ -26,7 +26,7 @@ BRIEF: dict[tuple[str, str, Mode], list[Plan]] = {
     ("postgres", "sqlite", "async"): [Plan("closed", "active", "manual"), Plan("move", "active", "manual")],
     ("sqlite", "sqlite", "sync"): [Plan("workers", "active", "manual")],
 }
-"""What is played in the usual run; the long one plays every kind of round on each pair."""
+"""The rounds of the usual run; the long one plays every kind of round on each pair."""
 
 
 class Places(NamedTuple):

@@ -1,4 +1,4 @@
-"""The checker of chaos rounds finds nothing where nothing is wrong, and objects to each thing that may be."""
+"""The checker of chaos rounds finds nothing in sound databases, and objects to each fault."""
 
 import math
 import random
@@ -31,7 +31,7 @@ class Played:
         return Expectations(calls_of(self.lines), "sync")
 
     def objections(self) -> list[str]:
-        """What all rules say together."""
+        """The objections of all rules."""
         expectations = self.expectations
         seen = {thread_id: self.look.thread(thread_id) for thread_id in expectations.threads()}
         found = Found("one", {thread_id: thread for thread_id, (thread, _) in seen.items()})

@@ -1,10 +1,10 @@
 """The suite on pairs of databases.
 
-What a pair adds is the same whatever its databases are, so all of it runs in memory, with one API. Pairs of SQLite
-files, and of Postgres and Redis, run what removes, and a share of the rest. THREADMARK_TESTS=all runs everything
+A pair adds the same to all databases, so all of it runs in memory, with one API. Pairs of SQLite
+files, and of Postgres and Redis, run the removals, and a share of the rest. THREADMARK_TESTS=all runs everything
 everywhere.
 
-Left out are the cases about what a backend keeps for replication: those of a pair are its databases' own.
+Left out are the cases about a backend's replication data: those of a pair are its databases' own.
 """
 
 from pathlib import Path

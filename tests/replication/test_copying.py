@@ -1,4 +1,4 @@
-"""What was copied is the same in the other database, byte for byte, whatever was done to the thread."""
+"""A copied thread is the same in the other database, byte for byte, after any change."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -152,7 +152,7 @@ def test_a_change_whose_predecessor_is_missing_is_not_copied_by_itself() -> None
     assert not play_flow(copy_change(side(one), side(other, "secondary"), *store.made[-1], TERM))
     assert rows(side(other)) == {}
     _copy(one, other)
-    put(other, "thread", 3, "0002")  # the other side has an entry of its own
+    put(other, "thread", 3, "0002")  # the other side has an entry itself
     put(one, "thread", 4, "0002")
     assert not play_flow(copy_change(side(one), side(other, "secondary"), *store.made[-1], TERM))
     copied_both_ways(side(one), side(other, "secondary"))
@@ -206,7 +206,7 @@ def test_a_large_thread_is_copied_in_parts_that_show_what_it_was_earlier(monkeyp
             assert ids == [f"{number:04d}" for number in range(len(ids), 0, -1)], "a child is there before its parent"
             largest = max(largest, len(ids) - before)
             if ids and (not seen or seen[-1] != len(ids)):
-                put(one, "thread", 1000 + len(seen), "0001")  # the source goes on meanwhile
+                put(one, "thread", 1000 + len(seen), "0001")  # the source goes on
                 seen.append(len(ids))
                 assert_sound(other)
             step = flow.send(answer)

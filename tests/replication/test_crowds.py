@@ -1,4 +1,4 @@
-"""Many who write to one thread at once, in mode "sync": what they ask of both databases grows as they do, no faster."""
+"""Many writers to one thread at once, in mode "sync": their calls to both databases grow no faster than they do."""
 
 import asyncio
 import random
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 class Counts:
-    """What one database was asked for."""
+    """The calls to one database."""
 
     def __init__(self) -> None:
         self.transactions = 0
@@ -42,7 +42,7 @@ class Counts:
         """Rows that were answered, by the operation."""
 
     def clear(self) -> None:
-        """Begin anew."""
+        """Begin again."""
         self.transactions = 0
         self.calls.clear()
         self.rows.clear()
@@ -153,7 +153,7 @@ def test_a_crowd_asks_for_no_more_than_each_of_it_needs(
         source, target = counts
         assert source.transactions <= 3 * CROWD
         assert target.transactions <= 3 * CROWD
-        # What waits is read by each process once or twice, never the whole thread again for each change.
+        # The waiting changes are read by each process once or twice, never the whole thread again for each change.
         assert sum(source.rows.values()) + sum(target.rows.values()) <= (8 + 4 * processes) * CROWD
         assert source.calls["marks"] <= (processes if what == "puts into a new thread" else 0)
         assert target.calls["marks"] == 0
@@ -195,7 +195,7 @@ def test_nothing_newer_is_copied_too_early_where_the_source_goes_on_while_it_is_
             route = Route(first, second, THREAD, TERM)
             assert in_store(second, add_entry_rows, route, found, come) == "added"
             there = rows(second)[THREAD]
-            # It is what was there at that position, but for what is only ever added.
+            # It equals the thread at that position, but for rows that are only ever added.
             assert there[1] == before[1]
             assert {key: there[2][key] for key in before[2]} == before[2]
             assert all(key[3] >= 0 for key in there[2].keys() - before[2].keys())

@@ -78,7 +78,7 @@ def test_what_comes_late_to_the_side_that_lost_the_writes_does_not_begin_it_anew
 
 
 def test_where_it_begins_just_when_it_is_deleted(tmp_path: Path) -> None:
-    """Another process does both between two statements: it waits, and what it puts is not removed unnoticed."""
+    """Another process does both between two statements: it waits, and its put is not removed unnoticed."""
     with ExitStack() as closing:
         url = cluster.shared().database(f"apart_{os.getpid()}_begun")
         one, same = (closing.enter_context(PostgresSaver(url)) for _ in range(2))

@@ -28,7 +28,7 @@ def test_what_is_begun_after_it_stays(sides: list[Look]) -> None:
     pair = _opened(sides)
     pair.put(*put_arguments(THREAD, "", Newest("1", (1,)), ""))
     pair.promote("secondary")
-    # What the old side had done when the new one refused the copy of it.
+    # The state of the old side when the new one refused the copy of it.
     old = sides[0]
     old.saver.delete_thread(THREAD)
     old._run(lambda: old._store.record(THREAD, Touched(dropped=True).to_bytes(), 99), writes=True)

@@ -1,4 +1,4 @@
-"""What an entry says comes back the same, and nothing else is taken for one."""
+"""The content of an entry comes back the same, and nothing else is taken for one."""
 
 import pytest
 from hypothesis import given, settings

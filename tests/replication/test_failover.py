@@ -1,4 +1,4 @@
-"""What a saver does while the side that takes the writes is away, and when it is back."""
+"""A saver while the side that takes the writes is away, and after its return."""
 
 import asyncio
 import threading
@@ -90,7 +90,7 @@ def test_through_a_cache_they_say_so_as_well(databases: tuple[Database, Database
 
 
 def test_a_run_goes_on_from_what_was_read_from_the_standby(databases: tuple[Database, Database]) -> None:
-    """The mark is no part of what is put, and nothing that was remembered of one side is relied on at the other."""
+    """The mark is no part of the put, and nothing that was remembered of one side is relied on at the other."""
     pair = Opened(*databases)
     put(pair.saver, 1)
     pair.primary.cut = True
@@ -112,7 +112,7 @@ def test_a_run_goes_on_from_what_was_read_from_the_standby(databases: tuple[Data
 def test_a_side_that_is_back_is_written_to_when_it_is_known_that_it_still_takes_the_writes(
     databases: tuple[Database, Database],
 ) -> None:
-    """The other one was promoted meanwhile, of which the side that is back knows nothing."""
+    """The other one was promoted, of which the side that is back knows nothing."""
     options: dict[str, Any] = {"mode": "async", "health_interval": 3600.0}
     pair, operator = Opened(*databases, **options), Opened(*databases, **options)
     put(pair.saver, 1)
@@ -125,7 +125,7 @@ def test_a_side_that_is_back_is_written_to_when_it_is_known_that_it_still_takes_
     went_astray: list[int | None] = []
 
     def write(_: Transaction[Any]) -> None:
-        """What another thread may do at any moment from now on."""
+        """The work of another thread at any moment from now on."""
         pair.secondary.before = None
         with suppress(ReplicationError):
             put(pair.saver, 2)
@@ -174,7 +174,7 @@ def test_by_default_writes_fail_until_somebody_promotes(databases: tuple[Databas
     for number in (2, 3):
         with pytest.raises(ReplicationError, match=r"promote\(\)"):
             put(pair.saver, number)
-    assert pair.primary.asked == asked  # nobody waits for it each time
+    assert pair.primary.asked == asked  # no caller waits for it each time
     assert pair.saver.promote().active == "secondary"
     put(pair.saver, 2)
     assert number_in(pair.saver) == 2

@@ -1,4 +1,4 @@
-"""What counts against a database, and what does not."""
+"""The errors that count against a database, and the others."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Writes that another task adds to a checkpoint while those of one are copied: what the other side has can be read."""
+"""Writes that another task adds to a checkpoint while those of one are copied: the other side's thread can be read."""
 
 import os
 from contextlib import ExitStack
@@ -42,7 +42,7 @@ def _write(saver: Saver, task: str) -> None:
 
 
 def _copy_first(one: Saver, other: Saver) -> None:
-    """Copy the first entry that waits, and see that nothing of it needs what comes later."""
+    """Copy the first entry that waits, and see that it needs nothing of later ones."""
     source, target = side(one), side(other, "secondary")
     entries: list[Entry] = in_store(source, source.store.outbox, THREAD, 1)
     play_flow(copy_up_to(source, target, THREAD, TERM, entries[0].position))

@@ -1,7 +1,7 @@
-"""A change that another process makes between any two steps of the reading of what is to be copied.
+"""A change that another process makes between any two steps of reading the changes to copy.
 
 That process has not copied it yet, and need not if the first one says that it has. On Redis the steps of a transaction
-that reads are not one moment. Whatever comes in between, both sides have the same in the end.
+that reads are not one moment. After any change in between, both sides have the same in the end.
 """
 
 from collections.abc import Callable, Generator, Iterator

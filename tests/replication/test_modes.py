@@ -1,4 +1,4 @@
-"""When a write is acknowledged, what becomes of one that only one side has, and that everything arrives."""
+"""The moment of the acknowledgement, the fate of a write that only one side has, and the arrival of all."""
 
 import asyncio
 import threading

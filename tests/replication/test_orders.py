@@ -1,6 +1,6 @@
-"""Those who copy a thread meet each other, and those who write to it, in every order: both sides are equal then.
+"""Copiers of a thread meet each other, and its writers, in every order: both sides are equal then.
 
-And one who copies dies before or after any of its transactions: whoever comes next finishes it.
+A copier also dies before or after any of its transactions: the next one finishes its work.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,10 +31,10 @@ THREAD = "thread"
 
 
 class Scene(NamedTuple):
-    """What was there, and what is done while the thread is copied."""
+    """The state before, and the changes while the thread is copied."""
 
     prepare: Callable[[Saver, Saver], Any]
-    """What both databases have before, and what waits."""
+    """The contents of both databases before, and the waiting changes."""
     calls: Callable[[Saver, Saver], Sequence[Callable[[], Any]]]
     back: bool = False
     """Whether the second one who copies does so in the other direction."""

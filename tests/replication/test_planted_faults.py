@@ -1,4 +1,4 @@
-"""Faults that are planted into replication, each as somebody might write it, are found by the checker of the rounds."""
+"""Faults that are planted into replication, each a plausible mistake, are found by the checker of the rounds."""
 
 import re
 from collections.abc import Callable
@@ -28,7 +28,7 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 
 
 def _acknowledge_before_copying(patch: pytest.MonkeyPatch) -> None:
-    """In mode "sync", what is written is left to the thread that copies what waits."""
+    """In mode "sync", a write is left to the thread that copies waiting changes."""
 
     def not_copied(pair: Pair, *_: object) -> PairFlow[None]:
         pair.wake()
@@ -38,7 +38,7 @@ def _acknowledge_before_copying(patch: pytest.MonkeyPatch) -> None:
 
 
 def _ignore_the_term(patch: pytest.MonkeyPatch) -> None:
-    """Whoever has not heard of a promotion writes on where it always did."""
+    """A client that has not heard of a promotion goes on writing to the old side."""
     active_store = side_store.active_store
     patch.setattr(transactions, "active_store", lambda side, _, journal: active_store(side, 2**50, journal))
 
@@ -82,12 +82,12 @@ def _do_not_copy_deletions(patch: pytest.MonkeyPatch) -> None:
 
 
 def _merge_what_was_removed(patch: pytest.MonkeyPatch) -> None:
-    """Where both sides changed a thread, nobody looks at what one of them removed."""
+    """If both sides changed a thread, the removals of one are ignored."""
     patch.setattr(comparing, "rulings", lambda *_: Rulings())
 
 
 def _record_in_another_transaction(patch: pytest.MonkeyPatch) -> None:
-    """What is to be copied is noted after the commit of what was written."""
+    """The entry is recorded after the commit of the write."""
     late: list[Change] = []
     changed, copied = side_store._ActiveStore._changed, transactions._replicate
 
@@ -111,7 +111,7 @@ def _record_in_another_transaction(patch: pytest.MonkeyPatch) -> None:
 
 
 def _settle_before_applying(patch: pytest.MonkeyPatch) -> None:
-    """An entry is removed from the outbox before what it says is copied."""
+    """An entry is removed from the outbox before its rows are copied."""
     copy_change, settle = copying.copy_change, copying._settle
 
     def settled_first(source: Side, target: Side, change: Change, added: Added, term: int) -> PairFlow[bool]:
@@ -122,7 +122,7 @@ def _settle_before_applying(patch: pytest.MonkeyPatch) -> None:
 
 
 def _write_old_over_new(patch: pytest.MonkeyPatch) -> None:
-    """Nobody looks how far the target has come when rows arrive that were read earlier."""
+    """The target's position is not checked when rows arrive that were read earlier."""
     patch.setattr(judging, "_is_behind", lambda *_: False)
 
 
@@ -147,7 +147,7 @@ PLANTED: list[tuple[Plant, Plan, str]] = [
     (_record_in_another_transaction, Plan("async", "death"), DIFFERS),
     (_settle_before_applying, Plan("sync", "death"), DIFFERS),
 ]
-"""Each with a kind of round in which it shows, and what the checker says of it."""
+"""Each with a kind of round that reveals it, and the checker's objection."""
 
 
 @pytest.mark.parametrize(("plant", "plan", "words"), PLANTED)

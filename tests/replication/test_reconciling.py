@@ -34,7 +34,7 @@ def _reconcile(one: Saver, other: Saver, **options: Any) -> ReconcileReport:
 
 
 def _unrecorded(saver: Saver) -> Saver:
-    """Another saver on the same database, whose changes nobody is told of."""
+    """Another saver on the same database, whose changes are not recorded."""
     plain = MemorySaver()
     plain._driver = saver._driver
     return plain
@@ -162,7 +162,7 @@ def test_what_could_not_be_copied_is_not_passed_over(grown: ReplicatedSaver, mon
 
 
 def test_a_promotion_begins_anew(grown: ReplicatedSaver) -> None:
-    """What was compared under another term says nothing of what was written since."""
+    """A comparison under another term knows nothing of later writes."""
     reached = _stopped(grown, "t08")
     grown.promote("secondary")
     report = grown.reconcile(after=reached)

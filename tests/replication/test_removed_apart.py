@@ -60,7 +60,7 @@ def test_one_that_both_had_though_the_old_side_has_more(meeting: Meeting) -> Non
 
 
 def test_one_that_was_removed_on_the_old_side_just_before_that_was_lost(meeting: Meeting) -> None:
-    """Now the other side is the one that has what was not copied."""
+    """Now the other side has the uncopied rows."""
     meeting.both_have(FIRST, "2")
     assert meeting.delete(FIRST) is True
     meeting.sides.lose_active()

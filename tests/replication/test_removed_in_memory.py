@@ -1,4 +1,4 @@
-"""What becomes of a checkpoint that is removed on one side of a pair in memory, in less common cases."""
+"""The fate of a checkpoint that is removed on one side of a pair in memory, in less common cases."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -42,7 +42,7 @@ def test_what_is_sealed_needs_no_key(order: int) -> None:
 
 
 def test_the_next_removal_gives_back_the_bytes_that_only_it_needed(in_memory: Meeting) -> None:
-    """Where the other side has more of its own, it cannot be told which are needed."""
+    """If the other side has more rows itself, it is unknown which are needed."""
     in_memory.sides.put(FIRST, seed=LONG)
     in_memory.both_have("2")
     in_memory.sides.put("3")
@@ -122,7 +122,7 @@ def test_one_whose_deletion_comes_after_many_changes(in_memory: Meeting, monkeyp
 
 @pytest.mark.parametrize("first", ["1", "2"])
 def test_a_large_thread_is_copied_without_it(first: str, in_memory: Meeting, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In parts, of which each looks at what is there by then."""
+    """In parts, each of which looks at the rows that are there by then."""
     in_parts(monkeypatch)
     in_memory.both_have(*([FIRST] if first == "2" else []))
     for number in range(int(first), 10):

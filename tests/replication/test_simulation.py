@@ -1,4 +1,4 @@
-"""Rounds in one process: what is acknowledged stays, wherever a client dies and whatever it cannot reach."""
+"""Rounds in one process: acknowledged writes stay, wherever a client dies and whatever it cannot reach."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What a pair tells of itself, how it is closed, and who shares it."""
+"""The status of a pair, its closing, and its views."""
 
 import asyncio
 import gc

@@ -120,7 +120,7 @@ def test_a_new_database_takes_the_place_of_a_lost_standby(databases: tuple[Datab
 
 
 def test_a_database_that_was_replaced_is_no_longer_one_of_the_pair(databases: tuple[Database, Database]) -> None:
-    """It lacks what was written since, and would show old threads after a failover."""
+    """It lacks the later writes, and would show old threads after a failover."""
     before = Opened(*databases, health_interval=3600.0)
     put(before.saver, 1)
     new = Database()

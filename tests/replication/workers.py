@@ -1,9 +1,9 @@
 """Workers of a chaos round, each a process that can be killed at any moment.
 
-    python runtime/workers.py
+    python tests/replication/workers.py
 
 A process without threads, in which everything is imported, forks one for each line that it is given: a worker takes
-steps until SIGTERM, and notes in a file what it was told.
+steps until SIGTERM, and notes the answers in a file.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ _LONGEST_PAUSE = 0.01
 
 
 class Task(NamedTuple):
-    """What a worker is to do."""
+    """The work of a worker."""
 
     name: str
     seed: str
@@ -47,7 +47,7 @@ class Task(NamedTuple):
 
 
 class Workers:
-    """Starts workers, from a process of its own."""
+    """Starts workers, from a separate process."""
 
     def __init__(self) -> None:
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
@@ -95,7 +95,7 @@ def _opened(url: str, way: str) -> Saver | str:
 
 
 def way_in(file: str) -> Way:
-    """What a file says about the way; it is open without one."""
+    """The way that a file names; it is open without one."""
     try:
         way: Way = Path(file).read_text()  # type: ignore[assignment]  # nothing else is written there
     except FileNotFoundError:
@@ -146,7 +146,7 @@ def _in_child(work: Callable[[], object], errors: Path) -> int:
         return process
     try:
         work()
-    except BaseException:  # noqa: BLE001 - it ends this process, and whoever waits for it reads why
+    except BaseException:  # noqa: BLE001 - it ends this process, and its parent reads the reason
         errors.write_text(traceback.format_exc())
         os._exit(1)
     os._exit(0)

@@ -1,8 +1,8 @@
 """Classes of every family whose methods note that they ran, for data that names them or holds their instances.
 
-`RAN` is what ran since it was last cleared; making the classes and the instances runs much, so it counts only what
-happens between `clear` and the look at it. What dictionaries and sets must ask of their members, `__hash__` and
-`__eq__`, is not noted: no set can be made again without it.
+`RAN` has the methods that ran since it was cleared; making the classes and the instances runs many, so only those
+after `clear` count. The methods that dictionaries and sets must call, `__hash__` and
+`__eq__`, are not noted: no set can be made again without it.
 """
 
 import enum
@@ -279,7 +279,7 @@ class NumberFlags(_Number, enum.Flag):  # type: ignore[misc]  # as IntFlag does 
     B = 2
 
 
-# Whoever asks whether anything is a mapping asks that hook of all classes derived from Mapping.
+# A check whether anything is a mapping calls that hook of all classes derived from Mapping.
 BUILTINS: dict[str, Any] = {
     base.__name__: _made(f"My_{base.__name__}", (base,), *(["__subclasshook__"] if base is UserDict else []))
     for base in (

@@ -27,7 +27,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import ormsgpack
-import pandas as pd  # type: ignore[import-untyped]  # its stubs are a package of their own
+import pandas as pd  # type: ignore[import-untyped]  # its stubs are a separate package
 import pydantic
 import pydantic.v1
 from langchain_core.documents import Document
@@ -220,7 +220,7 @@ EXACT: dict[str, dict[str, Make]] = {
         "subclass in a base-typed field": lambda: s.Holder(base=s.SubModel()),
         "model in an Any field": lambda: s.Holder(base=s.Model(), anything=s.Root([1])),
         "private attributes, exclude, alias": lambda: s.attach(s.Hidden(theName=3, secret=4), _private=[9]),
-        "extra=allow": lambda: [s.Extra(x=1, more=[1]), s.Extra()],  # type: ignore[call-arg]  # that is what it allows
+        "extra=allow": lambda: [s.Extra(x=1, more=[1]), s.Extra()],  # type: ignore[call-arg]  # it allows that
         "RootModel": lambda: s.Root([1, 2]),
         "generic": lambda: [s.Box[int](item=1), s.Box[s.Model](item=s.Model()), s.Box(item=1)],
         "generic, of more than classes": lambda: [
@@ -440,7 +440,7 @@ class PostInit(s.Struct):
 
 
 def _masked_with_notes() -> Any:
-    """Arithmetic takes them over into a place of its own."""
+    """Arithmetic takes them over into a separate place."""
     found: Any = np.ma.array([1])
     found._optinfo["note"] = 1
     return found

@@ -1,7 +1,7 @@
 """Makes hierarchies of classes at random, with instances that have something in every place an instance can have.
 
-Slots, dictionaries, class attributes and descriptors that hide them, mangled names, several bases: most of it is what
-nobody would write on purpose, and all of it is what Python allows. `differences` compares place by place, without the
+Slots, dictionaries, class attributes and descriptors that hide them, mangled names, several bases: most of it is code
+that no one would write on purpose, and all of it is valid Python. `differences` compares place by place, without the
 serializer's own ideas of where attributes are.
 """
 
@@ -270,7 +270,7 @@ def _mangled(cls: str, name: str) -> str:
 
 
 class Elsewhere:
-    """A descriptor that keeps what it is given under another name."""
+    """A descriptor that keeps its value under another name."""
 
     def __init__(self, name: str) -> None:
         self._name = f"{name}_elsewhere"
@@ -283,7 +283,7 @@ class Elsewhere:
 
 
 def _of_the_base(name: str) -> Any:
-    """A property that stands for what a base has under its name."""
+    """A property that stands for a base's attribute of its name."""
 
     def member(value: Any) -> Any:
         found = [slot for _, slot_name, slot in slots_of(type(value)) if slot_name == name]
@@ -315,7 +315,7 @@ def slots_of(cls: type) -> Iterator[tuple[type, str, Any]]:
 
 
 def members_of(cls: type) -> Iterator[tuple[type, str, Any]]:
-    """What types made in C keep, other than by the sequences and mappings that they are."""
+    """The content of types made in C, other than by the sequences and mappings that they are."""
     for owner in cls.__mro__:
         for name, member in vars(owner).items():
             in_c = isinstance(member, types.MemberDescriptorType | types.GetSetDescriptorType)
@@ -358,7 +358,7 @@ _OBJ = (AttributeError, "obj")
 
 
 def _content(value: Any) -> Any:
-    """What the builtin behind the value holds, taken out by the builtin's own means."""
+    """The content of the builtin behind the value, taken out by the builtin's own means."""
     base = next((owner for owner in type(value).__mro__ if owner in CONTENTS), None)
     if base is None or isinstance(value, BaseException):
         return None
@@ -417,4 +417,4 @@ def _same(one: Any, other: Any) -> bool:
         return one.keys() == other.keys() and all(_same(item, other[key]) for key, item in one.items())
     if type(one) in (list, tuple):
         return len(one) == len(other) and all(map(_same, one, other))
-    return bool(one == other or (one != one and other != other))  # noqa: PLR0124 - that is what tells a NaN
+    return bool(one == other or (one != one and other != other))  # noqa: PLR0124 - only a NaN differs from itself

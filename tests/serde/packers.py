@@ -1,4 +1,4 @@
-"""Which packer writes values: the compiled one where it is in use, or msgpack."""
+"""Which packer writes values: the compiled one if it is in use, or msgpack."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -38,6 +38,6 @@ def use(packer: str, patch: pytest.MonkeyPatch) -> None:
 
 @contextmanager
 def in_python() -> Iterator[None]:
-    """Do without the compiled modules. A serializer keeps what it has made, so it must be used here or there only."""
+    """Do without the compiled modules. A serializer keeps its readers, so it must be used here or there only."""
     with only_references():
         yield

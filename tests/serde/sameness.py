@@ -17,12 +17,12 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
-import pandas as pd  # type: ignore[import-untyped]  # its stubs are a package of their own
+import pandas as pd  # type: ignore[import-untyped]  # its stubs are a separate package
 from pydantic import BaseModel
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether nothing distinguishes what was stored from what came back, but identity."""
+    """Whether nothing but identity distinguishes the stored value from its copy."""
     if type(one) is not type(other):
         return False
     for kind, compare in _COMPARISONS:
@@ -70,12 +70,12 @@ def _same_arrays(one: Any, other: Any) -> bool:
         return False
     if one.dtype == object:
         return _same_items(one.ravel().tolist(), other.ravel().tolist())
-    # Long doubles have bytes among theirs that nobody wrote.
+    # Long doubles have bytes among theirs that were never written.
     return bool(one.tolist() == other.tolist() if one.dtype.char in "gG" else one.tobytes() == other.tobytes())
 
 
 def _same_dtypes(one: Any, other: Any) -> bool:
-    """Equality would take longlong for long where they are as wide."""
+    """Equality would take longlong for long if they are as wide."""
     if one != other or one.char != other.char or one.isalignedstruct != other.isalignedstruct:
         return False
     if one.base is not one:
@@ -158,7 +158,7 @@ _EXCEPTION_FIELDS = (
 )
 _COMPARISONS: tuple[tuple[Any, Any], ...] = (
     (Enum, lambda one, other: one is other or one == other),
-    # A path and an address remember what they have worked out; that is not part of them.
+    # A path and an address cache their results; that is not part of them.
     (_REMEMBERING, lambda one, other: one == other and str(one) == str(other)),
     (float, _same_floats),
     (complex, lambda one, other: _same_floats(one.real, other.real) and _same_floats(one.imag, other.imag)),

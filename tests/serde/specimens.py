@@ -128,7 +128,7 @@ class PointList(list[Any]):
 
 @dataclass
 class Alarm(time):
-    """What makes a time is written in C, and is not what makes a plain object."""
+    """The function that makes a time is written in C, and does not make a plain object."""
 
     label: str = ""
 
@@ -215,12 +215,12 @@ class SlottedModel(BaseModel):
 
 @dataclass
 class Hiding:
-    """What its instances hold cannot be seen."""
+    """The content of its instances cannot be seen."""
 
     x: Any
 
     @property
-    def __dict__(self) -> dict[str, Any]:  # type: ignore[override]  # what must be refused
+    def __dict__(self) -> dict[str, Any]:  # type: ignore[override]  # it must be refused
         return {"x": "another"}
 
 
@@ -407,7 +407,7 @@ class Money(Decimal):
 
 
 class TroubleError(Exception):
-    """Its `__init__` takes what `args` does not have."""
+    """Its `__init__` takes arguments that `args` does not have."""
 
     def __init__(self, code: int, *, hint: str) -> None:
         super().__init__(f"code {code}")
@@ -447,7 +447,7 @@ class ExitGroup(ExceptionGroup[Exception]):
         self.exit_code = exit_code
         return self
 
-    def derive(self, excs: Any) -> "ExitGroup":  # type: ignore[override]  # what the documentation does
+    def derive(self, excs: Any) -> "ExitGroup":  # type: ignore[override]  # as the documentation does
         return ExitGroup(excs, self.exit_code)
 
 

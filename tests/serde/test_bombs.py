@@ -1,4 +1,4 @@
-"""What reading a value takes is bounded by its length: small bytes that ask for much are refused before they get it."""
+"""The cost of reading a value is bounded by its length: small bytes that ask for much are refused in time."""
 
 import gc
 import subprocess
@@ -20,7 +20,7 @@ from threadmark.serde.wire import _is_short
 
 SERDE = Serde()
 A_BYTE = 200  # the most memory that a byte of an encoding may stand for: a deque of nothing has five bytes
-AT_ALL = 512 * 1024  # and what reading may take whatever the length
+AT_ALL = 512 * 1024  # and the bound for any length
 
 
 def array(shape: list[int], content: bytes, dtype: str = "<f8") -> list[Any]:
@@ -68,7 +68,7 @@ NESTED = {
 
 
 def peak(tag: str, encoded: bytes) -> int:
-    """The most memory that reading took beyond what was taken before."""
+    """The most additional memory that reading took."""
     tracemalloc.start()
     try:
         kept = SERDE.loads_typed((tag, encoded))
@@ -105,11 +105,11 @@ def test_bytes_that_look_like_long_arrays_are_read() -> None:
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("group", EXACT)
 def test_what_is_put_takes_so_much_a_byte_at_most(group: str) -> None:
-    """The honest side: this holds for every kind, so no honest value is near what would be refused."""
+    """The honest side: this holds for every kind, so no honest value is near the limit."""
     for name, make in EXACT[group].items():
         _, one = SERDE.dumps_typed(make())
         tag, encoded = SERDE.dumps_typed([make() for _ in range(max(1, 5_000 // max(1, len(one))))])
-        SERDE.loads_typed((tag, encoded))  # what is kept for the classes is not the value's
+        SERDE.loads_typed((tag, encoded))  # the memory for the classes is not the value's
         assert peak(tag, encoded) < AT_ALL + A_BYTE * len(encoded), name
 
 
@@ -175,7 +175,7 @@ def test_fields_that_are_gone_are_named_as_far_as_somebody_would_read() -> None:
 
 
 def test_a_level_may_be_much_longer_than_its_index_only_where_it_is_stored() -> None:
-    import pandas as pd  # type: ignore[import-untyped]  # its stubs are a package of their own
+    import pandas as pd  # type: ignore[import-untyped]  # its stubs are a separate package
 
     index = pd.MultiIndex.from_product([pd.RangeIndex(100_000), ["a"]])
     assert SERDE.loads_typed(SERDE.dumps_typed(index)).equals(index)
@@ -226,7 +226,7 @@ print("done")
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a process's memory can be limited in this way on Linux only")
 def test_damaged_values_under_a_limit_of_memory() -> None:
-    """Neither do they take it all, nor does a MemoryError come out as itself where an honest value is too large."""
+    """Neither do they take it all, nor does a MemoryError come out as itself if an honest value is too large."""
     tests = Path(__file__).parent.parent
     child = subprocess.run(
         [sys.executable, "-c", CHILD], cwd=tests, capture_output=True, text=True, timeout=300, check=False
@@ -235,7 +235,7 @@ def test_damaged_values_under_a_limit_of_memory() -> None:
 
 
 def test_the_crafted_values_are_what_they_seem() -> None:
-    """So that they are refused for what is wrong with them."""
+    """So that they are refused for their faults."""
     index = pandas("RangeIndex", 0, 1, 1, None)
     loaded = SERDE.loads_typed(("t", packb(pandas("Series", ["numpy", array([1], bytes(8))], index, None, {}))))
     assert list(loaded) == [0.0]
@@ -248,7 +248,7 @@ def test_the_crafted_values_are_what_they_seem() -> None:
 
 @pytest.mark.parametrize("group", EXACT)
 def test_a_few_headers_are_read_as_msgpack_reads_them(group: str) -> None:
-    """Whatever is cut off: what is said to be complete is."""
+    """With any cut: a value that counts as complete is."""
     for make in EXACT[group].values():
         encoded = SERDE.dumps_typed(make())[1][:400]
         for end in range(len(encoded) + 1):

@@ -1,4 +1,4 @@
-"""A class that is not what it was when its values were stored: a tested way on, or an error that names it."""
+"""A class that has changed since its values were stored: a tested way on, or an error that names it."""
 
 import enum
 import sys
@@ -60,7 +60,7 @@ def a_struct(**fields: Any) -> Any:
 def a_named_tuple(**fields: Any) -> Any:
     made = NamedTuple("C", [(name, Any) for name in fields])  # type: ignore[misc]  # made up at run time
     given = tuple(default for default in fields.values() if default is not ...)
-    made.__new__.__defaults__ = given  # what a class statement would do
+    made.__new__.__defaults__ = given  # as a class statement does
     made._field_defaults = dict(zip(list(fields)[-len(given) :], given, strict=True)) if given else {}
     return made
 

@@ -1,4 +1,4 @@
-"""Equal values give equal bytes in every process: storage finds what it already has by its bytes."""
+"""Equal values give equal bytes in every process: storage finds known values by their bytes."""
 
 import os
 import subprocess
@@ -79,7 +79,7 @@ def test_the_order_of_a_dictionary_is_part_of_it() -> None:
 
 @pytest.mark.parametrize("more", [1, 20])
 def test_appending_to_a_list_leaves_the_bytes_before_as_they_were(more: int) -> None:
-    """So that a put which appends costs what it appends."""
+    """So that a put which appends costs only the appended items."""
     before = [s.Model(x=number) for number in range(300)]
     _, short = Serde().dumps_typed({"messages": before})
     _, long = Serde().dumps_typed({"messages": before + [s.Model(x=-1)] * more})

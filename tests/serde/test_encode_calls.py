@@ -71,7 +71,7 @@ def test_it_fails_soon_and_names_the_kind(monkeypatch: pytest.MonkeyPatch, leads
 
 @pytest.mark.parametrize("depth", [1, 20, 60])
 def test_one_that_ends_is_stored(depth: int) -> None:
-    """A tree of its own kind, each encoded by a call of its own."""
+    """A tree of one kind, each encoded by a separate call."""
     registry = Registry()
     serde = Serde(registry=registry)
     registry.register(

@@ -1,4 +1,4 @@
-"""What a packer would write without asking is refused, with its place, whichever packer writes."""
+"""Values that a packer would write without asking are refused, with their place, by both packers."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""What comes back is the same value: alone, inside every container, as a key, and as an attribute."""
+"""A stored value comes back the same: alone, inside every container, as a key, and as an attribute."""
 
 import threading
 import traceback
@@ -69,7 +69,7 @@ def test_what_cannot_come_back_is_refused_at_put(kind: str) -> None:
 
 
 def test_all_packers_write_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that what is stored does not depend on which packages are installed."""
+    """So that stored bytes do not depend on the installed packages."""
     values = [location(make()) for make in KINDS.values() for location in PLACES.values()]
     written = []
     for packer in PACKERS:

@@ -48,7 +48,7 @@ class GuardedGroup(ExceptionGroup[Exception]):
 
 
 class Errors(list[Exception]):
-    """A list that would run at load, were it given to a group."""
+    """A list that would run at load, if a group got it."""
 
     def __iter__(self) -> Any:
         ran.append("__iter__")

@@ -48,7 +48,7 @@ def _installed(site: Path, module: str, entry: str, name: str = "threadmark_pale
 
 
 def _run(site: Path, program: str) -> str:
-    """What a program prints in which these packages are installed."""
+    """The output of a program in which these packages are installed."""
     path = os.pathsep.join([str(site), *sys.path])
     done = subprocess.run(
         [sys.executable, "-c", _BEGINNING + program],

@@ -1,4 +1,4 @@
-"""What a value has in its slots and its dictionary comes back into the same places, whatever hides them."""
+"""The attributes in a value's slots and dictionary come back into the same places, whatever hides them."""
 
 import collections
 from collections import Counter, defaultdict, deque
@@ -31,7 +31,7 @@ class MoreRetries(Retries):
 
 
 class Standing(Retries):
-    """A property that stands for the slot behind it, as one that checks what is set would."""
+    """A property that stands for the slot behind it, as one that checks new values would."""
 
     @property
     def retries(self) -> int:

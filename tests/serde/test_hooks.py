@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import msgpack
-import pandas as pd  # type: ignore[import-untyped]  # its stubs are a package of their own
+import pandas as pd  # type: ignore[import-untyped]  # its stubs are a separate package
 import pytest
 import tzdata  # type: ignore[import-untyped]  # it has data only
 from msgpack import ExtType, packb
@@ -103,7 +103,7 @@ GOOD: list[tuple[str, Any, tuple[Any, ...], tuple[Any, ...]]] = [
     ("B", BUILTINS["datetime"], (), ([ExtType(84, b"t"), 2026, 1, 1, 1, 1, 1, 1],)),
     ("F", BUILTINS["defaultdict"], (), (None, {"a": 1}, {"x": 1})),
 ]
-"""Values of those classes that can be read: what begins the mark, the class, details and state."""
+"""Values of those classes that can be read: the beginning of the mark, the class, details and state."""
 
 
 def test_values_of_those_classes_are_read() -> None:
@@ -180,7 +180,7 @@ def test_an_instance_in_the_place_of_any_part_is_not_asked_anything(name: str) -
 
 
 class TestGenericModels:
-    """A model is found where the program made it; no name makes one, unless all of its classes are listed."""
+    """A model is found at the place of the program's own; no name makes one, unless all of its classes are listed."""
 
     def test_are_not_made(self) -> None:
         for name in ("Generic1[builtins:int]", "PlainBox[serde.canaries:Schemed]", "PlainBox[builtins:float]"):
@@ -231,7 +231,7 @@ def test_a_module_that_waits_for_its_first_use_is_not_used(monkeypatch: pytest.M
         Serde().loads_typed(crafted("Dthreadmark_waiting:Point", 1, details=(["x"],)))
 
 
-# Where zones are looked up that might be there.
+# The folder in which possible zones are looked up.
 TZDATA = (*(f"open {path}" for path in (*zoneinfo.TZPATH, Path(tzdata.__file__).parent)), "import tzdata")
 OPENED: list[str] = []
 LISTENING = [False]

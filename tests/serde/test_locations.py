@@ -1,4 +1,4 @@
-"""An error says where in the value it met what it could not store or read."""
+"""An error names the place of the part that could not be stored or read."""
 
 import threading
 from typing import Any

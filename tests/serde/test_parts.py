@@ -1,4 +1,4 @@
-"""Decoding a part of a value gives what decoding all of it and taking the part gives, and reads nothing else."""
+"""Decoding a part of a value equals decoding all of it and taking the part, and reads nothing else."""
 
 import random
 from collections import Counter, OrderedDict, defaultdict, deque

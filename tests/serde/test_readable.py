@@ -1,4 +1,4 @@
-"""What was put can be read: where a kind's class reads more, or something else, than it writes, put says so."""
+"""Every put value can be read: if a kind's class reads more, or something else, than it writes, put refuses it."""
 
 import builtins
 import pathlib
@@ -91,7 +91,7 @@ def test_a_pattern_is_of_a_plain_text() -> None:
 
 @pytest.mark.parametrize("shown", ["abc", b"abc", range(3), array("b", b"a")], ids=lambda shown: type(shown).__name__)
 def test_a_mappingproxy_shows_a_mapping(shown: Any) -> None:
-    """Python makes one of whatever can be indexed, but only those of mappings can be told from other data."""
+    """Python makes one of anything that can be indexed, but only those of mappings can be told from other data."""
     with pytest.raises(SerializationError, match="a mappingproxy of"):
         round_trip({"k": types.MappingProxyType(shown)})
 
@@ -138,7 +138,7 @@ def test_a_field_that_this_python_lacks_is_named() -> None:
 
 
 def test_a_stop_iteration_can_be_raised_again() -> None:
-    """The interpreter takes its value unasked where it ends a generator; without any, it would crash."""
+    """The interpreter takes its value unasked if it ends a generator; without any, it would crash."""
     code = """
 from threadmark.serde import Serde
 class Ending:

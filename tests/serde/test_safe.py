@@ -48,7 +48,7 @@ def trap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return sprung
 
 
-# CVE-2025-64439, CVE-2026-28277, CVE-2026-48775: the peers called what the data named.
+# CVE-2025-64439, CVE-2026-28277, CVE-2026-48775: the peers called functions that the data named.
 CALLABLES = [
     "os:system",
     "builtins:eval",
@@ -146,7 +146,7 @@ def test_items_that_do_not_fit_the_mark_are_corrupt(head: str, items: tuple[Any,
 
 
 def test_an_array_is_read_as_this_module_crafts_it() -> None:
-    """So that the crafted ones below fail for what is wrong with them."""
+    """So that the crafted ones below fail for their faults."""
     loaded = Serde().loads_typed(crafted("Ynumpy:ndarray", [1], b"\0" * 8, details=("<f8", "C")))
     assert np.array_equal(loaded, [0.0])
 
@@ -204,7 +204,7 @@ CONFUSED = [
 
 @pytest.mark.parametrize("confused", CONFUSED, ids=repr)
 def test_state_of_another_type_is_corrupt(confused: tuple[Any, ...]) -> None:
-    """A number where bytes belong would be taken for a length to allocate."""
+    """A number in place of bytes would be taken for a length to allocate."""
     letter, *items = confused
     with pytest.raises(CorruptDataError):
         Serde().loads_typed(crafted(letter, *items))
@@ -345,7 +345,7 @@ class TestTheAllowlist:
         assert Serde(allow=[s.Box, s.Model]).loads_typed(stored).item == s.Model()
 
     def test_type_arguments_are_checked_at_every_depth(self) -> None:
-        """Inside of what typing makes of them too."""
+        """Also inside typing's own forms of them."""
         value = s.Box[dict[str, s.Model | None]](item={})
         for allow in ([s.Box], [s.Model]):
             with pytest.raises(ForbiddenTypeError):

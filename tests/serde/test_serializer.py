@@ -25,7 +25,7 @@ def test_none_costs_a_tag() -> None:
 
 
 def test_threads_share_one_serializer() -> None:
-    """What it remembers between calls (the latest shape of a model, say) is never seen half."""
+    """Its memory between calls (the latest shape of a model, say) is never seen half."""
     serde = Serde()
 
     def turn(number: int) -> bool:
@@ -62,7 +62,7 @@ def test_values_handed_out_share_nothing() -> None:
 
 
 def test_a_value_is_let_go_when_the_call_ends() -> None:
-    """And not when the interpreter next looks for cycles: values are large, and memory is what savers bound."""
+    """And not when the interpreter next looks for cycles: values are large, and savers bound memory."""
     point = s.Point(1, [{2, "b"}, {(3,)}])
     seen = weakref.ref(point)
     gc.disable()

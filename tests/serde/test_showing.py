@@ -1,4 +1,4 @@
-"""Values are shown where their classes are not there, and nothing is imported for it."""
+"""Values are readable without their classes, and nothing is imported for it."""
 
 import json
 import subprocess
@@ -62,7 +62,7 @@ def shown(value: Any) -> Any:
 
 
 def in_a_process(*imports: str) -> tuple[list[str], list[str]]:
-    """What a process shows of every kind in every place, and what it imported meanwhile."""
+    """A process's views of every kind in every place, and the modules that it imported."""
     places = [PLACES[name] for name in ("in a list", "in a dataclass", "in a subclass of list")]
     values = [Serde().dumps_typed(put_into(make())) for make in KINDS.values() for put_into in places]
     given = json.dumps([(tag, b64encode(encoded).decode()) for tag, encoded in values])
@@ -178,7 +178,7 @@ def test_equal_objects_are_shown_as_equals_with_one_hash() -> None:
         if kind == "Single values: Decimal":  # a signaling NaN cannot be compared at all
             continue
         one, other = shown(s.Point(make())), shown(s.Point(make()))
-        different += one != other  # where there is a NaN
+        different += one != other  # if there is a NaN
         assert one != other or hash(one) == hash(other), kind
     assert different < 10
     assert hash(shown(s.Point({1}))) == hash(shown(s.Point(frozenset({1}))))

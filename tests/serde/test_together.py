@@ -1,4 +1,4 @@
-"""Many short values decoded in one call: the same values, or none where one of them is not what it should be."""
+"""Many short values decoded in one call: the same values, or none if one of them is unsuitable."""
 
 import random
 

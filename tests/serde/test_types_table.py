@@ -1,4 +1,4 @@
-"""The page about types says what the serializer does."""
+"""The page about types agrees with the serializer."""
 
 from serde.types_table import TABLE, table
 

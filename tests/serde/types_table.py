@@ -1,7 +1,7 @@
 """Writes docs/reference/types.md from the catalogue: `PYTHONPATH=libs/core/src:tests python
 tests/serde/types_table.py`.
 
-A row says what the serializer just did with the kind, not what it is meant to do.
+A row reports the serializer's actual handling of the kind, not the intended one.
 """
 
 from pathlib import Path

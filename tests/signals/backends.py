@@ -38,7 +38,7 @@ def sqlite_memory(_: str, __: asyncio.Runner) -> Iterator[Saver]:
 
 @contextmanager
 def sqlite_given(_: str, __: asyncio.Runner) -> Iterator[Saver]:
-    """A connection that was given, to a database in memory."""
+    """A user's connection, to a database in memory."""
     connection = sqlite3.connect(":memory:", check_same_thread=False)
     connection.text_factory = bytes
     with SqliteSaver(connection) as saver:
@@ -50,7 +50,7 @@ def sqlite_given(_: str, __: asyncio.Runner) -> Iterator[Saver]:
 
 @contextmanager
 def aiosqlite_given(path: str, _: asyncio.Runner) -> Iterator[Saver]:
-    """An aiosqlite connection that was given."""
+    """A user's aiosqlite connection."""
 
     async def connect() -> aiosqlite.Connection:
         return await aiosqlite.connect(path)
@@ -62,21 +62,21 @@ def aiosqlite_given(path: str, _: asyncio.Runner) -> Iterator[Saver]:
 
 @contextmanager
 def postgres(url: str, _: asyncio.Runner) -> Iterator[Saver]:
-    """A saver with connections of its own."""
+    """A saver with its own connections."""
     with PostgresSaver(url, pool_size=3) as saver:
         yield saver
 
 
 @contextmanager
 def postgres_pool(url: str, _: asyncio.Runner) -> Iterator[Saver]:
-    """A pool that was given."""
+    """A user's pool."""
     with psycopg_pool.ConnectionPool(url, min_size=1, max_size=2, open=True, timeout=10) as pool:
         yield PostgresSaver(pool)
 
 
 @contextmanager
 def postgres_connection(url: str, _: asyncio.Runner) -> Iterator[Saver]:
-    """A connection that was given."""
+    """A user's connection."""
     with psycopg.connect(url) as connection:
         yield PostgresSaver(connection)
         assert not connection.autocommit
@@ -85,7 +85,7 @@ def postgres_connection(url: str, _: asyncio.Runner) -> Iterator[Saver]:
 
 @contextmanager
 def postgres_asyncio_pool(url: str, runner: asyncio.Runner) -> Iterator[Saver]:
-    """A pool for asyncio that was given."""
+    """A user's pool for asyncio."""
 
     async def connect() -> psycopg_pool.AsyncConnectionPool[Any]:
         pool = psycopg_pool.AsyncConnectionPool(url, min_size=1, max_size=2, open=False, timeout=10)
@@ -99,7 +99,7 @@ def postgres_asyncio_pool(url: str, runner: asyncio.Runner) -> Iterator[Saver]:
 
 @contextmanager
 def postgres_asyncio_connection(url: str, runner: asyncio.Runner) -> Iterator[Saver]:
-    """A connection for asyncio that was given."""
+    """A user's connection for asyncio."""
 
     async def connect() -> psycopg.AsyncConnection[Any]:
         return await psycopg.AsyncConnection.connect(url)

@@ -1,7 +1,7 @@
-"""Calls of a saver that are interrupted, and a look at what is stored after each: run as a program, in a process
-of its own, because a call that hangs must end it.
+"""Calls of a saver that are interrupted, and a look at the database after each: run as a program, in a separate
+process, because a call that hangs must end it.
 
-After every interrupt the next calls work, what was acknowledged is there, and what was not is there whole or not at
+After every interrupt the next calls work, acknowledged writes are there, and each other one is there whole or not at
 all.
 """
 
@@ -27,7 +27,7 @@ _DEADLINE = 30.0
 _WRITES = [("a", "written " * 40), ("__interrupt__", "asked"), ("b", 1)]
 
 State = list[Any]
-"""What a listing of a thread yields."""
+"""The items of a listing of a thread."""
 
 
 class Calls:
@@ -38,16 +38,16 @@ class Calls:
         self._run = run
 
     def call(self, name: str, *arguments: Any, **options: Any) -> Any:
-        """What the method returns; all of it, if that is a listing."""
+        """The result of the method; all items, if that is a listing."""
         if self._run is None:
             result = getattr(self._saver, name)(*arguments, **options)
             return list(result) if name == "list" else result
         return self._run(self._acall(name, *arguments, **options))
 
     def settle(self) -> None:
-        """Have the loop take a stop that an interrupt left behind, so that the next call is not what it ends.
+        """Have the loop take a stop that an interrupt left behind, so that it does not end the next call.
 
-        asyncio leaves one where the interrupt comes after a task has ended and before its loop has stopped, whatever
+        asyncio leaves one if the interrupt comes after a task has ended and before its loop has stopped, whatever
         the task did.
         """
         if self._run is not None:
@@ -59,17 +59,17 @@ class Calls:
         return [item async for item in result] if name == "list" else await result
 
     def state(self, thread: str) -> State:
-        """What is stored of a thread."""
+        """The stored state of a thread."""
         return self.call("list", at(thread))  # type: ignore[no-any-return]  # a list
 
 
 class Operation(NamedTuple):
-    """A call, and what the thread holds after it."""
+    """A call, and the thread's state after it."""
 
     name: str
     call: Callable[[], Any]
     after: Callable[[State], bool]
-    """Whether the thread holds what it then should."""
+    """Whether the thread then has the right state."""
 
 
 class Story:
@@ -81,7 +81,7 @@ class Story:
         self.thread = thread
 
     def operations(self, before: State) -> list[Operation]:
-        """What may be called where the thread holds this."""
+        """The calls that are possible in this state of the thread."""
         number = next(self._numbers)
         made = checkpoint(
             {"a": [f"message {index} of a conversation" for index in range(number % 40)], "b": number},
@@ -129,7 +129,7 @@ class Story:
 
 
 class Trial:
-    """Interrupts operations and looks at what became of them."""
+    """Interrupts operations and looks at their outcomes."""
 
     def __init__(self, calls: Calls, interruptions: Interruptions) -> None:
         self._calls = calls
@@ -137,7 +137,7 @@ class Trial:
         self._marks = count(1)
 
     def interrupt(self, story: Story, before: State, operation: Operation, strike: Strike) -> State:
-        """What the thread holds afterwards."""
+        """The thread's state afterwards."""
         faulthandler.dump_traceback_later(_DEADLINE, exit=True)
         returned, _ = self._interruptions.during(operation.call, strike)
         self._calls.settle()
@@ -153,7 +153,7 @@ class Trial:
 
 
 class Others:
-    """Threads that go on with their calls meanwhile."""
+    """Other threads that go on with their calls."""
 
     def __init__(self, saver: Saver, number: int) -> None:
         self._saver = saver
@@ -232,7 +232,7 @@ def step_by_step(trial: Trial, calls: Calls, names: Sequence[str], stride: int, 
 
 
 def main() -> None:
-    """Do what the arguments say, and print figures as JSON."""
+    """Run the calls in the arguments, and print figures as JSON."""
     parser = argparse.ArgumentParser()
     parser.add_argument("backend", choices=BACKENDS)
     parser.add_argument("where", help="a path or a URL")

@@ -51,7 +51,7 @@ def step_by_step(saver: Saver, interruptions: Interruptions, first: int, stride:
 
 
 def while_waiting(saver: Saver, interruptions: Interruptions) -> None:
-    """Interrupt somebody who waits: at once, and without a lease that is left."""
+    """Interrupt a caller that waits: at once, and without a lease that is left."""
     with saver.lease("other", ttl=60) as lease:
         began = time.monotonic()
         returned, _ = interruptions.during(lambda: saver.lease("other").__enter__(), Moment(0.3))

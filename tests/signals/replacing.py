@@ -20,7 +20,7 @@ def replace(path: Path, backup: Path) -> None:
 
 
 def main(path: Path, first: int, stride: int) -> int:
-    """How many calls were interrupted; every call after one finds what the new file holds."""
+    """How many calls were interrupted; every call after one finds the new file's threads."""
     interruptions = Interruptions(KeyboardInterrupt)
     backup = path.with_suffix(".backup")
     known, made = checkpoint(checkpoint_id="1"), checkpoint(checkpoint_id="2")

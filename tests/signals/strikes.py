@@ -40,7 +40,7 @@ class Interruptions:
         signal.signal(signal.SIGALRM, self._handle)
 
     def during(self, call: Callable[[], Any], strike: Strike) -> tuple[bool, Any]:
-        """Whether the call returned, and what."""
+        """Whether the call returned, and its result."""
         returned, result = False, None
         try:
             try:
@@ -70,10 +70,10 @@ class Interruptions:
 
 
 def _may_strike(frame: FrameType | None) -> bool:
-    """Whether an event loop survives what is raised here: in a task, and where it waits.
+    """Whether an event loop survives an exception here: in a task, and while it waits.
 
-    Elsewhere asyncio itself is left half-way: a callback taken from its list and not called, a loop half-made. So it is
-    where a task is made: it may begin, and is not among those that are waited for before the loop is closed.
+    Elsewhere asyncio itself is left half-way: a callback taken from its list and not called, a loop half-made. So too
+    if a task is made: it may begin, and is not among those that are waited for before the loop is closed.
     """
     if frame is not None and frame.f_code.co_name == "select":
         return True
@@ -124,7 +124,7 @@ class Moments:
         return Moment(delay, self._random.uniform(2e-5, 2e-4) if repeats else 0.0)
 
     def timed(self, kind: str, call: Callable[[], Any]) -> Any:
-        """What the call returns; it is remembered how long that took."""
+        """The result of the call, whose time is recorded."""
         start = time.perf_counter()
         result = call()
         took = time.perf_counter() - start
@@ -135,7 +135,7 @@ class Moments:
 class _Arrived:
     """`arrived[number]` marks a signal as arrived, and no handler runs before the caller's next instruction."""
 
-    __getitem__: Any = _thread.interrupt_main  # a function that is no method: it is given the number only
+    __getitem__: Any = _thread.interrupt_main  # a function that is no method: it gets the number only
 
 
 _arrived = _Arrived()
@@ -150,7 +150,7 @@ class Step:
 
     def begin(self) -> None:
         """From now on."""
-        # From Python 3.12 on, settrace asks for instructions only where a frame has asked for them before.
+        # From Python 3.12 on, settrace asks for instructions only if a frame has asked for them before.
         sys._getframe().f_trace_opcodes = True
         sys.settrace(self._trace)
 
@@ -160,7 +160,7 @@ class Step:
 
     def _trace(self, frame: FrameType, event: str, _: Any) -> Any:
         if event == "call":
-            frame.f_trace = self._trace  # Python 3.13 takes note of f_trace_opcodes only where f_trace is set
+            frame.f_trace = self._trace  # Python 3.13 takes note of f_trace_opcodes only if f_trace is set
             frame.f_trace_opcodes, frame.f_trace_lines = True, False
         if event != "opcode":
             return self._trace

@@ -25,7 +25,7 @@ BLOCKING = [*IN_THIS_PROCESS, "sqlite file", "postgres url", "postgres pool", "p
 
 @pytest.fixture
 def where(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """Where the backend that a test names keeps its database."""
+    """The database of the backend that a test names."""
     backend: str = request.getfixturevalue("backend")
     if not backend.startswith("postgres"):
         yield str(tmp_path / "threads.db")
@@ -36,13 +36,13 @@ def where(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
 
 def interrupted(backend: str, where: str, *options: str) -> dict[str, Any]:
-    """The figures of a process that interrupts calls and looks at what is stored after each."""
+    """The figures of a process that interrupts calls and looks at the database after each."""
     found: dict[str, Any] = said_by("signals.calls", backend, where, *options)
     return found
 
 
 def said_by(program: str, *arguments: str) -> Any:
-    """What a program prints as JSON."""
+    """The JSON that a program prints."""
     done = subprocess.run(
         [sys.executable, "-m", program, *arguments],
         cwd=Path(__file__).parents[1],

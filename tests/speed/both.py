@@ -1,4 +1,4 @@
-"""What the compiled serializer and the one in Python make of the same value, or of the same bytes."""
+"""The compiled serializer and the one in Python on the same value, or on the same bytes."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ class Both:
         self._in_python = Serde(registry=registry)
 
     def encoding(self, value: Any) -> tuple[str, bytes] | Exception:
-        """Return what both make of a value: the tag and the bytes, or an error that says the same."""
+        """Return both results for a value: the tag and the bytes, or an error that says the same."""
         compiled: tuple[str, bytes] | Exception = _outcome(self._compiled.dumps_typed, value)
         with in_python():
             reference = _outcome(self._in_python.dumps_typed, value)
@@ -24,11 +24,11 @@ class Both:
         return compiled
 
     def value(self, stored: tuple[str, bytes]) -> Any:
-        """Return what both make of stored bytes: a value, or an error that says the same."""
+        """Return both results for stored bytes: a value, or an error that says the same."""
         compiled = _outcome(self._compiled.loads_typed, stored)
         with in_python():
             reference = _outcome(self._in_python.loads_typed, stored)
-            # What two values are is compared by what they are stored as: some of them have no equality that works.
+            # Values are compared by their stored form: some of them have no equality that works.
             found = [
                 each if isinstance(each, LocatedError) else _outcome(self._in_python.dumps_typed, each)
                 for each in (compiled, reference)

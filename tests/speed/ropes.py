@@ -53,7 +53,7 @@ def in_turns(chance: random.Random) -> Rope:
 
 
 def outcome(call: Callable[..., Any], *given: object) -> object:
-    """What a call returns, or the class and the text of what it raises."""
+    """The result of a call, or the class and the text of its error."""
     try:
         returned = call(*given)
     except Exception as error:  # noqa: BLE001 - whatever it is, the other one must raise it, too
@@ -100,7 +100,7 @@ def damaged(packed: bytes, chance: random.Random) -> bytes:
 
 
 def edited(data: bytes, chance: random.Random) -> bytes:
-    """The value after a change: what programs do to values, and what only an attacker does."""
+    """The value after a change: a usual one, or one that only an attacker makes."""
     at, end = sorted((chance.randint(0, len(data)), chance.randint(0, len(data))))
     few = min(end, at + chance.randint(0, 80))
     size = chance.choice([8, 50, 300, 2000])
@@ -118,7 +118,7 @@ def edited(data: bytes, chance: random.Random) -> bytes:
         9: lambda: data[at:end],
         10: lambda: b"".join(data[start : start + size] + new[:2] for start in range(0, len(data), size)),
     }
-    # The first four are what programs do.
+    # The first four are usual.
     return (made[chance.choice([0, 0, 0, 1, 1, 1, 2, 2, 2, 3, *range(4, 11)])]() or new)[:LONGEST]
 
 
@@ -128,7 +128,7 @@ def shuffled(pieces: list[bytes], chance: random.Random) -> list[bytes]:
 
 
 class Thread:
-    """The segments of a thread and what it costs to store its values, each of which is checked."""
+    """The segments of a thread and the cost of its values, each of which is checked."""
 
     def __init__(self) -> None:
         self.segments: dict[bytes, bytes] = {}
@@ -167,7 +167,7 @@ def history(chance: random.Random, steps: int, *ropes: Rope) -> list[int]:
 
 
 def values(chance: random.Random, steps: int) -> Iterator[tuple[bytes, list[int], bool, int]]:
-    """Yield values, the numbers of those to compare each with, whether it is patched, and what is beside it."""
+    """Yield a value, the numbers of those to compare with, whether to patch it, and the bytes read with it."""
     patches = chance.random() < 0.3
     data = chance.randbytes(chance.choice([100, 700, 1500, 6000] if patches else [50, 500, 5000, 20_000]))
     longest = 2500 if len(data) < 6000 else 12_000

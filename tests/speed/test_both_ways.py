@@ -1,4 +1,4 @@
-"""Whatever is given, with the compiled parts and without them the same is stored, read and refused."""
+"""With the compiled parts and without them, the same values are stored, read and refused."""
 
 import os
 import re
@@ -15,7 +15,7 @@ PROGRAM = Path(__file__).with_name("unusual.py")
 
 
 def _outcome(*arguments: object, in_python: bool) -> str:
-    """What the program prints."""
+    """The output of the program."""
     done = subprocess.run(
         [sys.executable, PROGRAM, *map(str, arguments)],
         env={**os.environ, SWITCH: "1" if in_python else "0", "PYTHONHASHSEED": "0"},
@@ -24,7 +24,7 @@ def _outcome(*arguments: object, in_python: bool) -> str:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    return re.sub("0x[0-9a-f]{8,}", "", done.stdout)  # where objects are
+    return re.sub("0x[0-9a-f]{8,}", "", done.stdout)  # addresses of objects
 
 
 @pytest.mark.parametrize("seed", range(times(1, at_length=40)))

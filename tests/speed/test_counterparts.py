@@ -1,4 +1,4 @@
-"""Every compiled function does what its reference does: the same results and the same errors, on generated inputs."""
+"""Every compiled function equals its reference: the same results and the same errors, on generated inputs."""
 
 import math
 from collections.abc import Callable
@@ -27,7 +27,7 @@ PACKAGES = (threadmark_langgraph, threadmark_sqlite)
 
 
 class Text(str):
-    """What is no plain text."""
+    """A text that is no plain one."""
 
     __slots__ = ()
 
@@ -169,7 +169,7 @@ ARGUMENTS: dict[str, Any] = {
         st.just("thread"), st.just("ns"), st.lists(st.tuples(*[COLUMNS] * 13), min_size=1, max_size=4), st.booleans()
     ),
 }
-"""What each function may be given."""
+"""The arguments of each function."""
 
 ELSEWHERE = {
     "threadmark.format.rope.deduplicating.deduplicate": "test_rope.py",
@@ -221,7 +221,7 @@ USUAL: dict[str, tuple[Any, ...]] = {
         True,
     ),
 }
-"""What must not be left to the references."""
+"""The arguments that must not be left to the references."""
 
 
 def _told(found: Any) -> str:
@@ -249,9 +249,9 @@ def test_results_and_errors_are_those_of_the_reference(name: str, data: st.DataO
     if isinstance(found, (CannotPackError, NeedsReferenceError)) or (found is None and not is_whole):
         return  # the reference is asked
     expected = _outcome(reference, arguments)
-    if name.endswith("lay_out"):  # it packs the header, too, where that can be done at once
+    if name.endswith("lay_out"):  # it packs the header, too, if that can be done at once
         found, expected = _without_header(found, arguments), expected[:3]
-    if isinstance(found, Draft):  # of which the fields are packed, too, where they are usual ones
+    if isinstance(found, Draft):  # whose fields are packed, too, if they are usual ones
         assert found.plain == split_fields(found.fields, Serde().dumps_typed)[0]
         found = found._replace(plain=None)
     assert _told(found) == _told(expected)

@@ -1,4 +1,4 @@
-"""Which parts are used: the compiled ones where they are installed, those in Python where that is asked for."""
+"""The choice of parts: the compiled ones if they are installed, those in Python on demand."""
 
 import os
 import subprocess

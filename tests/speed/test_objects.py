@@ -1,4 +1,4 @@
-"""The compiled part of the serializer does what the one in Python does: the same bytes, values, refusals and errors."""
+"""The compiled part of the serializer equals the one in Python: the same bytes, values, refusals and errors."""
 
 import gc
 import random
@@ -216,7 +216,7 @@ def test_a_class_that_is_defined_again_is_another_one() -> None:
 
 @dataclass
 class Handle:
-    """What a function of the user's encodes, who may do anything meanwhile."""
+    """An object that a user's function encodes, which may do anything."""
 
     act: Callable[[], Any] = field(default=lambda: None)
 
@@ -235,7 +235,7 @@ MEANWHILE: dict[str, Callable[[list[Any], dict[Any, Any], Any], Any]] = {
 
 @pytest.mark.parametrize("change", MEANWHILE)
 def test_what_changes_while_it_is_written_harms_nothing(change: str) -> None:
-    """What is stored is one of the states that the value had, or it is an error of ours."""
+    """The stored value is one of the states that it had, or it is an error of ours."""
     registry = Registry()
     registry.register(Handle, "handle", lambda handle: handle.act(), lambda _: Handle())
     serde = Serde(registry=registry)
@@ -277,7 +277,7 @@ def test_threads_that_change_what_is_written_harm_nothing() -> None:
 
 
 def test_nothing_is_kept_of_what_is_written_and_read() -> None:
-    """A hundred thousand objects go through; what stays is not more than before."""
+    """A hundred thousand objects go through; no more memory stays than before."""
     serde, made = Serde(), messages(25)
     odd = [*made, s.Point((1, {2})), s.Hidden(), s.SlotPoint(1), s.Model(x=b"x", y=[bytearray(b"y"), 1 << 70])]
     refused = [s.Point(1), s.Model(x=threading.Lock())]

@@ -33,10 +33,10 @@ MANIFESTS = some.builds(
 WRITTEN = some.dictionaries(some.integers(-4, 300), some.tuples(TEXT, LITERALS | MANIFESTS), min_size=1).map(
     lambda found: [(index, *found[index]) for index in sorted(found)]
 )
-"""What tasks write, in ascending order of its indexes."""
+"""The writes of tasks, in ascending order of their indexes."""
 
 COUNTERPART: Any = proven_writes
-"""What stands for the reference where compiled parts are in use, as here."""
+"""The stand-in for the reference while compiled parts are in use, as here."""
 
 SMALL = [(0, "a", b"\0\1m1"), (1, "b", b"\0\1m2"), (3, "a", b"\0\1m3")]
 LONG = b"\1" + b"k" * 12 + b"\5" + b"d" * 16 + b"m\1"
@@ -47,7 +47,7 @@ def _rows(written: list[Written], task: str = "task", path: str = "path") -> lis
 
 
 def _with_value(body: bytes) -> list[WriteRow]:
-    """The rows of a task whose pack holds other bytes, as somebody would make them who knows the checks."""
+    """The rows of a task whose pack holds other bytes, as an attacker who knows the checks would make them."""
     rows = [(PACK, "path", "", body), batch_record((PACK,))]
     return write_rows("thread", "ns", "checkpoint", "task", rows)
 

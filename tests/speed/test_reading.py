@@ -1,4 +1,4 @@
-"""What is compiled of reading: checks, proven writes and plain values are those of the reference."""
+"""The compiled parts of reading: checks, proven writes and plain values are those of the reference."""
 
 import gc
 import random
@@ -36,7 +36,7 @@ KEYS = ["type", "id", "content", "epyt", "typf", "a", "aa", "k" * 31, "k" * 32, 
 CHECK: Any = check_of
 WRITES: Any = proven_writes
 UNPACK: Any = unpack_plain
-"""What stands for the references where compiled parts are in use, as here."""
+"""The stand-in for the references while compiled parts are in use, as here."""
 
 PACK = new_pack(lambda _: None)
 
@@ -75,7 +75,7 @@ def test_a_checkpoint_is_sound_until_something_of_it_changes(
 
 
 def _batch(chance: random.Random, task: str) -> list[WriteRow]:
-    """Rows of what a task wrote, with their record."""
+    """Rows of a task's writes, with their record."""
     indexes = chance.sample(range(-4, 200), chance.randint(1, 5))
     tags = ["m", "t", "n", "", "ä", "\ud800"]
     bodies = [Stored(chance.choice(tags), chance.randbytes(chance.randint(0, 90)), b"").body for _ in indexes]
@@ -135,7 +135,7 @@ def test_rows_of_the_first_format_are_left_to_the_reference() -> None:
 
 
 def _outcome(read: Callable[[bytes], Any], encoded: bytes) -> Any:
-    """A value with the types in it, or None where it is not read."""
+    """A value with the types in it, or None if it is not read."""
     try:
         return repr(read(encoded))
     except (plain.NeedsReferenceError, NotPlainError):
@@ -257,7 +257,7 @@ def _in_python(context: SaverContext, loaded: LoadedCheckpoint) -> CheckpointTup
 def _outcome_of(
     read: Callable[[SaverContext, LoadedCheckpoint], CheckpointTuple], context: SaverContext, loaded: LoadedCheckpoint
 ) -> str | CheckpointTuple:
-    """A checkpoint, compared by its text where it has a number that is none, or what the error says."""
+    """A checkpoint, compared by its text if it has a number that is none, or the text of the error."""
     try:
         found = read(context, loaded)
     except LocatedError as error:

@@ -1,4 +1,4 @@
-"""The compiled rope beside the one in Python: the same answers where there is one right answer, and the same limits.
+"""The compiled rope and the one in Python: the same answers if one is right, and the same limits.
 
 The tests of the rope itself (`tests/core/test_rope_*.py`) are run with each of them, as the whole suite is.
 """
@@ -140,7 +140,7 @@ def _few_letters(seed: int, weights: list[int]) -> bytes:
     ],
 )
 def test_no_bytes_make_the_search_long(data: Callable[[], bytes], source: Callable[[], bytes]) -> None:
-    """What takes the square of two million does not end within a test."""
+    """A search of two million squared steps does not end within a test."""
     before, value = source(), data()
     segments = COMPILED.deduplicate(before, []).fresh
     found = COMPILED.deduplicate(value, [Source(before, COMPILED.deduplicate(before, []).packed)])
@@ -188,7 +188,7 @@ def test_what_is_new_and_equals_a_segment_is_named_once() -> None:
     chance = random.Random(4)
     first, second = chance.randbytes(3000), chance.randbytes(3000)
     one = Source(first, COMPILED.deduplicate(first, []).packed)
-    # `second` is stored by somebody else, and not among the sources.
+    # `second` is stored by another writer, and not among the sources.
     both = COMPILED.deduplicate(first + second, [one])
     again = COMPILED.deduplicate(first + second, [one], lambda _: COMPILED.keys_in(one.packed)[0])
     assert len(COMPILED.keys_in(both.packed)) == 2

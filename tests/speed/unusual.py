@@ -1,6 +1,6 @@
-"""Stores whatever callers may give, a good part of it unusual, and prints what comes of it: run by test_both_ways.py.
+"""Stores all kinds of values, many of them unusual, and prints the results: run by test_both_ways.py.
 
-What is asked for depends on a seed alone, so that a process with the compiled parts and one without do the same.
+The calls depend on a seed alone, so that a process with the compiled parts and one without do the same.
 """
 
 import math
@@ -20,21 +20,21 @@ STEPS = 100
 
 
 class Text(str):
-    """What is no plain text."""
+    """A text that is no plain one."""
 
     __slots__ = ()
 
 
 class Number(int):
-    """What is no plain number."""
+    """A number that is no plain one."""
 
 
 class Mapping(dict[Any, Any]):
-    """What is no plain dictionary."""
+    """A dictionary that is no plain one."""
 
 
 class Color(StrEnum):
-    """What is text and more."""
+    """A text and more."""
 
     RED = "red"
 
@@ -63,7 +63,7 @@ ODD = [
 
 
 class Chance(random.Random):
-    """What is given, by chance."""
+    """The arguments, by chance."""
 
     def value(self, depth: int = 0) -> Any:
         """Return any value."""
@@ -140,7 +140,7 @@ class Run:
         return stored
 
     def put_writes(self, step: int) -> Any:
-        """Store what a task wrote."""
+        """Store a task's writes."""
         chance = self.chance
         channels = [*CHANNELS, "__error__", "__resume__"]
         writes: Any = [(chance.choice(channels), chance.value()) for _ in range(chance.choice([0, 1, 3, 17]))]
@@ -152,13 +152,13 @@ class Run:
         )
 
     def read(self, _: int) -> Any:
-        """Read what is there."""
+        """Read the thread."""
         saver, config = self.chance.choice(self.savers), self.chance.config("thread", None)
         return saver.get_tuple(config) if self.chance.random() < 0.6 else list(saver.list(config, limit=5))
 
 
 def _say(action: Callable[..., Any], *arguments: Any) -> bool:
-    """Print what comes of a call. Returns whether it was an error."""
+    """Print the outcome of a call. Returns whether it was an error."""
     try:
         sys.stdout.write(f"{action(*arguments)!a}\n")
     except Exception as error:  # noqa: BLE001 - whatever it is, it must be the same
@@ -174,7 +174,7 @@ def main(path: str, seed: str) -> None:
             run = Run(Chance(int(seed)), saver)
             for step in range(STEPS):
                 call = run.chance.choice([run.put, run.put, run.put_writes, run.read])
-                if _say(call, step) and call == run.put:  # what cannot be stored is not tried for ever
+                if _say(call, step) and call == run.put:  # a value that cannot be stored is not tried for ever
                     run.values, run.versions = {"a": step}, {"a": step}
         _say(lambda: list(saver.list(None)))
         _say(saver.verify)

@@ -1,8 +1,8 @@
-"""Threads with savers of their own or a common one, an event loop, another process and the main thread, on one file.
+"""Threads with separate savers or a common one, an event loop, another process and the main thread, on one file.
 
-All store and read at once, the main thread is interrupted anywhere, and some of what they ask for fails. It is a
-program, because an interrupt could harm whatever else runs in the same process. It ends with an error if somebody reads
-less than what was acknowledged before, or gets no answer. By hand: `cd tests; python -m sqlite.meeting FILE --help`.
+All store and read at once, the main thread is interrupted anywhere, and some of their calls fail. It is a
+program, because an interrupt could harm whatever else runs in the same process. It ends with an error if a caller reads
+less than was acknowledged before, or gets no answer. By hand: `cd tests; python -m sqlite.meeting FILE --help`.
 """
 
 import argparse
@@ -48,7 +48,7 @@ with SqliteSaver(path, durability=durability) as saver:
 
 
 class Length(NamedTuple):
-    """After how many steps everybody stops, or at what time."""
+    """The number of steps, or the time, after which all stop."""
 
     steps: int
     end: float
@@ -59,11 +59,11 @@ class Length(NamedTuple):
 
 
 class WrongError(Exception):
-    """What some transactions raise."""
+    """The error of some transactions."""
 
 
 class Progress:
-    """How far the writer of each thread has come, as it was told: whoever asks from now on must see that much."""
+    """The last acknowledged step of each thread's writer: a later reader must see that much."""
 
     def __init__(self) -> None:
         self.acknowledged: dict[str, int] = {}
@@ -87,7 +87,7 @@ class Progress:
         assert seen >= expected, (seen, expected)
 
     def keep_errors(self, work: Callable[[], Any]) -> None:
-        """Work on a thread, whose errors nobody would hear of."""
+        """Work on a thread, whose errors would be lost."""
         try:
             work()
         except BaseException as error:  # noqa: BLE001 - the program ends with it
@@ -131,7 +131,7 @@ def _fail(saver: SqliteSaver, expected: BaseException) -> None:
 
 
 def _on_a_thread(saver: SqliteSaver, progress: Progress, length: Length, name: str) -> None:
-    """What each of the threads does."""
+    """The work of each of the threads."""
     chance, number = random.Random(name), 0
     while length.lasts(number):
         _put(saver, progress, name, number)
@@ -146,7 +146,7 @@ def _on_a_thread(saver: SqliteSaver, progress: Progress, length: Length, name: s
 
 
 async def _on_a_loop(saver: SqliteSaver, progress: Progress, length: Length) -> None:
-    """What the tasks of an event loop do, some of which are cancelled."""
+    """The work of the tasks of an event loop, some of which are cancelled."""
 
     async def work(name: str) -> None:
         number = 0
@@ -166,12 +166,12 @@ async def _on_a_loop(saver: SqliteSaver, progress: Progress, length: Length) -> 
 
 
 def _beside_a_process(saver: SqliteSaver, progress: Progress, process: Any) -> None:
-    """Read what another process writes, as soon as it says so."""
+    """Read the writes of another process, as soon as it reports them."""
     while line := line_from(process.stdout):
         assert int(line) == progress.acknowledged.get("process", -1) + 1
         progress.acknowledged["process"] = int(line)
         progress.read(saver, "process")
-    finished(process)  # or it is told here what went wrong
+    finished(process)  # or its error appears here
 
 
 def _interrupt(*_: object) -> None:
@@ -221,11 +221,11 @@ def meet(path: Path, durability: Any, length: Length) -> dict[str, int]:
         for name, last in progress.acknowledged.items():
             found = [item.checkpoint["channel_values"]["n"] for item in another.list(at(name))]
             assert found == list(range(len(found)))[::-1], name
-            # What was interrupted before it was answered may be stored a little later.
+            # A write that was interrupted before its answer may be stored a little later.
             assert len(found) >= stored if name == "main" else len(found) == last + 1, name
         assert one.verify().problems == []
     with looking_at(path) as connection:
-        connection.execute("BEGIN IMMEDIATE")  # nobody holds the lock
+        connection.execute("BEGIN IMMEDIATE")  # the lock is free
         connection.execute("ROLLBACK")
     return {"writers": len(progress.acknowledged), "interrupts": interrupts, "stored": stored}
 

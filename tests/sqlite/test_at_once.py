@@ -1,4 +1,4 @@
-"""Adding rows at once leaves what the program leaves that does it step by step, and answers the same."""
+"""Adding rows at once has the result and the answers of the program that adds them step by step."""
 
 import sqlite3
 from functools import partial
@@ -38,7 +38,7 @@ writes = st.builds(WriteRow, texts, ids | near_ids, ids | near_ids, indexes, tex
 
 
 class Pair:
-    """Two databases that are told the same: one where rows are added at once, one where they never are."""
+    """Two databases with the same calls: one that adds rows at once, one that never does."""
 
     def __init__(self) -> None:
         self.at_once, self.in_steps = (sqlite3.connect(":memory:", isolation_level=None) for _ in range(2))
@@ -55,7 +55,7 @@ class Pair:
         self.in_steps.close()
 
     def tell(self, program: partial[Program[Any]]) -> Any:
-        """Play it on both. Returns what came of it, which must be the same."""
+        """Play it on both. Returns the result, which must be the same."""
         statements: list[str] = []
         self.at_once.set_trace_callback(statements.append)
         outcomes = [_outcome(partial(played, self.at_once), program())]
@@ -230,7 +230,7 @@ MEANWHILE = {
     "there": (f"UPDATE threadmark_checkpoint SET rank = '{LATEST}' WHERE rank = '{EARLY}'",),
     "there under another rank": (f"UPDATE threadmark_checkpoint SET id = '{LATEST}' WHERE rank = '{EARLY}'",),
 }
-"""What another process may have done since this one added something."""
+"""The possible changes of another process since this one added something."""
 
 
 @pytest.mark.parametrize("what", MEANWHILE)

@@ -25,7 +25,7 @@ COUNT = "SELECT count(*) FROM threadmark_thread"
 
 
 class Caller(threading.Thread):
-    """A thread that makes one call and keeps what came of it."""
+    """A thread that makes one call and keeps its outcome."""
 
     def __init__(self, name: str, call: Callable[[], Any]) -> None:
         super().__init__(name=name, daemon=True)
@@ -40,7 +40,7 @@ class Caller(threading.Thread):
             self.outcome = error
 
     def result(self) -> Any:
-        """What came of the call, which must have ended."""
+        """The outcome of the call, which must have ended."""
         self.join(PATIENCE)
         assert not self.is_alive()
         return self.outcome
@@ -59,18 +59,18 @@ class Line:
         self._in_commit = False
 
     def commit(self) -> None:
-        """Somebody's commit begins."""
+        """A commit begins."""
         self.commits.append(threading.current_thread().name)
         if self._in_commit and self.commits == ["first"]:
             self.hold()
 
     def hold(self) -> None:
-        """Wait for the end of the block that holds somebody up."""
+        """Wait for the end of the block that holds a caller up."""
         self._entered.set()
         assert self._go.wait(PATIENCE)
 
     def go(self) -> None:
-        """Hold nobody up any more."""
+        """Let all callers go on."""
         self._go.set()
 
     def run(self, program: Callable[[], Program[Any]]) -> Any:
@@ -85,7 +85,7 @@ class Line:
 
     @contextmanager
     def held_up(self, failing: BaseException | None = None, *, early: bool = False) -> Iterator[Caller]:
-        """Somebody is in the middle of its commit until the end of the block: or `early`, still before it.
+        """A caller is in the middle of its commit until the end of the block: or `early`, still before it.
 
         If that is wanted it fails, before its commit.
         """
@@ -335,7 +335,7 @@ def test_who_comes_while_the_last_one_leaves_is_answered_although_somebody_close
     closing: list[Caller] = []
 
     def come() -> None:
-        """Wait for the one who is about to leave, and let somebody close."""
+        """Wait for the caller that is about to leave, and let another close."""
         Caller("late", lambda: waiting.append(callers.enter(transaction))).result()
         closing.append(Caller("closing", callers.close))
         wait_until(lambda: callers._closed, "nobody closes it")

@@ -33,7 +33,7 @@ def statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @contextmanager
 def held(path: Path) -> Iterator[None]:
-    """Somebody else holds the write lock, so that operations gather."""
+    """Another connection holds the write lock, so that operations gather."""
     with looking_at(path) as other:
         other.execute("BEGIN IMMEDIATE")
         yield

@@ -1,4 +1,4 @@
-"""Databases as users hand them over: paths, URLs, and connections of their own with settings of their own."""
+"""Databases as users hand them over: paths, URLs, and their own connections with their own settings."""
 
 import asyncio
 import os

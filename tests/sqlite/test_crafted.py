@@ -49,7 +49,7 @@ def as_view(path: Path, table: str, column: str) -> None:
 
 
 def in_a_child(*statements: str) -> str:
-    """What a child says last that has little memory and little time."""
+    """The last line of a child that has little memory and little time."""
     program = "\n".join(("import threadmark, threadmark_sqlite, sys", *statements))
 
     def limit() -> None:

@@ -1,4 +1,4 @@
-"""Every bit of every key of messages and checkpoints: what is read is right, or says what is missing."""
+"""Every bit of every key of messages and checkpoints: a read is right, or names the missing part."""
 
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -65,7 +65,7 @@ def damaged(value: object) -> Iterator[int | bytes]:
 
 
 def expect(read: Callable[[], Any], right: Any, what: str) -> None:
-    """What is read is right, or it is an error that names the damage."""
+    """A read is right, or it is an error that names the damage."""
     try:
         found = read()
     except CorruptDataError:
@@ -111,7 +111,7 @@ def tree_of(saver: SqliteSaver) -> Any:
     found = saver.tree("thread")
     if found.problems:
         raise CorruptDataError("it says so")
-    return len(found.nodes)  # it reads no row whole: `history` says which of them is not what was written
+    return len(found.nodes)  # it reads no row whole: `history` names the damaged ones
 
 
 def matches_of(saver: SqliteSaver) -> Any:

@@ -1,4 +1,4 @@
-"""What was deleted is not in the file any more, nor in its log; and neither costs more in a longer conversation."""
+"""Deleted content is not in the file any more, nor in its log; and neither costs more in a longer conversation."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""What SQLite itself may refuse: locks, full disks, foreign and newer files; each error says so, and passes."""
+"""The refusals of SQLite itself: locks, full disks, foreign and newer files; each error says so, and passes."""
 
 import asyncio
 import os
@@ -29,7 +29,7 @@ def test_a_lock_held_too_long_is_an_error_and_passes(tmp_path: Path) -> None:
         assert isinstance(caught.value.__cause__, sqlite3.OperationalError)
         with pytest.raises(TransientStoreError, match="locked"):
             asyncio.run(saver.aput_writes(first, [("a", 1)], "task"))
-        # Readers do not wait for whoever writes.
+        # Readers do not wait for writers.
         assert saver.get(at("thread")) is not None
         assert asyncio.run(saver.aget(first)) is not None
         other.execute("ROLLBACK")

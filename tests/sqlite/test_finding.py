@@ -1,4 +1,4 @@
-"""A checkpoint and its writes are found with one statement, which sees one snapshot; where they are not, they are asked
+"""A checkpoint and its writes are found with one statement, which sees one snapshot; if they are not, they are asked
 for.
 """
 

@@ -17,7 +17,7 @@ HOUR = 3600 * 1_000_000
 
 @pytest.fixture
 def saver(tmp_path: Path) -> Iterator[SqliteSaver]:
-    """A saver on a file where a worker whose clock is an hour ahead took a lease of 0.2 s, and died."""
+    """A saver on a file in which a worker whose clock is an hour ahead took a lease of 0.2 s, and died."""
     with SqliteSaver(tmp_path / "agents.db") as saver:
         saver.put(at("thread"), checkpoint({"n": 1}), {}, {"n": 1})
         saver.lease("thread", ttl=0.2, holder="ahead").__enter__()._renewal.stop()  # type: ignore[union-attr]

@@ -251,7 +251,7 @@ def test_close_in_either_api_lets_go_of_the_file(use: Callable[[SqliteSaver], No
     assert [each.name for each in tmp_path.iterdir()] == ["threads.db"]
 
 
-# What is raised while an object is let go goes nowhere; a warning tells so.
+# An error while an object is let go is lost; a warning reports it.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_close_that_was_interrupted_may_be_called_again(tmp_path: Path) -> None:
     interruptions, location, reached = Interruptions(KeyboardInterrupt), -12, True

@@ -1,4 +1,4 @@
-"""Many callers of one file at once: whoever was answered is seen by all who ask later, and everybody is answered."""
+"""Many callers of one file at once: an answered call is seen by all later ones, and every call is answered."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""A page of rows is the page of outlines with what their rows hold, and a short listing takes few statements."""
+"""A page of rows is the page of outlines with the contents of their rows, and a short listing takes few statements."""
 
 import sqlite3
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Several processes on one file: no lost write, no start that fails, and what is acknowledged survives a kill."""
+"""Several processes on one file: no lost write, no start that fails, and acknowledged writes survive a kill."""
 
 import random
 import signal

@@ -1,4 +1,4 @@
-"""A saver that may only read: whatever it was given, nothing of the file changes, and nothing is made beside it."""
+"""A saver that may only read: in every form, it changes nothing in the file, and makes nothing next to it."""
 
 import asyncio
 import os
@@ -52,7 +52,7 @@ def _immutable(path: Path) -> Iterator[Any]:
 
 @contextmanager
 def _query_only(path: Path) -> Iterator[Any]:
-    # It gets the error before it has read anything, so that it makes nothing beside the file either.
+    # It gets the error before it has read anything, so that it makes nothing next to the file either.
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("PRAGMA query_only = ON")
         yield connection
@@ -154,7 +154,7 @@ def test_a_saver_that_may_only_read_writes_nothing(way: Way, path: Path) -> None
 
 @pytest.mark.parametrize("way", [_url, _mode, _query_only])
 def test_what_others_write_is_seen(way: Way, path: Path) -> None:
-    """A log that somebody is writing is read with its index, which is the one thing that is shared with them."""
+    """A log that a writer uses is read with its index, which is the one thing that is shared with them."""
     with way(path) as database, SqliteSaver(database) as reader:
         assert len(list(reader.list(None))) == 1
         with SqliteSaver(path) as writer:
@@ -329,7 +329,7 @@ def test_a_replaced_file_is_read_from_then_on(path: Path) -> None:
             for number in range(4):
                 saver.put(at(number), checkpoint(), {}, {})
         other.replace(path)
-        # Its log may only be taken away by somebody who may write.
+        # Its log may only be taken away by a process that may write.
         with pytest.raises(ThreadmarkError, match="the log of the file that was there before"):
             reader.get(at("thread"))
         assert writer.get(at("thread")) is None

@@ -1,6 +1,6 @@
 """A database file that is deleted, moved, replaced or written over while savers have it open.
 
-What was acknowledged before is not touched, what is acknowledged afterwards is in the file at the path, and nothing of
+Earlier acknowledged writes are not touched, later ones are in the file at the path, and nothing of
 the old file's log gets into another one.
 """
 
@@ -91,7 +91,7 @@ def _backup(path: Path) -> Path:
 
 
 def _everything(path: Path) -> dict[int, Any]:
-    """What a new saver reads, proven."""
+    """The threads that a new saver reads, proven."""
     with SqliteSaver(path) as saver:
         assert saver.verify().problems == []
         found = {item.metadata["n"]: item.checkpoint["channel_values"]["a"] for item in saver.list(None)}
@@ -164,7 +164,7 @@ def test_a_file_that_is_gone_before_the_answer_is_not_acknowledged(api: type[Syn
             late = pool.submit(one.put, "thread", 2, config)
             driver: Any = saver._driver
             wait_until(driver._handles.writer.turn.locked, "nobody writes")
-            time.sleep(0.05)  # from the look to the lock: also where it has not come so far, this is an error
+            time.sleep(0.05)  # from the look to the lock: also if it has not come so far, this is an error
             path.unlink()
             other.execute("ROLLBACK")
             with pytest.raises(StoreError, match="was deleted or moved away"):
@@ -209,7 +209,7 @@ def test_a_restored_backup_is_gone_on_with(api: type[Sync], path: Path, restore:
 
 
 def test_the_first_to_notice_may_write(api: type[Sync], path: Path, restore: Callable[[Path, Path], None]) -> None:
-    """What is remembered of the old file (here what a task wrote) must not be taken for granted in the new one."""
+    """The memory of the old file (here a task's writes) must not be taken for granted in the new one."""
     with SqliteSaver(path) as saver:
         one = api(saver)
         config = one.put("thread", 1)
@@ -424,7 +424,7 @@ def test_processes_that_write_all_the_time_go_on_with_a_restored_backup(path: Pa
         path.with_name("fresh.db").replace(path)
         for each in children:
             assert line_from(each.stdout) == str(60 * turn - 20), finished(each)
-        for each in children:  # whoever was done before notices now
+        for each in children:  # a child that was done before notices now
             send_line(each.stdin, "20")
             assert line_from(each.stdout) == str(60 * turn), finished(each)
     for each in children:
@@ -460,7 +460,7 @@ def test_a_file_that_was_written_over_is_refused_and_not_mixed_with_the_old_log(
                 StoreError, match=r"agents\.db' was written to past SQLite .* delete '.*agents\.db-wal'"
             ):
                 call()
-    # Not even the last connection has written its log over what was restored.
+    # Not even the last connection has written its log over the restored file.
     assert path.read_bytes() == backup.read_bytes()
     for side in SIDES:
         path.with_name(path.name + side).unlink()
@@ -496,7 +496,7 @@ def test_a_file_that_was_truncated_is_refused(api: type[Sync], path: Path) -> No
     with SqliteSaver(path) as saver:
         one = api(saver)
         config = one.put("thread", 1)
-        with SqliteSaver(path) as second:  # somebody else has committed: that must not hide it
+        with SqliteSaver(path) as second:  # another saver has committed: that must not hide it
             second.put(*_put("other", 1, None))
         os.truncate(path, 0)
         with pytest.raises(StoreError, match="was written to past SQLite"):
@@ -519,7 +519,7 @@ def test_a_log_that_others_copy_into_the_file_is_no_reason_to_stop(api: type[Syn
 
 @pytest.mark.parametrize("by", ["a tool", "a saver that is closed"])
 def test_a_log_that_others_copy_in_part_is_no_reason_to_stop(by: str, api: type[Sync], path: Path) -> None:
-    """A reader must not see what was committed after it began, so that stays out of the file."""
+    """A reader must not see later commits, so that stays out of the file."""
     with SqliteSaver(path) as earlier, SqliteSaver(path) as saver:
         Sync(earlier).put("other", 1)
         one = api(saver)
@@ -545,7 +545,7 @@ def test_a_log_that_others_copy_in_part_is_no_reason_to_stop(by: str, api: type[
 def test_whoever_writes_while_the_file_is_examined_is_no_reason_to_stop(
     way: str, api: type[Sync], path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where nobody can tell how much of the log was copied, which is simulated here."""
+    """Also if the copied part of the log is unknown, which is simulated here."""
 
     def written_to(_: float) -> None:
         if way == "copy":

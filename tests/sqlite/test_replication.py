@@ -1,4 +1,4 @@
-"""What replication costs in a file: nothing where there is none, and otherwise rows that are found along indexes."""
+"""The cost of replication in a file: nothing without it, and otherwise rows that are found along indexes."""
 
 import sqlite3
 from collections.abc import Iterator

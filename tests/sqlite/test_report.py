@@ -1,4 +1,4 @@
-"""What a SQLite saver reports of its file."""
+"""The report of a SQLite saver about its file."""
 
 import asyncio
 import sqlite3

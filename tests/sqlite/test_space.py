@@ -1,4 +1,4 @@
-"""Space: the file shrinks after a removal, and a reader that goes on meanwhile sees what it saw."""
+"""Space: the file shrinks after a removal, and a reader that goes on keeps its view."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""States on a file: what damage does to them, what a save asks the database for, and what a ping is worth."""
+"""States on a file: damage to them, the statements of a save, and the worth of a ping."""
 
 import sqlite3
 from collections.abc import Sequence

@@ -189,7 +189,7 @@ def test_a_put_writes_its_row_and_the_head_and_nothing_else(database: sqlite3.Co
 
 
 def test_no_statement_of_a_run_is_prepared_twice() -> None:
-    """For an index where `ns = ''`, SQLite would ask what `ns = ?` is bound to, and prepare the statement each time."""
+    """With an index for `ns = ''`, SQLite would ask for the value of `ns = ?`, and prepare the statement each time."""
     connection = sqlite3.connect(":memory:", isolation_level=None)
     prepared: list[object] = []
 

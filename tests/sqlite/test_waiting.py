@@ -63,7 +63,7 @@ def _writer(saver: SqliteSaver) -> Any:
 
 @contextmanager
 def _statements(saver: SqliteSaver) -> Iterator[list[str]]:
-    """What the connection that writes executes meanwhile."""
+    """The statements of the writing connection during the block."""
     executed: list[str] = []
     connection = _writer(saver)._connection
     connection.set_trace_callback(executed.append)
@@ -101,7 +101,7 @@ def test_another_process_is_waited_for_by_asking_often(put: Callable[..., None],
         with _statements(saver) as executed:
             holder = child(HOLD, path)
             assert line_from(holder.stdout) == "held"
-            # That this thread goes on shows that whoever waits lets others run.
+            # That this thread goes on shows that a waiting caller lets others run.
             thread, errors = _on_a_thread(put, saver)
             wait_until(lambda: executed.count(BEGIN) > 20, "it does not ask again")
             assert thread.is_alive()
@@ -201,8 +201,8 @@ def test_an_interrupt_of_who_waits_leaves_nothing_behind(tmp_path: Path) -> None
                 assert errors == []
                 other.execute("ROLLBACK")
                 _put(saver)
-            assert _count(saver) == 3  # what was handed over is stored, though nobody waits for it
-            other.execute(BEGIN)  # nobody holds the lock
+            assert _count(saver) == 3  # the transaction is stored, though no caller waits for it
+            other.execute(BEGIN)  # the lock is free
             other.execute("ROLLBACK")
     finally:
         signal.signal(signal.SIGALRM, before)

@@ -1,4 +1,4 @@
-"""What the SQLite backend logs, on files and connections of every kind, and that no handler can harm what is stored."""
+"""The log of the SQLite backend, on files and connections of every kind, and handlers that can harm no stored row."""
 
 import asyncio
 import logging
@@ -28,12 +28,12 @@ from threadmark_sqlite.steps import Query
 
 LOGGER = "threadmark.sqlite"
 SLOW = 0.2
-"""Seconds from which on a transaction is told."""
+"""Seconds from which on a transaction is logged."""
 
 
 @pytest.fixture(autouse=True)
 def lines(caplog: pytest.LogCaptureFixture) -> Iterator[Callable[..., list[str]]]:
-    """What was logged so far at a level, and forgotten."""
+    """The lines logged so far at a level, which it then forgets."""
 
     def logged(level: int) -> list[str]:
         found = [record.getMessage() for record in caplog.records if (record.name, record.levelno) == (LOGGER, level)]
@@ -110,7 +110,7 @@ def test_a_migration_is_told_with_its_formats_and_its_duration(
 
 
 def let_go_late(saver: SqliteSaver, other: sqlite3.Connection) -> None:
-    """End another's transaction when somebody has waited for its lock for longer than `SLOW`."""
+    """End another's transaction when a caller has waited for its lock for longer than `SLOW`."""
     driver: Any = saver._driver
     wait_until(driver._handles.writer.turn.locked, "nobody waits")
     time.sleep(1.5 * SLOW)
@@ -223,7 +223,7 @@ def test_a_file_that_was_replaced_is_told(tmp_path: Path, lines: Callable[..., l
 
 
 class _Handler(logging.Handler):
-    """Does something with each line, and lets nobody catch what it raises."""
+    """Does something with each line, and lets its errors pass."""
 
     def __init__(self, do: Callable[[], Any]) -> None:
         super().__init__()

@@ -32,9 +32,9 @@ ABOUT: dict[str, Any] = {
     "owner": "ada",
     "expires_at": datetime(2096, 1, 1, tzinfo=UTC),
 }
-"""What is set of the thread "one", in formats that know it."""
+"""The row of the thread "one", in formats that have it."""
 REPLICA, ENTRY, COPIED = Replica(1, "{}"), b"entry", Copied(5, 6)
-"""What is kept for replication, in formats that do: of the database, and of the thread "deleted"."""
+"""The replication data, in formats that have it: of the database, and of the thread "deleted"."""
 
 
 def fill_database(saver: Saver) -> None:

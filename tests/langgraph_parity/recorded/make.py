@@ -1,9 +1,9 @@
-"""Records what a release of LangGraph stores in some random walks, for `test_pruned_deltas.py`.
+"""Records the calls of a release of LangGraph in some random walks, for `test_pruned_deltas.py`.
 
     python -m venv old && old/bin/pip install langgraph==1.2.6 libs/core libs/langgraph
     PYTHONPATH=tests old/bin/python tests/langgraph_parity/recorded/make.py
 
-Run it once for a release; a recording is never made anew.
+Run it once for a release; a recording is never replaced.
 """
 
 from importlib.metadata import version

@@ -1,4 +1,4 @@
-"""What an engine asked of its saver, as lines of JSON, to be asked of any saver later."""
+"""The calls of an engine to its saver, as lines of JSON, to be repeated on any saver later."""
 
 import gzip
 import json
@@ -45,12 +45,12 @@ def save(path: Path, recordings: Sequence[Sequence[str]]) -> None:
 
 
 def load(path: Path) -> list[list[str]]:
-    """The recordings that `save` was given."""
+    """The recordings that `save` has written."""
     return [lines.splitlines() for lines in gzip.decompress(path.read_bytes()).decode().split("\n\n")]
 
 
 def play(lines: Sequence[str], saver: Checkpointer, thread_id: str) -> None:
-    """Ask of a saver what was recorded, for a thread of this name."""
+    """Repeat the recorded calls on a saver, for a thread of this name."""
     for line in lines:
         method, config, *arguments = _living(json.loads(line))
         config["configurable"]["thread_id"] = thread_id

@@ -1,4 +1,4 @@
-"""Chats and agents: what most threads are."""
+"""Chats and agents, as most threads are."""
 
 import warnings
 from typing import Annotated, Any, TypedDict
@@ -70,7 +70,7 @@ async def two_graphs_on_one_saver(api: Api, saver: BaseCheckpointSaver[Any]) -> 
 async def agent_with_tools(api: Api, saver: BaseCheckpointSaver[Any]) -> Any:
     """The prebuilt agent: a model that asks for two tools at once, then answers."""
     with warnings.catch_warnings():
-        # Where the agent lives changes between releases; what it stores is what matters here.
+        # The agent's module changes between releases; only its checkpoints matter here.
         warnings.simplefilter("ignore")
         graph = create_react_agent(_Script(), [add, multiply], checkpointer=saver)
     thread: Any = {"configurable": {"thread_id": "agent"}}

@@ -1,4 +1,4 @@
-"""Runs that fail, fan out or are cut short, and go on where they stopped."""
+"""Runs that fail, fan out or are cut short, and go on from there."""
 
 import operator
 import threading
@@ -29,7 +29,7 @@ async def one_of_three_fails(api: Api, saver: BaseCheckpointSaver[Any]) -> Any:
     others_are_done = threading.Barrier(3)
 
     def have_stored() -> bool:
-        """Whether the engine has taken in what the others returned. A failure cancels the rest."""
+        """Whether the engine has taken in the others' results. A failure cancels the rest."""
         found = saver.get_tuple(thread)
         return found is not None and [channel for _, channel, _ in found.pending_writes or ()].count("done") == 2
 

@@ -72,7 +72,7 @@ async def stop_before_and_after(api: Api, saver: BaseCheckpointSaver[Any]) -> An
 
 
 async def copy_of_the_past(api: Api, saver: BaseCheckpointSaver[Any]) -> Any:
-    """A copy of a checkpoint stands beside it, and asks again: what was done before it is not done again."""
+    """A copy of a checkpoint is its sibling, and asks again: earlier tasks are not run again."""
     builder = StateGraph(Answers).add_node("prepare", lambda _: {"given": ["prepared"]})
     builder.add_node("ask", lambda _: {"given": [interrupt("sure?")]}).add_edge(START, "prepare").add_edge(
         "prepare", "ask"

@@ -56,7 +56,7 @@ async def going_back_inside(api: Api, saver: BaseCheckpointSaver[Any]) -> Any:
 
 
 async def subgraph_that_remembers(api: Api, saver: BaseCheckpointSaver[Any]) -> Any:
-    """A subgraph with a checkpointer of its own keeps its state from one turn to the next."""
+    """A subgraph with its own checkpointer keeps its state from one turn to the next."""
 
     def count(state: Steps) -> dict[str, Any]:
         return {"steps": [f"seen {len(state['steps'])}"]}

@@ -40,7 +40,7 @@ async def fork_from_the_past(api: Api, saver: BaseCheckpointSaver[Any]) -> Any:
 
 
 async def replay(api: Api, saver: BaseCheckpointSaver[Any]) -> Any:
-    """A run from an old checkpoint runs what came after it again."""
+    """A run from an old checkpoint runs the later steps again."""
     graph = walk(saver, "abcd")
     thread: Any = {"configurable": {"thread_id": "replayed"}}
     await api.invoke(graph, {"trail": ["turn 1"], "last": ""}, thread)

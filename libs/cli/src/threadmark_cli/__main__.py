@@ -1,4 +1,4 @@
-"""Where the command `threadmark`, and `python -m threadmark_cli`, begin."""
+"""The beginning of the command `threadmark`, and of `python -m threadmark_cli`."""
 
 from typing import NoReturn
 

@@ -17,7 +17,7 @@ from threadmark_cli.output import one_line
 
 _ADDRESS = re.compile(r"(?P<id>.*?)(~(?P<back>\d{0,9}))?", re.DOTALL)
 _SHORTEST = 8
-"""Characters of an id that are always shown. Ids that were made within half a minute begin with the same eight."""
+"""The fewest characters of an id in the output. Ids that were made within half a minute begin with the same eight."""
 
 _MOST_NAMED = 5
 """Checkpoints or namespaces that a message names."""
@@ -49,7 +49,7 @@ class Addresses:
         return self._heads.get((ns, checkpoint_id))
 
     def find(self, address: str | None, ns: str | None) -> TreeNode:
-        """The checkpoint that an address means. Raises NotThereError where it means none, or several.
+        """The checkpoint that an address means. Raises NotThereError if it means none, or several.
 
         Without a namespace an id is looked for in all of them, and `~2` counts from the newest of the graph's own.
         """
@@ -62,7 +62,7 @@ class Addresses:
         return node
 
     def ns(self, named: str) -> str:
-        """The namespace that is named by all of it, or as it is shown. Raises NotThereError if that means several."""
+        """The namespace with this name, in full or as printed. Raises NotThereError if that means several."""
         found = {node.ns for node in self.tree.nodes if named in (node.ns, short_ns(node.ns))}
         if named in found or not found:
             return named
@@ -113,7 +113,7 @@ def config_of(thread_id: str, ns: str | None, checkpoint_id: str | None) -> dict
 
 
 def expect_thread(saver: SaverProtocol, thread_id: str) -> str:
-    """Return the id of a thread. Raises NotThereError, with ids that are similar, where there is none."""
+    """Return the id of a thread. Raises NotThereError, with similar ids, if there is none."""
     if saver.get_thread(thread_id) is None:
         raise _no_thread(saver, thread_id)
     return thread_id
@@ -130,7 +130,7 @@ def thread_or_newest(saver: SaverProtocol, thread_id: str | None) -> str:
 
 
 def addresses_of(saver: SaverProtocol, thread_id: str) -> Addresses:
-    """The checkpoints of a thread. Raises NotThereError where there is no such thread."""
+    """The checkpoints of a thread. Raises NotThereError if there is no such thread."""
     tree = saver.tree(thread_id)
     if not tree.nodes:
         expect_thread(saver, thread_id)
@@ -150,7 +150,7 @@ def _no_thread(saver: SaverProtocol, thread_id: str) -> NotThereError:
 
 
 def _lengths(ids: Iterable[str]) -> dict[str, int]:
-    """How much of each id has to be shown: in order, only its neighbours share more with it than any other."""
+    """The unambiguous length of each id: in order, only its neighbours share more with it than any other."""
     ordered = sorted(set(ids))
     lengths = dict.fromkeys(ordered, _SHORTEST)
     for before, after in pairwise(ordered):

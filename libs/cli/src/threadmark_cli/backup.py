@@ -19,10 +19,10 @@ _PAGES = 2000
 def back_up(source: Path, target: Path, report: Callable[[int, int], object]) -> int:
     """Copy a SQLite file, all of one moment, to a file that is not there yet. Returns its size.
 
-    The target gets its name when it is whole and on the disk; where this fails, or is interrupted, nothing is left.
+    The target gets its name when it is whole and on the disk; if this fails, or is interrupted, nothing is left.
 
     Args:
-        source: The file. Whoever writes to it meanwhile waits for nothing.
+        source: The file. Writers to it do not wait.
         target: The copy.
         report: Called with the number of pages that are copied, and of all.
     """
@@ -41,7 +41,7 @@ def back_up(source: Path, target: Path, report: Callable[[int, int], object]) ->
         shutil.copymode(source, part)
         _sync(part)
         try:
-            os.link(part, target)  # unlike a rename, this replaces no file that has come meanwhile
+            os.link(part, target)  # unlike a rename, this replaces no file that was just put there
         except FileExistsError as error:
             raise RefusedError(f"the file {str(target)!r} has come meanwhile: choose another name") from error
         except OSError:  # a file system that has no links

@@ -20,9 +20,9 @@ _DATABASE = "threadmark_cli.database"
 
 
 class Command(click.Command):
-    """A command, to whose function a `Session` is given.
+    """A command whose function gets a `Session`.
 
-    `examples` is a text of lines that stand in the help: what to type, and behind `#` what it does. A command whose
+    `examples` is a text of lines that stand in the help: the line to type, and behind `#` its effect. A command whose
     own arguments are databases has `takes_databases`; one that is about none has not `has_database`.
     """
 
@@ -64,7 +64,7 @@ class Command(click.Command):
         return returned
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
-        """Show where the database may stand."""
+        """Show the place of the database."""
         options, *others = super().collect_usage_pieces(ctx)
         database = [] if self._takes_databases else ["[DATABASE]"]
         return [options, *database, *(each for each in others if each != "DATABASE")]
@@ -148,7 +148,7 @@ class LazyGroup(click.Group):
 
 @contextmanager
 def _reporting_close() -> Iterator[None]:
-    """Keep click from ending the process by itself where whoever read the output has closed it."""
+    """Keep click from ending the process by itself if the reader of the output has closed it."""
     try:
         yield
     except BrokenPipeError as gone:

@@ -1,4 +1,4 @@
-"""What the shell completes: files, and the ids of threads. Whatever goes wrong while they are looked up is no error."""
+"""Shell completion of files and of the ids of threads. A failure while they are looked up is no error."""
 
 import io
 from contextlib import redirect_stderr

@@ -1,4 +1,4 @@
-"""What the commands say of a checkpoint in a line: what ran, what changed, what its tasks wrote."""
+"""A checkpoint described in a line: its nodes, its changes, its tasks' writes."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ _BRANCH = "branch:to:"
 _TASK = re.compile(r":([0-9a-f]{4})[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}(?![^|:])")
 """The id of the task for which a subgraph was called, as it stands in a namespace."""
 _OWN = "__"
-"""What names of the engine's own channels begin with."""
+"""The beginnings of names of the engine's own channels."""
 
 _SPECIAL: Mapping[str, Part] = {
     "__error__": ("error", "bad"),
@@ -20,17 +20,17 @@ _SPECIAL: Mapping[str, Part] = {
     "__resume__": ("resume", "good"),
     "__scheduled__": ("scheduled", "dim"),
 }
-"""The channels that stand for something, and what."""
+"""The channels with a special meaning, and that meaning."""
 
 _MOST_LACKING = 50
 """Channels without a value that are looked at."""
 
 DELTA = "stored as changes (a delta channel): graph.get_state(config).values has its value"
-"""What stands in the place of a value that only the graph can make."""
+"""The text in place of a value that only the graph can make."""
 
 
 def what_ran(entry: HistoryEntry) -> str:
-    """The nodes that ran, or what else made the checkpoint."""
+    """The nodes that ran, or the other source of the checkpoint."""
     return ", ".join(entry.nodes) or entry.source or "-"
 
 
@@ -51,7 +51,7 @@ def channels_without_value(checkpoint: Checkpoint) -> list[str]:
 
 
 def is_of_the_engine(channel: str) -> bool:
-    """Whether a channel is one of LangGraph's own, which says what runs next."""
+    """Whether a channel is one of LangGraph's own, which selects the next tasks."""
     return channel.startswith((_BRANCH, _OWN))
 
 
@@ -63,7 +63,7 @@ def signs(entry: HistoryEntry) -> list[Part]:
 
 
 def kind_of_write(channel: str) -> str:
-    """What a pending write is: `write`, `error`, `interrupt`, `resume` or `scheduled`."""
+    """The kind of a pending write: `write`, `error`, `interrupt`, `resume` or `scheduled`."""
     sign = _SPECIAL.get(channel)
     return "write" if sign is None else sign[0]
 

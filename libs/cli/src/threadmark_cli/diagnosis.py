@@ -1,4 +1,4 @@
-"""What `threadmark doctor` finds: about the packages, about a SQLite file, and from what a saver reports."""
+"""The findings of `threadmark doctor`: about the packages, about a SQLite file, and from a saver's report."""
 
 import platform
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ _EXTRAS = {
     "threadmark-speed": "is the compiled part, which makes it faster: pip install 'threadmark[fast]'",
 }
 _LARGE_LOG = 256_000_000
-"""Bytes of a SQLite file's log. It stays at a few megabytes where nobody keeps a transaction open."""
+"""Bytes of a SQLite file's log. It stays at a few megabytes if no transaction stays open."""
 _OTHERS_READ = 0o004
 
 
@@ -29,7 +29,7 @@ class Finding(NamedTuple):
     level: Level
     finding: str
     way_out: str = ""
-    """What to do about it."""
+    """The remedy."""
 
 
 def of_packages() -> Iterator[Finding]:
@@ -54,7 +54,7 @@ def of_packages() -> Iterator[Finding]:
 
 
 def of_file(path: Path) -> Iterator[Finding]:
-    """Who may read a SQLite file, and how long its log is."""
+    """The permissions of a SQLite file, and the length of its log."""
     if not path.is_file():  # the connection says so
         return
     mode = path.stat().st_mode

@@ -1,4 +1,4 @@
-"""What the command's exit codes mean, which errors lead to which, and what is said about each."""
+"""The meaning of the command's exit codes, the errors that lead to them, and the messages."""
 
 from threadmark import (
     CheckpointNotFoundError,
@@ -20,27 +20,27 @@ from threadmark import (
 
 DONE = 0
 WRONG = 1
-"""Something is wrong with what was looked at: damage, differences that were asked for, a fault."""
+"""The result is bad: damage, differences that you asked for, a fault."""
 USAGE = 2
 """The command line is wrong."""
 MISSING = 3
-"""What was named is not there: a thread, a checkpoint, a path."""
+"""Something you named is not there: a thread, a checkpoint, a path."""
 REFUSED = 4
 """It was not done: the thread is busy or has changed, or the answer was no."""
 FAILED = 5
 """The database failed, cannot be reached, or is not one that can be read."""
 INTERRUPTED = 130
-"""Ctrl-C. What was begun was rolled back."""
+"""Ctrl-C. The open transaction was rolled back."""
 CLOSED = 141
-"""Whoever read the output has closed it, as `head` does."""
+"""The reader of the output has closed it, as `head` does."""
 
 
 class NotThereError(ThreadmarkError, LookupError):
-    """What the command line names is not there."""
+    """Something that the command line names is not there."""
 
 
 class RefusedError(ThreadmarkError):
-    """What was asked for is not done, because somebody said no or must say yes first."""
+    """The request is not carried out: a person said no, or must say yes first."""
 
 
 class DatabaseError(ThreadmarkError):

@@ -1,4 +1,4 @@
-"""The lines that `log --graph` draws beside checkpoints: which one follows which, and where branches begin."""
+"""The lines that `log --graph` draws next to checkpoints: their order, and the beginnings of branches."""
 
 from collections.abc import Hashable, Sequence
 from typing import NamedTuple
@@ -8,7 +8,7 @@ _MOST_LANES = 24
 
 
 class Symbols(NamedTuple):
-    """What is drawn with."""
+    """The characters of the drawing."""
 
     node: str
     line: str
@@ -25,12 +25,12 @@ ASCII = Symbols("*", "|", "-", "|", "|", "'", "'", ">")
 
 
 class Graph:
-    """Takes checkpoints newest first, each with the one that it follows, and gives what stands before each of them."""
+    """Takes checkpoints newest first, each with the one that it follows, and gives the drawing before each of them."""
 
     def __init__(self, symbols: Symbols) -> None:
         self._symbols = symbols
         self._lanes: list[Hashable | None] = []
-        """What each lane leads down to, None for one that is free."""
+        """The checkpoint that each lane leads down to, None for a free one."""
 
     def add(self, key: Hashable, parent: Hashable | None) -> tuple[str | None, str]:
         """Return a line to draw before the checkpoint's, None for none, and the beginning of its own line."""

@@ -1,4 +1,4 @@
-"""The command `threadmark`: its table of commands, and what becomes of errors."""
+"""The command `threadmark`: its table of commands, and its handling of errors."""
 
 import os
 import sys
@@ -42,7 +42,7 @@ COMMANDS = {
     "setup": "threadmark_cli.commands.upkeep:setup",
     "ddl": "threadmark_cli.commands.upkeep:ddl",
 }
-"""Where each command is. The order is that of the help."""
+"""The module of each command. The order is that of the help."""
 
 _DEEPEST = 10_000
 """Calls within calls: values may be nested a thousand deep."""
@@ -78,13 +78,13 @@ def run(arguments: Sequence[str] | None = None) -> int:
         if "--debug" in argv:
             raise
         _drop_output()
-        with suppress(OSError):  # stderr may be what cannot be written
+        with suppress(OSError):  # stderr itself may be broken
             Output(color=_color_option(argv)).fail(_reason(error))
         return FAILED
 
 
 def _run(argv: Sequence[str]) -> int:
-    """Run the command, and say what went wrong. Returns the exit code."""
+    """Run the command, and report its error. Returns the exit code."""
     try:
         returned = group.main(args=list(argv), prog_name="threadmark", standalone_mode=False)
         sys.stdout.flush()
@@ -105,14 +105,14 @@ def _run(argv: Sequence[str]) -> int:
 
 
 def _color_option(argv: Sequence[str]) -> bool | None:
-    """What was said of colours, for a message about a command line that could not be read."""
+    """The choice of colours, for a message about a command line that could not be read."""
     if "--no-color" in argv:
         return False
     return True if "--color" in argv else None
 
 
 def _report(error: click.ClickException | ThreadmarkError, out: Output) -> int:
-    """Say what went wrong, and return the exit code for it."""
+    """Report an error, and return its exit code."""
     if isinstance(error, click.ClickException):
         if isinstance(error, click.UsageError) and error.ctx is not None:
             click.echo(error.ctx.get_usage(), err=True)
@@ -123,7 +123,7 @@ def _report(error: click.ClickException | ThreadmarkError, out: Output) -> int:
 
 
 def _reason(error: OSError) -> str:
-    """What the operating system refused, and for which file; without one it was the output."""
+    """The operating system's refusal, and the file; without one it was the output."""
     place = repr(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes) else "what was to be written"
     return f"{place}: {error.strerror or error}"
 
@@ -143,7 +143,7 @@ def _nowhere(mode: Literal["r", "w"]) -> TextIO:
 
 
 def _drop_output() -> None:
-    """What was not written yet goes nowhere at the exit: whoever read it is gone, or its file is full."""
+    """Drop unwritten output at the exit: its reader is gone, or its file is full."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):
         try:

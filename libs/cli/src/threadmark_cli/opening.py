@@ -1,4 +1,4 @@
-"""From what the command line calls a database to a saver: a reading command's never writes to it."""
+"""From a database on the command line to a saver: a reading command's never writes to it."""
 
 import os
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ _REDIS = ("redis://", "rediss://", "redis+", "rediss+")
 
 
 def url_of(database: str | None) -> str:
-    """The URL of what was given, or of the environment. A path is that of a SQLite file."""
+    """The URL of the argument, or of the environment. A path is that of a SQLite file."""
     found = database or os.environ.get(URL_VARIABLE)
     if not found:
         raise ConfigError(
@@ -32,16 +32,16 @@ def url_of(database: str | None) -> str:
 
 
 def path_or_url(named: str) -> str:
-    """The URL of what is named by a URL or by the path of a SQLite file."""
+    """The URL of a database, from a URL or from the path of a SQLite file."""
     if "://" in named or named == "memory:" or named.startswith("cached:"):
         return named
-    if "password=" in named:  # it is not shown
+    if "password=" in named:  # it is not printed
         raise ConfigError("expected a path or a URL, got a list of parameters: write postgresql://user@host/database")
     return f"{_SQLITE}/{quote(named)}"
 
 
 def printable_url(url: str) -> str:
-    """The URL without what may be a password, for messages: neither that of the user, nor parameters."""
+    """The URL without possible passwords, for messages: neither that of the user, nor parameters."""
     url = url.partition("?")[0]
     user, at, rest = url.partition("://")[2].rpartition("@")
     scheme = url.partition("://")[0]
@@ -49,12 +49,12 @@ def printable_url(url: str) -> str:
 
 
 def creating(url: str, options: Mapping[str, Any]) -> SaverProtocol:
-    """A saver that may make what is not there."""
+    """A saver that may create the database."""
     return threadmark.open(url, **options)
 
 
 def open_for_writing(url: str, options: Mapping[str, Any]) -> SaverProtocol:
-    """A saver that may change what is there. A SQLite file that is missing is not made, but an error."""
+    """A saver that may change an existing database. A SQLite file that is missing is not made, but an error."""
     opened = _opened(url, url, options)
     if opened.langgraphs is not None:
         raise RefusedError(
@@ -72,7 +72,7 @@ def open_for_reading(url: str, options: Mapping[str, Any]) -> SaverProtocol:
     if url.startswith(_POSTGRES):
         options = {"read_only": True, **options}
     if url.startswith(_REDIS) and "durability=" not in url:
-        options = {"durability": "memory", **options}  # what is only read need not reach a disk
+        options = {"durability": "memory", **options}  # a database that is only read need not reach a disk
     opened = _opened(url, read_only, options)
     return cast("SaverProtocol", opened.langgraphs if opened.ours is None else opened.ours)
 
@@ -88,8 +88,8 @@ def _opened(url: str, how: str, options: Mapping[str, Any]) -> _Opened:
     """Open a database as ours, or if it has nothing but LangGraph's tables as that. Nothing is made by looking.
 
     Args:
-        url: What leads to it.
-        how: The same, with what it is to be opened with.
+        url: The database.
+        how: The same, with the options of opening.
         options: Those of the saver.
     """
     file = file_of(url)

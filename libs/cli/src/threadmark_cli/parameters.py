@@ -1,4 +1,4 @@
-"""What options of several commands are written as: durations, sizes, JSON."""
+"""The notation of options of several commands: durations, sizes, JSON."""
 
 import json
 import re
@@ -20,7 +20,7 @@ _POWERS = "kmgt"
 
 
 def duration(text: str, or_else: str = "") -> timedelta:
-    """Return a length of time: `30d`, `12h`, `1d12h`, `90m`, `45s`, `2w`. The error also names what else would do."""
+    """Return a length of time: `30d`, `12h`, `1d12h`, `90m`, `45s`, `2w`. The error also names the alternative."""
     parts = _PART.findall(text)
     if not parts or "".join(number + unit for number, unit in parts) != text:
         raise click.BadParameter(f"{text!r} is no length of time: write it as 30d, 12h, 1d12h, 90m, 45s or 2w{or_else}")
@@ -55,7 +55,7 @@ def size(text: str) -> int:
 
 
 def json_object(text: str | None, option: str) -> dict[str, Any] | None:
-    """Return the JSON object that an option was given, None where it was not given."""
+    """Return the JSON object of an option, None without the option."""
     if text is None:
         return None
     found = json_value_of(text, option)
@@ -65,7 +65,7 @@ def json_object(text: str | None, option: str) -> dict[str, Any] | None:
 
 
 def json_value_of(text: str, option: str) -> Any:
-    """Return the JSON value that an option was given, or that is in the file which it names behind an @."""
+    """Return the JSON value of an option, or of the file that it names behind an @."""
     if text.startswith("@"):
         text = _content(text[1:], option)
     try:

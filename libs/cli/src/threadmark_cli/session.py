@@ -1,4 +1,4 @@
-"""`Session`: what every command gets, its output and the database that it is about."""
+"""`Session`: the argument of every command, with its output and its database."""
 
 import json
 import os
@@ -44,8 +44,8 @@ class Session:
     ) -> Iterator[SaverProtocol]:
         """Open the database, and close it at the end. Raises DatabaseError if its tables should be there, and are not.
 
-        Unless it is to be written to, nothing is created or changed in it, and objects are shown by name and fields
-        instead of being made, so that no class is needed and no code of one runs. Of LangGraph's own database, it is
+        Unless it is to be written to, nothing is created or changed in it, and objects are views by name and fields
+        instead of being made, so that no class is needed and no code of one runs. For LangGraph's own database, it is
         an object with the reading methods of a saver. Only with `create` a SQLite file is made that is not there.
         `options` are those of the saver unless the command line has others.
         """
@@ -72,7 +72,7 @@ class Session:
 
 
 def _option(text: str) -> tuple[str, Any]:
-    """An option of a saver from `name=value`, where a value may be JSON: a number, true, false or null."""
+    """An option of a saver from `name=value`, whose value may be JSON: a number, true, false or null."""
     name, equals, value = text.partition("=")
     if not equals or not name.isidentifier():
         raise ConfigError(f"an option is written NAME=VALUE, such as schema=agents, not {text!r}")

@@ -13,7 +13,7 @@ KEYRING_VARIABLE = "THREADMARK_KEYRING"
 
 
 class Settings(NamedTuple):
-    """What the options that every command has were given as."""
+    """The values of the options that every command has."""
 
     url: str | None = None
     as_json: bool = False
@@ -26,7 +26,7 @@ class Settings(NamedTuple):
 
 
 def settings_of(ctx: click.Context) -> Settings:
-    """What was given until now, to this command and those around it."""
+    """The values so far, of this command and those around it."""
     found = ctx.find_object(Settings)
     return Settings() if found is None else found
 
@@ -79,9 +79,9 @@ def _remember(name: str) -> Callable[[click.Context, click.Parameter, Any], Any]
 
 
 def database_first(ctx: click.Context, command: click.Command, args: list[str], *, completing: bool = False) -> bool:
-    """Whether the first argument is the database: a URL, or anything where nothing else has named a database.
+    """Whether the first argument is the database: a URL, or anything if nothing else has named a database.
 
-    With `completing`, the shell asks what may come next, so the first argument may still be missing.
+    With `completing`, the shell asks for the next word, so the first argument may still be missing.
     """
     options = [param for param in command.params if isinstance(param, click.Option)]
     alone = click.Command(command.name, params=[*options, *global_options()], context_settings=command.context_settings)

@@ -1,6 +1,6 @@
 """Statements of the commands themselves. Those of databases of LangGraph's are in `foreign/sql.py`."""
 
-# What is read of a file is one moment's: the first read after this fixes it, and nobody is kept from writing.
+# All reads of a file are of one moment: the first read after this fixes it, and writers do not wait.
 BEGIN_READ = "BEGIN DEFERRED"
 
 READ_ANYTHING = """

@@ -1,4 +1,4 @@
-"""Reading a SQLite file without a change to it, and without leaving a file beside it."""
+"""Reading a SQLite file without a change to it, and without leaving a file next to it."""
 
 import sqlite3
 import time
@@ -24,8 +24,8 @@ _TIMEOUT = 10.0
 def read_file(path: Path, work: Callable[[sqlite3.Connection], T]) -> T:
     """Run `work` on a connection that cannot write, in a transaction. It may be run again from the beginning.
 
-    Even a read-only connection leaves files for the log of a database that has one. Where the log is empty, SQLite is
-    told that the file does not change, and needs none; if somebody writes meanwhile, the read is done again. A log that
+    Even a read-only connection leaves files for the log of a database that has one. If the log is empty, SQLite is
+    opened as for a file that never changes, and needs none; after a write by others, the read is repeated. A log that
     holds something has its files already.
     """
     for _ in range(_LOOKS):

@@ -72,7 +72,7 @@ class _BlockingLease:
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        await asyncio.to_thread(self._lease.__exit__, *error)  # type: ignore[arg-type]  # what `async with` gives
+        await asyncio.to_thread(self._lease.__exit__, *error)  # type: ignore[arg-type]  # as `async with` gives them
 
     async def arenew(self) -> None:
         await asyncio.to_thread(self._lease.renew)

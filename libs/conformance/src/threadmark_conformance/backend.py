@@ -80,7 +80,7 @@ class World:
         return self._api(saver)
 
     def counting(self, *, cache_bytes: int = 0) -> tuple[Saver, Reads]:
-        """Open another saver and count what it reads. By default it remembers nothing."""
+        """Open another saver and count its reads. By default it remembers nothing."""
         saver, reads = copy.copy(self._own(cache_bytes)), Reads()
         store = counted(saver._context.store, reads)  # noqa: SLF001 - a counter is put between a saver and its rows
         saver._context = saver._context._replace(store=store)  # noqa: SLF001 - see above
@@ -89,7 +89,7 @@ class World:
     def over(self, wrap: Callable[[Store], Store], saver: Saver | None = None) -> Saver:
         """Open another saver, or copy one, whose base store is wrapped by `wrap`, below any encryption."""
         saver = copy.copy(self.another() if saver is None else saver)
-        saver._store = wrap(saver._store)  # noqa: SLF001 - what is recorded is put between a saver and its rows
+        saver._store = wrap(saver._store)  # noqa: SLF001 - the recorder is put between a saver and its rows
         saver._context = saver._new_context()  # noqa: SLF001 - see above
         return saver
 
@@ -109,7 +109,7 @@ class World:
     async def assert_sound(self, thread_id: str | None = None) -> None:
         """Fail if anything stored is damaged or unreadable. A database that the case closed is not checked.
 
-        What a backend can restore from its rows does not count, because a crash may leave that behind.
+        A fault that a backend can repair from its rows does not count, because a crash may leave that behind.
         """
         try:
             verified = await self.cold.averify(thread_id, decode=True, repair=thread_id is None)

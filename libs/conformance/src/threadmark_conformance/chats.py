@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 LARGE = random.Random(0).randbytes(200_000)
-"""What no compression makes shorter."""
+"""Text that no compression makes shorter."""
 
 
 @dataclass

@@ -14,7 +14,7 @@ class Reads:
         self.reset()
 
     def reset(self) -> None:
-        """Forget what was read."""
+        """Forget the reads."""
         self.questions: list[str] = []
         self.writes = 0
         self.segments = 0
@@ -47,7 +47,7 @@ class Reads:
 
 
 def counted(store: Store, reads: Reads) -> Store:
-    """Return a store that answers like another one, and counts what it answers."""
+    """Return a store that answers like another one, and counts its answers."""
     return cast("Store", _CountedStore(store, reads))  # it has all attributes of the other store
 
 

@@ -24,7 +24,7 @@ _STEPS_AT_MOST = 200
 
 
 class DeathError(Exception):
-    """Raised where the driver dies."""
+    """Raised when the driver dies."""
 
 
 class Mortal(DriverWrapper):

@@ -9,7 +9,7 @@ from threadmark_conformance.engine import at, early_id
 _SPECIAL = {"__error__": -1, "__scheduled__": -2, "__interrupt__": -3, "__resume__": -4}
 
 Rank = tuple[str, int, str]
-"""An id; where the clock had stepped back, the last id before, a count, and the id."""
+"""An id; if the clock had stepped back, the last id before, a count, and the id."""
 
 
 @dataclass

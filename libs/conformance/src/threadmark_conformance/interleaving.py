@@ -1,6 +1,6 @@
 """Two operations on one thread that meet in every order of their transactions.
 
-An operation may have several transactions, and computes between them from what it has read. Each meeting is run once
+An operation may have several transactions, and computes between them from its reads. Each meeting is run once
 for every order. In each order no value may be wrong, no write may be lost, and only documented errors may be raised.
 """
 
@@ -48,7 +48,7 @@ class _Scene:
         self.newest = run.config
 
     async def remember(self, saver: Saver) -> None:
-        """Let a saver read every checkpoint, and so remember what others may remove."""
+        """Let a saver read every checkpoint, and so remember values that others may remove."""
         for item in await listed(saver, at(self.name)):
             await saver.aget_tuple(item.config)
 

@@ -22,7 +22,7 @@ class Call(NamedTuple):
     method: str
     args: tuple[Any, ...]
     answer: Any
-    """What the store answered."""
+    """The store's answer."""
     body: bytes
     """The body of the entry."""
 
@@ -50,7 +50,7 @@ class Recording:
         return [call for call in self.calls if call.is_made_change]
 
     def done_in_memory(self, program: Callable[[MemoryStore], Program[T]]) -> T:
-        """Run a program on a new database in memory that was given the same changes. Returns its result."""
+        """Run a program on a new database in memory that received the same changes. Returns its result."""
         store = MemoryStore()
 
         def changed() -> Program[T]:

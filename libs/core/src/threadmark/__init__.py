@@ -83,7 +83,7 @@ __all__ = [
 ]
 
 _MODULES = ["errors", "program", "sealing", "serde", "store", "types"]
-"""The modules with documented names of their own. They are imported with the package."""
+"""The modules that have documented names. They are imported with the package."""
 
 
 def __dir__() -> list[str]:

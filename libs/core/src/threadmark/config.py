@@ -23,7 +23,7 @@ NOT_METADATA = frozenset(
         "expect_newest",
     }
 )
-"""Keys of `configurable` and `metadata` that say where a run is, not what it is about."""
+"""Keys of `configurable` and `metadata` that locate a run and do not describe it."""
 
 
 _NO_TOKEN = 2**63 - 1
@@ -79,12 +79,12 @@ def thread_id(config: Config | str) -> str:
 
 
 def namespace(config: Config | str) -> str | None:
-    """The namespace that `config` names, None where it names none."""
+    """The namespace that `config` names, or None."""
     return _as_namespace(_configurable(config).get("checkpoint_ns"))
 
 
 def checkpoint_id(config: Config | str) -> str | None:
-    """The checkpoint that `config` names, None where it names none."""
+    """The checkpoint that `config` names, or None."""
     return _as_checkpoint_id(_configurable(config).get("checkpoint_id"))
 
 

@@ -54,7 +54,7 @@ class located:  # noqa: N801 - reads as a statement: `with located("channel 'x'"
 
 
 def short_repr(value: object) -> str:
-    """Return a caller's value for a message: shortened if it is long, only its type if it cannot be shown."""
+    """Return a caller's value for a message: shortened if it is long, only its type if its `repr` fails."""
     try:
         text = repr(value)
     except Exception:  # noqa: BLE001 - a repr of the user's may raise anything, and one of a long int does

@@ -2,7 +2,7 @@
 
     {"newest": "2026", "keys": {"2026": "64 hexadecimal digits"}, "digest_secret": "64 hexadecimal digits or more"}
 
-No error quotes what is in it.
+No error quotes its content.
 """
 
 import json

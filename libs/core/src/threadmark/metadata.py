@@ -1,6 +1,6 @@
 """Checkpoint metadata: JSON that comes back equal, and the filter that searches it.
 
-Both are done here and not in SQL, so that every backend gives the same answer. A backend may use what it knows of
+Both are done here and not in SQL, so that every backend gives the same answer. A backend may use its knowledge of
 a filter to read fewer rows (`certain_fragments`); the filter itself decides.
 """
 
@@ -18,7 +18,7 @@ from threadmark.names import as_text
 from threadmark.runtime.compiled import counterpart
 
 DEEPEST = 100
-"""Levels of metadata, and of a filter. What was stored can then be read wherever in a program the reader is called:
+"""Levels of metadata, and of a filter. Stored metadata can then be read at any depth of calls:
 Python's own bound counts the callers, too."""
 
 _SCALARS = frozenset({str, int, float, bool, type(None)})
@@ -26,14 +26,14 @@ _TEXT = frozenset({str})
 _LONGEST_LOCATION = 200
 
 _INEXACT = "null"
-"""What orjson makes of None, and of numbers that are none (NaN) or infinite as well."""
+"""The encoding that orjson makes of None, and of numbers that are none (NaN) or infinite as well."""
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _decode = json.JSONDecoder().raw_decode
 
 
 class CheckedMetadata(Metadata):
-    """Metadata merged with a configuration's, and found to be what JSON gives back. Nothing of that is done again."""
+    """Metadata merged with a configuration's, and found to come back equal from JSON. Neither is done again."""
 
     __slots__ = ("text",)
 
@@ -48,14 +48,14 @@ def checked_metadata(config: Config, metadata: Mapping[str, Any]) -> CheckedMeta
 
 
 def checked(merged: Metadata) -> CheckedMetadata:
-    """Check what `merged` has returned. Raises SerializationError if JSON does not give it back."""
+    """Check a result of `merged`. Raises SerializationError if JSON does not give it back."""
     made = CheckedMetadata(merged)
     made.text = to_json(merged)
     return made
 
 
 def merged(config: Config, metadata: Mapping[str, Any]) -> Metadata:
-    """A checkpoint's metadata: every key given, then what the run's configuration adds."""
+    """A checkpoint's metadata: every key of `metadata`, then the additions of the run's configuration."""
     if not isinstance(metadata, MAPPING):
         raise ConfigError(f"metadata must be a dictionary, not {type(metadata).__name__}")
     result = dict(metadata)
@@ -137,7 +137,7 @@ def run_id_of(metadata: Mapping[str, Any]) -> str | None:
 
 
 def check_plain(value: Any, location: str, levels: int = DEEPEST) -> None:
-    """Raise SerializationError where a value is not of the types that JSON gives back, or a tuple."""
+    """Raise SerializationError if a value is not of the types that JSON gives back, or a tuple."""
     kind = type(value)
     if kind in _SCALARS:
         return

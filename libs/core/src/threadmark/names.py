@@ -14,7 +14,7 @@ NAMESPACE_BYTES = 1536
 ID_BYTES = 256
 
 MESSAGES_NS = "__messages__"
-"""The namespace of a conversation's messages, each a checkpoint of its own (`interfaces/`).
+"""The namespace of a conversation's messages, each of which is a checkpoint (`interfaces/`).
 
 It is reserved: a message shares no bytes with anything else, so that it can be removed without looking at anything
 else. No engine has a namespace of this name, as those of subgraphs are named after nodes, and a node's name with two
@@ -52,7 +52,7 @@ _ESCAPED = {0: _LOW + "\x01", 1: _LOW + "\x02", 0xD7FF: _HIGH + "\x01"}
 _ESCAPED |= {code: _HIGH + chr(2 + code - 0xD800) for code in range(0xD800, 0xE000)}
 
 ESCAPES = _LOW, _HIGH
-"""What an escaped character begins with: a column with neither is the text itself."""
+"""The beginning of an escaped character: a column with neither is the text itself."""
 
 
 def to_column(text: str) -> str:
@@ -66,7 +66,7 @@ def to_column(text: str) -> str:
 
 
 def from_column(column: str) -> str:
-    """Return the string that `to_column` was given. A damaged column gives another string, which no check accepts."""
+    """Return the argument of `to_column`. A damaged column gives another string, which no check accepts."""
     if _LOW not in column and _HIGH not in column:
         return column
     text: list[str] = []

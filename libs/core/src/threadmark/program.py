@@ -1,7 +1,7 @@
-"""Programs and flows: what is to be done, written once, with no I/O in it.
+"""Programs and flows: the work, written once, with no I/O in it.
 
-A *program* is a generator that yields steps, is sent the answer to each and returns its result. What a step is, is its
-backend's own affair: a statement with its parameters, or a call on the dictionaries of the memory backend. A driver
+A *program* is a generator that yields steps, is sent the answer to each and returns its result. A step is its
+backend's choice: a statement with its parameters, or a call on the dictionaries of the memory backend. A driver
 runs a whole program inside one transaction: it commits when the program returns and rolls back when it raises.
 
 A *flow* is a generator that yields requests, each with an answer: a transaction, a pause, a call of a cache. Between
@@ -87,7 +87,7 @@ def read_itself(program: Callable[P, Program[T]], *args: P.args, **kwargs: P.kwa
 
 
 def read_existing(program: Callable[P, Program[T]], *args: P.args, **kwargs: P.kwargs) -> Operation[T | None]:
-    """Like `read`, and where there are no tables none are created. Returns None then."""
+    """Like `read`, but never creates tables. Returns None if there are none."""
     result: T | None = yield Transaction(program, args, kwargs, creates_tables=False)
     return result
 
@@ -105,7 +105,7 @@ def write_and_reclaim(program: Callable[P, Program[T]], *args: P.args, **kwargs:
 
 
 class Driver(Protocol):
-    """What runs transactions on a real database, for both APIs.
+    """Runs transactions on a real database, for both APIs.
 
     Its text (`__str__`) says which database, for the `repr` of savers. It shows no password.
     """
@@ -130,12 +130,12 @@ def play(generator: Generator[Asked, Any, T], answer: Callable[[Asked], Any]) ->
         while True:
             try:
                 result = answer(asked)
-            except Exception as error:  # noqa: BLE001 - it may know what to do; if not, the error passes through
+            except Exception as error:  # noqa: BLE001 - it may handle it; if not, the error passes through
                 asked = generator.throw(error)
             else:
                 asked = generator.send(result)
     except StopIteration as stop:
-        return stop.value  # type: ignore[no-any-return]  # what a generator returns is untyped in StopIteration
+        return stop.value  # type: ignore[no-any-return]  # a generator's result is untyped in StopIteration
     finally:
         generator.close()
 
@@ -157,12 +157,12 @@ async def aplay(generator: Generator[Asked, Any, T], answer: Callable[[Asked], A
         while True:
             try:
                 result = await answer(asked)
-            except Exception as error:  # noqa: BLE001 - it may know what to do; if not, the error passes through
+            except Exception as error:  # noqa: BLE001 - it may handle it; if not, the error passes through
                 asked = generator.throw(error)
             else:
                 asked = generator.send(result)
     except StopIteration as stop:
-        return stop.value  # type: ignore[no-any-return]  # what a generator returns is untyped in StopIteration
+        return stop.value  # type: ignore[no-any-return]  # a generator's result is untyped in StopIteration
     finally:
         generator.close()
 
@@ -176,12 +176,12 @@ def relay(
         while True:
             try:
                 result = yield from answer(asked)
-            except Exception as error:  # noqa: BLE001 - it may know what to do; if not, the error passes through
+            except Exception as error:  # noqa: BLE001 - it may handle it; if not, the error passes through
                 asked = generator.throw(error)
             else:
                 asked = generator.send(result)
     except StopIteration as stop:
-        return stop.value  # type: ignore[no-any-return]  # what a generator returns is untyped in StopIteration
+        return stop.value  # type: ignore[no-any-return]  # a generator's result is untyped in StopIteration
     finally:
         generator.close()
 

@@ -25,7 +25,7 @@ _FIRST_PAUSE = 1.0
 
 
 class RetentionRules(TypedDict, total=False):
-    """The arguments of `Saver.apply_retention` that select what to remove."""
+    """The arguments of `Saver.apply_retention` that select the checkpoints to remove."""
 
     keep_last: int | None
     older_than: Duration | None

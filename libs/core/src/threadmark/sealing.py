@@ -205,7 +205,7 @@ def _checked_keys(keys: Mapping[str, bytes]) -> Mapping[str, bytes]:
 
 
 def _length(name: str) -> int:
-    """The bytes of an id, 0 for what is no text."""
+    """The bytes of an id, 0 if it is no text."""
     try:
         return len(name.encode())
     except UnicodeEncodeError:
@@ -213,7 +213,7 @@ def _length(name: str) -> int:
 
 
 def _check_bytes(key: object, what: str) -> None:
-    """Raise ConfigError for what is no bytes, without showing it."""
+    """Raise ConfigError, without quoting the key, if it is no bytes."""
     if not isinstance(key, bytes):
         hint = ", such as bytes.fromhex(...) of hexadecimal text" if isinstance(key, str) else ""
         raise ConfigError(f"{what} is a {type(key).__name__}: give {KEY_LENGTH} bytes{hint}")
@@ -232,7 +232,7 @@ def _cryptography() -> "tuple[type[AESGCM], type[Exception]]":
 
 
 def _header(name: str, incarnation: Incarnation | None) -> bytes:
-    """Return what stands before the nonce. It tells its own length, so that no two headers and places look alike."""
+    """Return the bytes before the nonce. They give their own length, so that no two headers and places look alike."""
     encoded = name.encode()
     if incarnation is None:
         return bytes([_UNBOUND, len(encoded)]) + encoded

@@ -1,4 +1,4 @@
-"""The types of what savers return and take, for annotations and `isinstance`. `threadmark` has what you call.
+"""The types that savers return and take, for annotations and `isinstance`. `threadmark` has the callables.
 
 from threadmark.types import ThreadInfo
 """

@@ -100,7 +100,7 @@ def _scheme_of(url: str) -> str:
     scheme, colon, _ = url.partition(":")
     if url == ":memory:":
         raise ConfigError("':memory:' is not a URL: write 'memory:', or 'sqlite://:memory:' for SQLite")
-    if not colon and "=" in url:  # it may have a password, which is not shown
+    if not colon and "=" in url:  # it may have a password, so it is not quoted
         raise ConfigError("expected a URL, got a list of parameters: write 'postgresql://user@host/database'")
     if not colon or len(scheme) == 1:  # a letter is a drive of Windows
         raise ConfigError(f"{url!r} is not a URL: write 'sqlite:///{url or 'file.db'}' for a file")
@@ -129,7 +129,7 @@ def _loaded(entry: EntryPoint) -> Callable[..., object]:
     """Return the function that makes a backend's savers, or raise an error that names the missing package."""
     try:
         made: Callable[..., object] = entry.load()
-    except MissingDependencyError:  # it says what to install
+    except MissingDependencyError:  # it names the package to install
         raise
     except ImportError as missing:
         package = f"threadmark[{_EXTRAS[entry.name]}]" if entry.name in _EXTRAS else "the package that it names"

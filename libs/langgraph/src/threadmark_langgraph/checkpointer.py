@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 def wrap(saver: SaverProtocol, *, on_unmoved: OnUnmoved = "warn") -> "Checkpointer":
     """Return a checkpointer for LangGraph that keeps everything in this saver.
 
-    Whoever wrote its backend, and whether it is a `threadmark.Saver` or another object with the same methods.
+    Any backend will do, and a `threadmark.Saver` or another object with the same methods.
     `on_unmoved` is as of the savers that the database has: with "raise", threads of LangGraph's own saver that were not
     moved are an `UnmovedThreadsError`.
     """
@@ -69,14 +69,14 @@ class Checkpointer(ForwardingMethods, BaseCheckpointSaver[Any]):
             self.serde = serde
 
     def __repr__(self) -> str:
-        saver = getattr(self, "_saver", None)  # none yet, where making it failed
+        saver = getattr(self, "_saver", None)  # none yet, if making it failed
         return f"{type(self).__name__}({saver!r})"
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            """Return what only this kind of saver has, such as `report` or the `status` of a replicated one."""
-            # A checkpointer stands for no saver: `wrap` and the interfaces refuse what has no `with_serde`.
+            """Return a method of only this kind of saver, such as `report` or the `status` of a replicated one."""
+            # A checkpointer stands for no saver: `wrap` and the interfaces refuse an object without `with_serde`.
             if name.startswith("_") or name == "with_serde" or not hasattr(self._saver, name):
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
             return getattr(self._saver, name)
@@ -189,7 +189,7 @@ class Checkpointer(ForwardingMethods, BaseCheckpointSaver[Any]):
     def put_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
-        """Store what a task wrote, before the step is over: all of it or nothing."""
+        """Store a task's writes, before the step is over: all of it or nothing."""
         self._saver.put_writes(config, stored_writes(self._saver, writes), task_id, task_path)
 
     async def aput_writes(
@@ -199,7 +199,7 @@ class Checkpointer(ForwardingMethods, BaseCheckpointSaver[Any]):
         await self._saver.aput_writes(config, stored_writes(self._saver, writes), task_id, task_path)
 
     def delete_thread(self, thread_id: str) -> None:
-        """Remove a thread whole. What a run that is still going stores for it later is refused."""
+        """Remove a thread whole. Later writes of a run that is still going are refused."""
         self._saver.delete_thread(thread_id)
 
     async def adelete_thread(self, thread_id: str) -> None:
@@ -207,7 +207,7 @@ class Checkpointer(ForwardingMethods, BaseCheckpointSaver[Any]):
         await self._saver.adelete_thread(thread_id)
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """Remove what these runs made, except what a surviving delta channel is read from."""
+        """Remove the checkpoints of these runs, except those that a surviving delta channel is read from."""
         self._saver.delete_for_runs(run_ids)
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
@@ -225,7 +225,7 @@ class Checkpointer(ForwardingMethods, BaseCheckpointSaver[Any]):
     def prune(  # type: ignore[override]  # LangGraph's returns nothing
         self, thread_ids: Sequence[str] | None, *, strategy: str = "keep_latest", **rule: "Unpack[PruneRule]"
     ) -> PruneReport:
-        """Remove old checkpoints of these threads. Returns what was removed, or with `dry_run=True` what would be.
+        """Remove old checkpoints of these threads. Returns a report, with `dry_run=True` of the planned removal.
 
         `keep_last` and `older_than` keep more than the newest checkpoint of each namespace, and None stands for all
         threads, as in `threadmark.Saver.prune`.
@@ -259,7 +259,7 @@ class Checkpointer(ForwardingMethods, BaseCheckpointSaver[Any]):
     def get_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
-        """For each channel its last stored value, and what the ancestors wrote since, oldest first."""
+        """For each channel its last stored value, and the ancestors' writes since, oldest first."""
         return self._saver.get_delta_channel_history(config=config, channels=channels)
 
     async def aget_delta_channel_history(

@@ -26,7 +26,7 @@ class MovingOptions(TypedDict, total=False):
     """Options for a database in which LangGraph's own saver has kept threads."""
 
     on_unmoved: OnUnmoved
-    """What to do about threads that were not moved: "warn" once, or "raise" an `UnmovedThreadsError`."""
+    """The reaction to threads that were not moved: "warn" once, or "raise" an `UnmovedThreadsError`."""
 
 
 class SqliteOptions(FileOptions, StorageOptions, ThreadOptions, MovingOptions, total=False):

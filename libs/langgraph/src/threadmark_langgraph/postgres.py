@@ -24,7 +24,7 @@ class _Postgres(Checkpointer):
     ) -> None:
         try:
             from threadmark_postgres import PostgresSaver as PostgresBackend
-        except MissingDependencyError:  # it says what to install
+        except MissingDependencyError:  # it names the package to install
             raise
         except ImportError as missing:
             raise MissingDependencyError(

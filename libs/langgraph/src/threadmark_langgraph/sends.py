@@ -22,7 +22,7 @@ def lacks_sends(found: CheckpointTuple) -> bool:
 
 
 def with_sends(found: CheckpointTuple, parent: CheckpointTuple | None) -> CheckpointTuple:
-    """Return the checkpoint with the packets that its parent's tasks sent, in the channel where they belong now."""
+    """Return the checkpoint with the packets that its parent's tasks sent, in the channel they now belong to."""
     writes: list[PendingWrite] = (parent.pending_writes if parent else None) or []
     sends = [value for _, channel, value in writes if channel == TASKS]
     if not sends:

@@ -100,7 +100,7 @@ def _storable(serde: "SerializerProtocol", error: Any) -> Any:
 
 
 def _error_text(error: BaseException) -> str:
-    """Return what LangGraph's own serializer keeps of an exception: its repr, or its class if that fails."""
+    """Return the text that LangGraph's own serializer keeps of an exception: its repr, or its class if that fails."""
     try:
         return repr(error)
     except Exception as failure:  # noqa: BLE001 - of the user's class, too

@@ -3,7 +3,7 @@
 from threadmark import MissingDependencyError
 
 try:
-    import psycopg as _  # noqa: F401 - it fails where it finds no libpq, and its error names no package
+    import psycopg as _  # noqa: F401 - it fails if it finds no libpq, and its error names no package
 except ImportError as missing:
     cause = str(missing).rpartition(": ")[2]
     raise MissingDependencyError(

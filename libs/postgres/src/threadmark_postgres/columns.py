@@ -21,7 +21,7 @@ _PACK_AND_RECORD = 2
 """The rows of most batches of writes."""
 
 _TEXT, _LONGER_TEXT = b"\x01", b"\x02\x00"
-"""The prefixes of ids that are not UUIDs. The second is used where the first would make one as long as a UUID."""
+"""The prefixes of ids that are not UUIDs. The second is used if the first would make one as long as a UUID."""
 
 
 def id_column(text: str) -> bytes:

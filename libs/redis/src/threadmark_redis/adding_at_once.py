@@ -26,7 +26,7 @@ def add_at_once(settings: Settings, change: Change) -> Program[Added]:
 
 
 def _add_replicated(settings: Settings, change: Change) -> Program[Added]:
-    """Add the rows of a change, with what replication needs."""
+    """Add the rows of a change, with the entry for replication."""
     keys = replica_keys(settings.prefix, change.thread_id)
     if not settings.clustered:
         return (yield from _add(settings, change, keys))

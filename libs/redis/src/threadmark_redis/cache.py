@@ -151,7 +151,7 @@ class _OneMore(Retries):
     _is_last = False
 
     def next_wait(self, failure: Failure, *, reached: bool) -> float:  # noqa: ARG002 - it does not wait
-        """Return 0 the first time. Raises what ends the attempts."""
+        """Return 0 the first time. Raises the error that ends the attempts."""
         if self._is_last:
             raise TransientStoreError(what_happened(failure)) from failure.error
         self._is_last = True

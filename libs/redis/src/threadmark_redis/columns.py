@@ -29,7 +29,7 @@ Head = Mapping[bytes, bytes | None]
 
 
 def pack(value: Any) -> bytes:
-    """Pack for a script. Of msgpack's types for bytes and text, Redis only knows the older one."""
+    """Pack for a script. Redis only knows the older one of msgpack's types for bytes and text."""
     packed: bytes = msgpack.packb(value, use_bin_type=False)
     return packed
 
@@ -261,7 +261,7 @@ def copied_value(copied: Copied) -> bytes:
 
 
 def copied_of(head: Head) -> Copied | None:
-    """Return what `copied_value` took; None for a thread that was never copied."""
+    """Return the argument of `copied_value`; None for a thread that was never copied."""
     columns = unpack(head.get(b"f"))
     if not isinstance(columns, list) or len(columns) != 2 or not all(isinstance(each, int) for each in columns):  # noqa: PLR2004 - the position and the epoch
         return None

@@ -139,7 +139,7 @@ class RedisThreadStore(ThreadStore):
         return lease_row(head, moment) if head else None
 
     def reader(self, thread_id: str) -> Program[Reader]:
-        """Return what reads a thread in the running transaction."""
+        """Return the reader of a thread in the running transaction."""
         return Reader(self.settings.prefix, thread_id, (yield from the_work()))
 
     def follow(self, reader: Reader) -> Program[None]:

@@ -2,7 +2,7 @@
 
 Redis has no transactions that read and then write. So a transaction runs optimistically: each read of a thread includes
 the thread's epoch and its revision, which every change raises. Changes to a thread that the transaction has locked are
-kept here, where its later reads see them. At the end one script makes all changes if epoch and revision are still the
+kept here, so that its later reads see them. At the end one script makes all changes if epoch and revision are still the
 same; if not, the driver runs the program again.
 
 A program that locks nothing needs none of that, because each of its steps is atomic.
@@ -152,7 +152,7 @@ def _expect_locked(work: Work) -> Program[None]:
 
 
 def _announced(work: Work) -> Program[bool]:
-    """Name the threads whose outbox changes. Returns whether the term is still what the transaction has read."""
+    """Name the threads whose outbox changes. Returns whether the term is still the one that was read."""
     changed = [each for each in work.locked.values() if each.is_changed]
     recorded = [each.thread_id for each in changed if each.entries]
     if not recorded and (work.term is None or not changed):

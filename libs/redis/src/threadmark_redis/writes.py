@@ -24,7 +24,7 @@ INLINE = 1024
 """Up to this many bytes, the writes of a checkpoint are in one field; as in lua/groups.lua."""
 
 _SINGLE, _SEVERAL, _LOST = b"\x00", b"\x01", b"\x02"
-"""The first byte of a field. Of one that was lost, something is missing."""
+"""The first byte of a field; the last of these means that something is missing."""
 
 Group = list[Any]
 """The writes of one task: the task, its path, then number, channel, value and check of each."""

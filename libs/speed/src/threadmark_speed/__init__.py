@@ -1,7 +1,7 @@
 """Compiled versions of the parts of Threadmark that are worth compiling.
 
 You never call this package: if it is installed, `threadmark.runtime.compiled` finds it, and core and the SQLite backend
-use its modules in place of their own. Each module here does the same as its counterpart in Python, which stays the
+use its modules in place of theirs. Each module here does the same as its counterpart in Python, which stays the
 reference and runs if this package is missing.
 """
 
@@ -10,7 +10,7 @@ import sys
 __all__ = ["CONTRACT", "MODULES"]
 
 CONTRACT = 10
-"""Grows when what core expects of these modules changes: core leaves out a package that was made for another one."""
+"""Grows when the contract between core and these modules changes: core leaves out a package for another one."""
 
 MODULES: tuple[str, ...] = (
     "arguments",

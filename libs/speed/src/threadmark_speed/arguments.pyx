@@ -1,11 +1,11 @@
 # cython: language_level=3
-"""What callers give to a put or a put_writes, looked at in one call each: configurations, checkpoints, metadata, writes.
+"""The arguments of a put or a put_writes, checked in one call each: configurations, checkpoints, metadata, writes.
 
 The references are the functions of `threadmark.config`, `threadmark.metadata`, `threadmark.format.header`,
-`threadmark.saver.arguments` and `threadmark.saver.storing`. Each function here knows what engines give, builtin types throughout, and returns None for
-anything else, which only they can judge.
+`threadmark.saver.arguments` and `threadmark.saver.storing`. Each function here knows the arguments of engines, builtin
+types throughout, and returns None for anything else, which only they can judge.
 
-What users gave may change whenever other code runs. Where that is possible, nothing is held but references of our own.
+A user's arguments may change whenever other code runs. If that is possible, only our own references are held.
 """
 
 from cpython.dict cimport PyDict_Next
@@ -67,7 +67,7 @@ def plain_config(type cls not None, config):
 
 
 cdef object _name(configurable, str key, Py_ssize_t limit):
-    """Return a name, None where there is none."""
+    """Return a name, None if there is none."""
     cdef PyObject *found = PyDict_GetItemWithError(configurable, key)
     if found is NULL:
         return None
@@ -78,7 +78,7 @@ cdef object _name(configurable, str key, Py_ssize_t limit):
 
 
 def _refuse():
-    """What a packer asks for where it meets anything but builtin types."""
+    """The packer's request for anything but builtin types: refuse."""
     raise CannotPackError
 
 
@@ -103,7 +103,7 @@ def plain_checkpoint(type cls not None, checkpoint, new):
         return None
     reads = [channel for channel in <dict>new if channel in <dict>values]
     fields = checkpoint_id, checkpoint, values, (<dict>versions).copy(), (<dict>new).keys(), reads, plain, {}
-    return tracked_tuple(cls, fields)  # what the caller gave may lead back to it
+    return tracked_tuple(cls, fields)  # the caller's argument may lead back to it
 
 
 cdef object _item(checkpoint, str key):
@@ -112,7 +112,7 @@ cdef object _item(checkpoint, str key):
 
 
 cdef bytes pack_fields(checkpoint):
-    """Return the encoded fields of a checkpoint, as `header.split_fields` does where there are none but the usual ones.
+    """Return the encoded fields of a checkpoint, as `header.split_fields` does if there are none but the usual ones.
 
     Returns None where only that can tell.
     """
@@ -154,7 +154,7 @@ cdef bint _has_plain_keys(mapping):
     cdef PyObject *key
     if type(mapping) is not dict:
         return False
-    while PyDict_Next(mapping, &position, &key, NULL):  # no other code runs meanwhile
+    while PyDict_Next(mapping, &position, &key, NULL):  # no other code runs in the loop
         if Py_TYPE(<object>key) is not &PyUnicode_Type:
             return False
     return True
@@ -200,7 +200,7 @@ def plain_metadata(type cls not None, frozenset left_out not None, dumps, config
 
 
 cdef bint _add_scalars(merged, part, frozenset left_out) except -1:
-    """Add what `config.config_metadata` finds in a part of a configuration. Returns whether all of it is as usual."""
+    """Add the entries of `config.config_metadata` for a part of a configuration. Returns whether all is as usual."""
     cdef Py_ssize_t position = 0, count
     cdef PyObject *key
     cdef PyObject *value
@@ -225,7 +225,7 @@ cdef bint _add_scalars(merged, part, frozenset left_out) except -1:
 
 
 cdef bint _is_json(value, int levels) except -1:
-    """Whether a value is of the types that JSON gives back exactly, or a tuple. No other code runs meanwhile."""
+    """Whether a value is of the types that JSON gives back exactly, or a tuple. No other code runs during it."""
     cdef PyTypeObject *cls = Py_TYPE(value)
     cdef Py_ssize_t position = 0, index
     cdef PyObject *key
@@ -255,7 +255,7 @@ cdef bint _is_json(value, int levels) except -1:
 
 
 def plain_writes(writes):
-    """Return the writes where these are pairs of a channel and a value, in a list or a tuple, else None."""
+    """Return the writes if these are pairs of a channel and a value, in a list or a tuple, else None."""
     if type(writes) is not list and type(writes) is not tuple:
         return None
     for write in writes:

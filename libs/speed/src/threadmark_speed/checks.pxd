@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""What the other compiled modules use of the checks of rows."""
+"""The parts of the checks of rows that other compiled modules use."""
 
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint64_t
@@ -7,7 +7,7 @@ from libc.stdint cimport int64_t, uint64_t
 cdef enum:
     CHECK = 12  # bytes of a check
     RECORDED = 2  # `threadmark.saver.proving.RECORDED`
-    PACKED = 3  # and `PACKED`: either is one byte in what is packed
+    PACKED = 3  # and `PACKED`: either is one packed byte
 
 
 cdef class Packer:

@@ -2,8 +2,8 @@
 """Packed fields and the checks of rows, compiled: the counterparts of functions of `threadmark.format.digests`.
 
 A row's check is BLAKE2b of its fields, packed as msgpack. Here they are packed into one buffer and hashed there, without
-an object in between. What only the reference can pack (text with surrogates, numbers of more than 64 bits, lists in
-lists) is left to it.
+an object in between. Fields only the reference can pack (text with surrogates, numbers of more than 64 bits, lists in
+lists) are left to it.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -190,7 +190,7 @@ cdef class Packer:
         return True
 
     cdef bint agrees(self, PyObject *check) except -1:
-        """Whether these 12 bytes are the check of what was packed."""
+        """Whether these 12 bytes are the check of the packed fields."""
         if Py_TYPE(check) is not &PyBytes_Type or PyBytes_GET_SIZE(<object>check) != CHECK:
             return False
         blake2b_check(self.start, self.used, self.check)
@@ -198,7 +198,7 @@ cdef class Packer:
 
 
 def check_of(list fields not None):
-    """Return the check of a row with these fields, or None where the reference has to compute it."""
+    """Return the check of a row with these fields, or None if the reference has to compute it."""
     cdef Packer packer = Packer()
     return check_of_bytes(packer.start, packer.used) if packer.hold(fields) else None
 

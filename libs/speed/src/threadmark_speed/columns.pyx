@@ -1,8 +1,8 @@
 # cython: language_level=3
 """Rows as columns of SQLite and back, compiled: the counterparts of functions of `threadmark_sqlite.columns`.
 
-Of what is read, the usual columns are looked at here: text without escapes, ids that are UUIDs, and numbers and bytes
-where they belong. For a row with anything else, a function of the reference is called, which makes some value of
+The usual columns of read rows are handled here: text without escapes, ids that are UUIDs, and numbers and bytes
+in their places. For a row with anything else, a function of the reference is called, which makes some value of
 whatever a damaged file holds.
 """
 

@@ -92,7 +92,7 @@ cdef class Looks:
     cpdef bint is_there(self):
         cdef threadmark_status seen
         cdef Place database = self.database
-        path = self.path  # the place points to it, and others may be set while nobody has the interpreter
+        path = self.path  # the place points to it, and others may be set while the interpreter is free
         with nogil:  # the file may be on another machine
             found = is_at(&database, &seen)
         return found

@@ -1,4 +1,4 @@
-"""What the other modules need of packed manifests."""
+"""The parts of packed manifests that the other modules need."""
 
 from libc.stdint cimport int64_t, uint8_t
 
@@ -10,8 +10,8 @@ cdef enum:
 
 
 ctypedef struct Part:
-    int64_t at  # where it stands in the value
-    int64_t start  # where it begins in its segment, or in the bytes with the literals
+    int64_t at  # its place in the value
+    int64_t start  # its beginning in its segment, or in the bytes with the literals
     int64_t length
     int index  # of its segment
 

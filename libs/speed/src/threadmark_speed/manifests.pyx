@@ -1,4 +1,4 @@
-"""Packed manifests, compiled: what `threadmark.format.rope.packed` does, with the same results and the same errors.
+"""Packed manifests, compiled: the counterpart of `threadmark.format.rope.packed`, with the same results and errors.
 
 Nothing in the bytes is trusted. They are read through pointers, but each position is compared with their length first,
 and each number is at most 2^56, so that no sum of them overflows (there are 512 parts at most, and one whole run).
@@ -11,7 +11,7 @@ from libc.string cimport memcmp, memcpy
 
 from threadmark.errors import CorruptDataError
 
-cdef enum:  # what a part's first number says
+cdef enum:  # the meanings of a part's first number
     LITERAL = 0
     LAST = 1
     OTHER = 2
@@ -22,11 +22,11 @@ cdef enum:  # what a part's first number says
     WHOLE = 3
 
 cdef enum:
-    WIDEST = 49  # where the last seven bits of a number stand that a reader accepts
+    WIDEST = 49  # the position of the last seven bits that a reader accepts
     LONGEST_NUMBER = 9  # bytes of the longest number that is written
     ROOM = MOST_PARTS + MOST_SEGMENTS  # the number of parts is checked after a run of whole segments
 
-cdef enum:  # what may be wrong with a manifest
+cdef enum:  # the possible faults of a manifest
     CUT_SHORT = 1
     TOO_LARGE
     EMPTY_PART
@@ -292,7 +292,7 @@ cdef uint8_t *_write(uint8_t *into, uint64_t number) noexcept:
 cdef bytes packed_form(
     const uint8_t *keys, const int64_t *sizes, int segments, const Part *parts, Py_ssize_t count, const uint8_t *literals
 ):
-    """Return what `threadmark.format.rope.packed.pack` returns.
+    """Return the result of `threadmark.format.rope.packed.pack`.
 
     Segments are numbered as the parts first name them, and there are 48 at most. Literals begin at their start in
     `literals`.

@@ -1,8 +1,8 @@
-"""What the decisions need of the search."""
+"""The parts of the search that the decisions need."""
 
 ctypedef struct Match:
-    Py_ssize_t at  # where it begins in the value
-    Py_ssize_t start  # where it begins in the source
+    Py_ssize_t at  # its beginning in the value
+    Py_ssize_t start  # its beginning in the source
     Py_ssize_t length
     Py_ssize_t source  # the number of the source
 

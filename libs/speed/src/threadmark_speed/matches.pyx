@@ -1,8 +1,8 @@
-"""Finding what a value shares with stored ones: compiled, and so a plainer search than that of `threadmark.format.rope.match`.
+"""Finding the matches of a value with stored ones: compiled, a plainer search than `threadmark.format.rope.match`.
 
-Bytes at the same places are compared first, eight at a time. What is left is looked up in an index of the source:
-blocks of 16 bytes, 8,192 of them at most and evenly spread, in a table that keeps one position for each. Of a source that
-is much longer than what is looked for, few blocks are indexed first: mostly all of it stands there in long pieces. An
+Bytes at the same places are compared first, eight at a time. The rest is looked up in an index of the source:
+blocks of 16 bytes, 8,192 of them at most and evenly spread, in a table that keeps one position for each. If a source
+is much longer than the bytes to find, few blocks are indexed first: mostly all of them stand there in long pieces. An
 entry is a guess, so it is compared before it is used, and one that was lost costs a match at most. Each search has a
 budget of bytes, whatever they are. Matches are of equal bytes and do not overlap; a source's bytes may occur in several.
 
@@ -21,7 +21,7 @@ cdef enum:
     BLOCK = 16  # bytes of an anchor
     STRIDE = 16  # from one anchor of the source to the next, at least
     MOST_BLOCKS = 8192
-    COARSE = 256  # the stride of the first index of a source that is much longer than what is looked for
+    COARSE = 256  # the stride of the first index of a source that is much longer than the bytes to find
     MUCH_LONGER = 16  # times
     MANY = 4096  # bytes that are looked for must be as many
     LEAST = 16  # a match of fewer bytes is not worth a slice
@@ -30,10 +30,10 @@ cdef enum:
     PATIENCE = 8  # a doubtful match is accepted once the search has gone this many times as far as it skips
     MOST_PATIENCE = 4096  # but no further than this
     HURRY = 2048  # after as many bytes without a match the search takes longer steps
-    ABREAST = 256  # bytes that are compared position by position where two strings part
-    SHIFTED = 256  # a gap of as many bytes in a value of the same length is searched for what was shifted in it
+    ABREAST = 256  # bytes that are compared position by position after two strings part
+    SHIFTED = 256  # a gap of as many bytes in a value of the same length is searched for shifted bytes
     WORTH = 64  # fewer bytes are worth neither another search nor naming another segment
-    SMALL = 2048  # a value must be longer than this to be searched for what was moved
+    SMALL = 2048  # a value must be longer than this to be searched for moved bytes
     MOVED = 32  # and the gap at least one part in this many of it
 
 
@@ -69,9 +69,9 @@ cdef int _later(const void *one, const void *other) noexcept nogil:
 
 
 cdef Matches found(bytes data, list sources):
-    """Return what a value shares with its sources (at least one, all bytes), in ascending order.
+    """Return the matches of a value with its sources (at least one, all bytes), in ascending order.
 
-    The first is what it most likely came from; each other one serves the gaps that are left.
+    The first is its most likely origin; each other one serves the gaps that are left.
     """
     cdef Matches matches = Matches.__new__(Matches)
     cdef Py_ssize_t number, total = PyBytes_GET_SIZE(data)
@@ -108,10 +108,10 @@ cdef class Walk:
     cdef const uint8_t *source
     cdef Py_ssize_t data_length, source_length
     cdef Py_ssize_t budget  # bytes that may still be looked at
-    cdef uint32_t *table  # the index: where in the source a block begins, and 1 more; 0 is an empty entry
+    cdef uint32_t *table  # the index: the beginning of a block in the source, and 1 more; 0 is an empty entry
     cdef int shift
     cdef bint is_coarse  # whether it could have more blocks
-    cdef Py_ssize_t first, stop  # what is indexed of the source
+    cdef Py_ssize_t first, stop  # the indexed part of the source
 
     def __cinit__(self):
         self.table = NULL
@@ -125,7 +125,7 @@ cdef class Walk:
         return 0
 
     cdef int abreast(self) except -1:
-        """Keep what two strings of one length share at the same places."""
+        """Keep the equal bytes of two strings of one length at the same places."""
         cdef Py_ssize_t at = 0, begin, length
         while _next_run(self.data + at, self.source + at, self.data_length - at, &begin, &length):
             self.keep(at + begin, at + begin, length)
@@ -133,7 +133,7 @@ cdef class Walk:
         return 0
 
     cdef bint fill(self, Py_ssize_t least_gap, bint beside) except -1:
-        """Search for what is in the gaps between the matches, in the whole source (`beside`: at the same places of it).
+        """Search for the gaps between the matches, in the whole source (`beside`: at the same places of it).
 
         Returns whether there was a gap of so many bytes.
         """
@@ -153,7 +153,7 @@ cdef class Walk:
         return any_gap
 
     cdef int along(self, Py_ssize_t at, Py_ssize_t end, Py_ssize_t start, Py_ssize_t stop) except -1:
-        """Compare data[at:end] with source[start:stop]: the beginnings, the ends, and what is between."""
+        """Compare data[at:end] with source[start:stop]: the beginnings, the ends, and the part between."""
         cdef Py_ssize_t same = _same_from(self.data + at, self.source + start, min(end - at, stop - start))
         self.keep(at, start, same)
         at, start = at + same, start + same
@@ -172,7 +172,7 @@ cdef class Walk:
             if start >= 0:
                 self.replaced(&at, end, &start, stop)
             if self.table == NULL:
-                first = max(first, start)  # what was passed until now, in order, is used
+                first = max(first, start)  # the part passed until now, in order, is used
             if end - at < JUMP or stop - first < JUMP or self.budget <= 0:
                 return 0
             if self.table == NULL:
@@ -189,7 +189,7 @@ cdef class Walk:
     cdef int replaced(self, Py_ssize_t *at, Py_ssize_t end, Py_ssize_t *start, Py_ssize_t stop) except -1:
         """Keep the next matches, as long as each comes after a few bytes that were replaced by as many others.
 
-        A match that is shorter than what it skips is left to a search.
+        A match that is shorter than the bytes it skips is left to a search.
         """
         cdef Py_ssize_t begin, length
         while True:
@@ -210,7 +210,7 @@ cdef class Walk:
             at[0], start[0] = at[0] + length, start[0] + length
 
     cdef int make_index(self, Py_ssize_t first, Py_ssize_t stop, bint coarse) except -1:
-        """Index the blocks of source[first:stop]. Of those that share an entry, the first has it."""
+        """Index the blocks of source[first:stop]. The first of those that share an entry has it."""
         cdef Py_ssize_t stride = STRIDE, at
         cdef uint32_t *entry
         cdef int bits = 6
@@ -236,7 +236,7 @@ cdef class Walk:
         return 0
 
     cdef Match jump(self, Py_ssize_t at, Py_ssize_t end, Py_ssize_t start) noexcept:
-        """Return the next match of data[at:end] with what is indexed, of length 0 if there is none.
+        """Return the next match of data[at:end] with the indexed part, of length 0 if there is none.
 
         A match that skips more than it shares is doubtful: records of one shape agree in their shape wherever they are
         compared, while the record that is really the same one comes later.

@@ -1,12 +1,12 @@
 # cython: language_level=3
-"""Taking objects apart, and building them again: what the families do for records and models, for the usual case.
+"""Taking objects apart, and building them again: the families' work for records and models, in the usual case.
 
-The reference is what a family in `threadmark.serde.kinds` returns for each class. An object that looks like one before
-it is dealt with here. Any other is given to the reference, which alone knows how its mark is made, what is refused, and
-what an error says.
+The reference is the result of a family in `threadmark.serde.kinds` for each class. An object that looks like one before
+it is handled here. Any other goes to the reference, which alone knows how its mark is made, the values it refuses, and
+the text of an error.
 
-No user's method is called here that the reference would not call. Where one may run (when attributes are read, when
-sets are compared), nothing is held but references of our own.
+No user's method is called here that the reference would not call. If one may run (when attributes are read, when
+sets are compared), only our own references are held.
 """
 
 from cpython.dict cimport PyDict_Copy, PyDict_Next
@@ -24,7 +24,7 @@ cdef extern from "Python.h":
     int PyUnicode_Compare(object one, object other) except? -1
     object PySet_New(object members)
     list PyList_New(Py_ssize_t length)
-    void PyList_SET_ITEM(list items, Py_ssize_t index, object item)  # takes a reference that it must be given
+    void PyList_SET_ITEM(list items, Py_ssize_t index, object item)  # takes over a reference
     PyObject *PyTuple_GET_ITEM(tuple items, Py_ssize_t index)
 
 cdef enum:
@@ -86,7 +86,7 @@ cdef class ObjectWriter:
         try:
             found = self.record_items(value) if self.private is None else self.model_items(value)
         except AttributeError:
-            found = None  # a slot that is not set: the reference knows what that means
+            found = None  # a slot that is not set: the reference knows its meaning
         if found is not None:
             return found
         items = self.reference(value)
@@ -120,7 +120,7 @@ cdef class ObjectWriter:
         return None
 
     cdef int learn(self, list items) except -1:
-        """Remember the layout of an object, from what the reference has made its shape of."""
+        """Remember the layout of an object, from the items that the reference has made its shape of."""
         cdef Layout known, layout = Layout()
         shape = items[0]
         key = shape.key
@@ -128,7 +128,7 @@ cdef class ObjectWriter:
             return 0
         if self.private is not None:
             names, layout.fields_set, extra, private = key
-            if private or extra > 1:  # there is a state beside the model's dictionary, or may be
+            if private or extra > 1:  # there is a state besides the model's dictionary, or may be
                 return 0
             layout.is_bare = not extra
         else:
@@ -183,12 +183,12 @@ cdef class ObjectReader:
 
 
 cdef got(descriptor, instance):
-    """Do what the descriptor's `__get__` does, without making a method of it."""
+    """Call the descriptor's `__get__`, without making a method of it."""
     return Py_TYPE(descriptor).tp_descr_get(descriptor, instance, type(instance))
 
 
 cdef int set_by(descriptor, instance, value) except -1:
-    """Do what the descriptor's `__set__` does."""
+    """Call the descriptor's `__set__`."""
     return Py_TYPE(descriptor).tp_descr_set(descriptor, instance, value)
 
 
@@ -196,7 +196,7 @@ cdef object new = object.__new__
 
 
 def hooks(int mark_code, reader_class, dict known, new_reader):
-    """Return what reads an array, what reads a mark, and how many marks were read that no array began with."""
+    """Return the reader of arrays, the reader of marks, and the count of marks that no array began with."""
     cdef Reading reading = Reading()
     reading.mark_code, reading.reader_class, reading.known, reading.new_reader = (
         mark_code, reader_class, known, new_reader,

@@ -1,4 +1,4 @@
-"""What other modules need of the packer."""
+"""The parts of the packer that other modules need."""
 
 cimport cython
 from cpython.object cimport PyObject
@@ -9,7 +9,7 @@ from libc.stdint cimport uint8_t, uint64_t
 cdef class Packer:
     cdef object begin, new_writer, new_mark
     cdef dict writers, marks
-    cdef PyObject *out  # bytes that nobody else has seen
+    cdef PyObject *out  # bytes without another owner
     cdef char *start
     cdef Py_ssize_t used, room
 

@@ -1,14 +1,14 @@
 # cython: language_level=3
 """Writing values as msgpack: builtin types, and objects as arrays of a mark and their state.
 
-The reference is `threadmark.serde.encoder`. What it would ask about is asked here, too, in the same order; a value that
+The reference is `threadmark.serde.encoder`. Its questions are asked here, too, in the same order; a value that
 only it can judge (deeper than most, changed while it was written, a buffer in pieces) is left to it.
 
 Unlike the packers that the reference has to work with, this one looks at the type of every value, so that nothing can
 slip in as something else.
 
-Code of the user's may run wherever an object is taken apart. So lists are read by index, and their length is looked at
-anew each time; of a dictionary's entries there are references of our own, and its length must stay the same.
+The user's code may run whenever an object is taken apart. So lists are read by index, and their length is looked at
+again each time; the entries of a dictionary have our own references, and its length must stay the same.
 """
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
@@ -69,7 +69,7 @@ class CannotPackError(Exception):
 
 
 cdef class Packer:
-    """Writes one value. `begin` returns what is needed once an object occurs: known writers, a function that returns
+    """Writes one value. `begin` returns the parts needed for the first object: known writers, a function that returns
     the writer of another class, known marks, and a function that returns the mark of another shape."""
 
     def __cinit__(self, begin):
@@ -293,7 +293,7 @@ cdef class Packer:
 def pack(for_objects, value, dispatch):
     """Return the encoding, and whether there are marks in it. Raises CannotPackError if only the reference can tell.
 
-    `for_objects(dispatch)` returns what the packer needs for objects, which is asked for where it meets the first one.
+    `for_objects(dispatch)` returns the packer's parts for objects; it is called at the first object.
     """
     packer = Packer(partial(for_objects, dispatch))
     packer.value(value, 0, False)

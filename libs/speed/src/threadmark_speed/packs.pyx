@@ -33,7 +33,7 @@ cdef enum:
 
 
 def _refuse():
-    """What a packer asks for where it meets anything but builtin types."""
+    """The packer's request for anything but builtin types: refuse."""
     raise CannotPackError
 
 
@@ -41,10 +41,10 @@ def rows_of_scalars(
     type cls not None, tuple record not None, dict special not None, bytes before not None,
     thread_id, ns, checkpoint_id, task_id, task_path, writes,
 ):
-    """Return the rows of writes as a task gives them, where each value is a number, a text or bytes, and a literal.
+    """Return the rows of writes as a task gives them, if each value is a number, a text or bytes, and a literal.
 
-    `special` has the channels that are not ordinary, and `before` is what comes before a literal of the serializer.
-    Returns None for any other writes, and where the names of the task have to be looked at.
+    `special` has the channels that are not ordinary, and `before` comes before a literal of the serializer.
+    Returns None for any other writes, and if the names of the task have to be looked at.
     """
     if type(task_id) is not str or PyUnicode_GET_LENGTH(task_id) > SHORT or type(task_path) is not str:
         return None
@@ -80,7 +80,7 @@ cdef list rows_with(
 
 
 cdef bytes pack_of_scalars(writes, dict special, bytes before):
-    """The pack of the literals of these values, or None. No code but this runs meanwhile."""
+    """The pack of the literals of these values, or None. No other code runs during it."""
     cdef Packer packer = Packer(_refuse), literal = Packer(_refuse)
     cdef Py_ssize_t index, begun = PyBytes_GET_SIZE(before), count
     if (type(writes) is not list and type(writes) is not tuple) or not writes:

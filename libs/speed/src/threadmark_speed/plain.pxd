@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""What the other compiled modules use of the reader of plain values."""
+"""The parts of the reader of plain values that other compiled modules use."""
 
 cdef struct Bytes:
     const unsigned char *next

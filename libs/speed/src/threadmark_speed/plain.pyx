@@ -1,11 +1,11 @@
 # cython: language_level=3
-"""Reading msgpack of builtin types, compiled: what `threadmark.serde.wire.unpack_plain` does, for the usual values.
+"""Reading usual msgpack of builtin types: the compiled counterpart of `threadmark.serde.wire.unpack_plain`.
 
-A state of small channels is a few numbers and short texts, each in an encoding of its own: to call an unpacker for each
-takes longer than to read it. A large value is read where it stands, and need not be copied to see where it ends.
+A state of small channels is a few numbers and short texts, each in a separate encoding: to call an unpacker for each
+takes longer than to read it. A large value is read in place, and need not be copied to find its end.
 Whatever is unusual (marks, odd keys, deep nesting, damage) is left to the reference, which alone raises errors.
 
-Nothing in the bytes is trusted: each length is compared with what is left before anything is read or allocated.
+Nothing in the bytes is trusted: each length is compared with the rest before anything is read or allocated.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -17,7 +17,7 @@ from libc.string cimport memcmp, memcpy
 
 cdef extern from *:
     """
-    /* Whether all bytes are ASCII: asked for 32 at once, which is most of what reading a long text takes. */
+    /* Whether all bytes are ASCII: asked for 32 at once, which is most of the work for a long text. */
     static int all_ascii(const unsigned char *next, size_t size) {
         const unsigned char *end = next + size;
         uint64_t some[4];
@@ -49,7 +49,7 @@ cdef enum:
     KEYS = 256  # that are known; a power of two
 
 cdef list known_keys = [""] * KEYS
-"""Keys of dictionaries, each where its bytes say: the items of a list mostly have the same ones."""
+"""Keys of dictionaries, each at the place that its bytes give: the items of a list mostly have the same ones."""
 
 
 class NeedsReferenceError(Exception):
@@ -96,7 +96,7 @@ cdef object key(Bytes *left, int depth):
     size = first & 0x1F
     if not 0xA0 < first < 0xC0 or left.end - left.next <= size:
         found = read_value(left, depth)
-        if type(found) is list or type(found) is dict:  # what else may be a key is the reference's to say
+        if type(found) is list or type(found) is dict:  # the reference decides about other keys
             raise NeedsReferenceError
         return found
     start = left.next + 1
@@ -123,7 +123,7 @@ cdef object array(Bytes *left, uint64_t count, int depth):
     cdef list found = []
     expect(left, count)  # each item takes a byte at least
     for _ in range(<Py_ssize_t>count):
-        found.append(read_value(left, depth + 1))  # no room is made for what is only announced
+        found.append(read_value(left, depth + 1))  # no room is made for announced items
     return found
 
 
@@ -197,7 +197,7 @@ cdef object whole(bytes encoded):
 
 
 def unpack(encoded):
-    """Return the value. Raises NeedsReferenceError where the reference has to read it."""
+    """Return the value. Raises NeedsReferenceError if the reference has to read it."""
     if type(encoded) is not bytes:
         raise NeedsReferenceError
     try:

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Proving rows, compiled: what `threadmark.saver.proving` does with the rows of a checkpoint where all is as it should.
+"""Proving rows, compiled: the counterpart of `threadmark.saver.proving` for the sound rows of a checkpoint.
 
 The write rows of a checkpoint are proven, compared with the records of their batches, unpacked, opened and sorted in
 one call. Whatever is unusual (damage, a write that has a row and is in a pack, text with
@@ -57,7 +57,7 @@ cdef int64_t pack_index = PACK
 
 
 def proven_writes(type write_class not None, thread_id, rows):
-    """Return the proven writes among all write rows of some checkpoints, sorted, or None where the reference has to look.
+    """Return the proven writes among all write rows of some checkpoints, sorted, or None if the reference has to look.
 
     `write_class` is that of a pair of a row and its value.
     """
@@ -95,7 +95,7 @@ cdef list proven(thread_id, list rows, type write_class):
         last = <object>PyTuple_GET_ITEM(writes[-1], 0) if writes else None
         if idx >= pack_index:
             has_packs = True
-            has_others |= idx > pack_index  # which may hold what the first of its task does
+            has_others |= idx > pack_index  # which may hold the same writes as the first of its task
             first = unpack(each, writes, write_class)
         else:
             has_others |= idx >= 0
@@ -135,7 +135,7 @@ cdef object unpack(pack, list writes, type write_class):
 
 
 cdef int expect_types(row) except -1:
-    """Raise for a row that has other types than a write's: only the reference knows what becomes of it."""
+    """Raise for a row that has other types than a write's: only the reference can handle it."""
     cdef int index
     for index in (NS, CHECKPOINT, TASK, PATH, CHANNEL):
         if Py_TYPE(PyTuple_GET_ITEM(row, index)) is not &PyUnicode_Type:

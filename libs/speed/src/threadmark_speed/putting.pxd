@@ -1,4 +1,4 @@
-"""What other modules need of putting."""
+"""The parts of putting that other modules need."""
 
 cdef bytes scalar_bytes(value)
 cdef int mark_of(object idx) except -1

@@ -1,10 +1,10 @@
 # cython: language_level=3
-"""What a put does for each channel, compiled: finding what did not change, and packing the header.
+"""The work of a put for each channel, compiled: finding the unchanged values, and packing the header.
 
-The references are `threadmark.saver.storing.lay_out` and `threadmark.format.header.Header.to_bytes`. What only they can judge is left to them: CannotPackError, or None, says so.
+The references are `threadmark.saver.storing.lay_out` and `threadmark.format.header.Header.to_bytes`. Cases that only
+they can judge are left to them: CannotPackError, or None, says so.
 
-Dictionaries that users gave may change whenever other code runs. Where that is possible, nothing is held but references
-of our own.
+Users' dictionaries may change whenever other code runs. If that is possible, only our own references are held.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -46,7 +46,7 @@ cdef bytes before_plain = b"\x00\x01m"
 
 
 def _refuse():
-    """What a packer asks for where it meets anything but builtin types."""
+    """The packer's request for anything but builtin types: refuse."""
     raise CannotPackError
 
 
@@ -116,10 +116,10 @@ def lay_out(
     rest,
     bint is_fast,
 ):
-    """Find what a checkpoint has of its parent, as `storing.lay_out` does.
+    """Find the values that a checkpoint has of its parent, as `storing.lay_out` does.
 
-    Where `is_fast`, short numbers and texts among the other values get their stored form, of the class `cls`. What is
-    returned last is the header's encoding, None where there are other values still, or where only the reference can
+    If `is_fast`, short numbers and texts among the other values get their stored form, of the class `cls`. The last
+    item returned is the header's encoding, None if there are other values still, or if only the reference can
     tell.
     """
     cdef bytes packed = None
@@ -154,16 +154,16 @@ cdef tuple _inherited(dict provided, list reads, new, dict versions, parent, bin
 
 
 cdef tuple _in_step(dict provided, list reads, new, dict versions, parent, bint has_manifests):
-    """Return what `inherit` does where the parent has the same channels in the same order, as in most steps.
+    """Return the result of `inherit` if the parent has the same channels in the same order, as in most steps.
 
-    Then nothing need be looked up, and what has not changed is not even touched: that takes longer than all else where
-    it has left the processor's caches. Returns None where that is not so. All keys are the same objects, so no other
+    Then nothing need be looked up, and an unchanged value is not even touched: that takes longer than all else if
+    it has left the processor's caches. Returns None in any other case. All keys are the same objects, so no other
     code runs meanwhile but that which compares two versions.
     """
     cdef dict stored = parent.values, held = parent.versions
     cdef list changed = []
     cdef Py_ssize_t position = 0, position_stored = 0, position_version = 0, position_held = 0
-    cdef bint inherits_one = not has_manifests  # then nobody asks
+    cdef bint inherits_one = not has_manifests  # then it is not read
     cdef PyObject *key
     cdef PyObject *key_stored
     cdef PyObject *key_version
@@ -208,7 +208,7 @@ cdef tuple _looked_up(dict provided, list reads, new, dict versions, parent, bin
     cdef bint inherits_one = False
     cdef PyObject *key
     cdef PyObject *found
-    while PyDict_Next(values, &position, &key, NULL):  # nobody else has it, and it keeps its keys
+    while PyDict_Next(values, &position, &key, NULL):  # it has no other owner, and it keeps its keys
         channel = <object>key
         found = PyDict_GetItemWithError(stored, channel)
         if found is not NULL:
@@ -285,5 +285,5 @@ cdef _literal(type cls, value, Packer packer):
 
 
 cdef int mark_of(object idx) except -1:
-    """What comes first in the check of a row of writes: the counterpart of `threadmark.saver.proving._mark`."""
+    """The beginning of the check of a row of writes: the counterpart of `threadmark.saver.proving._mark`."""
     return PACKED if isinstance(idx, int) and PACK <= idx < FIRST_RECORD else RECORDED

@@ -1,8 +1,8 @@
 # cython: language_level=3
-"""From a loaded checkpoint to what its user sees, compiled: the counterpart of `threadmark.saver.decoding`.
+"""From a loaded checkpoint to the user's values, compiled: the counterpart of `threadmark.saver.decoding`.
 
 To call a function each for a checkpoint's fields, its values, its metadata and its configuration takes longer than to
-read a small one. Whatever is not plain (objects, a user's fields, damage) is left to the functions that are the
+read a small one. Anything that is not plain (objects, a user's fields, damage) is left to the functions that are the
 reference, one for each part of a checkpoint, in the order in which the reference calls them.
 """
 
@@ -32,7 +32,7 @@ cdef Py_UCS4 PLAIN = "m"  # `threadmark.serde.serializer.PLAIN`
 cdef bytes NIL = b"\xc0"
 
 cdef object scan = JSONDecoder().scan_once
-"""What reads JSON from a place in a text. Returns the value and where it ends."""
+"""Reads JSON from a place in a text. Returns the value and its end."""
 
 
 cdef inline tuple fields(object named):
@@ -78,9 +78,9 @@ cdef dict config_of(thread_id, ns, checkpoint_id):
 
 @final
 cdef class _Decoder:
-    """Makes what the user sees of a `threadmark.saver.loading.LoadedCheckpoint`, a tuple of the class `made`.
+    """Makes the user's values of a `threadmark.saver.loading.LoadedCheckpoint`, a tuple of the class `made`.
 
-    The functions read what is not plain: the fields of a checkpoint that are no values, the value of a channel, the
+    The functions read the parts that are not plain: a checkpoint's fields that are no values, a channel's value, the
     metadata, and a pending write.
     """
 
@@ -93,7 +93,7 @@ cdef class _Decoder:
         self.read_metadata, self.read_write = read_metadata, read_write
 
     def __call__(self, context, loaded, bint short):
-        """`context` is what the functions are given first. With `short`, they read each value that is no literal."""
+        """`context` is the functions' first argument. With `short`, they read each value that is no literal."""
         cdef dict checkpoint
         _, outline, header, _, _, writes, data = fields(loaded)
         thread_id, ns, checkpoint_id, _, parent, _, metadata = fields(outline)
@@ -143,7 +143,7 @@ cdef class _Decoder:
             return self.read_metadata(outline)
 
     cdef list pending_writes(self, context, thread_id, list writes, data, bint short):
-        """Return what tasks wrote as (task, channel, value).
+        """Return the tasks' writes as (task, channel, value).
 
         A write is a pair of its row, which begins with namespace, checkpoint, task, index, path and channel, and its
         value.
@@ -165,5 +165,5 @@ cdef class _Decoder:
 
 
 def decoded(type made not None, read_fields, read_channel, read_metadata, read_write, context, loaded, bint short):
-    """Return what the user sees of a loaded checkpoint; see `_Decoder`."""
+    """Return the user's values of a loaded checkpoint; see `_Decoder`."""
     return _Decoder(made, read_fields, read_channel, read_metadata, read_write)(context, loaded, short)

@@ -1,6 +1,6 @@
-"""What a put stores of a value, compiled: the rules are those of `threadmark.format.rope.deduplicating`, which explains them.
+"""Storing a value, compiled: the rules are explained in `threadmark.format.rope.deduplicating`.
 
-What is found may differ from what Python finds, because the search does. What becomes of it is the same.
+The matches may differ from those that Python finds, because the search does. The decisions about them are the same.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -15,7 +15,7 @@ from threadmark_speed.matches cimport Match, Matches, found
 from threadmark.format.digests import segment_key
 
 cdef enum:
-    RAW = -1  # the segment of what is not stored yet: bytes of the value itself
+    RAW = -1  # the segment of bytes that are not stored yet: bytes of the value itself
     SLACK = 1024
     MOST_LITERAL = 64
     MOST_LITERAL_OF_HEADER = 640
@@ -161,7 +161,7 @@ cdef class Value:
     cdef Py_ssize_t count, room
     cdef Segment *segments
     cdef int segment_count, segment_room
-    cdef int64_t raw  # how many bytes would be stored anew
+    cdef int64_t raw  # how many bytes would be stored again
     cdef int used_count  # how many segments are used
 
     def __cinit__(self):
@@ -245,7 +245,7 @@ cdef class Value:
         return self.segment_count - 1
 
     cdef int count_used(self) except -1:
-        """Count anew how many bytes of which segment are used."""
+        """Count the used bytes of each segment again."""
         cdef Py_ssize_t at
         cdef Segment *segment
         self.raw = self.used_count = 0
@@ -263,7 +263,7 @@ cdef class Value:
         return 0
 
     cdef int64_t cost(self) noexcept:
-        """What the manifest costs, in bytes."""
+        """The cost of the manifest, in bytes."""
         return PART_COST * self.count + SEGMENT_COST * self.used_count
 
     cdef int64_t sizes(self, bint without_beside) noexcept:
@@ -299,7 +299,7 @@ cdef class Value:
         return self.count_used()
 
     cdef int tidy(self, int64_t costly, int64_t most_literal) except -1:
-        """Bring the slices within the limits of what may be stored."""
+        """Bring the slices within the limits of storage."""
         cdef int index
         self.without_fragments(costly)
         self.without_waste()
@@ -311,7 +311,7 @@ cdef class Value:
         return 0
 
     cdef int without_fragments(self, int64_t costly) except -1:
-        """Make the shortest slices raw if the manifest, put after put, costs more than storing them anew."""
+        """Make the shortest slices raw if the manifest, put after put, costs more than storing them again."""
         cdef int64_t most = min(costly * _root(PyBytes_GET_SIZE(self.data)), MOST_PARTS * PART_COST), shortest = 16
         if self.cost() <= most:
             return 0
@@ -433,7 +433,7 @@ cdef class Value:
         return segment
 
     cdef int refer_to(self, int fresh, int64_t shortest) noexcept:
-        """Make slices of the new segment of what was gathered in it."""
+        """Turn the gathered bytes into slices of the new segment."""
         cdef int64_t position = 0
         cdef Py_ssize_t index
         cdef Part *piece
@@ -472,7 +472,7 @@ cdef class Value:
 
 
 cdef int _merged(const Segment *ascending, int count, bint fresh) noexcept:
-    """Return how many of the smallest segments to merge: what costs least for the square of the places it frees."""
+    """Return how many of the smallest segments to merge: those costing least for the square of the places it frees."""
     cdef int index, smaller = (count + 1) // 2, least, best = 0
     cdef int64_t cost = 0
     cdef double each, lowest = 0
@@ -495,7 +495,7 @@ cdef int _merged(const Segment *ascending, int count, bint fresh) noexcept:
 
 
 cdef inline int _order(int64_t one, int64_t other) noexcept nogil:
-    """What `qsort` is told: for equals 0, since an order that is none may lead it astray."""
+    """The order for `qsort`: for equals 0, since an order that is none may lead it astray."""
     return (one > other) - (one < other)
 
 

@@ -10,7 +10,7 @@ cdef bint are_on = True
 
 
 def switch(bint on):
-    """Say whether compiled functions are called, or their references: for tests. Returns what it was before."""
+    """Set whether compiled functions are called, or their references: for tests. Returns the old setting."""
     global are_on
     before, are_on = are_on, on
     return before
@@ -18,12 +18,12 @@ def switch(bint on):
 
 @final
 cdef class Counterpart:
-    """Calls `compiled`, and `reference` where that answers None or says that only the reference can tell."""
+    """Calls `compiled`, and `reference` if that answers None or says that only the reference can tell."""
 
     cdef readonly object compiled, reference
     cdef readonly bint is_whole
     """Whether `compiled` does all that the reference does, so that None is an answer."""
-    cdef dict __dict__  # for what `functools.update_wrapper` sets
+    cdef dict __dict__  # for the attributes that `functools.update_wrapper` sets
 
     def __init__(self, compiled not None, reference not None, bint is_whole):
         self.compiled, self.reference, self.is_whole = compiled, reference, is_whole

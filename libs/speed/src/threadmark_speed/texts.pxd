@@ -21,7 +21,7 @@ cdef inline const char *ascii_text(object text):
 
 
 cdef inline bint is_column(object text):
-    """Whether it is text of which `threadmark.names.to_column` makes nothing else. Of some such text it says no."""
+    """Whether `threadmark.names.to_column` leaves this text unchanged. It says no for some such text, too."""
     cdef const char *start = ascii_text(text)
     cdef Py_ssize_t length
     if start is NULL:

@@ -5,7 +5,7 @@ from cpython.ref cimport Py_INCREF
 
 cdef extern from "Python.h":
     """
-    /* With members of its own, or a dictionary, a class has more to make than the items of a tuple. */
+    /* With members added, or a dictionary, a class has more to make than the items of a tuple. */
     #define IS_NAMED_TUPLE(cls) (PyType_FastSubclass((PyTypeObject *)(cls), Py_TPFLAGS_TUPLE_SUBCLASS) && \\
         ((PyTypeObject *)(cls))->tp_basicsize == PyTuple_Type.tp_basicsize)
     #define ALLOCATED(cls, count) PyType_GenericAlloc((PyTypeObject *)(cls), count)
@@ -22,7 +22,7 @@ cdef extern from "Python.h":
     void PyObject_GC_UnTrack(object found)
     Py_ssize_t PyTuple_GET_SIZE(object items)
     PyObject *PyTuple_GET_ITEM(object items, Py_ssize_t index)
-    void PyTuple_SET_ITEM(object items, Py_ssize_t index, object item)  # takes a reference that it must be given
+    void PyTuple_SET_ITEM(object items, Py_ssize_t index, object item)  # takes over a reference
     bint PyTuple_Check(object found)
 
 
@@ -34,7 +34,7 @@ cdef inline tuple fields(object row):
 
 
 cdef inline object tracked_tuple(type cls, tuple fields):
-    """Return what `tuple.__new__(cls, fields)` does."""
+    """Return the result of `tuple.__new__(cls, fields)`."""
     cdef Py_ssize_t index, count = PyTuple_GET_SIZE(fields)
     if not IS_NAMED_TUPLE(cls):
         return tuple.__new__(cls, fields)

@@ -156,7 +156,7 @@ MIGRATIONS = (
             ON threadmark_write (thread, ns)
             WHERE idx IN (-1, -3)
             """,
-            # The columns of threadmark_write, in a tree of its own: a damaged page hides neighbours.
+            # The columns of threadmark_write, in a separate tree: a damaged page hides neighbours.
             """
             CREATE TABLE threadmark_batch (
                 thread INTEGER NOT NULL,

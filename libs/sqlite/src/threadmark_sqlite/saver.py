@@ -129,7 +129,7 @@ def _settings_of(database: "str | os.PathLike[str]", settings: Settings) -> Sett
             "give a connection opened with uri=True, or a pathlib.Path for a file of that name"
         )
     scheme, separator, _ = path.partition("://")
-    if isinstance(database, str) and separator and "/" not in scheme:  # what follows may be a password
+    if isinstance(database, str) and separator and "/" not in scheme:  # the rest may be a password
         raise ConfigError(
             f"a {scheme!r} URL is no SQLite database: give it to threadmark.open, "
             "or a pathlib.Path for a file of that name"

@@ -37,7 +37,7 @@ class Many(_Statement, Step):
 
 
 Work = Callable[[Callable[..., Any], Any], Any]
-"""Runs several statements at once, given a connection's `execute` and an argument."""
+"""Runs several statements at once, with a connection's `execute` and an argument."""
 
 
 class _Call(NamedTuple):

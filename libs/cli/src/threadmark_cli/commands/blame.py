@@ -1,4 +1,4 @@
-"""`threadmark blame`: which checkpoint first held what a state has now."""
+"""`threadmark blame`: the checkpoint that first held a state's present value."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -52,7 +52,7 @@ def blame(session: Session, thread: str, path: str, *, at: str | None, ns: str |
 
 
 def blame_record(thread: str, found: Blame) -> dict[str, Any]:
-    """What `--json` has of it."""
+    """The record for `--json`."""
     return {"path": found.path, "value": found.value, "since": entry_record(thread, found.entry)}
 
 

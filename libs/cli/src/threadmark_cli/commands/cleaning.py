@@ -1,4 +1,4 @@
-"""`prune` and `retention`: what removes old checkpoints and threads."""
+"""`prune` and `retention`: the commands that remove old checkpoints and threads."""
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -134,7 +134,7 @@ def _records(problems: Sequence[Problem]) -> list[dict[str, str]]:
 
 
 def _warned(session: Session, problems: Sequence[Problem]) -> int:
-    """Name the damaged threads. Returns what the command ends with."""
+    """Name the damaged threads. Returns the exit code."""
     for problem in problems:
         session.out.warn(f"{problem.location}: {problem.problem}")
     return WRONG if problems else DONE
@@ -149,7 +149,7 @@ def _asked_first(
     dry_run: bool,
     yes: bool,
 ) -> Result:
-    """Remove something, and before that look what it would be and ask. Returns what was, or would be, removed."""
+    """Remove something, after a dry run and a question. Returns the removal, or the planned one."""
 
     def done(*, dry_run: bool) -> Result:
         with session.out.progress(label) as progress:

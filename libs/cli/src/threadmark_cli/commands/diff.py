@@ -1,4 +1,4 @@
-"""`threadmark diff`: what differs between two checkpoints of a thread."""
+"""`threadmark diff`: the differences between two checkpoints of a thread."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -16,9 +16,9 @@ from threadmark_cli.output.values import DEFAULT, EVERYTHING, Limits, brief, val
 from threadmark_cli.session import Session
 
 _CONTEXT = 3
-"""Unchanged lines that are shown before and after changed ones."""
+"""Unchanged lines of context before and after changed ones."""
 _SHORT = 60
-"""Characters of values that are shown one beside the other."""
+"""Characters of values that stand side by side."""
 
 _SIGNS: dict[str, tuple[str, StyleName]] = {
     "added": ("+", "added"),
@@ -138,7 +138,7 @@ def _show_both(out: Output, change: ValueChange, limits: Limits) -> None:
 
 
 def _edited_words(edits: Sequence[Edit]) -> Iterator[Part]:
-    """A text of one line: what went in brackets with minus, what came in braces with plus, as git marks words."""
+    """A text of one line: removed words in brackets with minus, added ones in braces with plus, as git marks words."""
     for kind, text in edits:
         if kind == "removed":
             yield f"[-{text}-]", "removed"

@@ -1,4 +1,4 @@
-"""`threadmark doctor`: whether the database can be reached, what may lose threads, and what to do about it."""
+"""`threadmark doctor`: checks of the connection and of the risks to threads, with the remedies."""
 
 import time
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""`fork`, `restore`, `copy`, `rename`, `update`, `delete`: what changes single threads."""
+"""`fork`, `restore`, `copy`, `rename`, `update`, `delete`: the commands that change single threads."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta

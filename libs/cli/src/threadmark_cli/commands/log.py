@@ -20,11 +20,11 @@ from threadmark_cli.session import Session
 
 _PAGE = 256
 _NARROW = 80
-"""Columns of a terminal below which a time is shown without its year and seconds, so that nodes' names have room."""
+"""Columns of a terminal below which a time is printed without its year and seconds, so that nodes' names have room."""
 
 
 class _Line(NamedTuple):
-    """A checkpoint, and what stands around it."""
+    """A checkpoint, and its marks."""
 
     entry: HistoryEntry
     short: str
@@ -86,7 +86,7 @@ def _entries(
 
 
 def _marks(addresses: Addresses, entry: HistoryEntry) -> list[Part]:
-    """What a checkpoint is in its namespace, and what its tasks wrote."""
+    """A checkpoint's role in its namespace, and the writes of its tasks."""
     branch = addresses.branch_of_head(entry.ns, entry.id)
     if branch is None:
         return signs(entry)
@@ -125,7 +125,7 @@ def _draw(out: Output, lines: Iterator[_Line], *, with_callers: bool) -> None:
 
 
 def _followed(entry: HistoryEntry, *, with_callers: bool) -> tuple[str, str] | None:
-    """The checkpoint that this one follows: its parent, or, where a subgraph begins, the one that called it."""
+    """The checkpoint that this one follows: its parent, or, if a subgraph begins, the one that called it."""
     if entry.parent is not None:
         return entry.ns, entry.parent
     callers = entry.metadata.get("parents")

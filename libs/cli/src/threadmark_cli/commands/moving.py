@@ -133,20 +133,20 @@ def export(
     session.expect_no_owner()
     _expect_source(session.url)
     moving, names = _moving()
-    _classes(names.loadable, allow, imported)  # a saver loads what has been imported
+    _classes(names.loadable, allow, imported)  # a saver loads imported classes
     with _ours(session, session.url) as ours, session.out.progress("Moving checkpoints") as progress:
         moved = moving.export(ours, path_or_url(target), partial=partial, dry_run=dry_run, progress=_counted(progress))
     return _tell(session, moved, dry_run=dry_run)
 
 
 def _two(session: Session, databases: tuple[str, ...]) -> tuple[str, str]:
-    """The source and the target. Where only one is named, it is the source, and the target is that of the settings."""
+    """The source and the target. If only one is named, it is the source, and the target is that of the settings."""
     elsewhere = None if has_database_argument() else session.settings.url
     if has_database_argument():
         databases = (session.settings.url or "", *databases)
     if len(databases) == 1:
         databases = (*databases, *filter(None, [elsewhere or os.environ.get(URL_VARIABLE)]))
-    if len(databases) != 2:  # noqa: PLR2004 - what the text says
+    if len(databases) != 2:  # noqa: PLR2004 - the number that the text names
         raise click.UsageError("Give two databases: the one to copy from, and the one to copy to.")
     source, target = map(path_or_url, databases)
     return source, target
@@ -160,7 +160,7 @@ def _expect_source(url: str) -> None:
 
 @contextmanager
 def _ours(session: Session, url: str) -> Iterator[str | SaverProtocol]:
-    """Our database: its URL, or where something was said of how to open it, a saver."""
+    """Our database: its URL, or if it has options, a saver."""
     options = session.saver_options()
     if not options:
         yield url
@@ -170,7 +170,7 @@ def _ours(session: Session, url: str) -> Iterator[str | SaverProtocol]:
 
 
 def _moving() -> tuple[Any, Any]:
-    """The package that moves, and what names its arguments."""
+    """The package that moves, and the names of its arguments."""
     try:
         from threadmark_langgraph import moving
         from threadmark_langgraph.moving import __main__ as names
@@ -184,7 +184,7 @@ def _moving() -> tuple[Any, Any]:
 
 
 def _classes(loadable: Callable[[str], type], allow: tuple[str, ...], imported: tuple[str, ...]) -> list[type]:
-    """Import what was named, from the current folder too, as `python -m` does. Returns the classes."""
+    """Import the named modules and classes, from the current folder too, as `python -m` does. Returns the classes."""
     _see_current_folder()
     for module in imported:
         try:

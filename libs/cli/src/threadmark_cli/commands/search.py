@@ -1,4 +1,4 @@
-"""`threadmark search`: where a text occurs in a thread."""
+"""`threadmark search`: the places of a text in a thread."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ _PAGE = 50
 
 @dataclass
 class _Passage:
-    """A text that was found, with what stands around it."""
+    """A text that was found, with the text around it."""
 
     first: Match
     """The place that is named: the newest in a value, or if there is none, the newest."""

@@ -1,4 +1,4 @@
-"""`threadmark show`: one checkpoint, its state as a tree and what its tasks wrote; or one part of it."""
+"""`threadmark show`: one checkpoint, its state as a tree and its tasks' writes; or one part of it."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""`setup`, `ddl`, `backup`, `reencrypt`: what a database needs, apart from its threads."""
+"""`setup`, `ddl`, `backup`, `reencrypt`: the upkeep of a database, apart from its threads."""
 
 from pathlib import Path
 from typing import Any

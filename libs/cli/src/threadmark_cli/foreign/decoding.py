@@ -1,8 +1,8 @@
-"""What LangGraph's serializer stored, as values, without importing or calling anything that a row names.
+"""Values that LangGraph's serializer stored, without importing or calling anything that a row names.
 
 LangGraph rebuilds objects by the module and the name that are stored with them, which runs code that the data chose.
 Here the builtin kinds that it writes come from a fixed table, and an object of any other class is an `ObjectView`: its
-name and its fields. What cannot be read at all, such as a pickle or what a cipher wrote, is an `ObjectView` of its
+name and its fields. A value that cannot be read at all, such as a pickle or an encrypted one, is an `ObjectView` of its
 bytes.
 """
 
@@ -42,7 +42,7 @@ class Decoder:
         """Return the value of a row, whatever it holds; this never raises.
 
         Args:
-            kind: What LangGraph calls the format of the row.
+            kind: LangGraph's name for the format of the row.
             data: The bytes of the row.
         """
         read = self._formats.get(kind or "null")
@@ -52,7 +52,7 @@ class Decoder:
             )
         try:
             return read(self, data or b"")
-        except (Exception, RecursionError) as error:  # noqa: BLE001 - whatever is wrong with the bytes, they are shown
+        except (Exception, RecursionError) as error:  # noqa: BLE001 - damaged bytes of any kind are shown
             return _unread(kind or "", data, f"{type(error).__name__}: {error}")
 
     def _msgpack(self, data: bytes, depth: int = 0) -> Any:
@@ -98,7 +98,7 @@ _WHY = {"pickle": "to read a pickle can run any code, so it is left as it is"}
 
 
 def _object(code: int, content: Any) -> Any:
-    """What an extension stands for."""
+    """The value of an extension."""
     if code == _DELTA_SNAPSHOT:
         return ObjectView("langgraph.checkpoint.serde.types:_DeltaSnapshot", {"value": content})
     match code, content:
@@ -144,12 +144,12 @@ def _json_object(found: dict[str, Any]) -> Any:
 
 
 def _made(module: str, name: str, arguments: list[Any], fields: Mapping[Any, Any]) -> Any:
-    """The value of a builtin kind, or what is shown of any other."""
+    """The value of a builtin kind, or the view of any other."""
     make = _PLAIN.get((module, name))
     if make is not None:
         try:
             return make(*arguments, **fields)
-        except (Exception, RecursionError):  # noqa: BLE001, S110 - what does not fit its kind is shown as it stands
+        except (Exception, RecursionError):  # noqa: BLE001, S110 - unfit arguments are shown as they stand
             pass
     names = _FIELDS.get((module, name), ())
     numbered = {
@@ -176,7 +176,7 @@ _PLAIN: Mapping[tuple[str, str], Callable[..., Any]] = {
     ("zoneinfo", "ZoneInfo"): ZoneInfo,
     ("uuid", "UUID"): UUID,
     ("decimal", "Decimal"): Decimal,
-    # That of the other system cannot be made here, and is shown by its parts.
+    # One of the other system cannot be made here, and becomes a view of its parts.
     ("pathlib", "PosixPath"): PosixPath,
     ("pathlib", "WindowsPath"): WindowsPath,
     **{
@@ -191,4 +191,4 @@ _FIELDS: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("langgraph.constants", "Send"): ("node", "arg"),
     ("re", "compile"): ("pattern", "flags"),
 }
-"""What arguments without names are called."""
+"""The name for arguments without names."""

@@ -17,11 +17,11 @@ from threadmark_cli.foreign.rows import Reader, Ref, Stored, Write, WriteRef
 from threadmark_cli.foreign.serializer import ViewSerde
 
 _UNREAD = "(unread)"
-"""The channel, or the key in metadata, of what could not be taken apart."""
+"""The channel, or the key in metadata, of a value that could not be taken apart."""
 
 
 class LoadedThread:
-    """What was read of a thread. `refresh` adds what has come since; where rows have gone, a new copy is needed."""
+    """The rows read of a thread. `refresh` adds new ones; if rows have gone, a new copy is needed."""
 
     def __init__(self, thread_id: str) -> None:
         self.saver = Saver(_DatedStore(), MemoryDriver(), serde=ViewSerde())
@@ -30,7 +30,7 @@ class LoadedThread:
         self._writes: set[WriteRef] = set()
 
     def refresh(self, reader: Reader) -> bool:
-        """Add what is new. Returns whether that was possible: nothing that was read before has been replaced."""
+        """Add the new rows. Returns whether that was possible: nothing that was read before has been replaced."""
         refs, writes = set(reader.refs(self._thread_id)), set(reader.write_refs(self._thread_id))
         if not (self._refs <= refs and self._writes <= writes):
             return False
@@ -105,7 +105,7 @@ def _parents_first(refs: Iterable[Ref]) -> Iterator[Ref]:
 
 
 def _checkpoint(ref: Ref, found: Any) -> Any:
-    """A checkpoint in the form that a saver takes, whatever the row holds. What is none of that is its only value."""
+    """A checkpoint in the form that a saver takes, whatever the row holds. Anything else becomes its only value."""
     if not (isinstance(found, dict) and isinstance(found.get("channel_values"), dict)):
         return {"id": ref.id, "channel_values": {_UNREAD: found}, "channel_versions": {_UNREAD: 1}, "versions_seen": {}}
     seen = found.get("versions_seen")

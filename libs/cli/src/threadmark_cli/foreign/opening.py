@@ -1,4 +1,4 @@
-"""Whether a file or a server has a database of LangGraph's own saver, and what reads it. Nothing is made by asking."""
+"""Finding a database of LangGraph's own saver in a file or on a server. Looking creates nothing."""
 
 import sqlite3
 from pathlib import Path
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 
 def in_file(path: Path) -> "ForeignSaver | None":
-    """Return what reads a SQLite file's tables of LangGraph's, where there are some and nothing of ours."""
+    """Return a reader of LangGraph's tables in a SQLite file, if there are some and none of ours."""
     try:
         if not (path.is_file() and read_file(path, _has_only_theirs)):
             return None
-    except (sqlite3.Error, OSError):  # who opens it as ours says what is wrong with it
+    except (sqlite3.Error, OSError):  # opening it as ours reports the fault
         return None
     from threadmark_cli.foreign.saver import ForeignSaver
     from threadmark_cli.foreign.sqlite import SqliteTables
@@ -25,7 +25,7 @@ def in_file(path: Path) -> "ForeignSaver | None":
 
 
 def in_postgres(url: str) -> "ForeignSaver | None":
-    """Return what reads a Postgres database's tables of LangGraph's, where there are some and nothing of ours."""
+    """Return a reader of LangGraph's tables in a Postgres database, if there are some and none of ours."""
     from threadmark_cli.foreign.postgres import PostgresTables
     from threadmark_cli.foreign.saver import ForeignSaver
 

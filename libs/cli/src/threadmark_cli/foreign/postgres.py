@@ -18,7 +18,7 @@ _EMPTY = "empty"
 
 
 class PostgresTables:
-    """A database, where the search path of its URL leads. A connection lives for one transaction."""
+    """A database, at the search path of its URL. A connection lives for one transaction."""
 
     name = "the Postgres database"
 
@@ -30,12 +30,12 @@ class PostgresTables:
         """Return the tables of a database that has LangGraph's, and nothing of ours."""
         try:
             import psycopg
-        except ImportError:  # who opens it as ours says what to install
+        except ImportError:  # opening it as ours names the package
             return None
         tables = cls(url)
         try:
             return tables if tables._reading(_has_only_theirs) else None
-        except psycopg.Error:  # and what is wrong with it
+        except psycopg.Error:  # and reports the fault
             return None
 
     def read(self, work: Callable[[Reader], T]) -> T:

@@ -18,14 +18,14 @@ class Namespace(NamedTuple):
 
 
 class Beside(NamedTuple):
-    """What a thread has beside its checkpoints' rows."""
+    """The facts about a thread that are not in its checkpoints' rows."""
 
     writes: int = 0
     bytes: int = 0
 
 
 class Ref(NamedTuple):
-    """Where a checkpoint stands."""
+    """The place of a checkpoint."""
 
     ns: str
     id: str
@@ -35,7 +35,7 @@ class Ref(NamedTuple):
 
 
 class WriteRef(NamedTuple):
-    """Where a pending write stands."""
+    """The place of a pending write."""
 
     ns: str
     checkpoint_id: str
@@ -55,7 +55,7 @@ class Write(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """A checkpoint: what was stored of it, and the channels whose values came with it."""
+    """A checkpoint: its stored parts, and the channels whose values came with it."""
 
     checkpoint: Any
     metadata: Any
@@ -70,7 +70,7 @@ class Reader(Protocol):
         """The namespaces of one thread, or of all."""
 
     def beside(self, thread_id: str | None) -> Mapping[str, Beside]:
-        """What threads have beside their checkpoints, by their ids."""
+        """The facts about threads that are not in their checkpoints' rows, by id."""
 
     def heads(self, thread_id: str | None) -> Sequence[tuple[str, str]]:
         """Return the threads whose newest checkpoint has an error or an interrupt, with that channel."""

@@ -1,7 +1,7 @@
 """`ForeignSaver`: the reading methods of a saver on the tables of LangGraph's own.
 
-Threads are listed from the tables, without a value. A thread that is looked into is copied into memory once, and what
-comes later is added before each answer.
+Threads are listed from the tables, without a value. A thread that is looked into is copied into memory once, and new
+rows are added before each answer.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ _MOST_LOADED = 8
 
 
 class ForeignSaver:
-    """LangGraph's own database, which is only read. Objects are always shown by name and fields."""
+    """LangGraph's own database, which is only read. Objects are always views by name and fields."""
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
@@ -40,7 +40,7 @@ class ForeignSaver:
         return f"<{type(self).__name__} on LangGraph's {self._tables.name}>"
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        """Return a reading method of the copy of the thread that it is given. Any other method is refused."""
+        """Return a reading method of the copy of the thread in its arguments. Any other method is refused."""
         if name.startswith("_") or not hasattr(Saver, name):
             raise AttributeError(name)
         if name in _OF_A_THREAD:
@@ -122,7 +122,7 @@ class ForeignSaver:
         return await asyncio.to_thread(self.get_thread, thread_id)
 
     def stats(self, thread_id: str | None = None, *, progress: object = None) -> Stats:  # noqa: ARG002 - it takes no time
-        """Return how much is stored, as LangGraph stores it: each value whole. Of one thread also by channel."""
+        """Return how much is stored, as LangGraph stores it: each value whole. For one thread also by channel."""
         name = None if thread_id is None else as_thread_id(thread_id)
         infos = [info for _, info in self._threads(name)]
         writes = sum(each.writes for each in self._tables.read(lambda reader: reader.beside(name)).values())
@@ -149,7 +149,7 @@ class ForeignSaver:
         return sorted(self._tables.read(read), key=lambda ref: (ref.id, ref.thread_id, ref.ns), reverse=True)
 
     def close(self) -> None:
-        """Forget what was read. No connection is open between two calls."""
+        """Forget the copies. No connection is open between two calls."""
         with self._lock:
             self._loaded.clear()
 
@@ -212,7 +212,7 @@ def _infos(reader: Reader, thread_id: str | None) -> list[tuple[ThreadOutline, T
 
 def _info(name: str, some: list[Namespace], beside: int, channels: set[str]) -> tuple[ThreadOutline, ThreadInfo]:
     newest = next((each.newest for each in some if each.ns == ""), None)
-    # Without the graph's own namespace, as where it was pruned, any tells more than none.
+    # Without the graph's own namespace, as after a prune, any tells more than none.
     updated = time_of_id(newest or max(each.newest for each in some)) or 0
     created = time_of_id(min(each.oldest for each in some)) or 0
     status: ThreadStatus = "error" if "__error__" in channels else "interrupted" if channels else "idle"

@@ -1,4 +1,4 @@
-"""Storing objects that are only shown, so that they read as the objects that they show."""
+"""Storing views of objects so that they read as the objects."""
 
 from typing import Any
 

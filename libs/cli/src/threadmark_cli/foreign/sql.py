@@ -8,7 +8,7 @@ SELECT
     EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'threadmark_checkpoint')
 """
 
-# The same of Postgres, where the connection's search path leads.
+# The same of Postgres, at the connection's search path.
 POSTGRES_CONTENTS = """
 SELECT
     to_regclass('checkpoints') IS NOT NULL
@@ -41,7 +41,7 @@ WHERE %(thread_id)s::text IS NULL OR thread_id = %(thread_id)s
 GROUP BY thread_id, checkpoint_ns
 """
 
-# How many pending writes threads have, and how much they take beside their checkpoints.
+# How many pending writes threads have, and their size apart from their checkpoints.
 SQLITE_BESIDE = """
 SELECT thread_id, COUNT(*), SUM(IFNULL(LENGTH(value), 0))
 FROM writes
@@ -62,7 +62,7 @@ WHERE %(thread_id)s::text IS NULL OR thread_id = %(thread_id)s
 GROUP BY thread_id
 """
 
-# What the tasks of each thread's newest checkpoint wrote to the channels that decide about its status.
+# The writes of the tasks of each thread's newest checkpoint to the channels that decide about its status.
 SQLITE_HEADS = """
 SELECT w.thread_id, w.channel
 FROM (
@@ -89,7 +89,7 @@ JOIN checkpoint_writes AS w
 WHERE w.channel IN ('__error__', '__interrupt__')
 """
 
-# The checkpoints of a thread, each with what tells a row from the one that replaces it. An empty id names none.
+# The checkpoints of a thread, each with the mark that changes if the row is replaced. An empty id names none.
 SQLITE_REFS = """
 SELECT checkpoint_ns, checkpoint_id, parent_checkpoint_id, rowid
 FROM checkpoints

@@ -1,4 +1,4 @@
-"""LangGraph's SQLite files, read without a change to them and without a file beside them."""
+"""LangGraph's SQLite files, read without a change to them and without a new file next to them."""
 
 import json
 import re
@@ -93,11 +93,11 @@ def _are_ids(*found: Any) -> bool:
 
 
 _HALF = re.compile("[\ud800-\udfff]")
-"""What bytes are read as that are not UTF-8."""
+"""The reading of bytes that are not UTF-8."""
 
 
 def _metadata(stored: Any) -> Any:
-    """The metadata of a row, which is JSON; as text where it is not."""
+    """The metadata of a row, which is JSON; as text if it is not."""
     try:
         return json.loads(stored) if stored else {}
     except (ValueError, TypeError, RecursionError):

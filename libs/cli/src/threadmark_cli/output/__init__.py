@@ -1,4 +1,4 @@
-"""What the commands write: tables, JSON lines, progress bars, questions."""
+"""The output of the commands: tables, JSON lines, progress bars, questions."""
 
 from threadmark_cli.output.output import Output
 from threadmark_cli.output.printable import one_line, printable

@@ -1,4 +1,4 @@
-"""Any stored value as JSON, for `--json`: what JSON has no word for is an object whose `__type__` names it."""
+"""Any stored value as JSON, for `--json`: a value that JSON lacks is an object whose `__type__` names it."""
 
 import base64
 import json
@@ -13,11 +13,11 @@ from threadmark.types import ObjectView
 from threadmark_cli.output.printable import escaped
 
 _MOST_BITS = 10_000
-"""Of a number in decimal: Python refuses to write much longer ones."""
+"""The most digits of a number: Python refuses to write much longer ones."""
 
 
 def visible_fields(view: ObjectView) -> dict[str, Any]:
-    """The fields of an object, without what its class keeps secret."""
+    """The fields of an object, without those that its class keeps secret."""
     return {name: "**********" if name == SECRET_FIELD else value for name, value in view.fields.items()}
 
 

@@ -1,4 +1,4 @@
-"""`Output`: what a command says, as text for people or as one JSON object a line for programs."""
+"""`Output`: the output of a command, as text for people or as one JSON object a line for programs."""
 
 import os
 import sys
@@ -19,9 +19,9 @@ Item = TypeVar("Item")
 
 
 class Output:
-    """What a command says: results to stdout, everything else to stderr.
+    """The output of a command: results to stdout, everything else to stderr.
 
-    Every text passes `one_line` here, so that nothing which is stored can command a terminal.
+    Every text passes `one_line` here, so that no stored text can command a terminal.
     """
 
     def __init__(self, *, as_json: bool = False, color: bool | None = None, pager: bool = True) -> None:
@@ -34,11 +34,11 @@ class Output:
 
     @property
     def width(self) -> int | None:
-        """How many cells a line has; None where it may have any number."""
+        """How many cells a line has; None if it may have any number."""
         return get_terminal_size().columns if self.terminal else None
 
     def line(self, *parts: Part) -> None:
-        """Write a line of pieces. A line end within them is shown as its escape."""
+        """Write a line of pieces. A line end within them becomes its escape."""
         self._write(self._sink, parts, color=self._color)
 
     def record(self, record: Mapping[str, Any]) -> None:
@@ -48,7 +48,7 @@ class Output:
     def rows(
         self, columns: Sequence[Column[Item]], items: Iterable[Item], record: Callable[[Item], Mapping[str, Any]]
     ) -> None:
-        """Write items: as a table, or with `--json` as what `record` makes of each."""
+        """Write items: as a table, or with `--json` as the `record` of each."""
         if self.as_json:
             for item in items:
                 self.record(record(item))
@@ -57,7 +57,7 @@ class Output:
             self.line(*parts)
 
     def note(self, *parts: Part) -> None:
-        """Say something beside the result, on stderr."""
+        """Write a note on stderr, apart from the result."""
         self._sink.flush()
         self._write(sys.stderr, parts, color=self._error_color)
 
@@ -71,7 +71,7 @@ class Output:
 
     @contextmanager
     def paged(self) -> Iterator[None]:
-        """What is written within goes through the pager, where a person looks at it."""
+        """The output of the block goes through the pager, if a person looks at it."""
         command = pager_command(os.environ) if self._pager and self.terminal and not self.as_json else None
         if command is None or self._sink is not sys.stdout:
             yield
@@ -88,14 +88,14 @@ class Output:
 
     @contextmanager
     def progress(self, label: str) -> Iterator[OnProgress]:
-        """Give what a method of a saver takes as `progress`: a bar, where a person looks at it."""
+        """Give the `progress` argument for a method of a saver: a bar, if a person looks at it."""
         from threadmark_cli.output.progress import progress_bar  # rich's takes a while to import
 
         with progress_bar(sys.stderr, label, color=self._error_color, visible=sys.stderr.isatty()) as update:
             yield update
 
     def confirm(self, question: str, *, yes: bool) -> None:
-        """Ask whether to go on, unless `yes` was given already. Raises RefusedError where the answer is not yes."""
+        """Ask whether to go on, unless `yes` is set already. Raises RefusedError if the answer is not yes."""
         if yes:
             return
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
@@ -117,7 +117,7 @@ class Output:
         sink.write("".join(pieces) + "\n")
 
 
-def _colors(stream: IO[str], choice: bool | None) -> bool:  # noqa: FBT001 - what was asked for, None where nothing was
+def _colors(stream: IO[str], choice: bool | None) -> bool:  # noqa: FBT001 - the user's choice, None if there is none
     """Whether a stream gets colours: as was asked for, else on a terminal that has them, unless NO_COLOR is set."""
     if choice is not None:
         return choice

@@ -1,4 +1,4 @@
-"""The pager: long output on a terminal goes through `less`, or what PAGER names, while it is being made."""
+"""The pager: long output on a terminal goes through `less`, or the program in PAGER, while it is being made."""
 
 import os
 import shlex
@@ -9,11 +9,11 @@ from contextlib import contextmanager, suppress
 from typing import IO
 
 _LESS = "FRX"
-"""As git has it: a short text needs no key to be left, colours are shown, and the text stays on the screen."""
+"""As git has it: a short text needs no key to be left, colours stay, and the text stays on the screen."""
 
 
 def pager_command(environment: Mapping[str, str]) -> list[str] | None:
-    """What to start, or None where nothing is to be paged."""
+    """The command to start, or None if nothing is to be paged."""
     if environment.get("TERM", "dumb") in {"dumb", ""}:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Text that a terminal can be given: what is stored may hold escape sequences, and none of them reaches it raw."""
+"""Text that is safe for a terminal: stored text may hold escape sequences, and none of them reaches it raw."""
 
 import re
 import unicodedata
@@ -24,7 +24,7 @@ def escaped(text: str, escape: Callable[[str], str]) -> str:
 
 
 def one_line(text: str) -> str:
-    """Like `printable`, in one line: an end of a line is shown as its escape, too."""
+    """Like `printable`, in one line: an end of a line becomes its escape, too."""
     return printable(text).replace("\n", "\\n")
 
 

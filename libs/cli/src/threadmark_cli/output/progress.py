@@ -1,4 +1,4 @@
-"""How far a long operation has come: a bar on stderr, where that is a terminal."""
+"""How far a long operation has come: a bar on stderr, if that is a terminal."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ from threadmark.types import Progress as Done
 
 @contextmanager
 def progress_bar(stream: TextIO, label: str, *, color: bool, visible: bool) -> Iterator[OnProgress]:
-    """Give what a method of a saver takes as `progress`. The bar is gone at the end."""
+    """Give the `progress` argument for a method of a saver. The bar is gone at the end."""
     if not visible:
         yield lambda _: None
         return

@@ -12,26 +12,26 @@ from threadmark_cli.output.styles import Part, plain
 Item = TypeVar("Item")
 
 _MEASURED = 500
-"""Rows after which the widths of columns stay as they are, so that rows are shown while they are being read."""
+"""Rows after which the widths of columns stay as they are, so that rows appear while they are being read."""
 
 _GAP = "  "
 _LEAST = 8
-"""Cells that a column keeps where it is cut."""
+"""Cells that a column keeps if it is cut."""
 
 
 class Column(NamedTuple, Generic[Item]):
-    """A column: its heading, and what stands in it of an item."""
+    """A column: its heading, and its text for an item."""
 
     heading: str
     cell: Callable[[Item], Part]
     right: bool = False
     """Whether it is aligned to the right, as numbers are."""
     cut: bool = False
-    """Whether it may be cut where the terminal is too narrow."""
+    """Whether it may be cut if the terminal is too narrow."""
 
 
 def laid_out(columns: Sequence[Column[Item]], items: Iterable[Item], width: int | None) -> Iterator[list[Part]]:
-    """Yield lines as pieces, the headings first. None is yielded where there are no items."""
+    """Yield lines as pieces, the headings first. Yields nothing but None if there are no items."""
     rows = ([_cell(column.cell(item)) for column in columns] for item in items)
     first = list(islice(rows, _MEASURED))
     if not first:

@@ -1,4 +1,4 @@
-"""A stored value as lines of text: a tree, in which what is long or deep is cut and says how much there is."""
+"""A stored value as lines of text: a tree, in which long or deep parts are cut and give their size."""
 
 import json
 from collections import deque
@@ -19,17 +19,17 @@ _INLINE = 72
 """Characters of a container that stands in one line."""
 _SIMPLE_DEPTH = 3
 _INLINE_DEPTH = 6
-"""Levels of a value in one line. What lies deeper is an ellipsis."""
+"""Levels of a value in one line. A deeper one is an ellipsis."""
 
 
 class Limits(NamedTuple):
-    """Beyond what a tree is cut."""
+    """The limits beyond which a tree is cut."""
 
     depth: int = 6
     items: int = 12
     characters: int = 400
     empty: bool = False
-    """Whether fields of objects that hold nothing are shown, too."""
+    """Whether fields of objects that hold nothing appear, too."""
 
 
 DEFAULT = Limits()
@@ -78,7 +78,7 @@ def _child_lines(children: "_Children", limits: Limits, depth: int) -> Iterator[
 
 
 class _Children(NamedTuple):
-    """What a container is called, those of its parts that are shown, and how many more there are behind which."""
+    """The name of a container, its visible parts, and the number of hidden ones and their place."""
 
     title: str
     items: Sequence[tuple[str, Any]]
@@ -102,7 +102,7 @@ def _children(value: Any, limits: Limits) -> _Children | None:
 
 
 def _cut(title: str, items: Sequence[tuple[str, Any]], limits: Limits) -> _Children:
-    """The first few and the last few: of a conversation these are what one looks for."""
+    """The first few and the last few: in a conversation these matter most."""
     if len(items) <= limits.items:
         return _Children(title, items, 0, len(items))
     first = limits.items // 3
@@ -180,7 +180,7 @@ def _text_lines(text: str, limits: Limits, depth: int) -> Iterator[Line]:
 
 
 def _inline(value: Any, width: int, depth: int = _INLINE_DEPTH) -> str:
-    """A value in one line, which may end with an ellipsis where it is longer than the width."""
+    """A value in one line, which may end with an ellipsis if it is longer than the width."""
     if isinstance(value, ObjectView):
         fields = _fields(value, DEFAULT).items()
         return f"{value.name.rpartition(':')[2]}({_joined((f'{name}=' for name, _ in fields), fields, width, depth)})"

@@ -1,4 +1,4 @@
-"""What the server answers with: JSON, and errors that say what is wrong and nothing of the server's insides."""
+"""The server's answers: JSON, and errors that name the fault and nothing of the server's insides."""
 
 import json
 import logging
@@ -32,20 +32,20 @@ _NOT_FOUND = 404
 _log = logging.getLogger("threadmark.page")
 
 
-class BadRequest(Exception):  # noqa: N818 - reads as what it is answered with
-    """What was sent cannot be understood, or is too much."""
+class BadRequest(Exception):  # noqa: N818 - reads as its answer
+    """The request cannot be understood, or is too much."""
 
     def __init__(self, message: str, status: int = 400) -> None:
         super().__init__(message)
         self.status = status
 
 
-class NotThere(Exception):  # noqa: N818 - reads as what it is answered with
-    """What was asked for is not there."""
+class NotThere(Exception):  # noqa: N818 - reads as its answer
+    """The resource of the request is not there."""
 
 
-class Refused(Exception):  # noqa: N818 - reads as what it is answered with
-    """What was asked for may not be done here."""
+class Refused(Exception):  # noqa: N818 - reads as its answer
+    """The request is not allowed here."""
 
 
 def answer(content: Any, status: int = 200) -> Response:
@@ -58,7 +58,7 @@ def answer(content: Any, status: int = 200) -> Response:
 
 
 def error_answer(status: int, kind: ErrorKind, message: str, headers: Mapping[str, str] | None = None) -> Response:
-    """Return an answer that says what is wrong."""
+    """Return an answer that names the fault."""
     response = answer({"error": {"kind": kind, "message": message}}, status)
     response.headers.update(headers or {})
     return response
@@ -70,7 +70,7 @@ def refusal(status: int, message: str, headers: Mapping[str, str] | None = None)
 
 
 def answering(endpoint: Callable[[Request], Awaitable[Any]]) -> Endpoint:
-    """Return an endpoint that answers with what another one returns, or with the error that it raises."""
+    """Return an endpoint that answers with the result of another one, or with the error that it raises."""
 
     async def answered(request: Request) -> Response:
         try:
@@ -107,7 +107,7 @@ _ANSWERS: tuple[tuple[tuple[type[Exception], ...], int, ErrorKind], ...] = (
 
 
 def _finite(value: Any) -> Any:
-    """Return JSON in which what JSON has no number for (NaN, infinities) is text."""
+    """Return JSON in which numbers that JSON lacks (NaN, infinities) are text."""
     if isinstance(value, float) and not math.isfinite(value):
         return float.__repr__(value)
     if isinstance(value, dict):

@@ -37,7 +37,7 @@ _CHARACTERS = 100_000
 
 
 class About(NamedTuple):
-    """What the page shows of the database."""
+    """The facts about the database on the page."""
 
     backend: str
     url: str
@@ -47,7 +47,7 @@ class About(NamedTuple):
 
 
 class Api:
-    """The endpoints. Each returns what is to be sent as JSON, or raises."""
+    """The endpoints. Each returns the content of the JSON to send, or raises."""
 
     def __init__(self, saver: SaverProtocol, about: About) -> None:
         self._about = about
@@ -111,7 +111,7 @@ class Api:
         return {**thread_shape(info), "namespaces": await self._trees.namespaces(info)}
 
     async def waiting(self, request: Request) -> Mapping[str, Any]:
-        """Return what a thread that is interrupted or failed waits for."""
+        """Return the questions and errors of a thread that is interrupted or failed."""
         thread = Parameters(request).text("thread")
         info = await self._saver.aget_thread(thread)
         return {"tasks": [] if info is None else await waiting_of(self._saver, info)}
@@ -137,7 +137,7 @@ class Api:
         parameters = Parameters(request)
         thread, ns, checkpoint_id = parameters.text("thread"), parameters.get("ns") or "", parameters.get("id") or None
         entry = await self._entry(thread, ns, checkpoint_id)
-        if entry is None:  # where it is missing by damage, this says so
+        if entry is None:  # if it is missing by damage, this says so
             await self._saver.aget_tuple(config_of(thread, ns, checkpoint_id))
             raise _no_checkpoint(thread, ns, checkpoint_id)
         contents = await contents_of(self._saver, thread, entry)
@@ -178,7 +178,7 @@ class Api:
         return node_of(value, budget, cut, window)
 
     async def diff(self, request: Request) -> Mapping[str, Any]:
-        """Return what differs between two checkpoints."""
+        """Return the differences between two checkpoints."""
         parameters = Parameters(request)
         thread, ns, b = parameters.text("thread"), parameters.get("ns") or "", parameters.text("b")
         a = parameters.get("a")
@@ -215,7 +215,7 @@ class Api:
         return {"path": found.path, "value": node_of(found.value, Budget()), "entry": entry_shape(found.entry)}
 
     async def search(self, request: Request) -> Mapping[str, Any]:
-        """Return where a text occurs."""
+        """Return the places of a text."""
         parameters = Parameters(request)
         page = await self._saver.asearch(
             parameters.text("thread"),
@@ -231,7 +231,7 @@ class Api:
         }
 
     async def fork(self, request: Request) -> Mapping[str, Any]:
-        """Begin a branch, or a thread of its own."""
+        """Begin a branch, or a separate thread."""
         self._expect_write()
         body = await body_of(request, {"thread": str, "ns": str, "id": str, "values": dict, "as_thread": str})
         values = body.get("values") or None
@@ -282,7 +282,7 @@ class Api:
         return value
 
     async def _entry(self, thread: str, ns: str, checkpoint_id: str | None) -> HistoryEntry | None:
-        """Return a checkpoint without its values, the newest where none is named."""
+        """Return a checkpoint without its values, the newest if none is named."""
         config = config_of(thread, ns, checkpoint_id)
         page = await self._saver.ahistory(config, ns=ns, limit=1)
         return page.entries[0] if page.entries else None

@@ -39,12 +39,12 @@ def create_app(
 
     Args:
         saver: The saver. It may be read-only, unless `write` is set.
-        token: What the first address must have to be let in, once: `/?token=...`.
+        token: The secret that lets a browser in, once, with the address `/?token=...`.
         write: Whether the page may fork and restore.
         hosts: The names under which the server is reached, without ports.
-        origins: Addresses such as "https://agents.example.com" where another server passes requests on to this one.
-        url: The database's URL as it is shown: without a password.
-        every: After how many seconds a thread is looked at again that somebody follows.
+        origins: Addresses such as "https://agents.example.com" if another server passes requests on to this one.
+        url: The database's URL for display: without a password.
+        every: The seconds after which a thread that a browser follows is read again.
     """
     live = Live(saver, every=every)
     api = Api(saver, About(type(saver).__name__, url or repr(saver), write))
@@ -76,7 +76,7 @@ class Page:
     def __init__(self, guard: Guard, live: Live) -> None:
         self._guard = guard
         self.live = live
-        """The live streams; close it before the server waits for what is going on, as they never end."""
+        """The live streams; close it before the server waits for open requests, as they never end."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""

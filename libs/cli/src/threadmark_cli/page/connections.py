@@ -1,4 +1,4 @@
-"""Connections of the page's server: half a request keeps none for long, and many of them keep nobody out."""
+"""Connections of the page's server: half a request keeps none for long, and many of them keep no client out."""
 
 import asyncio
 import logging
@@ -77,7 +77,7 @@ class PageConnection(H11Protocol):
 
 
 class OnceAMinute(logging.Filter):
-    """Lets a message pass once a minute: whoever can connect can cause as many as they like."""
+    """Lets a message pass once a minute: a client can cause any number of them."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()

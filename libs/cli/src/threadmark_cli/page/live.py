@@ -19,7 +19,7 @@ _LOOKED_AT = 8
 """How many of the newest checkpoints are compared. Those of a subgraph that runs may stand before the graph's own."""
 
 _TOTALS_EVERY = 10
-"""After so many looks the whole thread is counted, too: what was removed may be no newer than anything."""
+"""After so many looks the whole thread is counted, too: a removal need not change the newest rows."""
 
 _THREADS = 50
 """How many of the threads that were used last are compared."""
@@ -106,7 +106,7 @@ class Live:
 
 
 _Inbox = asyncio.Queue["str | _Watch"]
-"""Where a browser's events are put. The watch itself is the last one that it puts there."""
+"""The queue of a browser's events. The watch itself is the last one that it puts there."""
 
 
 class _Watch:
@@ -139,7 +139,7 @@ class _Watch:
 
     @abstractmethod
     async def look(self) -> bool:
-        """Look once, and tell what has changed. Returns whether there will be more to see."""
+        """Look once, and send the changes. Returns whether there will be more to see."""
 
     def tell(self, event: str) -> None:
         """Put an event into every inbox."""
@@ -222,7 +222,7 @@ def _is_missed(info: ThreadInfo, now: Sequence[ThreadInfo]) -> bool:
 
 
 def _marks(entry: HistoryEntry) -> tuple[Any, ...]:
-    """What of a checkpoint changes when anything of it does."""
+    """The parts of a checkpoint that change when anything of it does."""
     return entry.ns, entry.id, entry.size_bytes, tuple(entry.writes)
 
 

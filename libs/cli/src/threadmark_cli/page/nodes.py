@@ -1,7 +1,7 @@
 """Values as typed JSON, which the page shows: no deeper and no longer than a budget allows, the rest on demand.
 
-A node is a dictionary whose `t` is its type; the others of its keys depend on that. What is cut says how much there is
-(`n`), and every child has the step of a path (`Saver.extract`) that leads to it, where one does.
+A node is a dictionary whose `t` is its type; the others of its keys depend on that. A cut node gives the full size
+(`n`), and every child has the step of a path (`Saver.extract`) that leads to it, if one does.
 """
 
 import datetime
@@ -34,7 +34,7 @@ _CHARACTERS_OF_OTHERS = 1000
 
 
 class Cut(NamedTuple):
-    """How much of one value is shown at once."""
+    """The part of one value that is sent at once."""
 
     depth: int = 2
     """How many levels of containers are opened."""
@@ -44,7 +44,7 @@ class Cut(NamedTuple):
     """The most characters of one text."""
 
     def inside(self) -> "Cut":
-        """Return what is shown of the values in this one: as much, however much of this one was asked for."""
+        """Return the cut for the values in this one: the usual size, whatever part of this one was requested."""
         return Cut(self.depth - 1, _ITEMS_INSIDE, _CHARACTERS_INSIDE)
 
 
@@ -81,7 +81,7 @@ ALL = Window()
 
 
 def node_of(value: Any, budget: Budget, cut: Cut = WHOLE, window: Window = ALL, total: int | None = None) -> Node:
-    """Return a value as a node. With `total`, the value is what the window shows of a sequence of so many items."""
+    """Return a value as a node. With `total`, the value is the window's part of a sequence of so many items."""
     budget.nodes -= 1
     kind = type(value)
     if kind in _SCALARS:
@@ -107,7 +107,7 @@ def _object(value: Any, kind: type, budget: Budget, cut: Cut, window: Window) ->
 
 
 class _Secret:
-    """Stands for what must not be seen by whoever looks over a shoulder."""
+    """Stands for a value that must not be seen over a shoulder."""
 
 
 def _seen(field: str, value: Any) -> Any:
@@ -115,7 +115,7 @@ def _seen(field: str, value: Any) -> Any:
 
 
 def key_step(key: Any) -> str | None:
-    """Return the step of a path that leads to a dictionary's key, None where none does."""
+    """Return the step of a path that leads to a dictionary's key, None if none does."""
     if type(key) is not str:
         return None
     return _field_step(key) or f"[{json.dumps(key)}]"
@@ -172,7 +172,7 @@ def _container(
 
 
 def _affordable(items: Iterable[Any], budget: Budget, cut: Cut, window: Window) -> Iterable[Any]:
-    """The first items, as many as the window has, up to where the budget ends."""
+    """The first items, as many as the window has, up to the end of the budget."""
     limit = cut.items if window.limit is None else min(window.limit, cut.items)
     for item in islice(items, limit):
         if budget.nodes <= 0 or budget.characters <= 0:
@@ -273,7 +273,7 @@ def unread(why: str, message: str) -> Node:
 
 
 def changes_of(parts: Sequence[tuple[str, Any]] | None, budget: Budget, cut: Cut = WHOLE, window: Window = ALL) -> Node:
-    """Return a node for a channel that is kept as changes: with its parts, or without where they were not read yet."""
+    """Return a node for a channel that is kept as changes: with its parts, or without if they were not read yet."""
     if parts is None:
         return {"t": "changes", "name": KEPT_AS_CHANGES, "n": None}
     entries = ([label, value, None] for label, value in parts)
@@ -290,7 +290,7 @@ KEPT_AS_CHANGES = "kept as changes"
 
 
 def nodes_of(values: Mapping[str, Any], budget: Budget, cut: Cut) -> Sequence[tuple[str, Node]]:
-    """Return named values as nodes. Each gets an equal share of what the budget has left."""
+    """Return named values as nodes. Each gets an equal share of the rest of the budget."""
     visible: list[tuple[str, Node]] = []
     left = len(values)
     for name, value in values.items():

@@ -1,4 +1,4 @@
-"""What a request may hold: parameters of its address, and a body of JSON. Whatever is wrong with one is said."""
+"""The contents of a request: parameters of its address, and a body of JSON. Each fault is named."""
 
 import json
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ class Parameters:
         return name in self._values
 
     def get(self, name: str) -> str | None:
-        """Return a parameter, None where it was not given."""
+        """Return a parameter, None if it is missing."""
         return self._values.get(name)
 
     def text(self, name: str) -> str:
@@ -51,7 +51,7 @@ class Parameters:
         return int(text)
 
     def dictionary(self, name: str) -> dict[str, Any] | None:
-        """Return a parameter that is a JSON object, None where it was not given."""
+        """Return a parameter that is a JSON object, None if it is missing."""
         text = self._values.get(name)
         return None if not text else _object(text, f"the parameter {name!r}")
 

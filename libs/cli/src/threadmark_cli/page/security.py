@@ -1,4 +1,4 @@
-"""Who may ask the page's server: whoever holds its cookie, from a page of its own, under a name of its own.
+"""Access to the page's server: only with its cookie, from its own page, under its own name.
 
 Every request passes the `Guard` before anything else looks at it. docs/explanation/page.md lists the attacks
 that it stops.
@@ -20,7 +20,7 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 )
-"""What the page may load: its own files and nothing else. No text can become a script, wherever it is put."""
+"""The files that the page may load: its own and nothing else. No text can become a script, at any place."""
 
 _HEADERS = {
     "content-security-policy": POLICY,
@@ -41,7 +41,7 @@ _NO_COOKIE = """<!doctype html>
 use another browser, stop the command and start it again.
 <p>If you have just opened that address, <a href="/">continue to the page</a>.
 """
-"""Its link is for whoever followed a link to the address: a strict cookie comes with clicks in its own page only."""
+"""It has a link for visitors who came by one: a strict cookie comes only with clicks on the page itself."""
 
 
 class Session:
@@ -64,7 +64,7 @@ class Session:
 
 
 class Guard:
-    """Lets through what comes from the page itself, and refuses the rest. Adds the headers that bind the browser."""
+    """Lets through requests of the page itself, and refuses the rest. Adds the headers that bind the browser."""
 
     def __init__(self, app: ASGIApp, *, session: Session, hosts: Collection[str], origins: Collection[str]) -> None:
         self._app = app
@@ -78,7 +78,7 @@ class Guard:
             await self._app(scope, receive, send)
             return
         if scope["type"] != "http":
-            return  # a WebSocket: uvicorn refuses what is not accepted
+            return  # a WebSocket: uvicorn refuses one that is not accepted
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -91,7 +91,7 @@ class Guard:
         await app(scope, receive, send_with_headers)
 
     def _refusal(self, scope: Scope) -> ASGIApp | None:
-        """Return what to answer instead of the app, None where the app shall."""
+        """Return the refusal to answer with, None to let the app answer."""
         headers = Headers(scope=scope)
         if scope["method"] not in _METHODS:
             return refusal(405, f"the server does not support {scope['method']}", {"allow": ", ".join(_METHODS)})
@@ -110,7 +110,7 @@ class Guard:
     def _is_own_host(self, names: list[str]) -> bool:
         """Return whether a request is for this server by name.
 
-        A page of somebody else whose name was made to mean this machine (DNS rebinding) sends its own name. An
+        A foreign page whose name was made to mean this machine (DNS rebinding) sends its own name. An
         address of numbers cannot be made to mean anything else.
         """
         if len(names) != 1:
@@ -119,7 +119,7 @@ class Guard:
         return host in self._hosts or _is_address(host)
 
     def _foreign(self, method: str, headers: Headers, *, is_page: bool) -> str | None:
-        """Return why a request cannot come from the page itself, None where it can. Anything may link to the page."""
+        """Return why a request cannot come from the page itself, None if it can. Anything may link to the page."""
         if not self._is_own_host(headers.getlist("host")):
             return "the server does not use this host name: open the address that it printed"
         if is_page:

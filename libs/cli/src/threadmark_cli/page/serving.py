@@ -1,4 +1,4 @@
-"""Serving the page: a socket, uvicorn on it, and an end that waits for nobody who only looks on."""
+"""Serving the page: a socket, uvicorn on it, and an end that does not wait for live streams."""
 
 import asyncio
 import secrets
@@ -24,13 +24,13 @@ _LAST_SECONDS = 5
 
 
 class Address(NamedTuple):
-    """Where the server listens, and under which address people reach it."""
+    """The server's socket, and its address for browsers."""
 
     host: str = "127.0.0.1"
     port: int = 0
     """0 for a free one."""
     public: str | None = None
-    """Such as "https://agents.example.com", where another server passes requests on to this one."""
+    """Such as "https://agents.example.com", if another server passes requests on to this one."""
 
 
 class PageServer(uvicorn.Server):
@@ -58,7 +58,7 @@ class PageServer(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to answer, and say so."""
         for listening in sockets or []:
-            # asyncio does so for sockets of its own; without it, each answer waits for the 40 ms of a delayed ACK.
+            # asyncio does so for its own sockets; without it, each answer waits for the 40 ms of a delayed ACK.
             listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         await super().startup(sockets)
         self._on_start()
@@ -79,10 +79,10 @@ def serve(saver: SaverProtocol, address: Address, *, write: bool, url: str, on_s
 
     Args:
         saver: The saver.
-        address: Where to listen.
+        address: The address to listen on.
         write: Whether the page may fork and restore.
-        url: The database's URL as it is shown: without a password.
-        on_start: Is called with the address to open, once it answers.
+        url: The database's URL for display: without a password.
+        on_start: A function that is called with the address to open, once it answers.
     """
     public = None if address.public is None else _origin(address.public)
     with _listening(address) as listening:
@@ -118,7 +118,7 @@ def _in_url(host: str) -> str:
 
 
 def _origin(url: str) -> str:
-    """Return what a browser calls the origin of a URL. Raises ConfigError for what is more or less than one."""
+    """Return the origin of a URL, as browsers define it. Raises ConfigError if it is more or less than one."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.path not in ("", "/") or parts.query:
         raise ConfigError(

@@ -15,7 +15,7 @@ _WRITE_KINDS = {
 }
 
 _LONGEST_EQUAL = 2_000
-"""Of a text that is the same on both sides, so many characters are sent: half from its beginning, half from its end."""
+"""The characters sent of a text that is the same on both sides: half from its beginning, half from its end."""
 
 
 def time_text(moment: datetime | None) -> str | None:
@@ -32,7 +32,7 @@ def config_of(thread: str, ns: str, checkpoint_id: str | None) -> dict[str, Any]
 
 
 def problem_shape(problem: Problem | None) -> dict[str, str] | None:
-    """Return what is wrong with something."""
+    """Return the problem of something."""
     return None if problem is None else problem._asdict()
 
 
@@ -57,7 +57,7 @@ def entry_shape(entry: HistoryEntry) -> dict[str, Any]:
 
 
 MOST_NODES = 5000
-"""Of a tree. What is older is in the timeline, which comes in pages."""
+"""The rows of a tree. Older ones are in the timeline, which comes in pages."""
 
 
 def tree_shape(tree: Tree) -> dict[str, Any]:
@@ -91,12 +91,12 @@ def writes_shape(
 
 
 def write_shape(task_id: str, node: str | None, channel: str, value: Node) -> dict[str, Any]:
-    """Return a pending write. `node` is what made it, `value` how its value is shown."""
+    """Return a pending write. `node` made it, `value` is its value as a node."""
     return {"task_id": task_id, "node": node, "channel": channel, "kind": write_kind(channel), "value": value}
 
 
 def write_kind(channel: str) -> str:
-    """Return what a pending write is: "write", "error", "interrupt", "resume" or "scheduled"."""
+    """Return the kind of a pending write: "write", "error", "interrupt", "resume" or "scheduled"."""
     return _WRITE_KINDS.get(channel, "write")
 
 
@@ -110,7 +110,7 @@ def writers_shape(changed: Iterable[str], parent_writes: Sequence[WriteInfo]) ->
 
 
 def change_shape(change: ValueChange, budget: Budget, cut: Cut) -> dict[str, Any]:
-    """Return what became of a part of a state."""
+    """Return the change of a part of a state."""
     shape: dict[str, Any] = {"path": change.path, "kind": change.kind, "edits": _edits(change.edits, budget)}
     if change.kind != "added":
         shape["before"] = node_of(change.before, budget, cut)
@@ -120,12 +120,12 @@ def change_shape(change: ValueChange, budget: Budget, cut: Cut) -> dict[str, Any
 
 
 def match_shape(match: Match) -> Mapping[str, Any]:
-    """Return a place where a text was found."""
+    """Return a place of a text."""
     return match._asdict()
 
 
 def _edits(edits: Sequence[Edit], budget: Budget) -> list[list[str]]:
-    """Return the pieces of a changed text. Of a long one that did not change, the middle is left out."""
+    """Return the pieces of a changed text. The middle of a long one that did not change is left out."""
     pieces: list[list[str]] = []
     for kind, text in edits:
         if kind == "equal" and len(text) > _LONGEST_EQUAL:

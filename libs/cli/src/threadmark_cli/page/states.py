@@ -1,4 +1,4 @@
-"""What a checkpoint holds: its channels and its pending writes. What is damaged leaves the rest to be seen."""
+"""The contents of a checkpoint: its channels and its pending writes. A damaged part does not hide the rest."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ _SNAPSHOT = ":_DeltaSnapshot"
 
 
 class Contents(NamedTuple):
-    """What a checkpoint holds, as it is sent."""
+    """The contents of a checkpoint, as they are sent."""
 
     channels: list[dict[str, Any]]
     writes: list[dict[str, Any]]
@@ -29,7 +29,7 @@ class Contents(NamedTuple):
 
 
 async def contents_of(saver: SaverProtocol, thread: str, entry: HistoryEntry) -> Contents | None:
-    """Return what a checkpoint holds, None where it was removed since its entry was read."""
+    """Return the contents of a checkpoint, None if it was removed since its entry was read."""
     config = config_of(thread, entry.ns, entry.id)
     try:
         found = await saver.aget_tuple(config)
@@ -54,7 +54,7 @@ def _channels(found: CheckpointTuple, budget: Budget) -> list[dict[str, Any]]:
 
 
 def is_snapshot(value: object) -> TypeGuard[ObjectView]:
-    """Return whether a value is what LangGraph stores of a delta channel now and then: all of it."""
+    """Return whether a value is LangGraph's snapshot of a delta channel: all of it."""
     return type(value) is ObjectView and value.name.endswith(_SNAPSHOT)
 
 
@@ -77,7 +77,7 @@ async def _deltas(
     few = [name for name in names if _steps_since_snapshot(found, name) <= _STEPS_READ]
     try:
         parts = await changes_in(saver, config, few)
-    except LocatedError:  # a checkpoint before this one is damaged, which the page says where the channel is unfolded
+    except LocatedError:  # a checkpoint before this one is damaged, which the page says when the channel is unfolded
         parts = {}
     return [
         {"name": name, "version": versions[name], "node": changes_of(parts.get(name), budget), "delta": True}

@@ -13,7 +13,7 @@ _MOST = 4
 
 class _Known(NamedTuple):
     state: tuple[Any, ...]
-    """What of the thread changes whenever a checkpoint is stored or removed."""
+    """The numbers of the thread that change whenever a checkpoint is stored or removed."""
     namespaces: Sequence[str]
     children: Mapping[tuple[str, str], Sequence[str]]
 
@@ -21,7 +21,7 @@ class _Known(NamedTuple):
 class Trees:
     """Answers from the trees of the threads that were asked for last.
 
-    Whoever walks through a thread asks at each checkpoint what comes next. To read the whole tree each time would cost
+    A walk through a thread asks at each checkpoint for the next ones. To read the whole tree each time would cost
     thousands of rows; whether the thread has changed costs one.
     """
 

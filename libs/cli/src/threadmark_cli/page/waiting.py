@@ -1,4 +1,4 @@
-"""What a thread waits for: the questions of its newest checkpoint's tasks and the errors with which they failed."""
+"""The reasons why a thread waits: the questions of its newest checkpoint's tasks and their errors."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from threadmark_cli.page.nodes import Budget, Cut, node_of, unread
 from threadmark_cli.page.shapes import config_of, write_kind
 
 _MOST = 20
-"""How many tasks are shown. A graph may ask a thousand questions at once."""
+"""The most tasks that are sent. A graph may ask a thousand questions at once."""
 
 _DEEPEST = 8
 """How many subgraphs within each other are looked into for the node that asks."""
@@ -19,7 +19,7 @@ _CUT = Cut(3, 5)
 
 
 async def waiting_of(saver: SaverProtocol, info: ThreadInfo) -> list[dict[str, Any]]:
-    """Return the tasks of a thread that is interrupted or failed, each with its node and what it asks or says."""
+    """Return the tasks of a thread that is interrupted or failed, each with its node and its question or error."""
     if info.status not in ("interrupted", "error"):
         return []
     page = await saver.ahistory(config_of(info.id, "", info.newest), ns="", limit=1)
@@ -56,7 +56,7 @@ def _tasks(entry: HistoryEntry) -> list[WriteInfo]:
 async def _values(saver: SaverProtocol, thread: str, entry: HistoryEntry) -> dict[tuple[str, str], Any]:
     try:
         found = await saver.aget_tuple(config_of(thread, entry.ns, entry.id))
-    except LocatedError:  # the view of the checkpoint says what is wrong with it
+    except LocatedError:  # the view of the checkpoint reports the damage
         return {}
     return {(task, channel): value for task, channel, value in (found.pending_writes or [] if found else [])}
 
@@ -66,7 +66,7 @@ async def _nodes(saver: SaverProtocol, thread: str, ns: str, write: WriteInfo, d
     if write.node is None or deepest == 0:
         return [] if write.node is None else [write.node]
     outer = f"{ns}|{write.node}" if ns else write.node
-    for inner in (f"{outer}:{write.task_id}", outer):  # a subgraph with a memory of its own has no task in its name
+    for inner in (f"{outer}:{write.task_id}", outer):  # a subgraph with its own memory has no task in its name
         page = await saver.ahistory(thread, ns=inner, limit=1)
         same = [each for entry in page.entries for each in entry.writes if each.channel == write.channel]
         if same:

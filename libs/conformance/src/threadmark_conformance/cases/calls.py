@@ -28,7 +28,7 @@ class _Graph:
         return await self.run.step({"a": self.run.count}, metadata=merged, checkpoint_id=checkpoint_id)
 
     def call(self, name: str, caller: str | None = None, suffix: str = "") -> "_Graph":
-        """What a task of the newest step calls."""
+        """The subgraph calls of a task of the newest step."""
         parents = {**self.parents, self.ns: caller or id_of(self.run.config)}
         enclosing = f"{self.ns}|" if self.ns else ""
         return _Graph(self.world, f"{enclosing}{name}{suffix}", parents)

@@ -76,7 +76,7 @@ async def the_service_removes_what_is_too_old_or_too_much(world: World) -> None:
     await cleaning.astart()
     try:
         async with asyncio.timeout(_PATIENCE):
-            while await _count(plain, "long") > 2:  # noqa: ASYNC110 - what another thread removes raises no event
+            while await _count(plain, "long") > 2:  # noqa: ASYNC110 - a removal by another thread raises no event
                 await asyncio.sleep(0.01)
     finally:
         await cleaning.astop()

@@ -71,7 +71,7 @@ async def a_change_of_another_database_follows_what_came(world: World) -> None:
         assert added.position == 0
         return "exists" if added.exists else added.refused
 
-    assert await outcome(first, NEVER, 10) == "behind"  # the thread has entries of its own
+    assert await outcome(first, NEVER, 10) == "behind"  # the thread itself has entries
     await ask(world, ReplicaStore.settle, "thread", (await outbox(world))[-1].position)
     assert await outcome(first, 0, 10) == "behind"
     assert await outcome(first, 0, 10, term=1) == "term"

@@ -37,7 +37,7 @@ async def a_segment_that_is_next_to_nothing_compressed_is_damaged(world: World) 
 
 
 async def a_segment_that_announces_more_than_there_is_memory_is_damaged(world: World) -> None:
-    # What zstd's frames begin with, the announced length in eight bytes, and an empty last block.
+    # The beginning of zstd's frames, the announced length in eight bytes, and an empty last block.
     frame = b"\x28\xb5\x2f\xfd\xe0" + (80_000_000_000).to_bytes(8, "little") + b"\x01\x00\x00"
     await _refuse(world, _of_one_segment(80_000_000_000), {_KEY: b"\x01" + frame})
 

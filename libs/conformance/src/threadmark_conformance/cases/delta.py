@@ -1,4 +1,4 @@
-"""Delta channels: a channel that is stored as what its ancestors wrote, since its last whole value."""
+"""Delta channels: a channel that is stored as its ancestors' writes since its last whole value."""
 
 from typing import Any
 

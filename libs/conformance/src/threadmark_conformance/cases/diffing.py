@@ -1,4 +1,4 @@
-"""Differences between two checkpoints, and objects that are shown without their classes."""
+"""Differences between two checkpoints, and views of objects without their classes."""
 
 import random
 import sys
@@ -47,7 +47,7 @@ async def objects_are_viewed_where_their_classes_are_missing(world: World) -> No
         plan = app.Plan("home", [1, (2, "x" * 300)])
         await run.step({"plan": plan, "plans": [plan, plan], "n": 1})
         await run.write(("plan", plan))
-        # The answer does not depend on what is imported.
+        # The answer does not depend on the imports.
         assert await values(world.saver.without_classes(), at("thread")) == {
             "plan": view,
             "plans": [view] * 2,

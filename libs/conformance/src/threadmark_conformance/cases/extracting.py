@@ -236,7 +236,7 @@ class _Foreign:
         return "foreign", repr(value).encode()
 
     def loads_typed(self, data: tuple[str, bytes]) -> Any:
-        found: Any = eval(data[1])  # noqa: S307 - a test reads what it has written
+        found: Any = eval(data[1])  # noqa: S307 - a test reads its own text
         return found
 
 

@@ -57,7 +57,7 @@ async def delta_channels_read_as_without_it(world: World) -> None:
         histories.append(await world.cold.aget_delta_channel_history(config=run.config, channels=["d"]))
     assert histories[1] == histories[0]
     assert len(histories[1]["d"]["writes"]) == 20
-    # The second snapshot with its twenty, and perhaps an eighth of what had to be left before.
+    # The second snapshot with its twenty, and perhaps an eighth of those that had to be left before.
     assert 21 <= len(await listed(world.saver, at("kept"))) <= 21 + 21 // 8
 
 

@@ -82,7 +82,7 @@ async def waiting_in_vain_is_reported(world: World) -> None:
 
 
 async def a_lease_renews_itself_in_the_background(world: World) -> None:
-    for _ in range(3):  # it may be lost where the machine stops for longer than it lives
+    for _ in range(3):  # it may be lost if the machine stops for longer than it lives
         async with world.saver.lease("thread", ttl=2.4) as lease:
             before, left = 2_400_001, await microseconds_left(world)
             async with asyncio.timeout(LONG):

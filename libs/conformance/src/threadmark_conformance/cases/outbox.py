@@ -228,7 +228,7 @@ async def what_is_rolled_back_or_dies_leaves_no_entry(world: World) -> None:
         await world.in_base_store(fail)
     assert await everything(world) == before
     saver = world.over(recording.store, world.behind(Mortal))
-    mortal: Any = saver._driver  # noqa: SLF001 - it is told when to die
+    mortal: Any = saver._driver  # noqa: SLF001 - the test sets the moment of its death
     for steps in count():
         mortal.steps_left = steps
         try:

@@ -98,7 +98,7 @@ async def no_method_reaches_the_thread_of_another_owner(world: World) -> None:
     about = await world.saver.aget_thread("adas")
     outcomes: dict[str, Any] = {}
     for name, attack in ATTACKS.items():
-        # The second view shares with Ada's saver what it remembers of her thread.
+        # The second view shares the memory of Ada's saver about her thread.
         for view, config in product((eve, world.saver.for_owner("eve")), (at("adas"), run.config)):
             outcomes[name] = None
             with suppress(ThreadmarkError):

@@ -1,4 +1,4 @@
-"""Pruning: what is removed, what stays readable, and that the bytes are returned."""
+"""Pruning: the removed and the readable checkpoints, and the bytes given back."""
 
 from collections.abc import Sequence
 from datetime import timedelta

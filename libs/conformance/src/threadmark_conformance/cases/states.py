@@ -44,7 +44,7 @@ async def _history(states: States, thread_id: str = "thread") -> list[StateInfo]
 
 
 async def _without_values(world: World, states: Callable[[Saver], States]) -> States:
-    """States over a saver that fails where it reads a value, a header or a write."""
+    """States over a saver that fails when it reads a value, a header or a write."""
 
     class Outlines:
         def __init__(self, store: Any) -> None:

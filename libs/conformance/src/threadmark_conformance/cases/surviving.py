@@ -28,7 +28,7 @@ async def a_delta_channel_is_known_by_what_any_step_counted(world: World) -> Non
     await run.write(("d", 1))
     await run.step(unsaved=["d"], metadata={"run_id": "old", **_counted("d")})
     await run.step({"other": 2}, metadata={"run_id": "old"})
-    await run.step(unsaved=["d"], metadata={"source": "update"})  # by hand, where older releases count nothing
+    await run.step(unsaved=["d"], metadata={"source": "update"})  # by hand, for which older releases count nothing
     await _stays_as_it_is(world, run, checkpoints=4)
 
 

@@ -197,7 +197,7 @@ async def what_another_saver_put_in_a_checkpoints_place_is_inherited(world: Worl
     config = await run.step({"kept": "old " * 100, "a": 0})
     again = checkpoint({"kept": "new " * 100, "a": 0}, run.versions, checkpoint_id=id_of(config))
     await world.another().aput(at("thread", ""), again, {}, run.versions)
-    run.values = {}  # the engine leaves out what has not changed
+    run.values = {}  # the engine leaves out unchanged channels
     child = await run.step({"a": 1})
     assert await values(world.another(), child) == {"a": 1, "kept": "new " * 100}
     assert await values(world.saver, child) == {"a": 1, "kept": "new " * 100}

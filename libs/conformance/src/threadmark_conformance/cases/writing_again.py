@@ -161,7 +161,7 @@ async def a_delta_channel_has_what_was_written_first_in_its_order(world: World) 
     for saver in (world.saver, world.another()):
         found = await saver.aget_delta_channel_history(config=run.config, channels=["d"])
         assert found["d"] == {"writes": expected, "seed": ["seed"]}
-    await world.saver.aprune(["thread"])  # which spares what the channel is read from
+    await world.saver.aprune(["thread"])  # which spares the writes that the channel is read from
     found = await world.another().aget_delta_channel_history(config=run.config, channels=["d"])
     assert found["d"] == {"writes": expected, "seed": ["seed"]}
 

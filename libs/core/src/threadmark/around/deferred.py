@@ -65,7 +65,7 @@ def expect_store_call(step: Step) -> StoreCall:
 
 
 def resolved(transaction: Transaction[T], store: Store) -> Transaction[T]:
-    """Return a transaction that asks a real store what the program asks of a deferred one."""
+    """Return a transaction that makes the calls of the program, which has a deferred store, on a real one."""
     return transaction.through(resolve, store)
 
 

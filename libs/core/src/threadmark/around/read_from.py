@@ -42,8 +42,8 @@ class ReadFromSaver(Saver):
     def get_tuple(self, config: Config | str) -> CheckpointTuple | None:
         """Like `get`, but return the checkpoint with its metadata, parent and pending writes.
 
-        Where it was read from the side that does not take the writes, because the other one is away, its config says
-        so: `configurable["__read_from"]` is "primary" or "secondary". So it is with `list`.
+        If it was read from the side that does not take the writes, because the other one is away, its config says
+        so: `configurable["__read_from"]` is "primary" or "secondary". The same applies to `list`.
         """
         with noted_reads() as sides:
             found = run(self._driver, reading.get_tuple(self._context, config))

@@ -18,7 +18,7 @@ _PLAIN_KINDS = frozenset("biufcmMOSUV")
 
 
 def c_types(dtype: "np.dtype[Any]") -> str:
-    """Return what tells dtypes apart that numpy takes as equal: C types of one width, and whether fields are aligned.
+    """Return the differences of dtypes that numpy takes as equal: C types of one width, and whether fields are aligned.
 
     Raises SerializationError for a dtype with metadata or with items of another class, which would be lost.
     """
@@ -57,7 +57,7 @@ def dtype_parts(dtype: "np.dtype[Any]") -> Any:
 
 
 def dtype_from(parts: Any) -> "np.dtype[Any]":
-    """Return the dtype that `dtype_parts` was given."""
+    """Return the argument of `dtype_parts`."""
     import numpy as np
 
     if type(parts) is str:
@@ -187,7 +187,7 @@ def _is_fill_value(value: Any, data: "np.ndarray[Any, Any]") -> bool:
 
 
 def _fill_value(array: Any) -> "np.ndarray[Any, Any] | None":
-    """Return the fill value that was given, or None. numpy's default may have another type than the array."""
+    """Return the fill value that was set, or None. numpy's default may have another type than the array."""
     import numpy as np
 
     own, standard = (np.asarray(each.fill_value) for each in (array, type(array)(array.data)))
@@ -293,7 +293,7 @@ def _array_from(dtype: "np.dtype[Any]", order: Any, shape: tuple[int, ...], cont
 
 
 def _content(array: Any, order: Any) -> bytes | memoryview:
-    """Return the bytes, without a copy where they are in memory in the right order."""
+    """Return the bytes, without a copy if they are in memory in the right order."""
     import numpy as np
 
     dtype = array.dtype

@@ -11,9 +11,9 @@ from threadmark.serde.lookup import derives
 
 
 def deconstruct_column(column: Any) -> list[Any]:
-    """Return a column as a list: the name of its form, then arrays or a list of values, and what its dtype adds."""
+    """Return a column as a list: the name of its form, then arrays or a list of values, and its dtype's additions."""
     import numpy as np
-    import pandas as pd  # type: ignore[import-untyped]  # its stubs are a package of their own
+    import pandas as pd  # type: ignore[import-untyped]  # its stubs are a separate package
 
     dtype = column.dtype
     if isinstance(dtype, np.dtype) or type(column) is pd.arrays.NumpyExtensionArray:
@@ -33,7 +33,7 @@ def deconstruct_column(column: Any) -> list[Any]:
 
 
 def reconstruct_column(parts: Any) -> Any:
-    """Return the column that `deconstruct_column` was given."""
+    """Return the argument of `deconstruct_column`."""
     check(type(parts) is list and bool(parts) and type(parts[0]) is str)
     kind, *content = parts
     reconstruct = _COLUMNS.get(kind)
@@ -106,7 +106,7 @@ def is_index(value: Any) -> bool:
 
 
 def check(*fits: bool) -> None:
-    """Raise CorruptDataError unless all fit. pandas would convert what does not, and open files for names of zones."""
+    """Raise CorruptDataError unless all fit. pandas would convert anything else, and open files for names of zones."""
     if not all(fits):
         raise CorruptDataError("a stored pandas value is not valid")
 
@@ -123,7 +123,7 @@ class PandasValues(Family):
         return pandas is not None and cls in _parts(pandas)
 
     def writer(self, define: Definer) -> Deconstruct:
-        """Write what the class's function returns."""
+        """Write the result of the class's function."""
         shape, (parts, _) = define.shape(), _parts(sys.modules["pandas"])[define.cls]
 
         def deconstruct(value: Any) -> list[Any]:
@@ -227,7 +227,7 @@ def _reconstruct_multi(levels: list[Any], codes: list[Any], names: list[Any], or
 
 
 def _is_level(level: Any, rows: int) -> bool:
-    """Whether a range, which takes a few bytes where it is stored, is short enough to be a level of the index."""
+    """Whether a range, which takes a few bytes in storage, is short enough to be a level of the index."""
     import pandas as pd
 
     return type(level) is not pd.RangeIndex or len(level) <= max(rows, _MOST_UNUSED)

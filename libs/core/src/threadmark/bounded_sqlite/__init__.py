@@ -58,7 +58,7 @@ class BoundedConnection(sqlite3.Connection):
     steps: StepCount | None = None
 
     def bound(self, path: str) -> None:
-        """Bound what is read from the file with this path."""
+        """Bound the data read from the file with this path."""
         self.steps = StepCount(path)
         self.set_progress_handler(self.steps.take, _EVERY)
 
@@ -70,7 +70,7 @@ def reset_steps(connection: sqlite3.Connection) -> None:
 
 
 def fetched(cursor: sqlite3.Cursor) -> Rows:
-    """Return the rows of a statement. Raises sqlite3.DatabaseError where they cannot all be in the file."""
+    """Return the rows of a statement. Raises sqlite3.DatabaseError if they cannot all be in the file."""
     rows: Rows = []
     size, most = 0, MUCH
     while True:
@@ -78,7 +78,7 @@ def fetched(cursor: sqlite3.Cursor) -> Rows:
         if len(some) < FEW:
             return rows + some if rows else some
         rows += some
-        size += sum(map(length_hint, chain.from_iterable(some)))  # 0 of what has no length
+        size += sum(map(length_hint, chain.from_iterable(some)))  # 0 for a value without a length
         if size > most:
             most = expect_plausible(cursor.connection, size)
 
@@ -95,7 +95,7 @@ def expect_plausible(connection: sqlite3.Connection, size: int) -> int:
 
 
 def expect_plain_tables(connection: sqlite3.Connection, names: Iterable[str], path: str) -> None:
-    """Raise SchemaError where one of these, if it is there, is a view, or computes its columns or what is stored."""
+    """Raise SchemaError if one of these exists and is a view, or computes its columns or its stored values."""
     for name in names:
         columns = connection.execute(sql.COLUMNS.format(name=name)).fetchall()
         computed = any(column[sql.COMPUTED] for column in columns)

@@ -3,7 +3,7 @@
 PAGES = "PRAGMA page_count"
 PAGE_BYTES = "PRAGMA page_size"
 
-# A table and what is attached to it. Names are the same in any case.
+# A table and the objects attached to it. Names are the same in any case.
 SCHEMA_OF_TABLE = """
 SELECT type, coalesce(sql, '')
 FROM sqlite_master

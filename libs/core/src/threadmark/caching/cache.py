@@ -1,7 +1,7 @@
 """The interface of a cache: bytes by place and key. `caching.memory` implements it here, `threadmark_redis` on Redis.
 
 A *place* is sixteen bytes that stand for a thread of a database: a digest of the database's name and the thread's id. A
-cache need not know what an entry is. A reader proves that an entry is what its thread stored under its key, and goes to
+cache need not know what an entry is. A reader proves that its thread stored an entry under its key, and goes to
 the database if there is none. A cache has to keep one promise: bytes that were read before a place was forgotten never
 come back. So each place has a *token*, which a reader gets before it asks the database, and gives back with the bytes
 that it read there. Forgetting a place ends its token.
@@ -150,5 +150,5 @@ def _is_named_by_digest(_: str, key: bytes, data: bytes) -> bool:
     try:
         size = announced_size(data)
         return size <= LARGEST and segment_key(expand(data, size)) == key
-    except (CorruptDataError, MissingDependencyError):  # where the database has the same bytes, it raises this
+    except (CorruptDataError, MissingDependencyError):  # if the database has the same bytes, it raises this
         return False

@@ -52,7 +52,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.1, 30.0
 """Seconds for which a cache is not asked after the first failure, and at most. Each further failure doubles them."""
 
 MOST_PENDING = 100_000
-"""How many places are remembered for a cache that is away. Of more, the oldest are given up, and only expire."""
+"""How many places are remembered for a cache that is away. The oldest beyond that are given up, and only expire."""
 
 
 class Access:
@@ -75,14 +75,14 @@ class Access:
         return time.monotonic() >= self._until
 
     def get(self, needed: Mapping[bytes, CacheRequest]) -> CachedFlow[dict[bytes, Got]]:
-        """Return what the cache has of these places, nothing where it cannot be asked."""
+        """Return the cache's entries for these places, none if it cannot be asked."""
         if not (yield from self._forget_pending()):
             return {}
         found: dict[bytes, Got] | None = yield from self._asked(CacheCall("get", (needed, self._ttl, self._within)))
         return found or {}
 
     def set(self, fillings: Mapping[bytes, Filling]) -> CachedFlow[None]:
-        """Add entries, where the cache can be asked."""
+        """Add entries if the cache can be asked."""
         if fillings and (yield from self._forget_pending()):
             yield from self._asked(CacheCall("set", (fillings, self._within)))
 
@@ -100,11 +100,11 @@ class Access:
                 del self._pending[next(iter(self._pending))]
 
     def _reset_after_fork(self) -> None:
-        """In the child of a fork, where another thread may have held the lock. What is pending stays so in both."""
+        """Reset the child of a fork: another thread may have held the lock. Pending places stay pending in both."""
         self._lock = threading.Lock()
 
     def _forget_pending(self) -> CachedFlow[bool]:
-        """Tell the cache what it still has to forget. Returns whether it may be asked for more."""
+        """Have the cache forget the pending places. Returns whether it may be asked for more."""
         if not self._claim_attempt():
             return False
         cache_keys = self._take_pending()
@@ -197,11 +197,11 @@ class Flows:
         return self._read(transaction)
 
     def forget_pending(self) -> CachedFlow[None]:
-        """Have the cache forget what it still has to, if it can be asked."""
+        """Have the cache forget the pending places, if it can be asked."""
         return self._access.forget(())
 
     def _write(self, transaction: Transaction[T]) -> CachedFlow[T]:
-        """Run a transaction that writes. The cache forgets what it removed, or may have removed where it failed."""
+        """Run a transaction that writes. The cache forgets all that it removed, or may have removed if it failed."""
         shortened: set[str] = set()
         noted = transaction.through(noting_removals, shortened)
         try:
@@ -237,9 +237,9 @@ class Flows:
         return done.value
 
     def _continued(self, begun: Begun[T], loader: "_SegmentLoader") -> CachedFlow[Done[T] | None]:
-        """Continue a program after its transaction. Returns None where all of it must run again, in a new one.
+        """Continue a program after its transaction. Returns None if all of it must run again, in a new one.
 
-        That is so where it asks for more than segments, and where the cache has no segment of the checkpoint that is
+        This happens if it asks for more than segments, or if the cache has no segment of the checkpoint that is
         read, which the database then returns whole.
         """
         call = begun.call
@@ -301,13 +301,13 @@ class _SegmentLoader:
         return not lacking(needed, self.found)
 
     def add(self, read: Segments) -> None:
-        """Add what was read from the database."""
+        """Add segments read from the database."""
         for thread_id, segments in read.items():
             self.found.setdefault(thread_id, {}).update(segments)
             self._new.setdefault(thread_id, {}).update(segments)
 
     def fill(self) -> CachedFlow[None]:
-        """Give the cache what it did not have."""
+        """Give the cache the entries that it lacked."""
         fillings = {}
         for thread_id, segments in self._new.items():
             token = self._tokens.get(thread_id)
@@ -322,7 +322,7 @@ class CachedDriver:
 
     def __init__(self, saver: Saver, cache: Cache, flows: Flows, *, owns_cache: bool) -> None:
         self._saver = saver
-        self._driver = saver._driver  # noqa: SLF001 - what a saver is made of is what this one is made of
+        self._driver = saver._driver  # noqa: SLF001 - this saver is made of the other's parts
         self._cache = cache
         self._flows = flows
         self._owns_cache = owns_cache

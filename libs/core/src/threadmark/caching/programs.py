@@ -1,7 +1,7 @@
 """The programs of a cached saver's transactions: those of any saver, played in pieces.
 
-A program that reads begins in a transaction, which ends where the program asks for segments. Mostly it asks for nothing
-else after that, so the rest needs no transaction: what it returns is what the database had in the first one.
+A program that reads begins in a transaction, which ends when the program asks for segments. Mostly it asks for nothing
+else after that, so the rest needs no transaction: its result is the database's state in the first one.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -21,7 +21,7 @@ _REMOVALS = ("drop", "remove")
 """The operations that remove bytes from a thread, which is their first argument."""
 
 _REPEATABLE = ("thread", "thread_outlines", "epoch")
-"""What may be asked twice, as an owner's view does. Within one transaction the answer is the same."""
+"""The calls that may be made twice, as an owner's view does. Within one transaction the answer is the same."""
 
 
 class Done(NamedTuple, Generic[T]):
@@ -38,7 +38,7 @@ class Begun(Generic[T]):
 
     steps: Program[T]
     call: StoreCall | None = None
-    """What it asks for."""
+    """The call that it makes."""
     epochs: dict[str, int] = field(default_factory=dict)
     """Those of the threads that it has read."""
     finds: bool = False
@@ -46,7 +46,7 @@ class Begun(Generic[T]):
     _answers: list[tuple[StoreCall, Any]] = field(default_factory=list)
 
     def see(self, call: StoreCall, answer: Any) -> None:
-        """Note what the transaction has answered."""
+        """Note an answer of the transaction."""
         if isinstance(answer, Found):
             self.finds = True
             self.epochs[call.args[0]] = answer.epoch
@@ -56,11 +56,11 @@ class Begun(Generic[T]):
             self._answers.append((call, answer))
 
     def next_call(self, answer: Any) -> StoreCall:
-        """Answer what the program waits for. Returns what it asks next; raises StopIteration at its end."""
+        """Answer the program's call. Returns its next call; raises StopIteration at its end."""
         return expect_store_call(self.steps.send(answer))
 
     def answered(self, call: StoreCall) -> tuple[Any] | None:
-        """Return what the transaction has answered to the same question, None if it was not asked."""
+        """Return the transaction's answer to the same call, None if it was not made."""
         return next(((answer,) for asked, answer in self._answers if asked == call), None)
 
 
@@ -104,7 +104,7 @@ def until_segments(program: Callable[[], Program[T]], store: Store) -> Program[B
         while not wants_segments(call):
             try:
                 answer = yield from _without_segments(call).on(store)
-            except Exception as error:  # noqa: BLE001 - it may know what to do; if not, the error passes through
+            except Exception as error:  # noqa: BLE001 - it may handle it; if not, the error passes through
                 call = expect_store_call(steps.throw(error))
             else:
                 begun.see(call, answer)
@@ -121,7 +121,7 @@ def until_segments(program: Callable[[], Program[T]], store: Store) -> Program[B
 
 
 def with_segments(program: Callable[[], Program[T]], store: Store, known: Segments) -> Program[Done[T]]:
-    """Run a whole program. What is known of the segments that it asks for is not read."""
+    """Run a whole program. Segments that are known are not read."""
     read: dict[str, dict[bytes, bytes]] = {}
 
     def answer(step: Step) -> Program[Any]:

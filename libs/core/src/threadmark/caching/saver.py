@@ -92,7 +92,7 @@ class CachedSaver(ReadFromSaver):
         return self._uncached if owner is None else self._uncached.for_owner(owner)
 
     def setup(self) -> None:
-        """Do what `setup` of the saver behind this one does."""
+        """Call `setup` of the saver behind this one."""
         self._uncached.setup()
 
     async def asetup(self) -> None:

@@ -1,1 +1,1 @@
-"""Encryption at rest: a store that seals what another one keeps. The keyring itself is in `threadmark.sealing`."""
+"""Encryption at rest: a store that seals the rows of another one. The keyring itself is in `threadmark.sealing`."""

@@ -30,4 +30,4 @@ class EncryptionMethods:
         """Like `reencrypt`, for asyncio."""
         return await arun(self._driver, resealing.reencrypt(self._context, thread_id, plain, progress))
 
-    # The end of what scripts/write_twins.py wrote.
+    # The end of the part that scripts/write_twins.py wrote.

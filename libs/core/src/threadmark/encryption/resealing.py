@@ -10,7 +10,7 @@ from threadmark.program import Operation, write
 from threadmark.saver.kit import SaverContext, check_word, reporter_of_threads, some_threads
 
 PlainRows = Literal["refuse", "seal"]
-"""What `reencrypt` does with rows that were stored without a keyring."""
+"""The modes of `reencrypt` for rows that were stored without a keyring."""
 
 _MOST_LISTED = 10
 """How many threads an error names."""

@@ -284,7 +284,7 @@ class SealedStore(SealedThreadStore):
     def _read_incarnations(self, thread_ids: Collection[str]) -> Program[dict[str, Incarnation | None]]:
         """Return the incarnations of these threads, as their rows name them.
 
-        In the view of an owner, it raises CorruptDataError if the row of a thread of theirs is not what was written.
+        In the view of an owner, it raises CorruptDataError if the row of a thread of theirs is not as it was written.
         """
         outlines = yield from self._store.thread_outlines(sorted(thread_ids))
         for outline in outlines:
@@ -333,7 +333,7 @@ class SealedStore(SealedThreadStore):
         epoch = yield from self._store.lock(thread_id)
         if epoch is None:
             yield from self._store.lock_lease(thread_id)
-            epoch = yield from self._store.lock(thread_id)  # another transaction may have begun it meanwhile
+            epoch = yield from self._store.lock(thread_id)  # another transaction may have begun it since
         incarnation = Incarnation.begun() if epoch is None else (yield from self._expected_incarnation(thread_id))
         added = yield from change_store(self._seal_change(change, incarnation))
         if was_added(change, added) or (epoch is not None and added.refused is None):
@@ -375,7 +375,7 @@ class SealedStore(SealedThreadStore):
         return row._replace(outline=outline, header=header, check=b"", run_id=run_id)
 
     def _with_incarnations(self, thread_ids: Collection[str], open_all: Callable[[Incarnations], T]) -> Program[T]:
-        """Open rows of these threads with what is remembered of them, and again if one does not belong to that."""
+        """Open rows of these threads with the remembered incarnations, and with fresh ones if a row does not fit."""
         if self._owner is None:
             known = {name: found.incarnation for name in thread_ids if (found := self._known.get(name)) is not None}
             incarnations = Incarnations(known)
@@ -397,7 +397,7 @@ class SealedStore(SealedThreadStore):
         )
 
     def _searchable(self, scope: Scope) -> Scope:
-        """The scope without what only the saver can look for, because metadata is sealed."""
+        """The scope without the filters that only the saver can apply, because metadata is sealed."""
         return scope._replace(fragments=(), run_id=None) if self._seal_metadata else scope
 
     def _open_row(self, row: CheckpointRow, known: Incarnations) -> CheckpointRow:

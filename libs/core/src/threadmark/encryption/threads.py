@@ -59,7 +59,7 @@ class SealedThreadStore(ForwardingStore):
     def thread_page(
         self, scope: ThreadScope, after: ThreadPlace | None, offset: int, limit: int
     ) -> Program[list[ThreadOutline]]:
-        if self._seal_metadata:  # what is sealed cannot be searched in SQL, so the saver filters all of it
+        if self._seal_metadata:  # sealed metadata cannot be searched in SQL, so the saver filters all of it
             scope = scope._replace(fragments=(), text=None)
         found = yield from self._store.thread_page(scope, after, offset, limit)
         return [self._open_thread(outline) for outline in found]

@@ -18,7 +18,7 @@ VALUE_DIGEST_SIZE = 16
 """The length of a value's digest."""
 
 NOT_SEALED = b"not sealed"
-"""Stands for the check of a row that was stored without a keyring, where there is one."""
+"""Stands for the check of a row that was stored without a keyring, in a database that has one."""
 
 NOT_OPENED = b"not opened"
 """Stands for the check of a sealed row that does not open."""
@@ -94,7 +94,7 @@ def check_of(listed: list[str | bytes | int | None]) -> bytes:
 def pack_plain(value: Any) -> bytes:
     """Pack lists, dictionaries, text, bytes, numbers and None of our own: the same bytes for the same value.
 
-    What users give, which may be of any class, is packed by `serde/wire.py`. An int of more than 64 bits is an
+    Users' values, which may be of any class, are packed by `serde/wire.py`. An int of more than 64 bits is an
     OverflowError.
     """
     packed: bytes = msgpack.packb(value, strict_types=True, unicode_errors="surrogatepass")

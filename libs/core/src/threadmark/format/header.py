@@ -45,7 +45,7 @@ class Header(NamedTuple):
                     list(self.rest) if self.rest else None,
                 ]
             )
-        except (TypeError, ValueError, OverflowError) as error:  # everything else was checked when it was given
+        except (TypeError, ValueError, OverflowError) as error:  # everything else was checked on its way in
             raise ConfigError("channel_versions has a version that is an int of more than 64 bits") from error
 
     @classmethod
@@ -84,7 +84,7 @@ def split_fields(
         elif key not in _SPECIAL:
             rest[key] = value
     packed = _packed(plain)
-    if packed is None:  # one of them holds what only the serializer restores, such as a tuple
+    if packed is None:  # one of them holds a value that only the serializer restores, such as a tuple
         plain = {key: value for key, value in plain.items() if type(key) is str and _packed(value) is not None}
         packed = pack_plain(plain)
         rest = {key: value for key, value in checkpoint.items() if key not in plain and key not in _SPECIAL}
@@ -92,7 +92,7 @@ def split_fields(
 
 
 def joined_fields(header: Header, serde: Serializer) -> dict[str, Any]:
-    """Return the fields that `split_fields` was given."""
+    """Return the argument of `split_fields`."""
     plain = plain_fields(header)
     if header.rest is None:
         return plain

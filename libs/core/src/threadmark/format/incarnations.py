@@ -34,7 +34,7 @@ class Incarnation(NamedTuple):
 
     @classmethod
     def unpacked(cls, packed: bytes) -> "Incarnation":
-        """Return what `packed` was made of."""
+        """Return the incarnation that `packed` was made of."""
         return cls(packed[:_NAME_LENGTH], int.from_bytes(packed[_NAME_LENGTH:], "big"))
 
     def packed(self) -> bytes:
@@ -51,7 +51,7 @@ class Incarnation(NamedTuple):
 
 
 class Known(NamedTuple):
-    """What is remembered of a thread."""
+    """The remembered facts about a thread."""
 
     epoch: int
     incarnation: Incarnation
@@ -72,19 +72,19 @@ class KnownIncarnations:
         self._lock = Lock()
 
     def get(self, thread_id: str) -> Known | None:
-        """Return what is remembered of the thread."""
+        """Return the remembered facts about the thread."""
         return self._found.get(thread_id)
 
     def sure(self, thread_id: str, epoch: int | None) -> Known | None:
-        """Return what is remembered, if a change that counts on this epoch, or on none, can be sealed for it."""
+        """Return the remembered facts, if a change that counts on this epoch, or on none, can be sealed for it."""
         known = self._found.get(thread_id)
-        if known is None or known.epoch == epoch:  # a saver counts on no epoch but of what was committed
+        if known is None or known.epoch == epoch:  # a saver counts only on epochs that were committed
             return known
         is_sure = epoch is None and (known.is_committed or self._committed_epoch(thread_id) == known.epoch)
         return known if is_sure else None
 
     def note(self, thread_id: str, epoch: int, incarnation: Incarnation, *, is_committed: bool) -> None:
-        """Remember what was read or begun."""
+        """Remember an incarnation that was read or begun."""
         with self._lock:
             self._found.pop(thread_id, None)
             self._found[thread_id] = Known(epoch, incarnation, is_committed)

@@ -2,7 +2,7 @@
 
 Each row costs its key, its check and its places in the database, which is more than most values take. So one
 `put_writes` stores its writes to ordinary channels in one row, whose value is the array of these writes. A task's first
-writes stay: a pack is never changed, and if a task writes again, only its new writes are stored, in rows of their own.
+writes stay: a pack is never changed, and if a task writes again, only its new writes are stored, in separate rows.
 If a backend has a limit (`Store.longest_pack`), a batch has several packs, of which the first decides whether it is the
 task's first. If two packs hold the same write, the one with the smaller index counts, which is the older one.
 
@@ -60,7 +60,7 @@ def divided(written: Sequence[Written], longest: int | None) -> list[list[Writte
 
 
 def pack_writes(written: Sequence[Written]) -> bytes:
-    """Return the value of a pack of these writes, which are given in ascending order."""
+    """Return the value of a pack of these writes, which must be in ascending order."""
     keys = dict.fromkeys([key for _, _, body in written if body[0] for key in keys_in(body)])  # a literal has none
     named = list(keys)[:MOST_KEYS]
     fields = [field for each in written for field in each]
@@ -68,7 +68,7 @@ def pack_writes(written: Sequence[Written]) -> bytes:
 
 
 def unpack_writes(body: bytes) -> list[Written]:
-    """Return the writes in the value of a pack. Raises CorruptDataError if they are not what `pack_writes` makes."""
+    """Return the writes in the value of a pack. Raises CorruptDataError if `pack_writes` does not make such bytes."""
     try:
         return _unpacked(body)
     except (ValueError, TypeError) as error:

@@ -1,7 +1,7 @@
 """The contents of rows: an encoded value, literal while it is small, else as slices of segments; and the segments.
 
 One form serves a channel's value (inside a checkpoint's header), a pending write's value and the header itself. A
-segment has a row of its own, behind a byte that names its form: plain, or compressed if that saves space. zstandard is
+segment has a separate row, behind a byte that names its form: plain, or compressed if that saves space. zstandard is
 an optional extra. Rows written with it and without it live side by side; it is required only to read a compressed row.
 """
 
@@ -16,10 +16,10 @@ from threadmark.format.digests import KEY_SIZE, VALUE_DIGEST_SIZE, Proof, proof
 from threadmark.format.rope import MOST_REPEATED, Source, join, keys_in, layout
 
 LITERAL_LIMIT = 96
-"""Up to this many bytes a value stands in its row: a segment of its own would cost more."""
+"""Up to this many bytes a value stands in its row: a segment would cost more."""
 
 EXPANSION_BYTES = 512 * 1024
-"""The default limit of bytes that a checkpoint's values may take beyond what their stored bytes account for."""
+"""The default limit of bytes that a checkpoint's values may take beyond those that are stored for them."""
 
 LONGEST_TAG = 255
 """The longest tag of a serializer, in bytes: its length is stored in one byte."""
@@ -49,7 +49,7 @@ _INSTALLED = find_spec("zstandard") is not None
 
 
 def expect_compression() -> None:
-    """Raise MissingDependencyError where segments are stored as they are, because zstandard is not installed."""
+    """Raise MissingDependencyError if segments are stored uncompressed, because zstandard is not installed."""
     if not _INSTALLED:
         raise MissingDependencyError(
             "compression needs a further package: pip install 'threadmark[zstd]'", name="zstandard"
@@ -64,7 +64,7 @@ class Encoded(NamedTuple):
 
 
 class Allowance:
-    """How many bytes the values of one checkpoint may take beyond what their stored bytes account for.
+    """How many bytes the values of one checkpoint may take beyond those that are stored for them.
 
     Stored values never need any: no segment is more than 128 times as long as its row, and no value more than 4 times
     as long as its segments. Crafted rows could ask for anything, so the excess is counted here.
@@ -182,14 +182,14 @@ class Stored(_Fields):
 
 @lru_cache(64)  # a serializer has a few tags
 def before_literal(tag: str) -> bytes:
-    """Return what stands before a literal with this tag in the form that a row holds."""
+    """Return the bytes before a literal with this tag in a row."""
     name = tag.encode("utf-8", "surrogatepass")
     return b"\0" + bytes([len(name)]) + name
 
 
 @lru_cache(64)  # as `before_literal`
 def _after_digest(tag: str) -> bytes:
-    """Return what stands behind a manifest and its digest."""
+    """Return the bytes behind a manifest and its digest."""
     name = tag.encode("utf-8", "surrogatepass")
     return name + bytes([len(name)])
 
@@ -220,7 +220,7 @@ def expand(stored: bytes, size: int) -> bytes:
 
 
 def announced_size(stored: bytes) -> int:
-    """Return the length of a segment as its stored form announces it, at most what `expand` may make of it."""
+    """Return the length of a segment as its stored form announces it, at most the length that `expand` allows."""
     if stored[:1] != _ZSTD:
         return len(stored) - 1
     size = _announced(_without_skipped(stored[1:]))
@@ -259,7 +259,7 @@ class _Codecs(threading.local):
 
 
 def _decompressed(frame: bytes, size: int) -> bytes:
-    # Checked first, because the decompressor allocates what the frame announces.
+    # Checked first, because the decompressor allocates the length that the frame announces.
     if _announced(frame) != size:
         raise CorruptDataError(f"a compressed segment does not announce the {size} bytes that were stored")
     import zstandard

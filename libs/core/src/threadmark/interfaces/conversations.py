@@ -261,4 +261,4 @@ class Conversations(Interface):
         """Like `get_threads`, for asyncio."""
         return await self._aplay(self._threads(config, search, offset, limit, cursor))
 
-    # The end of what scripts/write_twins.py wrote.
+    # The end of the part that scripts/write_twins.py wrote.

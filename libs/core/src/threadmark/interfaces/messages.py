@@ -25,7 +25,7 @@ class NewMessage(NamedTuple):
 
 
 def checked_messages(messages: Iterable[Any]) -> list[NewMessage]:
-    """Check the messages given to `put_messages`. Returns each with its id, in a copy where it had none."""
+    """Check the messages for `put_messages`. Returns each with its id, in a copy if it had none."""
     if isinstance(messages, _NO_LISTS) or not isinstance(messages, Iterable):
         raise ConfigError(f"messages must be a list of messages, not {type(messages).__name__}")
     return [_checked_message(message) for message in messages]

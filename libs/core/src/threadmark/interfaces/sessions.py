@@ -78,4 +78,4 @@ class Sessions(Interface):
         """Like `stats`, for asyncio."""
         return await self._arun(sessions.stats(self._context))
 
-    # The end of what scripts/write_twins.py wrote.
+    # The end of the part that scripts/write_twins.py wrote.

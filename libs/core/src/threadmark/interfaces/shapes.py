@@ -51,7 +51,7 @@ class SessionMetadata:
     node_name: str | None = None
     """The name of the finished step, any text. Also None if a graph stored the checkpoint without one."""
     step: int | None = None
-    """The number of the step; you decide what it counts."""
+    """The number of the step; you decide its unit."""
 
     def __post_init__(self) -> None:
         """Refuse values that cannot be stored."""
@@ -179,7 +179,7 @@ def _fields(config: ConversationConfig) -> Mapping[str, Any]:
 def _expect_none_beside(config: ConversationConfig) -> None:
     """Raise ConfigError for keys outside of "configurable": to overlook a user there would show every user's threads.
 
-    A run's configuration has a `run_id` of its own there.
+    A run's configuration has its own `run_id` there.
     """
     for name in ("thread_id", "user_id", "lease_token"):
         if name in config:

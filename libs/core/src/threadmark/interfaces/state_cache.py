@@ -95,7 +95,7 @@ class Sharing:
         self._left_out_until = time.monotonic() + _LEFT_OUT
         if not self._failing:
             self._failing = True
-            # Only the error's class: its text may quote what was to be kept.
+            # Only the error's class: its text may quote the state.
             log.write(
                 logging.WARNING,
                 "the shared cache of states failed (%s): states are read from the database until it answers again",

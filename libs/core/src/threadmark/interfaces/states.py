@@ -135,7 +135,7 @@ class States(Interface):
         """Like `ping`, for asyncio."""
         return await self._arun(states.ping(self._context))
 
-    # The end of what scripts/write_twins.py wrote.
+    # The end of the part that scripts/write_twins.py wrote.
 
 
 class CleanedStates(States):

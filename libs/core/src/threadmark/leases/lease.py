@@ -80,7 +80,7 @@ class Lease:
         """The configuration to start a run with: it names the thread and has the token for everything that is stored.
 
         After a rollback it may also name the checkpoint to go back to. Each access returns a new dictionary. (Its type
-        is `Any`, because each engine has a type of its own for it.)
+        is `Any`, because each engine has its own type for it.)
         """
         configurable: dict[str, Any] = {"thread_id": self.thread_id, "lease_token": self.token}
         if self._have().checkpoint_id is not None:
@@ -235,7 +235,7 @@ class Lease:
         if self._notified.acquire(blocking=False) and self._on_lost is not None:
             try:
                 self._on_lost(self)
-            except Exception as error:  # noqa: BLE001 - the user's, which must not end what called it
+            except Exception as error:  # noqa: BLE001 - the user's, which must not end its caller
                 trace = "".join(traceback.format_exception(error))
                 log.write(logging.ERROR, "%s: on_lost of a lease raised an error\n%s", str(self._driver), trace)
 

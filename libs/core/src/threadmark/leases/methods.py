@@ -39,7 +39,7 @@ class LeaseMethods:
         block.) Nothing is deleted. The checkpoint is not copied either: pending writes belong to its id, from which an
         engine makes those of tasks, so a copy would lose its open questions. If the thread had no checkpoint then, an
         empty one is put as the newest. A run that itself began by a rollback is rolled back to the same place.
-        Namespaces of subgraphs that keep a memory of their own stay as they are.
+        Namespaces of subgraphs that keep their own memory stay as they are.
 
         An interrupt (Ctrl-C, a cancellation) while you wait for a lease leaves none behind. An interrupt at the instant
         in which the lease is taken may leave one, which ends after its `ttl`.

@@ -86,7 +86,7 @@ class Renewing:
 class RenewalThread:
     """A daemon thread that renews a lease until it is stopped, or the lease is lost or no longer referenced.
 
-    A thread of its own sends each renewal, so that one that hangs in a pool cannot hold up the deadline. Messages to
+    A separate thread sends each renewal, so that one that hangs in a pool cannot hold up the deadline. Messages to
     this thread go through a queue written in C, because the main thread may be interrupted at any instruction.
     """
 

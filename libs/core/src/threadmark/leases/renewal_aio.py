@@ -11,7 +11,7 @@ from threadmark.program import arun
 
 
 class RenewalTask:
-    """A task that renews a lease until it is stopped, or the lease is lost. Each renewal is a task of its own."""
+    """A task that renews a lease until it is stopped, or the lease is lost. Each renewal is a separate task."""
 
     def __init__(self, renewing: Renewing, lose: Callable[[], None]) -> None:
         self._renewing = renewing

@@ -30,7 +30,7 @@ from threadmark.store.contract import Change, Outline, Scope, now, rank_after
 from threadmark.store.threads import LeaseRow
 
 OnBusy = Literal["wait", "reject", "interrupt", "rollback"]
-"""What `lease` does if another holder has a lease of the thread."""
+"""The choices of `lease` if another holder has a lease of the thread."""
 
 _SHORTEST, _LONGEST = 0.01, 30 * 86400
 """Bounds for `ttl`, in seconds. A holder of a lease for a month has most likely forgotten it."""
@@ -125,7 +125,7 @@ def _take(
         tried.append(lease.token)
         return Taken(lease.token, None)
     if last.began is not None:
-        # The new run begins where the other one did: if it is rolled back in its turn, it ends there as well.
+        # The new run begins at the other one's beginning: if it is rolled back in its turn, it ends there as well.
         if not (yield from context.store.rows(thread_id, [("", last.began)])):
             raise ConflictError(
                 f"thread {thread_id!r}: the run of {last.holder!r} began at checkpoint {last.began!r}, which was "

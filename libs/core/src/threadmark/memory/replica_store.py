@@ -109,7 +109,7 @@ def add_entry(tables: Tables, thread: Thread, body: bytes) -> int:
 
 
 def _thread(tables: Tables, thread_id: str) -> Thread:
-    """A thread, which is made, but not live, where there is none."""
+    """A thread, which is made, but not live, if there is none."""
     if thread_id not in tables.threads:
         tables.set(tables.threads, thread_id, Thread(thread_id, now(), live=False))
     return tables.threads[thread_id]

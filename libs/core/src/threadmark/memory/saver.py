@@ -38,7 +38,7 @@ class MemoryDriver:
             if self._tables is None:
                 raise ClosedError
             tables = self._tables
-            tables.roll_back()  # what a transaction left that was interrupted, while it was undone or before
+            tables.roll_back()  # the rest of a transaction that was interrupted, while it was undone or before
             try:
                 result = play(transaction.begin(), partial(_execute, tables))
             except BaseException:

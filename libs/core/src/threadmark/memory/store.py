@@ -136,7 +136,7 @@ class MemoryThreadStore(ThreadStore):
 
 
 def found_of(thread: Thread, row: CheckpointRow, writes: Sequence[WriteRow]) -> Found:
-    """What a search for a checkpoint finds."""
+    """The result of a search for a checkpoint."""
     return Found(thread.epoch, row, writes, {}, row.outline.rank, thread.row.owner, thread.row.expires_at)
 
 
@@ -286,7 +286,7 @@ class MemoryStore(MemoryThreadStore, MemoryReplicaStore, ReplicaStore):
         return with_tables(call)
 
     def heads(self, thread_id: str | None, ns: str | None) -> Program[list[Head]]:
-        """Dictionaries do not get damaged: what is recorded is what is there."""
+        """Dictionaries do not get damaged: the record is the content."""
         return self.counted_heads(thread_id, ns)
 
     def counted_heads(self, thread_id: str | None, ns: str | None) -> Program[list[Head]]:

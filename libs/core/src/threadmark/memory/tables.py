@@ -59,7 +59,7 @@ class Thread:
         self.writes: dict[WriteKey, WriteRow] = {}
         self.segments: dict[bytes, bytes] = {}
         self.outbox: dict[int, bytes] = {}
-        """What is to be copied to another database, by position."""
+        """The entries to copy to another database, by position."""
 
     @property
     def epoch(self) -> int:
@@ -78,7 +78,7 @@ class Thread:
 
     @property
     def row(self) -> ThreadRow:
-        """What is set of it."""
+        """The thread's own row."""
         row: ThreadRow = self.state["row"]
         return row
 
@@ -106,10 +106,10 @@ class Thread:
 
 
 class Tables:
-    """All rows, and a journal of what the running transaction changed.
+    """All rows, and a journal of the running transaction's changes.
 
     A change is in the journal before it is made, and to undo it twice does no harm. So a transaction may end at any
-    instruction, where a signal's handler raises or where the process is forked; the next one undoes what is left of it.
+    instruction, if a signal's handler raises or if the process is forked; the next one undoes the rest of it.
     """
 
     def __init__(self) -> None:
@@ -130,11 +130,11 @@ class Tables:
             table.pop(key, None)
 
     def commit(self) -> None:
-        """Keep what was changed."""
+        """Keep the changes."""
         self._journal.clear()
 
     def roll_back(self) -> None:
-        """Undo what was changed since the last commit, last first."""
+        """Undo the changes since the last commit, last first."""
         while self._journal:
             self._journal[-1]()
             self._journal.pop()

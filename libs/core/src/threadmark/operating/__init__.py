@@ -1,1 +1,1 @@
-"""What operators ask about a database: whether it is sound, how much it holds, what is there."""
+"""Operators' questions about a database: its soundness, its size, its contents."""

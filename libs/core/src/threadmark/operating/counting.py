@@ -84,7 +84,7 @@ class _Tally:
             self._write(thread_id, row)
 
     def checkpoints(self, rows: Iterable[CheckpointRow], found: Iterable[CheckpointLoader | CorruptDataError]) -> None:
-        """Some checkpoints' rows, and what they hold as far as it can be read."""
+        """Count some checkpoints' rows, and their contents as far as they can be read."""
         self._stored += sum(len(row.header) for row in rows)
         for item in found:
             if isinstance(item, CorruptDataError):

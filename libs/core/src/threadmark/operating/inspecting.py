@@ -86,7 +86,7 @@ _ATTEMPTS = 8
 
 
 class Contents(NamedTuple):
-    """What one thread holds, without the checkpoints' states."""
+    """The contents of one thread, without the checkpoints' states."""
 
     epoch: int | None
     outlines: Sequence[Outline]
@@ -94,7 +94,7 @@ class Contents(NamedTuple):
     """Records of batches included."""
     sizes: dict[bytes, int]
     missing: Sequence[tuple[str, str]]
-    """What says that checkpoints are missing, as (location, problem)."""
+    """The signs of missing checkpoints, as (location, problem)."""
 
 
 class _OrphanWrites(NamedTuple):
@@ -132,7 +132,7 @@ def verify(
 
 
 class _Findings:
-    """What was found in one thread so far."""
+    """The findings in one thread so far."""
 
     def __init__(self, context: SaverContext, thread_id: str, *, decode: bool) -> None:
         self._context = context
@@ -191,7 +191,7 @@ def _verify_thread(context: SaverContext, thread_id: str, *, decode: bool) -> Op
     for _ in range(_ATTEMPTS):
         try:
             contents = yield from read(contents_of, context, thread_id)
-        except CorruptDataError as error:  # a part of it is gone, so that the rest cannot be told
+        except CorruptDataError as error:  # a part of it is gone, so that the rest is unknown
             return VerifyReport(1, 0, 0, [damaged(error)], [])
         findings = _Findings(context, thread_id, decode=decode)
         findings.problems += [Problem("damaged", *one) for one in contents.missing]
@@ -216,7 +216,7 @@ def _verify_thread(context: SaverContext, thread_id: str, *, decode: bool) -> Op
 
 
 def _prove_fields(loaded: LoadedCheckpoint) -> None:
-    """Raise CorruptDataError where something that takes no serializer to read cannot be read."""
+    """Raise CorruptDataError if something that takes no serializer to read cannot be read."""
     decode_metadata(loaded.outline)
     try:
         plain_fields(loaded.header)
@@ -225,7 +225,7 @@ def _prove_fields(loaded: LoadedCheckpoint) -> None:
 
 
 def contents_of(context: SaverContext, thread_id: str) -> Program[Contents]:
-    """Read what one thread holds, without the checkpoints' states."""
+    """Read the contents of one thread, without the checkpoints' states."""
     epoch = yield from context.store.epoch(thread_id)
     lacking = yield from missing(context, thread_id, None)
     outlines: dict[Key, Outline] = {}

@@ -25,13 +25,13 @@ class OperatingMethods:
     ) -> VerifyReport:
         """Read all rows, or all rows of one thread, and report damage and orphans.
 
-        This compares bytes with the digests of what was written and needs none of the application's classes. With
+        This compares bytes with the digests that were stored with them, and needs no class of the application. With
         `decode=True` it also decodes every value, and lists in `unreadable` the values that this program's serializer
         cannot decode. `VerifyReport.threads` is 0 if no thread has this id.
 
         It costs as much as a get of every checkpoint from a cold cache: each row is read twice, and each value is
         joined and hashed. Transactions of 16 checkpoints keep it from blocking others. With `repair=True` and no
-        `thread_id`, the backend first rebuilds what it can from its rows: the index of threads on Redis, nothing on
+        `thread_id`, the backend first rebuilds all that it can from its rows: the index of threads on Redis, nothing on
         other backends. Damaged rows are never touched.
         """
         verified = inspecting.verify(self._context, thread_id, decode=decode, repair=repair, progress=progress)
@@ -98,4 +98,4 @@ class OperatingMethods:
         """Like `list_orphan_writes`, for asyncio."""
         return await arun(self._driver, inspecting.list_orphan_writes(self._context))
 
-    # The end of what scripts/write_twins.py wrote.
+    # The end of the part that scripts/write_twins.py wrote.

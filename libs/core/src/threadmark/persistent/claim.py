@@ -101,7 +101,7 @@ class Claim:
 
 
 def _identity(path: Path) -> _Identity | None:
-    """What tells the file at a path from another one that is put there. Raises StoreError for a link."""
+    """The identity of the file at a path, which another one put there does not have. Raises StoreError for a link."""
     try:
         found = path.lstat()
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Connections to the SQLite file of a persistent dictionary, and what errors of SQLite mean.
+"""Connections to the SQLite file of a persistent dictionary, and the meaning of SQLite's errors.
 
 A connection lives for one transaction: between two syncs nothing of SQLite is held, and nothing can get lost by a fork.
 """
@@ -60,7 +60,7 @@ CREATE, WRITE, READ, UNCHANGING = "mode=rwc", "mode=rw", "mode=ro", "mode=ro&imm
 
 
 def connect(path: str, mode: Mode, timeout: float = _TIMEOUT) -> sqlite3.Connection:
-    """Open the file. Returns the connection, which has no transaction but those it is told to begin."""
+    """Open the file. Returns the connection, which begins no transaction by itself."""
     connection = BoundedConnection(
         f"file:{quote(os.fsencode(path))}?{mode}",
         uri=True,
@@ -76,7 +76,7 @@ def connect(path: str, mode: Mode, timeout: float = _TIMEOUT) -> sqlite3.Connect
 def transact(path: str, mode: Mode, work: Callable[[sqlite3.Connection], T], *, writes: bool) -> T:
     """Call `work` in a transaction, and commit what it has changed. Returns its result.
 
-    Whatever it raises, and an interrupt, leaves the file as it was: closing a connection rolls back.
+    An error of it, or an interrupt, leaves the file as it was: closing a connection rolls back.
     """
     statements = (*_WRITING, sql.BEGIN_WRITE) if writes else (sql.BEGIN_READ,)
     try:
@@ -107,10 +107,10 @@ def look(path: str, work: Callable[[sqlite3.Connection], T]) -> T:
 
 
 def meaning(error: Exception, path: str) -> ThreadmarkError:
-    """Return the error that says what an error of SQLite means to the user."""
+    """Return the user's error for an error of SQLite."""
     code = getattr(error, "sqlite_errorcode", None)
     primary = code & 0xFF if isinstance(code, int) else None
-    # SQLite quotes damaged text in some messages, and sqlite3 cannot read that. Our statements are right, so where one
+    # SQLite quotes damaged text in some messages, and sqlite3 cannot read that. Our statements are right, so if one
     # is an error by itself, a table or a column is missing.
     if primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR) or isinstance(
         error, UnicodeDecodeError

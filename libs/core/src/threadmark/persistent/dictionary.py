@@ -109,7 +109,7 @@ class PersistentDict(dict[K, V]):
         while True:
             try:
                 return dict.copy(self).items()
-            except RuntimeError:  # another thread has changed it meanwhile
+            except RuntimeError:  # another thread has just changed it
                 continue
 
 

@@ -29,14 +29,14 @@ class Row(NamedTuple):
 
 
 class Slot(NamedTuple):
-    """Where an entry is stored, and the digest of what is stored there."""
+    """The place of a stored entry, and the digest of its row."""
 
     position: int
     digest: bytes
 
 
 class Contents(NamedTuple):
-    """What a file holds: the place of each encoded key, in their order, and a digest of all."""
+    """The content of a file: the place of each encoded key, in their order, and a digest of all."""
 
     slots: Mapping[bytes, Slot]
     digest: bytes
@@ -104,12 +104,12 @@ def _location_of(row: Row, serde: Serializer) -> str:
     """The name of a damaged row: its position, and its key as far as that can be read."""
     try:
         return f"entry {row.position}, key {short_repr(_decoded(row.key, serde))}"
-    except Exception:  # noqa: BLE001 - the key itself may be what is damaged, in any way
+    except Exception:  # noqa: BLE001 - the key itself may be damaged, in any way
         return f"entry {row.position!r}"
 
 
 def _digest(position: object, key: bytes, value: bytes) -> bytes:
-    """The digest that binds a value to its key and place. What is damaged may be of any type."""
+    """The digest that binds a value to its key and place. Damaged arguments may be of any type."""
     if not (isinstance(position, int) and isinstance(key, bytes) and isinstance(value, bytes)):
         return b""
     digest = blake2b(b"%d:%d:" % (position, len(key)), digest_size=DIGEST_SIZE)
@@ -136,7 +136,7 @@ def _encoded(value: object, serde: Serializer) -> bytes:
 
 @lru_cache(64)
 def _prefix(tag: str) -> bytes:
-    """What stands before the bytes of a value: the length of its tag, and the tag."""
+    """The bytes before those of a value: the length of its tag, and the tag."""
     encoded = tag.encode("utf-8", "surrogatepass")
     return b"%d:%s" % (len(encoded), encoded)
 

@@ -23,7 +23,7 @@ from threadmark.store.replica import Copied, Replica
 from threadmark.store.threads import LeaseRow, ThreadRow
 
 ThreadEntry = tuple[str | None, tuple[Any, ...]]
-"""A thread's id, and the rest of it: text, bytes, numbers, None, and tuples of these. None for what no thread has."""
+"""A thread's id, and the rest of it: text, bytes, numbers, None, and tuples of these. None if no thread has it."""
 
 
 def entries(tables: Tables) -> list[ThreadEntry]:
@@ -64,7 +64,7 @@ _OF_OUTLINE = len(Outline._fields)
 
 
 def _replicated(thread: Thread) -> tuple[Any, ...]:
-    """What is kept of a thread for replication; nothing of most."""
+    """The part of a thread that is kept for replication; most have none."""
     if not thread.position and thread.copied is None:
         return ()
     return thread.position, thread.copied and tuple(thread.copied), tuple(thread.outbox.items())
@@ -166,5 +166,5 @@ class KeptDriver(MemoryDriver):
         with self._lock:
             if self._tables is None:
                 raise ClosedError
-            self._tables.roll_back()  # what a transaction left that was interrupted
+            self._tables.roll_back()  # the rest of a transaction that was interrupted
             return entries(self._tables)

@@ -7,7 +7,7 @@ FORMAT = 1
 # a power cut could bring the journal back, and with it the contents before a sync that has returned.
 DURABLE = "PRAGMA synchronous = EXTRA"
 
-# What is deleted is overwritten, and the file gets smaller. The latter takes effect before the first table is made.
+# Deleted rows are overwritten, and the file gets smaller. The latter takes effect before the first table is made.
 OVERWRITE_DELETED = "PRAGMA secure_delete = ON"
 SHRINK = "PRAGMA auto_vacuum = FULL"
 
@@ -23,7 +23,7 @@ BEGIN_WRITE = "BEGIN IMMEDIATE"
 BEGIN_ALONE = "BEGIN EXCLUSIVE"
 COMMIT = "COMMIT"
 
-# The position is what entries are ordered by. The one row of `contents` says what the file is for, and has a digest of
+# Entries are ordered by position. The one row of `contents` has the purpose of the file, and a digest of
 # all entries, so that a missing one is missed.
 CREATE = (
     f"PRAGMA application_id = {APPLICATION_ID}",

@@ -29,7 +29,7 @@ Flag = Literal["r", "w", "c", "n"]
 
 
 class _Read(NamedTuple):
-    """What is in a file."""
+    """The content of a file."""
 
     rows: list[Row]
     digest: bytes
@@ -59,7 +59,7 @@ class Storage:
         reset_after_fork(self)
 
     def read(self) -> list[tuple[Any, Any]]:
-        """Bring the file to a state that can be synced to, and return what is in it: once, before anything else."""
+        """Bring the file to a state that can be synced to, and return its content: once, before anything else."""
         _expect_ours(self.path)
         if self._flag == "r":
             found = transact(self.path, _reading(self.path), partial(_read, self.path, self._kind), writes=False)
@@ -122,7 +122,7 @@ class Storage:
             self._claim.abandon()
 
     def _settle(self) -> None:
-        """Find out what a sync has left that did not return."""
+        """Find the state left by a sync that did not return."""
         if self._pending is not None:
             if transact(self.path, WRITE, _digest_in, writes=False) == self._pending.digest:
                 self._settled = self._pending
@@ -166,7 +166,7 @@ def _expect_ours(path: str) -> None:
         try:
             is_foreign = not look(path, partial(_is_made, path)) and look(path, _tables) > 0
         except sqlite3.Error:
-            return  # whether it is damaged, or was just being made, is seen where it is read under a lock
+            return  # whether it is damaged, or was just being made, is seen when it is read under a lock
         if is_foreign:
             raise SchemaError(f"{path!r} is a SQLite database of another application: choose another file")
 
@@ -200,7 +200,7 @@ def _tables(connection: sqlite3.Connection) -> int:
 
 
 def _read_or_create(path: str, kind: str, connection: sqlite3.Connection) -> _Read:
-    """Make the tables where the file is empty. Returns what is in it."""
+    """Make the tables if the file is empty. Returns its content."""
     if not _is_made(path, connection) and not _tables(connection):
         for statement in sql.CREATE:
             connection.execute(statement)
@@ -221,7 +221,7 @@ def _read(path: str, kind: str, connection: sqlite3.Connection) -> _Read:
 
 
 def _text(stored: object) -> str:
-    """What the file says it is for, which may be damaged."""
+    """The purpose that the file names, which may be damaged."""
     return stored.decode(errors="replace") if isinstance(stored, bytes) else short_repr(stored)
 
 

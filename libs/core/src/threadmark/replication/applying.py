@@ -27,7 +27,7 @@ from threadmark.store.threads import Beginning, ThreadOutline
 
 
 class CopiedRows(NamedTuple):
-    """What was copied, or would be."""
+    """The rows that were copied, or would be."""
 
     checkpoints: int = 0
     writes: int = 0
@@ -38,7 +38,7 @@ class CopiedRows(NamedTuple):
     branched: bool = False
     """Whether both sides had written to the thread."""
     kept: bool = False
-    """Whether the target keeps what the source does not have, and has recorded that it is to be copied back."""
+    """Whether the target keeps rows that the source does not have, and has recorded that it is to be copied back."""
     rows_read: int = 0
 
     def plus(self, other: "CopiedRows") -> "CopiedRows":
@@ -57,7 +57,7 @@ class CopiedRows(NamedTuple):
 
 
 def counted(bodies: Bodies) -> CopiedRows:
-    """Return what is copied with these."""
+    """Return the count of these rows."""
     return CopiedRows(len(bodies.rows), len(bodies.writes), len(bodies.segments), bodies.size)
 
 
@@ -71,7 +71,7 @@ class Route(NamedTuple):
 
 
 class Fetched(NamedTuple):
-    """What was read at the source."""
+    """The rows read at the source."""
 
     keys: Sequence[Key]
     """The checkpoints of which all that is to be copied is in it."""
@@ -79,7 +79,7 @@ class Fetched(NamedTuple):
 
     @property
     def counts(self) -> CopiedRows:
-        """What is copied where the target has none of it."""
+        """The rows to copy if the target has none of them."""
         return counted(self.bodies)
 
     @property
@@ -100,7 +100,7 @@ class Compared(NamedTuple):
 def add_entry_rows(route: Route, found: EntryRows, copied_to: int) -> Program[Literal["added", "more", "moved"]]:
     """Add the rows that entries named.
 
-    Where it adds nothing, it returns "moved" if the target is at another position by now, and "more" if more than
+    If it adds nothing, it returns "moved" if the target is at another position by now, and "more" if more than
     adding rows is to be done.
     """
     store, outline, rows = route.target.store, found.outline, _in_order(found.bodies)
@@ -129,7 +129,7 @@ def add_entry_rows(route: Route, found: EntryRows, copied_to: int) -> Program[Li
 
 
 def add_some(route: Route, compared: Compared, expected: Copied | None, fetched: Fetched) -> Program[Copied | None]:
-    """Add rows that a large thread lacks, before `finish`. Returns up to where it is copied then.
+    """Add rows that a large thread lacks, before `finish`. Returns the position up to which it is copied then.
 
     Returns None, having added nothing, if another writer changed it.
     """
@@ -153,10 +153,10 @@ def add_some(route: Route, compared: Compared, expected: Copied | None, fetched:
 
 
 def finish(route: Route, compared: Compared, expected: Copied | None, fetched: Fetched) -> Program[CopiedRows | None]:
-    """Make the target's thread what the comparison says, with the rows that were fetched for it.
+    """Apply the comparison to the target's thread, with the rows that were fetched for it.
 
-    Returns None, having done nothing, where somebody else changed it, so that other rows are needed. So it does where
-    the source has heard meanwhile of a change of the target: what was read there is from before that.
+    Returns None, having done nothing, if another writer changed it, so that other rows are needed; also if
+    the source has heard since of a change of the target: its rows were read before that.
     """
     store, thread_id, theirs = route.target.store, route.thread_id, compared.theirs
     yield from _lock(route)
@@ -206,7 +206,7 @@ def _make_equal(
         added = yield from store.add(change)
         if not was_added(change, added):
             raise TransientStoreError(f"thread {thread_id!r} was changed while it was locked")
-    # Where the thread has no other checkpoint, those that are added say when it was updated.
+    # If the thread has no other checkpoint, those that are added say when it was updated.
     known = ours.outline.updated_at if ours.outline and not doomed else outline.row.created_at
     if outline.updated_at > max(known, _updated_by(rows)):
         yield from _touch(store, outline)
@@ -285,10 +285,10 @@ class Batch(NamedTuple):
 
 
 def batches(difference: Difference) -> list[Batch]:
-    """Return what is to be copied in parts, which are written in this order.
+    """Return the parts to copy, which are written in this order.
 
-    All segments come before the first checkpoint, and checkpoints after their parents. What replaces something
-    comes last, in one part, together with what is removed.
+    All segments come before the first checkpoint, and checkpoints after their parents. Replacements
+    come last, in one part, together with the removals.
     """
     replaced = difference.replaced_segments
     segments = list(_segments({key: size for key, size in difference.segments.items() if key not in replaced}))
@@ -302,10 +302,10 @@ def batches(difference: Difference) -> list[Batch]:
 
 
 def fetch(store: ReplicaStore, thread_id: str, theirs: Snapshot, batch: Batch) -> Program[Fetched | None]:
-    """Read a part. Returns None where any of it is not what it was when the thread was compared.
+    """Read a part. Returns None if any of it has changed since the thread was compared.
 
-    So it does where more has come from the other side since, which may have said that some of it is to go. Writes that
-    were added since are left out: they have an entry of their own.
+    Also if more has come from the other side since, which may have asked for the removal of some of it. Writes that
+    were added since are left out: they have a separate entry.
     """
     if (yield from copied_of(store, thread_id)) != theirs.copied:
         return None

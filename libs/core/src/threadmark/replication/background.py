@@ -28,7 +28,7 @@ _GATHERING = 0.01
 
 
 class Plays(Protocol):
-    """What runs flows for blocking callers."""
+    """Runs flows for blocking callers."""
 
     def play(self, flow: PairFlow[None]) -> None:
         """Run a flow."""
@@ -66,10 +66,10 @@ class Background:
         self._wakeups.put(None)
 
     def finish(self, within: float, patience: float) -> int:
-        """End it after it has copied what waits, for `within` seconds at most. Returns how many changes are left.
+        """End it after a last copy of waiting changes, for `within` seconds at most. Returns how many changes are left.
 
-        It gets `patience` seconds more to finish its last transaction. Raises ReplicationError if it is not known by
-        then what is left.
+        It gets `patience` seconds more to finish its last transaction. Raises ReplicationError if that number is
+        unknown by then.
         """
         thread, self._thread = self._thread, None
         self._drain_within = within
@@ -107,11 +107,11 @@ class Background:
             self._drain(self._drain_within)
 
     def _drain(self, within: float) -> None:
-        """Copy what waits. The interpreter may be about to end, so this starts no other thread."""
+        """Copy the waiting changes. The interpreter may be about to end, so this starts no other thread."""
         pair = self._pair
         try:
             self._left = play_flow(watched(pair, drain(pair, within))) if pair.roles is not None else 0
-        except Exception as error:  # noqa: BLE001 - raised where it is waited for
+        except Exception as error:  # noqa: BLE001 - raised in the caller that waits for it
             self._left = error
 
     def _round(self, *, looks: bool) -> PairFlow[None]:
@@ -126,7 +126,7 @@ class Background:
                 yield from watched(pair, fail_back(pair))
 
     def _copy_all(self) -> PairFlow[None]:
-        """Copy what waits on the active side, and before that what the other one still has from when it was active."""
+        """Copy the changes that wait on the side that was active before, then those on the active side."""
         pair = self._pair
         active, standby = pair.known.active, pair.standby
         for source, target in ((standby, active), (active, standby)):
@@ -164,7 +164,7 @@ def check_both(pair: Pair) -> PairFlow[None]:
 
 
 def fail_back(pair: Pair) -> PairFlow[None]:
-    """Have the primary take the writes again, where it has been well for long enough."""
+    """Have the primary take the writes again, if it has been well for long enough."""
     settings, (primary, secondary) = pair.settings, pair.sides
     if settings.failover != "automatic" or settings.failback_delay is None or pair.known.active is not secondary:
         return

@@ -24,13 +24,13 @@ class Rulings(NamedTuple):
 
 
 def rulings(source: Snapshot, target: Snapshot) -> Rulings:
-    """Return who has the say over what either side removed. What both did is merged like anything else."""
+    """Return the side that decides about each removal. Removals of both are merged like anything else."""
     mine, theirs = source.touched.removed, target.touched.removed
     return Rulings(_ruled(mine - theirs, source, target), _ruled(theirs - mine, target, source))
 
 
 def _ruled(removed: frozenset[Key], remover: Snapshot, other: Snapshot) -> frozenset[Key]:
-    """Return what was removed on one side, without what the other one's own checkpoints follow."""
+    """Return the keys removed on one side, without those that the other one's own checkpoints follow."""
     if not removed:
         return removed
     parents: Mapping[Key, Key] = other.parents or {}
@@ -44,10 +44,10 @@ def _ruled(removed: frozenset[Key], remover: Snapshot, other: Snapshot) -> froze
 
 
 class Difference(NamedTuple):
-    """What is to be done so that the target has what the source has."""
+    """The changes that give the target the contents of the source."""
 
     drops: bool = False
-    """The thread is deleted, and nothing else is done: what the source may have then is another difference."""
+    """The thread is deleted, and nothing else is done: later contents of the source are another difference."""
     begins: bool = False
     """The thread is no live one in the target, and becomes one."""
     checkpoints: Sequence[Key] = ()
@@ -63,7 +63,7 @@ class Difference(NamedTuple):
     removed: Sequence[Key] = ()
     removed_segments: Sequence[bytes] = ()
     row: ThreadRow | None = None
-    """What the thread's own row becomes, where it differs."""
+    """The thread's own row afterwards, if it differs."""
     merges: bool = False
     """Whether the target keeps something that the source does not have."""
 
@@ -87,11 +87,11 @@ class Difference(NamedTuple):
 
 
 def compare(source: Snapshot, target: Snapshot) -> Difference:
-    """Return what the target lacks.
+    """Return the differences of the target.
 
-    Where both databases changed the thread, what either has stays, but for what the other one removed (`rulings`).
-    Of a checkpoint that both have, the one stays that was changed; of two that were, the one with the greater marks, so
-    that it does not matter who asks. If one of them deleted the thread, it is deleted with what the other one wrote.
+    If both databases changed the thread, the rows of either stay, but for the removals of the other one (`rulings`).
+    If both have a checkpoint, the changed one stays; if both changed it, the one with the greater marks, so
+    that it does not matter who asks. If one of them deleted the thread, it is deleted with the other one's writes.
     """
     both = _both_changed(source, target)
     is_there, is_here = source.outline is not None, target.outline is not None
@@ -119,7 +119,7 @@ def lacks_parents(source: Snapshot, target: Snapshot) -> bool:
 
 
 def _removals(source: Snapshot, target: Snapshot) -> Difference:
-    """What was removed at the source goes, and nothing is copied: the source has no thread, or is about to lose it."""
+    """The source's removals are repeated, and nothing is copied: the source has no thread, or is about to lose it."""
     there = target.marks.checkpoints.keys() | _by_checkpoint(target.marks.writes).keys()
     removed = (there & rulings(source, target).by_source) - source.marks.checkpoints.keys()
     if not removed:
@@ -128,7 +128,7 @@ def _removals(source: Snapshot, target: Snapshot) -> Difference:
 
 
 def _both_changed(source: Snapshot, target: Snapshot) -> bool:
-    """Whether the target may have what the source never had.
+    """Whether the target may have rows that the source never had.
 
     It has entries that the source did not get; or it was copied from a later position than the source has,
     which has lost something; or it has rows that the source lacks although nothing was removed there since.
@@ -175,7 +175,7 @@ class _Comparison:
         extra = target.segments.keys() - source.segments.keys()
         sweeps = not self._both or (bool(removed) and not self._has_own())
         fresh = source.segments.keys() - target.segments.keys() | again
-        # Where all that the target lacks is what it removed, it does not need the segments of that either.
+        # If the target lacks only rows that it removed, it does not need their segments either.
         shunned = self._ruled.by_target & (self._written.keys() | source.checkpoints.keys())
         needs_none = bool(shunned) and not lacking
         row = self._row()
@@ -189,13 +189,13 @@ class _Comparison:
             removed=sorted(removed),
             removed_segments=sorted(extra) if sweeps else [],
             row=row,
-            # Where both deleted it, the target's deletion is copied to the source later, with what the source has now.
+            # If both deleted it, the target's deletion is copied to the source later, with the source's present rows.
             merges=self._both
             and (self._target.touched.dropped or self._keeps(gone - removed, () if sweeps else extra, kept)),
         )
 
     def _is_merged(self, key: Key) -> bool:
-        """Whether what either side has of a checkpoint stays."""
+        """Whether the rows of both sides for a checkpoint stay."""
         return self._both and key not in self._ruled.by_source
 
     def _is_rebuilt(self, key: Key) -> bool:
@@ -232,7 +232,7 @@ class _Comparison:
         return own if self._source_wins(key) else {each for each in there if written.get(each) != there[each]}
 
     def _source_wins(self, key: Key) -> bool:
-        """Whether the source's rows for a checkpoint are taken where both databases changed the thread."""
+        """Whether the source's rows for a checkpoint are taken if both databases changed the thread."""
         if key in self._ruled.by_source or key in self._ruled.by_target:
             return key in self._ruled.by_source
         mine, theirs = (
@@ -253,7 +253,7 @@ class _Comparison:
         return not self._both or (mine if mine != theirs else segment > there)
 
     def _row(self) -> ThreadRow | None:
-        """Return what the target's row of the thread becomes, None where it stays."""
+        """Return the target's next row of the thread, None if it stays."""
         outline, there = self._source.outline, self._target.outline
         if outline is None:
             return None
@@ -268,7 +268,7 @@ class _Comparison:
         return row
 
     def _keeps(self, gone: Iterable[Key], extra: Iterable[bytes], kept: Iterable[WriteKey]) -> bool:
-        """Whether the target will have what the source does not."""
+        """Whether the target will have rows that the source does not have."""
         source, target = self._source.marks, self._target.marks
         common = source.checkpoints.keys() & target.checkpoints.keys()
         others = [key for key in common if source.checkpoints[key] != target.checkpoints[key]]
@@ -282,9 +282,9 @@ class _Comparison:
         )
 
     def _has_own(self) -> bool:
-        """Whether the target has any row of which the source does not have the same, and over which it has no say.
+        """Whether the target has any row that the source lacks or has differently, and does not decide about.
 
-        Where it has none, all the segments that it needs are at the source as well.
+        If it has none, all the segments that it needs are at the source as well.
         """
         source, target, ruled = self._source.marks, self._target.marks, self._ruled.by_source
         return any(

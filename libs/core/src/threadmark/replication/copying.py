@@ -39,7 +39,7 @@ _PAUSE = 0.01
 
 
 class CopiedUpTo(NamedTuple):
-    """Up to where a thread is copied now, and what was copied for that."""
+    """The position up to which a thread is copied now, and the rows copied for that."""
 
     position: int
     rows: CopiedRows
@@ -48,9 +48,9 @@ class CopiedUpTo(NamedTuple):
 def copy_change(source: Side, target: Side, change: Change, added: Added, term: int) -> PairFlow[bool]:
     """Copy one change that the source has just made, with the rows at hand, and settle its entry.
 
-    `change` is what the source's store was given and `added` what it returned, with the entry recorded. Returns False,
-    having done nothing, where the target lacks something of the thread that came before (it is not at
-    `added.previous`), or has entries of its own: `copy_thread` is to be called then. Raises StaleTermError where the
+    `change` is the argument of the source's store and `added` its result, with the entry recorded. Returns False,
+    having done nothing, if the target lacks something of the thread that came before (it is not at
+    `added.previous`), or has entries itself: call `copy_thread` then. Raises StaleTermError if the
     target's term is greater.
     """
     if change.entry is None or Touched.from_bytes(change.entry).whole:
@@ -79,18 +79,18 @@ def copy_change(source: Side, target: Side, change: Change, added: Added, term: 
 def copy_thread(
     source: Side, target: Side, thread_id: str, term: int, *, everything: bool = False, dry_run: bool = False
 ) -> PairFlow[CopiedRows]:
-    """Make a thread of the target what it is at the source: what its outbox says was changed, or `everything`.
+    """Make a thread of the target equal to the source's: the changes in its outbox, or `everything`.
 
     Reads the thread's entries, its position and the rows that they name in one transaction of the source; writes them
-    in one transaction of the target that locks the thread and looks up to where it was copied, so that nothing older
+    in one transaction of the target that locks the thread and looks up the copied position, so that nothing older
     is ever written over anything newer, even if others copy it at the same time. Then settles the entries.
 
     A large thread is written in several transactions: segments first, then checkpoints, parents before children. Until
     the last of them the target shows the thread as it was earlier, or the beginning of a new one.
 
-    Where the target has entries of its own for the thread, both have written to it: then nothing is removed from it,
+    If the target has entries itself for the thread, both have written to it: then nothing is removed from it,
     unless the source deleted the whole thread, all that it lacks is copied, and the target records that the
-    merged thread is to be copied back. Raises StaleTermError where the target's term is greater than `term`.
+    merged thread is to be copied back. Raises StaleTermError if the target's term is greater than `term`.
     """
     route = Route(source, target, thread_id, term)
     state = yield from _read_copy_state(route)
@@ -103,7 +103,7 @@ def copy_thread(
 def copy_up_to(source: Side, target: Side, thread_id: str, term: int, position: int) -> PairFlow[CopiedUpTo]:
     """Like `copy_thread`, but only up to this position of the thread, 0 for the last one.
 
-    If another process has copied so much, that takes one query. Returns up to where it is copied.
+    If another process has copied so much, that takes one query. Returns the copied position.
     """
     route = Route(source, target, thread_id, term)
     state = yield from _read_copy_state(route)
@@ -114,9 +114,9 @@ def copy_up_to(source: Side, target: Side, thread_id: str, term: int, position: 
 
 
 def copy_all(source: Side, target: Side, term: int, *, limit: int = 256) -> PairFlow[dict[str, CopiedRows]]:
-    """Copy the threads of the first `limit` entries of the source's outbox. Returns what was copied of each.
+    """Copy the threads of the first `limit` entries of the source's outbox. Returns the rows copied of each.
 
-    Returns nothing where the outbox is empty. A thread whose copying fails, because its rows are damaged, say, does
+    Returns nothing if the outbox is empty. A thread whose copying fails, because its rows are damaged, say, does
     not stop the others: it is tried again next time, and the error is raised when the others are done.
     """
     store = source.store
@@ -147,7 +147,7 @@ class _Outcome(NamedTuple):
     """The outcome of an attempt to copy a thread."""
 
     copied: Copied | None
-    """Up to where the thread is copied to the target."""
+    """The position up to which the thread is copied to the target."""
     rows: CopiedRows
     is_complete: bool = True
     is_part: bool = False
@@ -183,7 +183,7 @@ def _copy(route: Route, state: CopyState, *, everything: bool, dry_run: bool, go
 
 
 def _copy_entry_rows(route: Route, copied: Copied | None, goal: int) -> PairFlow[_Outcome | None]:
-    """Copy the few rows that entries name. Returns None where more than adding them is to be done."""
+    """Copy the few rows that entries name. Returns None if more than adding them is to be done."""
     store, target = route.source.store, route.target
     copied_to = copied.position if copied else NEVER
     found = yield from read_on(route.source, read_entry_rows, store, route.thread_id, copied_to)
@@ -193,7 +193,7 @@ def _copy_entry_rows(route: Route, copied: Copied | None, goal: int) -> PairFlow
         return _Outcome(copied, CopiedRows(), is_complete=False)
     if found.outline is None:
         return _Outcome(copied, CopiedRows())
-    # Where a saver that records nothing has removed something, no entry tells what.
+    # If a saver that records nothing has removed something, no entry names it.
     removed = copied is not None and copied.epoch not in (0, found.epoch)
     fetched = Fetched((), found.bodies)
     read = CopiedRows(rows_read=fetched.rows_read)
@@ -208,7 +208,7 @@ def _copy_entry_rows(route: Route, copied: Copied | None, goal: int) -> PairFlow
 
 
 def _copy_whole(route: Route, copied: Copied | None, *, dry_run: bool) -> PairFlow[_Outcome]:
-    """Compare a thread in both databases, and copy what differs."""
+    """Compare a thread in both databases, and copy the differences."""
     compared = yield from _compare(route, copied)
     if isinstance(compared, _Outcome):
         return compared
@@ -239,7 +239,7 @@ def _compare(route: Route, copied: Copied | None) -> PairFlow[Compared | _Outcom
 
 
 def _copy_in_parts(route: Route, compared: Compared) -> PairFlow[_Outcome]:
-    """Copy what differs in parts. Only the last one notes that the thread is copied."""
+    """Copy the differences in parts. Only the last one notes that the thread is copied."""
     theirs, ours, difference = compared
     copied, total = ours.copied, CopiedRows()
     *before, last = batches(difference)
@@ -262,7 +262,7 @@ def _copy_in_parts(route: Route, compared: Compared) -> PairFlow[_Outcome]:
 
 
 def _would_copy(route: Route, theirs: Snapshot, difference: Difference) -> PairFlow[CopiedRows]:
-    """Read what would be copied, and return how much it is."""
+    """Read the rows to copy, and return their count."""
     total = CopiedRows(removed=len(difference.removed), dropped=difference.drops)
     total = total._replace(branched=difference.branches, kept=difference.merges)
     for batch in batches(difference):
@@ -273,17 +273,17 @@ def _would_copy(route: Route, theirs: Snapshot, difference: Difference) -> PairF
 
 
 def _fetch(route: Route, theirs: Snapshot, batch: Batch) -> PairFlow[Fetched | None]:
-    """Read a part of a thread, None where it is not what it was when the thread was compared."""
+    """Read a part of a thread, None if it has changed since the thread was compared."""
     return (yield from read_on(route.source, fetch, route.source.store, route.thread_id, theirs, batch))
 
 
 def _read_copy_state(route: Route) -> PairFlow[CopyState]:
-    """Return up to where the thread is copied to the target."""
+    """Return the position up to which the thread is copied to the target."""
     found = yield from read_on(route.target, read_copy_states, route.target.store, [route.thread_id])
     return found[route.thread_id]
 
 
 def _settle(source: Side, thread_id: str, copied: Copied | None) -> PairFlow[None]:
-    """Remove the entries of a thread up to where it is copied to the target."""
+    """Remove the entries of a thread that are copied to the target."""
     if copied is not None and copied.position > 0:
         yield from write_on(source, source.store.settle, thread_id, copied.position)

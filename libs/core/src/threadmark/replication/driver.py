@@ -28,7 +28,7 @@ from threadmark.store.contract import now
 
 
 def status(pair: Pair) -> PairFlow[ReplicationStatus]:
-    """Ask both sides how they are. One that is known to be away is shown as it was last seen."""
+    """Ask both sides how they are. For one that is known to be away, return its last state."""
     if pair.roles is None:
         yield from agree(pair)
     for side in pair.sides:
@@ -119,7 +119,7 @@ class PairDriver:
     def reconcile(
         self, *, both_ways: bool, dry_run: bool, after: str, progress: OnProgress | None
     ) -> PairFlow[ReconcileReport]:
-        """Compare both, and copy what is missing."""
+        """Compare both, and copy the missing rows."""
         check_flag(both_ways, "both_ways")
         check_flag(dry_run, "dry_run")
         check_progress(progress)
@@ -139,12 +139,12 @@ class PairDriver:
         return checked_first(self.pair, unless_moved(self.pair, promotion))
 
     def drain(self, within: float) -> PairFlow[int]:
-        """Copy what waits."""
+        """Copy the waiting changes."""
         check_seconds(within, "within")
         return checked_first(self.pair, unless_moved(self.pair, drain(self.pair, within)))
 
     def close(self) -> None:
-        """Copy what waits, for a while, and close both sides. It raises nothing."""
+        """Copy the waiting changes, for a while, and close both sides. It raises nothing."""
         if not self.finish():
             return
         for side in self.pair.sides:
@@ -165,14 +165,14 @@ class PairDriver:
         self._player.end()
 
     def finish(self) -> bool:
-        """Take no more calls, and copy what waits, for a while. Returns whether this is the first time."""
+        """Take no more calls, and copy the waiting changes, for a while. Returns whether this is the first time."""
         if self.pair.closed:
             return False
         self.pair.closed = True
         was_closed(self._at_exit)
         try:
             left = self._background.finish(self.pair.settings.drain_timeout, self._patience)
-        except Exception as error:  # noqa: BLE001 - what is left is copied by whoever opens the pair next
+        except Exception as error:  # noqa: BLE001 - the next process that opens the pair copies the rest
             what = f"without knowing what is left to be copied ({error})"
         else:
             what = f"with {left:,} changes that are not copied yet" if left else ""
@@ -206,13 +206,13 @@ def _quietly(close: Callable[[], Any]) -> None:
 
 
 class _AtExit:
-    """Copies what waits when the interpreter ends. The two sides' own savers close themselves then."""
+    """Copies the waiting changes when the interpreter ends. The two sides' own savers close themselves then."""
 
     def __init__(self, driver: PairDriver) -> None:
         self._driver = ref(driver)
 
     def close(self) -> None:
-        """Copy what waits."""
+        """Copy the waiting changes."""
         driver = self._driver()
         if driver is not None:
             driver.finish()

@@ -32,7 +32,7 @@ class Touched(NamedTuple):
     dropped: bool = False
     """Whether the thread was deleted, and perhaps begun again after that."""
     merged: bool = False
-    """Whether what both databases wrote was merged here: all of it is compared, as with `everything`, but none
+    """Whether the writes of both databases were merged here: all are compared, as with `everything`, but none
     of these rows was changed."""
 
     @property
@@ -93,7 +93,7 @@ _FLAGS = ("everything", "thread", "dropped", "merged")
 
 
 def joined(parts: Iterable[Touched]) -> Touched:
-    """Return what several changes to one thread touched together, oldest first."""
+    """Return the rows that several changes to one thread touched together, oldest first."""
     columns = list(zip(*parts, strict=True))
     if not columns:
         return Touched()

@@ -29,7 +29,7 @@ def may_be_away(error: Exception) -> bool:
 
 
 def probe(side: Side) -> PairFlow[Replica]:
-    """Read from a side, and write to it. Returns what it knows of its pair."""
+    """Read from a side, and write to it. Returns its record of its pair."""
     return write_on(side, _written_again, side.store)
 
 
@@ -54,7 +54,7 @@ def checked_first(pair: Pair, flow: PairFlow[T]) -> PairFlow[T]:
 
 
 def check_side(pair: Pair, side: Side) -> PairFlow[Replica | None]:
-    """Ask a side, also one that is known to be away. Returns what it knows of its pair, None if it is away."""
+    """Ask a side, also one that is known to be away. Returns its record of its pair, None if it is away."""
     roles = pair.roles
     try:
         replica = yield from probe(side)
@@ -74,10 +74,10 @@ def check_side(pair: Pair, side: Side) -> PairFlow[Replica | None]:
 
 
 def _hear_of_promotion(pair: Pair, roles: Roles) -> PairFlow[None]:
-    """Before the active side, which was away, is written to again: ask the other one whether it took the writes.
+    """Ask the other side whether it took the writes, before the active side, which was away, is written to again.
 
-    The one that was away may not know of that yet. In mode "async" it would acknowledge what is written to it, and a
-    deletion there would take with it what the caller writes next on the other side.
+    The one that was away may not know of that yet. In mode "async" it would acknowledge new writes, and a
+    deletion there would also delete the caller's next writes on the other side.
     """
     other = pair.other(roles.active)
     try:

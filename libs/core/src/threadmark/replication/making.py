@@ -25,13 +25,13 @@ _CHOICES: Mapping[str, object] = {
 _SECONDS = ("deadline", "health_interval", "drain_timeout")
 _COUNTS = ("max_lag", "max_failover_attempts")
 _MOST_SECONDS = 86_400
-"""A day. Much longer times overflow where a thread waits."""
+"""A day. Much longer times overflow when a thread waits."""
 
 _URL = "replicated:?primary=URL&secondary=URL&mode=async"
 
 
 def checked_settings(**settings: Any) -> Settings:
-    """Return what `replicated` was asked for. Raises ConfigError for what cannot be."""
+    """Return the checked options of `replicated`. Raises ConfigError for impossible ones."""
     for name, kind in _CHOICES.items():
         check_word(settings[name], kind, name)
     for name in _SECONDS:
@@ -61,7 +61,7 @@ def _check_duration(seconds: Any, name: str) -> None:
 def make(
     kind: type[ReplicatedSaver], primary: object, secondary: object, settings: Settings, options: SaverOptions
 ) -> ReplicatedSaver:
-    """Return a saver over two databases. What was opened here is closed if it cannot be made."""
+    """Return a saver over two databases. Savers that it opened are closed if it fails."""
     savers: list[Saver] = []
     try:
         for name, database in (("primary", primary), ("secondary", secondary)):

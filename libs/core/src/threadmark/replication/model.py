@@ -14,7 +14,7 @@ OnSecondaryFailure = Literal["raise", "continue"]
 """The result of a write in mode "sync" that only the active database has: an error, or an acknowledgement."""
 
 Failover = Literal["manual", "automatic"]
-"""Who moves the writes to the other database when the active one is away: `promote()`, or the saver itself."""
+"""The ways to move the writes to the other database when the active one is away: `promote()`, or the saver itself."""
 
 
 class SideStatus(NamedTuple):

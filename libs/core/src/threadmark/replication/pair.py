@@ -62,7 +62,7 @@ class Waiters:
 
 
 class Settings(NamedTuple):
-    """What `replicated` was asked for. Times are seconds."""
+    """The options of `replicated`. Times are seconds."""
 
     mode: ReplicationMode = "sync"
     on_secondary_failure: OnSecondaryFailure = "raise"
@@ -76,7 +76,7 @@ class Settings(NamedTuple):
 
 
 class Roles(NamedTuple):
-    """Who takes the writes, as far as this process knows."""
+    """The side that takes the writes, as far as this process knows."""
 
     term: int
     active: Side
@@ -88,7 +88,7 @@ class Roles(NamedTuple):
 
 @dataclass(eq=False)
 class Health:
-    """What is known of one side."""
+    """The known facts about one side."""
 
     well: bool = True
     well_since: float = field(default_factory=monotonic)
@@ -116,7 +116,7 @@ class SideAwayError(ReplicationError):
 
 
 class Pair:
-    """Two sides, and what one process knows of them."""
+    """Two sides, and the knowledge of one process about them."""
 
     def __init__(self, primary: Side, secondary: Side, settings: Settings) -> None:
         self.sides = (primary, secondary)
@@ -141,13 +141,13 @@ class Pair:
         return f"{self.sides[0]} and {self.sides[1]}"
 
     def _reset_after_fork(self) -> None:
-        """In the child of a fork, where a thread that held a lock or had a turn does not exist."""
+        """Reset the child of a fork, in which a thread that held a lock or had a turn does not exist."""
         self._changing = threading.Lock()
         self.turns = Turns()
 
     @property
     def known(self) -> Roles:
-        """Who takes the writes. Raises ReplicationError as long as that is not known."""
+        """The side that takes the writes. Raises ReplicationError as long as that is not known."""
         if self.roles is None:
             raise ReplicationError(
                 "it is not known yet which side takes the writes, because the databases could not be reached: try again"
@@ -177,7 +177,7 @@ class Pair:
         return all(health.well for health in self.health.values())
 
     def set_roles(self, roles: Roles) -> None:
-        """Take note of who takes the writes, unless a greater term is known already."""
+        """Note the side that takes the writes, unless a greater term is known already."""
         with self._changing:
             before = self.roles
             if before is not None and before.term > roles.term:
@@ -217,7 +217,7 @@ class Pair:
     def note_count(self, side: Side, counted: Waiting, noted: int) -> None:
         """Note how many changes wait, by a count that began when `noted` changes had been noted.
 
-        It may lack what was noted since. A change that it lacks must stay noted: whether the other side may take the
+        It may lack changes noted since. A change that it lacks must stay noted: whether the other side may take the
         writes over depends on it. One that is counted twice is so until the next count only.
         """
         health = self.health[side]
@@ -229,7 +229,7 @@ class Pair:
                 health.oldest = counted.oldest
 
     def check_sides(self) -> None:
-        """Raise ConfigError where both sides are obviously one database."""
+        """Raise ConfigError if both sides are obviously one database."""
         primary, secondary = self.sides
         if primary.driver is secondary.driver:
             raise ConfigError("primary and secondary are one saver: give two, on two databases")

@@ -57,7 +57,7 @@ def promote(pair: Pair, side: Side | None, *, force: bool) -> PairFlow[None]:
 def reconcile_pair(
     pair: Pair, *, both_ways: bool, dry_run: bool, after: str, progress: OnProgress | None
 ) -> PairFlow[ReconcileReport]:
-    """Compare both sides thread by thread, and copy what is missing."""
+    """Compare both sides thread by thread, and copy the missing rows."""
     if pair.roles is None:
         yield from agree(pair)
     yield from follow(pair)
@@ -99,7 +99,7 @@ def unless_moved(pair: Pair, flow: PairFlow[T]) -> PairFlow[T]:
 
 
 def fail_over(pair: Pair, away: SideAwayError) -> PairFlow[None]:
-    """Have the standby take the writes, where the saver may do so by itself. Raises ReplicationError if it may not."""
+    """Have the standby take the writes, if the saver may do so by itself. Raises ReplicationError if it may not."""
     known = pair.known
     if known.active is not away.side:
         return  # another thread was quicker
@@ -129,7 +129,7 @@ def fail_over(pair: Pair, away: SideAwayError) -> PairFlow[None]:
 
 
 def drain(pair: Pair, within: float) -> PairFlow[int]:
-    """Copy what waits on the active side, for so many seconds. Returns how many changes are still waiting."""
+    """Copy the waiting changes of the active side, for so many seconds. Returns how many changes are still waiting."""
     if pair.roles is None:
         yield from agree(pair)
     until = monotonic() + within
@@ -144,7 +144,7 @@ def drain(pair: Pair, within: float) -> PairFlow[int]:
 
 
 def copy_waiting(pair: Pair, source: Side, target: Side) -> PairFlow[int]:
-    """Copy some of what waits on one side. Returns how many threads that were."""
+    """Copy some of the waiting changes of one side. Returns the number of their threads."""
     known = pair.known
     yield from expect_term(pair, target, known)
     copied = yield from copy_all(source, target, known.term)
@@ -170,7 +170,7 @@ def _hand_over(pair: Pair, side: Side) -> PairFlow[None]:
     known = pair.known
     old = known.active
     report = yield from reconcile_pair(pair, both_ways=False, dry_run=False, after="", progress=None)
-    # What only the new side had was not copied, so now the old side lacks it.
+    # Rows that only the new side had were not copied, so now the old side lacks them.
     complete = not report.only_there
     roles = known._replace(term=next_term(known.term, side), active=side, complete=complete)
     yield from _expect_raised(pair, old, roles)
@@ -209,7 +209,7 @@ def _expect_raised(pair: Pair, side: Side, roles: Roles) -> PairFlow[None]:
 
 
 def _expect_all_there(pair: Pair, side: Side, away: SideAwayError, *, force: bool) -> None:
-    """Raise ReplicationError where the side may lack something, unless `force` says that this does not matter."""
+    """Raise ReplicationError if the side may lack something, unless `force` says that this does not matter."""
     lacks = pair.settings.mode == "async" or pair.health[away.side].waiting or not pair.known.complete
     if lacks and not force:
         raise ReplicationError(
@@ -219,7 +219,7 @@ def _expect_all_there(pair: Pair, side: Side, away: SideAwayError, *, force: boo
 
 
 def _replace_lost(pair: Pair, side: Side) -> PairFlow[None]:
-    """Have this side take the writes where the other side should, but is a new database."""
+    """Have this side take the writes if the other side should, but is a new database."""
     try:
         replica = yield from read_replica(side)
         other = yield from read_replica(pair.other(side))

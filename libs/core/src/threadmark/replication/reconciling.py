@@ -1,4 +1,4 @@
-"""Comparing two databases thread by thread, and copying what is missing."""
+"""Comparing two databases thread by thread, and copying the missing rows."""
 
 import time
 from collections import deque
@@ -28,13 +28,13 @@ def reconcile(
     progress: OnProgress | None = None,
     note: Callable[[str], PairFlow[None]] | None = None,
 ) -> PairFlow[ReconcileReport]:
-    """Make the target have what the source has, and with `both_ways` the other way round as well.
+    """Give the target the contents of the source, and with `both_ways` the other way round as well.
 
     First both outboxes are copied. Then pages of summaries are compared, and only threads that differ are read. A
     thread that was once copied to the target (`ReplicaStore.copied`), and that the source does not have any more, was
     deleted there, so the target deletes it; rows that the source does not have any more, in a thread whose epoch has
-    grown since, were removed, so the target removes them. What else only the target has stays, and is reported or with
-    `both_ways` copied. `after` is where an earlier comparison ended (`Progress.thread_id`). `note` is called now and
+    grown since, were removed, so the target removes them. The target's other extra rows stay, and are reported or with
+    `both_ways` copied. `after` is the end of an earlier comparison (`Progress.thread_id`). `note` is called now and
     then with the thread up to which all of them were compared.
 
     A thread that cannot be copied, because its rows are damaged, say, does not stop the others: its error is raised
@@ -66,7 +66,7 @@ def reconcile(
 
 @dataclass
 class _Run:
-    """One comparison, and what it has found and copied so far."""
+    """One comparison, and its findings and copies so far."""
 
     source: Side
     target: Side
@@ -121,7 +121,7 @@ class _Run:
             self.progress(Progress(self.threads, None, thread_id))
 
     def result(self, after: str, summaries: int, seconds: float) -> ReconcileReport:
-        """Return what was found and copied."""
+        """Return the findings and copies."""
         total = self.total
         return ReconcileReport(
             self.threads,
@@ -178,7 +178,7 @@ class _Summaries:
         """How many rows were read."""
 
     def more(self) -> PairFlow[bool]:
-        """Read the next page where there is nothing ahead. Returns whether there is anything then."""
+        """Read the next page if there is nothing ahead. Returns whether there is anything then."""
         if not self.ahead and self._after is not None:
             store = self._side.store
             page = yield from read_on(self._side, store.summaries, self._after, _PAGE)
@@ -202,5 +202,5 @@ class _Summaries:
 
 
 def _content(summary: Summary) -> Summary:
-    """The summary without what differs between two databases that have the same."""
+    """The summary without the fields that differ between two databases with the same rows."""
     return summary._replace(epoch=0, position=0)

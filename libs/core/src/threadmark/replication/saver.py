@@ -36,14 +36,14 @@ class ReplicatedSaver(ReadFromSaver):
     def reconcile(
         self, *, both_ways: bool = False, dry_run: bool = False, after: str = "", progress: OnProgress | None = None
     ) -> ReconcileReport:
-        """Compare the databases thread by thread, and copy to the inactive one what it lacks. Returns a report.
+        """Compare the databases thread by thread, and copy the missing rows to the inactive one. Returns a report.
 
         You can stop it at any time, for example by an error that `progress` raises, and continue it with `after`.
 
         Args:
             both_ways: Also copy data that only the other database has to the active one.
             dry_run: Copy nothing; return the report of what would be copied.
-            after: Where to continue one that was stopped: the `thread_id` of its last progress.
+            after: The place to continue a stopped one: the `thread_id` of its last progress.
             progress: A function that is called with a `threadmark.types.Progress` after each page of threads.
         """
         return self._pair.play(
@@ -91,7 +91,7 @@ class ReplicatedSaver(ReadFromSaver):
         """Like `drain`, for asyncio."""
         return await self._pair.aplay(self._whole_pair.drain(within))
 
-    # The end of what scripts/write_twins.py wrote.
+    # The end of the part that scripts/write_twins.py wrote.
 
 
 def replicated(

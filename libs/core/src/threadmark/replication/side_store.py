@@ -1,8 +1,8 @@
-"""A store around one side's store: the active side records what it changes, and the standby refuses changes.
+"""A store around one side's store: the active side records its changes, and the standby refuses changes.
 
-Both show epochs as `2 * epoch + number`, where the primary is number 0 and the secondary 1. So what a saver remembers
+Both show epochs as `2 * epoch + number`, where the primary is number 0 and the secondary 1. So a saver's memory
 of one database is never trusted on the other: a change that was prepared for an epoch of the other one is answered
-with the epoch of this one, and is prepared again. Tokens of leases are shown with the term for the same reason.
+with the epoch of this one, and is prepared again. Tokens of leases appear with the term for the same reason.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,12 +18,12 @@ from threadmark.store.replica import StaleTermError
 from threadmark.store.threads import LeaseRow, ThreadRow
 
 FIRST_TERM = 1
-"""That of a new pair. Under it the standby never has what the active side lacks."""
+"""That of a new pair. Under it the standby never has rows that the active side lacks."""
 
 _EVERYTHING = Touched(everything=True)
 
 _TERM = 2**52
-"""Tokens of leases are shown as `term * _TERM + token`. Those of databases come from a clock in microseconds, and stay
+"""Tokens of leases appear as `term * _TERM + token`. Those of databases come from a clock in microseconds, and stay
 below that for another eighty years. The term comes first, so tokens grow over a promotion whatever the new side's clock
 says."""
 _LOST = 1
@@ -31,15 +31,15 @@ _LOST = 1
 
 
 class Journal:
-    """What a transaction changed, so that it can be copied when the transaction is over."""
+    """The changes of a transaction, so that they can be copied when the transaction is over."""
 
     def __init__(self) -> None:
         self.added: list[tuple[Change, Added]] = []
-        """What the last attempt added, with epochs as they are stored."""
+        """The rows that the last attempt added, with epochs as they are stored."""
         self.threads: dict[str, int] = {}
         """Every thread that any attempt may have changed in another way, with the position of that change.
 
-        The position is 0 where it is not known, because an attempt that failed may have been committed.
+        The position is 0 if it is not known, because an attempt that failed may have been committed.
         """
 
     def begin(self) -> None:
@@ -152,7 +152,7 @@ class _ActiveStore(_NumberedStore):
         return self._numbered(epoch)
 
     def forget(self, thread_id: str, keys: Sequence[Key], *, removes: bool) -> Program[None]:
-        """Once the writes have moved, it is recorded also where nothing is there: the other side may have it."""
+        """Once the writes have moved, it is recorded even if nothing is there: the other side may have it."""
         if not removes and self._term == FIRST_TERM:
             yield from self._note_nothing(thread_id)
             return
@@ -161,7 +161,7 @@ class _ActiveStore(_NumberedStore):
             self._whole.add(thread_id)
 
     def drop(self, thread_id: str, now: int) -> Program[int | None]:
-        """Once the writes have moved, it is recorded also where the thread is not there: the other side may have it."""
+        """Once the writes have moved, it is recorded even if the thread is not there: the other side may have it."""
         yield from self._store.lock_lease(thread_id)  # no other caller begins it before this is recorded
         epoch = yield from self._store.drop(thread_id, now)
         if epoch is not None or self._term > FIRST_TERM:
@@ -234,7 +234,7 @@ class _ActiveStore(_NumberedStore):
         self._journal.note(thread_id, position)
 
     def _note_nothing(self, thread_id: str) -> Program[None]:
-        """Record nothing, but have the thread copied: an earlier call may have removed what the other side has."""
+        """Record nothing, but have the thread copied: an earlier call may have removed rows that the other side has."""
         self._journal.note(thread_id)
         if (yield from self._store.replica()).term > self._term:
             raise StaleTermError

@@ -19,10 +19,10 @@ from threadmark.store.replica import Copied, Entry, ReplicaStore, RowMarks, Writ
 from threadmark.store.threads import ThreadOutline
 
 MOST_ENTRIES = 4096
-"""Of a thread with more entries, the first ones are applied on their own."""
+"""If a thread has more entries, the first ones are applied separately."""
 
 ALL_ENTRIES = 2**31 - 1
-"""Of a thread that others are merged into, all count: the last one may say that something was removed."""
+"""If others are merged into a thread, all its entries count: the last one may say that something was removed."""
 
 _PAGE = 4096
 
@@ -37,11 +37,11 @@ class Snapshot(NamedTuple):
     """The last one of the thread in this database."""
     copied: Copied | None
     epoch: int
-    """0 where the thread is no live one."""
+    """0 if the thread is no live one."""
     outline: ThreadOutline | None
     marks: RowMarks
     touched: Touched
-    """What those changes touched that were made here and that the other database does not have."""
+    """The rows touched by changes that were made here and that the other database does not have."""
     known_to: int
     """The position up to which `touched` is complete."""
     dropped_at: int
@@ -49,7 +49,7 @@ class Snapshot(NamedTuple):
     first_change: int
     """The position of the first of them, 0 for none."""
     parents: Mapping[Key, Key] | None = None
-    """The parents of its checkpoints. They are read only where the other database removed some (`rulings`)."""
+    """The parents of its checkpoints. They are read only if the other database removed some (`rulings`)."""
 
     @property
     def rows(self) -> int:
@@ -75,7 +75,7 @@ class Bodies(NamedTuple):
 def take_snapshot(
     store: ReplicaStore, thread_id: str, after: int, *, entries_at_most: int | None = None
 ) -> Program[Snapshot | None]:
-    """Return what there is of a thread. `after` is up to which position the other database has what changed here.
+    """Return the rows of a thread. `after` is the position up to which the other database has the changes made here.
 
     Returns None if it changed during the read: not every backend reads all of it at one moment.
     """
@@ -96,7 +96,7 @@ def take_snapshot(
 
 
 def has_settled(store: ReplicaStore, thread_id: str, before: Snapshot) -> Program[bool]:
-    """Whether entries may be gone that this side had, or has got, since a snapshot: the other side has what they say.
+    """Whether entries may be gone that this side had, or has got, since a snapshot: the other side has their changes.
 
     Entries are settled in their order. So as long as the first one is there, all are.
     """
@@ -137,20 +137,20 @@ def last_position(store: ReplicaStore, thread_id: str) -> Program[int]:
 
 
 def copied_of(store: ReplicaStore, thread_id: str) -> Program[Copied | None]:
-    """Return up to where a thread was copied from the other database."""
+    """Return the position up to which a thread was copied from the other database."""
     copied = yield from store.copied([thread_id])
     return copied.get(thread_id)
 
 
 class CopyState(NamedTuple):
-    """Up to where a thread was copied to the target, and whether it is a live one there."""
+    """The position up to which a thread was copied to the target, and whether it is a live one there."""
 
     copied: Copied | None = None
     is_live: bool = False
 
 
 def read_copy_states(store: ReplicaStore, thread_ids: Sequence[str]) -> Program[dict[str, CopyState]]:
-    """Return up to where each of these threads was copied from the other database, and whether it is a live one."""
+    """Return for each of these threads the position copied from the other database, and whether it is a live one."""
     copied = yield from store.copied(thread_ids)
     new = [thread_id for thread_id in thread_ids if thread_id not in copied]
     live = {each.row.thread_id for each in ((yield from store.thread_outlines(new)) if new else [])}
@@ -164,7 +164,7 @@ def _state(store: ReplicaStore, thread_id: str) -> Program[tuple[int, Copied | N
 
 
 def _with_run(row: CheckpointRow) -> CheckpointRow:
-    """The row with the run that made it, for the index of runs: what is read may lack it. Sealed metadata has none."""
+    """The row with the run that made it, for the index of runs: the row may lack it. Sealed metadata has none."""
     if row.run_id is not None:
         return row
     try:
@@ -186,25 +186,25 @@ class EntryRows(NamedTuple):
 
     position: int
     known_to: int
-    """The position up to which the source had entries: greater where these are only the first ones."""
+    """The position up to which the source had entries: greater if these are only the first ones."""
     epoch: int
     outline: ThreadOutline | None
-    """None where the target has everything already."""
+    """None if the target has everything already."""
     seen: int
-    """The position up to which the source has what was changed at the target."""
+    """The position up to which the source has the target's changes."""
     sets_row: bool
     """Whether the thread's own row was set."""
     bodies: Bodies
 
 
 class _Part(NamedTuple):
-    """What the first entries of a thread touched."""
+    """The rows that the first entries of a thread touched."""
 
     touched: Touched
     position: int
     """That of the last of them."""
     rest: Touched
-    """What those touched that come after it."""
+    """The rows that the later entries touched."""
     beside: frozenset[bytes]
     """The segments that those of them brought that add writes to the same checkpoints."""
 
@@ -212,13 +212,13 @@ class _Part(NamedTuple):
 def read_entry_rows(store: ReplicaStore, thread_id: str, copied_to: int) -> Program[EntryRows | NotAddable]:
     """Return the rows that changed after the position `copied_to`, or for `NEVER` all rows of the thread.
 
-    Where many rows changed, only those of the first entries are returned.
+    If many rows changed, only those of the first entries are returned.
     """
     position = yield from last_position(store, thread_id)
     if position <= copied_to:
         return EntryRows(copied_to, copied_to, 0, None, 0, sets_row=False, bodies=Bodies({}, {}, {}))
     copied = yield from copied_of(store, thread_id)
-    # What the entries name is read after them, the thread's row included: on Redis this is not one moment, and a row
+    # The rows of the entries are read after them, the thread's row included: on Redis this is not one moment, and a row
     # that is older than its entry would be settled with it.
     entries = yield from store.outbox(thread_id, MOST_ENTRIES)
     outline = yield from store.thread(thread_id)
@@ -246,7 +246,7 @@ def read_entry_rows(store: ReplicaStore, thread_id: str, copied_to: int) -> Prog
         entries = yield from store.outbox(thread_id, MOST_ENTRIES)
         changes = [Touched.from_bytes(entry.body) for entry in entries if entry.position > known_to]
         later, beside = joined(changes), beside | _segments_beside(changes, touched)
-        if copied_to == NEVER:  # checkpoints that were added since then have an entry of their own
+        if copied_to == NEVER:  # checkpoints that were added since then have a separate entry
             rows_then = {key: row for key, row in found.rows.items() if key not in later.checkpoints}
             found = found._replace(rows=rows_then)
             touched = touched._replace(checkpoints=touched.checkpoints - later.checkpoints)
@@ -259,7 +259,7 @@ def read_entry_rows(store: ReplicaStore, thread_id: str, copied_to: int) -> Prog
 
 
 def _first(entries: Sequence[Entry]) -> _Part | NotAddable:
-    """What the first entries touched, as many as may be copied at once."""
+    """The rows that the first entries touched, as many as may be copied at once."""
     if not entries:
         return "settled"
     changes = [Touched.from_bytes(entry.body) for entry in entries]
@@ -289,7 +289,7 @@ def _all(store: ReplicaStore, thread_id: str, position: int) -> Program[_Part | 
 
 
 def _segments_beside(later: Iterable[Touched], touched: Touched) -> frozenset[bytes]:
-    """Return what the writes need that later changes added to the same checkpoints: they may have been read as well."""
+    """Return the segments of later writes to the same checkpoints: they may have been read as well."""
     none: frozenset[bytes] = frozenset()
     return none.union(*(each.segments for each in later if not each.writes.isdisjoint(touched.writes)))
 

@@ -1,4 +1,4 @@
-"""Who writes where: the term that both databases hold, the record of the pair, and how a process learns of a new term.
+"""The term that decides about the writer: both databases hold it, with the record of their pair.
 
 The terms of the primary are odd, those of the secondary are even. So two processes that promote different sides at the
 same time never do so under the same term.
@@ -21,14 +21,14 @@ _ATTEMPTS = 20
 
 
 class Agreement(NamedTuple):
-    """What the body of a `Replica` says, which both databases hold."""
+    """The body of a `Replica`, which both databases hold."""
 
     pair: str
     """A random id, made when the two were first used together. Another one is a ConfigError."""
     name: SideName
     """Which side this database is, so that swapped URLs are noticed."""
     active: SideName
-    """Who takes the writes under this term."""
+    """The side that takes the writes under this term."""
     complete: bool = True
     """Whether the side that is not active has ever had everything of the other."""
     compared: str = ""
@@ -57,19 +57,19 @@ def next_term(term: int, side: Side) -> int:
 
 
 def read_replica(side: Side) -> PairFlow[Replica]:
-    """Ask a side what it knows of its pair."""
+    """Ask a side for its record of its pair."""
     return read_on(side, side.store.replica)
 
 
 def write_replica(side: Side, roles: Roles) -> PairFlow[Replica]:
-    """Write down who takes the writes, unless the side knows of a greater term. Returns what is there afterwards."""
+    """Store the side that takes the writes, unless a greater term is known there. Returns the record afterwards."""
     agreement = Agreement(roles.pair, side.name, roles.active.name, roles.complete)
     replica = Replica(roles.term, agreement.to_json())
     return write_on(side, side.store.set_replica, replica)
 
 
 def reachable(pair: Pair) -> PairFlow[dict[Side, Replica]]:
-    """Ask both sides what they know. One that is away is left out. Raises ReplicationError if both are."""
+    """Ask both sides for their records. One that is away is left out. Raises ReplicationError if both are."""
     found: dict[Side, Replica] = {}
     away: SideAwayError | None = None
     for side in pair.sides:
@@ -173,7 +173,7 @@ def expect_term(pair: Pair, side: Side, roles: Roles) -> PairFlow[None]:
 
 
 def _read_agreements(pair: Pair) -> PairFlow[tuple[dict[Side, Replica], dict[Side, Agreement]]]:
-    """Read what both databases have noted of their pair. Raises ConfigError for two that are none.
+    """Read both databases' records of their pair. Raises ConfigError for two that are none.
 
     Under the first term another process may be making the pair right now, and gets the time for it.
     """
@@ -191,13 +191,13 @@ def _read_agreements(pair: Pair) -> PairFlow[tuple[dict[Side, Replica], dict[Sid
 
 
 def roles_in(pair: Pair, replica: Replica) -> Roles:
-    """Return what a database says of who takes the writes."""
+    """Return the side that takes the writes by a database's record."""
     agreement = Agreement.from_json(replica.body)
     return Roles(replica.term, pair.side(agreement.active), agreement.pair, agreement.complete)
 
 
 def _begin(pair: Pair, found: dict[Side, Replica]) -> PairFlow[None]:
-    """Make a pair of two new databases. Others may do so at the same time: what the primary holds in the end counts."""
+    """Make a pair of two new databases. Others may do so at the same time: the primary's record in the end counts."""
     if len(found) < len(pair.sides):
         away = next(side for side in pair.sides if side not in found)
         raise ReplicationError(
@@ -224,7 +224,7 @@ def _begin(pair: Pair, found: dict[Side, Replica]) -> PairFlow[None]:
 def _join(side: Side, roles: Roles) -> PairFlow[None]:
     """Let a new database take the place of one that was lost, or finish the making of a pair.
 
-    The one that was lost lacks what is written from now on. So the pair gets another id and another term: should that
+    The one that was lost lacks all later writes. So the pair gets another id and another term: should that
     one turn up again, or another process still use it, it is noticed.
     """
     other = roles.active
@@ -244,7 +244,7 @@ def _is_empty(side: Side) -> PairFlow[bool]:
 
 
 def _problem(agreements: dict[Side, Agreement]) -> str | None:
-    """Return why these databases are no pair, and what to do."""
+    """Return why these databases are no pair, and the remedy."""
     names = [(side.name, agreement.name) for side, agreement in agreements.items()]
     if len({agreement.pair for agreement in agreements.values()}) > 1:
         databases = " and ".join(map(str, agreements))
@@ -260,7 +260,7 @@ def _problem(agreements: dict[Side, Agreement]) -> str | None:
 
 
 def _missing(pair: Pair, found: dict[Side, Replica], agreements: dict[Side, Agreement]) -> str | None:
-    """Return what to do where the side that should take the writes is a new database."""
+    """Return the remedy if the side that should take the writes is a new database."""
     for side in found.keys() - agreements.keys():
         if any(agreement.active == side.name for agreement in agreements.values()):
             return (

@@ -30,7 +30,7 @@ _MOVES = 8
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.001, 0.1
 
 _FEW_WRITERS = 4
-"""Up to so many callers that write to a thread at once copy a change each. Of more, one copies what waits for all."""
+"""Up to so many callers that write to a thread at once copy a change each. If there are more, one copies for all."""
 
 _COUNTED = 16
 """After `max_lag // _COUNTED` own changes a process counts those that wait, because other processes write as well."""
@@ -91,7 +91,7 @@ def _on_new_store(begin: Callable[[], Program[T]], make_store: Callable[[], Any]
 
 
 def _replicate(pair: Pair, known: Roles, journal: Journal) -> PairFlow[None]:
-    """In mode "sync" copy to the standby what was just written; in mode "async" have the background thread do so."""
+    """In mode "sync" copy the new writes to the standby; in mode "async" have the background thread do so."""
     changed = journal.thread_ids
     if not changed:
         return
@@ -128,7 +128,7 @@ def _copy_to_standby(pair: Pair, known: Roles, journal: Journal) -> PairFlow[Non
 
 
 def _copy_in_turn(pair: Pair, known: Roles, thread_id: str, waiters: Waiters, journal: Journal) -> PairFlow[None]:
-    """Copy what waits of a thread, unless another caller that wrote to it has copied this change as well."""
+    """Copy the waiting changes of a thread, unless another caller that wrote to it has copied this change as well."""
     position = journal.position(thread_id)
     seconds = _FIRST_PAUSE
     while not (taken := waiters.take_turn()) and not _is_copied(waiters, position):

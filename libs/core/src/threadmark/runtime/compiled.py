@@ -36,21 +36,21 @@ class Counterpart(NamedTuple):
 
 
 COUNTERPARTS: dict[str, Counterpart] = {}
-"""All that are in use, by the reference's name. It is empty where nothing is compiled."""
+"""All that are in use, by the reference's name. It is empty if nothing is compiled."""
 
 _PACKAGE = "threadmark_speed"
 _CONTRACT = 10
-"""What core expects of the compiled modules. Another version of the package may offer something else."""
+"""The contract of core with the compiled modules. Another version of the package may offer something else."""
 
 
 def counterpart(name: str, *leading: object, is_whole: bool = False) -> Callable[[T], T]:
-    """Decorate a reference whose compiled counterpart is called instead, where compiled parts are in use.
+    """Decorate a reference whose compiled counterpart is called instead, if compiled parts are in use.
 
     Args:
         name: The module of `threadmark_speed` and the function or class in it.
-        *leading: What the compiled function is given before the arguments of a call: classes and functions of core.
-        is_whole: The counterpart does all that the reference does. Any other answers None, or raises CannotPackError or
-            NeedsReferenceError, where only the reference can tell; it is asked then.
+        *leading: The arguments of the compiled function before the arguments of a call: classes and functions of core.
+        is_whole: The counterpart is complete. Any other returns None, or raises CannotPackError or
+            NeedsReferenceError, if the reference must be called.
     """
 
     def decorate(reference: T) -> T:
@@ -65,7 +65,7 @@ def counterpart(name: str, *leading: object, is_whole: bool = False) -> Callable
                 import_module(f"{_PACKAGE}.seam").Counterpart(bound, reference, is_whole), reference
             )
         COUNTERPARTS[f"{reference.__module__}.{reference.__qualname__}"] = Counterpart(bound, reference, is_whole)
-        return standing  # type: ignore[no-any-return]  # it does what the reference does
+        return standing  # type: ignore[no-any-return]  # it is equivalent to the reference
 
     return decorate
 

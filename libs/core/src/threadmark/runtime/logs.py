@@ -17,7 +17,7 @@ from threadmark.program import Transaction
 from threadmark.runtime.processes import reset_after_fork
 
 _MOST_NOTED = 1000
-"""Lines that wait to be written. Where a handler is slower than we are, the oldest are dropped."""
+"""Lines that wait to be written. If a handler is slower than we are, the oldest are dropped."""
 
 
 class _Line(NamedTuple):
@@ -36,7 +36,7 @@ class Log:
         reset_after_fork(self)
 
     def write(self, level: int, message: str, *arguments: object) -> None:
-        """Write a line now. For places where no lock and no connection is held."""
+        """Write a line now. Call it only while you hold no lock and no connection."""
         try:
             self._logger.log(level, message, *arguments)
         except Exception:  # noqa: BLE001 - of a handler or filter, which an operation must not fail for
@@ -48,7 +48,7 @@ class Log:
         self.noted.append(_Line(level, message, arguments))
 
     def flush(self) -> None:
-        """Write what was noted, by this or another thread."""
+        """Write the lines noted by this or another thread."""
         while self.noted:
             try:
                 level, message, arguments = self.noted.popleft()
@@ -83,7 +83,7 @@ class Log:
             self.note(logging.INFO, "%s: migrated from format %d to %d in %.3f s", str(place), found, current, seconds)
 
     def _reset_after_fork(self) -> None:
-        """In the child of a fork: what the parent noted, the parent writes."""
+        """Drop the lines in the child of a fork: the parent writes them."""
         self.noted.clear()
 
 

@@ -35,8 +35,8 @@ class Outage:
         """Count an attempt that failed. The first one of an outage is a warning, the others are DEBUG lines.
 
         Args:
-            event: What happened.
-            then: What is done about it.
+            event: The event.
+            then: The consequence.
             is_first: Whether it is the caller's first attempt.
             holds_lock: Whether the caller holds a lock or a connection, so that the line is written later.
         """
@@ -73,5 +73,5 @@ class Outage:
         )
 
     def _reset_after_fork(self) -> None:
-        """In the child of a fork, where another thread may have held the lock: it will not give it back."""
+        """Replace the lock in the child of a fork: a thread of the parent may hold it, and never gives it back."""
         self._changing = threading.Lock()

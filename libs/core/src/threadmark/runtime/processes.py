@@ -55,7 +55,7 @@ class _Open:
         reset_after_fork(self)
 
     def _reset_after_fork(self) -> None:
-        """In the child of a fork, where they are the parent's."""
+        """Forget them in the child of a fork: they are the parent's."""
         self._all: WeakSet[Closes] = WeakSet()
         self._first: WeakSet[Closes] = WeakSet()
         """Those that need others of them until they are closed."""
@@ -65,7 +65,7 @@ class _Open:
 
     def add_first(self, thing: Closes) -> None:
         self._first.add(thing)
-        # What was registered last is called first, and by now the hook is registered that ends all `Workers`.
+        # The last one registered is called first, and by now the hook is registered that ends all `Workers`.
         atexit.unregister(self.close_first)
         atexit.register(self.close_first)
 
@@ -81,10 +81,10 @@ class _Open:
 
 
 def _close(things: WeakSet[Closes]) -> None:
-    with suppress(KeyError):  # raised when none is left; daemon threads may add some meanwhile
+    with suppress(KeyError):  # raised when none is left; daemon threads may add some
         while True:
             thing = things.pop()
-            with suppress(Exception):  # what was acknowledged is stored, and the others must be closed as well
+            with suppress(Exception):  # everything acknowledged is stored, and the others must be closed as well
                 thing.close()
 
 

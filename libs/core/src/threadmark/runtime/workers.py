@@ -2,8 +2,8 @@
 
 Python runs signal handlers in the main thread, between any two instructions, and a handler may raise: that of Ctrl-C
 raises KeyboardInterrupt. It may strike inside anything that the standard library implements in Python (Condition,
-Semaphore, Event, Future, a generator's context manager), whose lock then stays held for ever. So what the main thread
-shares with others consists of what the interpreter does in one step: a lock taken by `with`, a queue, an attribute.
+Semaphore, Event, Future, a generator's context manager), whose lock then stays held for ever. So the main thread
+shares with others only operations that the interpreter does in one step: a lock taken by `with`, a queue, an attribute.
 Other threads are never interrupted.
 """
 
@@ -27,7 +27,7 @@ class _Main:
 
     @classmethod
     def _reset_after_fork(cls) -> None:
-        """In the child of a fork, where the thread that forked is the main one."""
+        """Reset the child of a fork: the thread that forked is the main one there."""
         cls.thread = threading.get_ident()
 
 
@@ -86,7 +86,7 @@ class Answer:
 
 
 Waiting = Answer | asyncio.Future[Any]
-"""What a thread, or a task of an event loop, waits for."""
+"""The result that a thread, or a task of an event loop, waits for."""
 
 
 class Failed(NamedTuple):
@@ -99,7 +99,7 @@ def outcome_of(work: Callable[[], Any]) -> Any:
     """Do the work. Returns its result, or a `Failed` with its error."""
     try:
         return work()
-    except BaseException as error:  # noqa: BLE001 - raised where the result is awaited
+    except BaseException as error:  # noqa: BLE001 - raised in the caller that awaits the result
         return Failed(error)
 
 
@@ -194,7 +194,7 @@ class Workers:
         return future
 
     def end(self) -> None:
-        """Accept no more work. The threads end when they have finished what they were given."""
+        """Accept no more work. The threads end when they have finished their work."""
         self._pool.end()
 
     def close(self) -> None:

@@ -48,7 +48,7 @@ PLAIN_VERSIONS = frozenset({str, int})
 
 @counterpart("arguments.plain_writes")
 def checked_writes(writes: Iterable[tuple[str, Any]]) -> Sequence[tuple[str, Any]]:
-    """Check the writes given to `put_writes`, any iterable. Returns them with channel names of type `str`."""
+    """Check the writes for `put_writes`, any iterable. Returns them with channel names of type `str`."""
     listed: Iterable[Any] = writes if type(writes) in _LISTS else _listed(writes, "writes", "(channel, value) pairs")
     return [
         write if type(write) is tuple and len(write) == _PAIR and type(write[0]) is str else _write(write)
@@ -169,7 +169,7 @@ def checked_versions(argument: object) -> Mapping[str, Version]:
 
 
 def by_channel(argument: object, what: str) -> Mapping[str, Any]:
-    """Check what a checkpoint says of its channels. None counts as empty."""
+    """Check a checkpoint's statements about its channels. None counts as empty."""
     if argument is None:
         return _NO_CHANNELS
     if not isinstance(argument, MAPPING):
@@ -203,11 +203,11 @@ class ThreadQuery(NamedTuple):
 
     scope: ThreadScope
     metadata: Mapping[str, Any]
-    """What the scope's fragments were made from."""
+    """The origin of the scope's fragments."""
 
     @property
     def filters_here(self) -> bool:
-        """Whether the saver decides about each thread, because the backend only leaves out what it surely may."""
+        """Whether the saver decides about each thread, because the backend only leaves out sure mismatches."""
         return bool(self.metadata) or self.scope.text is not None
 
     def place(self, outline: ThreadOutline) -> ThreadPlace:
@@ -248,7 +248,7 @@ def check_word(argument: object, literal: Any, what: str) -> None:
 
 
 def checked_count(number: object, what: str) -> int:
-    """Check a limit, an offset or a size. One that is greater than what any database holds is no other than that."""
+    """Check a limit, an offset or a size. One that is greater than the size of any database is taken as that size."""
     if isinstance(number, bool) or not isinstance(number, int) or number < 0:
         raise ConfigError(f"{what} must be a number from 0 on, not {short_repr(number)}")
     return min(number, MOST)

@@ -1,7 +1,7 @@
 """The rows of a task's writes, with a record of each batch, so that a lost or hidden row is detected.
 
 A row is found by its key, so damage to its key hides it. Each `put_writes` therefore adds one more row, the record of
-the batch. It has an index of its own and lists the indexes of the batch's rows. Every row that a record lists must be
+the batch. It has a separate index and lists the indexes of the batch's rows. Every row that a record lists must be
 there, and every row that is there must be listed.
 """
 
@@ -34,9 +34,9 @@ def rows_of_batch(
     written: list[Written],
     longest: int | None,
 ) -> list[WriteRow]:
-    """Return the rows of what a task wrote: one for its ordinary writes, which are given in ascending order.
+    """Return the rows of a task's writes, which are in ascending order: one for the ordinary writes.
 
-    Where that would have more bytes than `longest`, it is several.
+    If it would have more bytes than `longest`, there are several.
     """
     rows = [(index, task_path, channel, value) for index, channel, value in written if index < 0]
     ordinary = [each for each in written if each[0] >= 0] if rows else written
@@ -60,7 +60,7 @@ def separate_rows(
 def batch_record(written: tuple[int, ...]) -> tuple[int, str, str, bytes]:
     """The record of a batch of one task's writes with these indexes, as `proving.write_rows` takes it.
 
-    Its index is made of what it lists, so that two batches of one task that list the same share a record, and others
+    Its index is made of its list, so that two batches of one task with the same list share a record, and others
     have one each.
     """
     listed = pack_plain(sorted(written))
@@ -68,7 +68,7 @@ def batch_record(written: tuple[int, ...]) -> tuple[int, str, str, bytes]:
 
 
 RECORD_OF_PACK = batch_record((PACK,))
-"""What most batches have: their writes are a pack, and nothing else."""
+"""The form of most batches: their writes are a pack, and nothing else."""
 
 
 def is_record(row: WriteRow) -> bool:
@@ -92,7 +92,7 @@ def count_writes(thread_id: str, rows: Iterable[WriteRow]) -> int:
 
 
 def proven_batches(thread_id: str, rows: Sequence[WriteRow]) -> list[WriteRow]:
-    """Verify all write rows of some checkpoints. Returns the writes, those of a pack as rows of their own.
+    """Verify all write rows of some checkpoints. Returns the writes, those of a pack as separate rows.
 
     Raises CorruptDataError if a row is damaged or missing.
     """
@@ -124,7 +124,7 @@ def unpacked(thread_id: str, rows: list[WriteRow]) -> list[WriteRow]:
     several = sorted([row for row in rows if is_pack(row)], key=_INDEX)
     if not several:
         return rows
-    # A write may have a row of its own as well: it was stored before the pack, or in the other database of a pair.
+    # A write may have a separate row as well: it was stored before the pack, or in the other database of a pair.
     writes = {row[:4]: row for row in rows if not is_pack(row)}
     for pack in several:
         for each in members(thread_id, pack):
@@ -179,7 +179,7 @@ class Write(NamedTuple):
 @counterpart("proving.proven_writes", Write)
 def proven_writes(thread_id: str, rows: Sequence[WriteRow]) -> list[Write]:
     """Verify all write rows of some checkpoints. Returns the writes in the order in which a step applies them."""
-    # Proven before they are sorted: what is damaged may not even compare.
+    # Proven before they are sorted: damaged rows may not even compare.
     return [opened_write(thread_id, row) for row in sorted(proven_batches(thread_id, rows), key=_ORDER)]
 
 

@@ -32,7 +32,7 @@ from threadmark.store.contract import CheckpointRow, Store
 class SegmentCache:
     """The segments that were fetched. Each is expanded once, however many values are made of it.
 
-    Values of one channel mostly resemble each other, so each is proven with what the one before has proven.
+    Values of one channel mostly resemble each other, so each proof uses that of the one before.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class SegmentCache:
         self._stored.update(segments)
 
     def segment(self, key: bytes, size: int) -> bytes:
-        """Return a segment of this size, which is not proven to be what was written under the key."""
+        """Return a segment of this size, which is not yet proven against its key."""
         if key not in self._whole:
             if key not in self._stored:
                 raise CorruptDataError(f"segment {key.hex()} is missing")
@@ -109,7 +109,7 @@ _ENTRY_OVERHEAD = 400
 class BoundedCache:
     """Entries whose costs add up to no more than a capacity. The least recently used are evicted first.
 
-    Threads may share it. It begins empty in the child of a fork, where another thread may have been at work in here,
+    Threads may share it. It begins empty in the child of a fork, because another thread may have been at work in here,
     and after a change that was interrupted.
     """
 
@@ -118,16 +118,16 @@ class BoundedCache:
         self._most_entries = most_entries
         self._overhead = overhead
         self._entries: OrderedDict[Hashable, tuple[int, Any]] = OrderedDict()
-        """What each entry costs, and its value."""
+        """The cost of each entry, and its value."""
         self._used = 0
         self._is_sound = True
-        """Whether `_used` is what the entries cost: not while they change, and not after an interrupted change."""
+        """Whether `_used` is the cost of the entries: not while they change, and not after an interrupted change."""
         self._lock = threading.Lock()
         reset_after_fork(self)
 
     @property
     def used(self) -> int:
-        """What the entries cost, never more than the capacity."""
+        """The cost of the entries, never more than the capacity."""
         return self._used
 
     def __len__(self) -> int:
@@ -135,7 +135,7 @@ class BoundedCache:
         return len(self._entries)
 
     def get(self, key: Hashable) -> Any:
-        """Return the value of a key, which is the last used one now. None where there is none."""
+        """Return the value of a key, which is the last used one now. None if there is none."""
         with self._lock:
             entry = self._entries.get(key)
             if entry is None:
@@ -144,7 +144,7 @@ class BoundedCache:
             return entry[1]
 
     def set(self, *new: tuple[Hashable, Any, int]) -> None:
-        """Keep entries, given as (key, value, size), under one lock. One that is too large is not kept."""
+        """Keep entries (key, value, size), under one lock. One that is too large is not kept."""
         entries, capacity, evicted, freed = self._entries, self.capacity, 0, 0
         with self._lock:
             if not self._is_sound:
@@ -207,7 +207,7 @@ _Entry = tuple[_EntryKey, object, int]
 
 _NAMESPACES_KEPT = 4
 _THREAD_SIZE = 1024
-"""What the entry of a thread itself is counted as, with as many namespaces."""
+"""The cost of a thread's own entry, with so many namespaces."""
 
 _SIBLINGS_KEPT = 24
 _RECENT_KEPT = 8
@@ -230,7 +230,7 @@ class Known(NamedTuple):
 
 
 class _Thread:
-    """What is remembered of a thread itself."""
+    """The remembered facts about a thread itself."""
 
     __slots__ = ("epoch", "newest")
 
@@ -310,7 +310,7 @@ class EncodingCache(BoundedCache):
         return None if found is None else found[1].data
 
     def all_data(self, thread_id: str, digests: Iterable[bytes]) -> dict[bytes, bytes] | None:
-        """The bytes with these digests, whenever they were seen. None where some of them are not remembered."""
+        """The bytes with these digests, whenever they were seen. None if some of them are forgotten."""
         found: dict[bytes, bytes] = {}
         for digest in digests:
             data = self.data(thread_id, digest)
@@ -339,7 +339,7 @@ class EncodingCache(BoundedCache):
             self.set(*new, self._longer(("recent", thread_id), list(recent.values()), _RECENT_KEPT))
 
     def see_writes(self, thread_id: str, ns: str, checkpoint_id: str, written: Iterable[tuple[str, bytes]]) -> None:
-        """Remember what tasks of the step after this checkpoint wrote to which channel, which will hold it next."""
+        """Remember the writes of the step after this checkpoint, by channel: each will be its channel's next value."""
         digests: dict[str, list[bytes]] = {}
         for channel, digest in written:
             if digest:
@@ -350,7 +350,7 @@ class EncodingCache(BoundedCache):
     def written(
         self, thread_id: str, ns: str, checkpoint_id: str | None, channel: str, epoch: int | None
     ) -> list[Source]:
-        """What tasks wrote to a channel in the step after this checkpoint, the last first."""
+        """The writes to a channel in the step after this checkpoint, the last first."""
         return self._sources(("writes", thread_id, ns, checkpoint_id, channel), epoch)
 
     def see_emptied(self, thread_id: str, ns: str, emptied: Iterable[tuple[str, bytes]]) -> None:
@@ -408,7 +408,7 @@ class EncodingCache(BoundedCache):
         return key, list(dict.fromkeys([*digests[::-1], *held]))[:kept], 40 * kept
 
     def _has_evicted(self, entries: int, size: int) -> None:
-        """Log what was evicted, whenever that is a good part of the capacity."""
+        """Log evictions, whenever they are a good part of the capacity."""
         with self._lock:
             evicted, freed = self._evicted + entries, self._freed + size
             is_due = freed * _LINES_PER_CAPACITY > self.capacity

@@ -2,7 +2,7 @@
 
 A checkpoint is found by its key, so damage to its key hides it, and an older one would pass for the newest. Each
 namespace therefore has a head with the greatest rank and the number of checkpoints, which every put updates. A get of
-the newest is given the rank with it. The checkpoints are counted if one is not found, and when all have been listed.
+the newest reads the rank with it. The checkpoints are counted if one is not found, and when all have been listed.
 """
 
 from collections.abc import Iterable, Iterator
@@ -35,14 +35,14 @@ def proven_row(where: ParsedConfig, found: Found) -> CheckpointRow:
 
 
 def prove_complete(context: SaverContext, thread_id: str, ns: str | None) -> Program[None]:
-    """Raise CorruptDataError where checkpoints of the namespace (of the thread for None) are missing."""
+    """Raise CorruptDataError if checkpoints of the namespace (of the thread for None) are missing."""
     problems = yield from missing(context, thread_id, ns)
     for location, problem in problems:
         raise CorruptDataError(f"{problem}: {_ADVICE}", location)
 
 
 def prove_absent(context: SaverContext, where: ParsedConfig) -> Program[None]:
-    """Raise CorruptDataError where the checkpoint that was not found may be one whose key is damaged.
+    """Raise CorruptDataError if the checkpoint that was not found may be one whose key is damaged.
 
     This reads every checkpoint of the namespace: one whose key has changed there is still counted.
     """
@@ -59,7 +59,7 @@ def prove_absent(context: SaverContext, where: ParsedConfig) -> Program[None]:
 
 
 def lacking(context: SaverContext, thread_id: str, ns: str | None) -> Program[list[Problem]]:
-    """What a history should have found and cannot: the namespaces that lack checkpoints. Messages are none of these."""
+    """The gaps of a history: the namespaces that lack checkpoints. Messages are none of these."""
     counted = yield from context.store.counted_heads(thread_id, ns)
     recorded = yield from context.store.heads(thread_id, ns)
     steps = [[head for head in heads if head.ns != MESSAGES_NS] for heads in (recorded, counted)]

@@ -235,7 +235,7 @@ def refresh_expiry(context: SaverContext, thread_id: str) -> Operation[None]:
     """Extend the life of a thread that was read, if it is due."""
     outline = yield from read(context.store.thread, thread_id)
     if outline is not None and is_due(context, outline.row.expires_at):
-        with suppress(ReplicationError):  # what was read is worth more: the next one who reads it can do this
+        with suppress(ReplicationError):  # the result of the read is worth more: the next reader can do this
             yield from extend_expiry(context, thread_id)
 
 

@@ -54,7 +54,7 @@ def with_gc_paused(make: Callable[[Any], Any], argument: Any) -> Any:
 
 
 def _end_pause() -> None:
-    """End a pause in the child of a fork, where the thread that began it does not exist."""
+    """End a pause in the child of a fork, in which the thread that began it does not exist."""
     if _paused:
         gc.enable()
 
@@ -113,7 +113,7 @@ def _values(context: SaverContext, loaded: LoadedCheckpoint) -> dict[str, Any]:
 
 
 def _decoded_together(serde: Serializer, stored: Collection[Stored]) -> list[Any] | None:
-    """Decode values that all are short and plain. Returns None for others, and where one of them cannot be read."""
+    """Decode values that all are short and plain. Returns None for others, and if one of them cannot be read."""
     if not finds_parts(serde):
         return None
     if any(map(_DIGEST, stored)) or not _ONLY_PLAIN.issuperset(map(_TAG, stored)):
@@ -132,7 +132,7 @@ def decode_channel(
 
 
 def decode_part(context: SaverContext, outline: Outline, path: Path, value: Stored, data: Mapping[bytes, bytes]) -> Any:
-    """Decode the part of a channel's value that a path leads to. Returns `NOTHING` where there is none."""
+    """Decode the part of a channel's value that a path leads to. Returns `NOTHING` if there is none."""
     serde = context.serde
 
     def loads(encoded: _Typed) -> Any:
@@ -151,7 +151,7 @@ def decode_part(context: SaverContext, outline: Outline, path: Path, value: Stor
 def decode_items(
     context: SaverContext, outline: Outline, channel: str, value: Stored, data: Mapping[bytes, bytes]
 ) -> Items | DecodedItems | None:
-    """Find the items of a channel's value, each of which is decoded when it is asked for. None where it has none."""
+    """Find the items of a channel's value, each of which is decoded when it is asked for. None if it has none."""
     serde = context.serde
     try:
         found = _decoded(context, serde.loads_items, value, data) if finds_parts(serde) else None
@@ -160,7 +160,7 @@ def decode_items(
             found = None if whole is None else DecodedItems(whole)
     except LocatedError as error:
         raise error.at(channel_location(outline, channel)) from error.origin
-    return cast("Items | DecodedItems | None", found)  # what is decoded is Any
+    return cast("Items | DecodedItems | None", found)  # decoded values are Any
 
 
 def decode_write(context: SaverContext, thread_id: str, write: Write, data: Mapping[bytes, bytes]) -> PendingWrite:
@@ -212,5 +212,5 @@ def _whole(
     loaded: LoadedCheckpoint,
     pauses: bool,  # noqa: ARG001, FBT001 - for the counterpart, to which large values are not plain then
 ) -> CheckpointTuple:
-    """Return what `decoded` does, of values that this package's serializer has encoded."""
+    """Like `decoded`, for values that this package's serializer has encoded."""
     return _in_parts(context, loaded)

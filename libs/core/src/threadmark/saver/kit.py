@@ -103,8 +103,8 @@ from threadmark.saver.survivors import Namespace, sends_lie_with_parent
 
 # Rows of names that belong together are easier to read than a column.
 # fmt: off
-__all__ = [  # noqa: RUF022 - by what they are for
-    # what callers give
+__all__ = [  # noqa: RUF022 - by their purpose
+    # the types of arguments
     "Path", "ThreadQuery", "channel_text", "check_config", "check_flag", "check_keep_last",
     "check_progress", "check_seconds", "check_word", "cursor_of", "draft_of", "checked_count", "checked_duration",
     "checked_owner",
@@ -131,7 +131,7 @@ __all__ = [  # noqa: RUF022 - by what they are for
     "apply_retention", "retention_rule", "sends_lie_with_parent",
     # threads
     "count_threads", "filtered", "get_thread", "list_threads", "last_lease",
-    # what operations share
+    # the parts that operations share
     "SaverContext", "checked_serde", "damaged", "reporter_of_threads", "some_threads",
 ]
 # fmt: on

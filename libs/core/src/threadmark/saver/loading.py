@@ -1,7 +1,7 @@
 """From rows to a checkpoint: which bytes are still missing, then the whole, proven.
 
-A program asks a `CheckpointLoader` what it needs, fetches it, and hands it over. To read some channels of checkpoints,
-their rows and the segments of those channels' values are read, and nothing else.
+A program asks a `CheckpointLoader` for its needs, fetches them, and hands them over. To read some channels,
+the checkpoints' rows and the segments of those channels' values are read, and nothing else.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -66,8 +66,8 @@ class LoadedCheckpoint(NamedTuple):
 class CheckpointLoader:
     """One checkpoint while it is being read.
 
-    Call `missing_header_keys`, fetch, `open_header`, `value_keys`, fetch, `loaded`, with all that was fetched on one
-    segment cache. Damage raises a CorruptDataError that names what is damaged.
+    Call `missing_header_keys`, fetch, `open_header`, `value_keys`, fetch, `loaded`, with all fetched bytes in one
+    segment cache. Damage raises a CorruptDataError that names the damaged part.
     """
 
     __slots__ = (
@@ -78,7 +78,7 @@ class CheckpointLoader:
     header: Header
     _segment_cache: SegmentCache
     _stored: Stored
-    """The header's own stored form, where the header is to be read."""
+    """The header's own stored form, if the header is to be read."""
 
     def __init__(self, row: CheckpointRow, writes: Sequence[WriteRow], encoding_cache: EncodingCache) -> None:
         prove_checkpoint(row)
@@ -142,7 +142,7 @@ class CheckpointLoader:
         return LoadedCheckpoint(epoch, self.outline, self.header, self._body, self._source, self._writes, data)
 
     def _with_missing(self) -> dict[bytes, bytes]:
-        """The bytes of all values by digest, with those that are made of what was fetched."""
+        """The bytes of all values by digest, with those made of fetched bytes."""
         data = self._data.copy()
         self._segment_cache.allowance.renew()
         for value, owner in self._missing.items():
@@ -175,9 +175,9 @@ _NO_SOURCE = Source(b"")
 def remembered(
     row: CheckpointRow, writes: Sequence[WriteRow], encoding_cache: EncodingCache, epoch: int | None = None
 ) -> LoadedCheckpoint | None:
-    """Return a checkpoint all of which is remembered (from this epoch, if one is given): its row and its values.
+    """Return a checkpoint all of which is remembered (from this epoch, if you pass one): its row and its values.
 
-    None for any other one, which takes a loader. Raises CorruptDataError where its writes are damaged.
+    None for any other one, which takes a loader. Raises CorruptDataError if its writes are damaged.
     """
     outline, body = row.outline, row.header
     thread_id, ns, checkpoint_id, _, _, created_at, _ = outline
@@ -205,7 +205,7 @@ def missing_headers(loaders: Iterable[CheckpointLoader]) -> set[bytes]:
 
 
 def remember(encoding_cache: EncodingCache, loaded: LoadedCheckpoint, row: CheckpointRow) -> None:
-    """Keep what was read for the put that may follow. `row` is the one that was proven."""
+    """Keep the loaded values for the put that may follow. `row` is the proven one."""
     thread_id, ns, checkpoint_id = loaded.outline[:3]
     encoding_cache.see_checkpoint(thread_id, ns, checkpoint_id, loaded.known(row))
     values = [(value, value.source(loaded.data[digest])) for digest, value in loaded.values().items()]
@@ -245,7 +245,7 @@ def load_channels(
 ) -> Program[dict[str, LoadedCheckpoint | LocatedError | None]]:
     """Return the newest checkpoints of some threads with these channels' values, in a fixed number of questions.
 
-    Where the values are large, they are those of the first threads only, one at least. None stands for a thread
+    If the values are large, it returns those of the first threads only, one at least. None stands for a thread
     without checkpoints, and an error for one that cannot be read.
     """
     found = yield from context.store.newest(thread_ids, "")
@@ -308,7 +308,7 @@ class _Reading:
             self._caches[thread_id].add(some)
 
     def loaded(self, thread_id: str) -> LoadedCheckpoint | LocatedError | None:
-        """Return what has become of a thread."""
+        """Return the outcome for a thread."""
         loaded = self._unless_damaged(thread_id, lambda each: self._loaders[each].loaded(), None)
         return self._errors.get(thread_id, loaded)
 
@@ -338,6 +338,6 @@ def _find(context: SaverContext, where: ParsedConfig) -> Program[Found | None]:
         found = yield from context.store.newest([where.thread_id], where.ns)
         return found.get(where.thread_id)
     rows = yield from context.store.rows(where.thread_id, [(where.ns, where.checkpoint_id)])
-    # Where a clock was set back, one checkpoint may be there under two ranks (`saver.find` takes the greatest, too).
+    # If a clock was set back, one checkpoint may be there under two ranks (`saver.find` takes the greatest, too).
     row = max(rows, key=lambda each: each.outline.rank, default=None)
     return None if row is None else Found(NO_EPOCH, row, (), {})

@@ -20,7 +20,7 @@ from threadmark.saver.proving import checkpoint_location
 from threadmark.store.contract import Outline, Scope
 
 _ORDER: Callable[[Outline], tuple[str, str, str]] = attrgetter("rank", "thread_id", "ns")
-"""Returns what `Outline.order` does, without a call of a function in Python for each."""
+"""Like `Outline.order`, without a call of a function in Python for each."""
 
 
 class PageRequest(NamedTuple):
@@ -37,7 +37,7 @@ class Pages:
     def __init__(self, scope: Scope, size: int) -> None:
         self.more = True
         self.request = PageRequest(scope, None, size)
-        """What to ask the store for next."""
+        """The next request to the store."""
 
     def read(self, page: Sequence[Outline] | None) -> Sequence[Outline]:
         """Move on behind a page. Returns the page. None, the answer of a store without tables, counts as an empty page.
@@ -61,7 +61,7 @@ class Pages:
 
 
 _BITS = 63
-"""Of a number in a database, without its sign."""
+"""The bits of a number in a database, without its sign."""
 
 
 def new_cursor(*parts: str | int) -> str:
@@ -70,7 +70,7 @@ def new_cursor(*parts: str | int) -> str:
 
 
 def parts_of_cursor(cursor: object, kinds: Sequence[type]) -> Sequence[Any]:
-    """Return the parts of a cursor, one of each kind. Raises ConfigError for what is no such cursor."""
+    """Return the parts of a cursor, one of each kind. Raises ConfigError for any other cursor."""
     try:
         parts = loads(urlsafe_b64decode(as_text(cursor, "cursor")))
     except (ValueError, RecursionError) as error:

@@ -49,7 +49,7 @@ def parse_path(path: object) -> Path:
 
 
 def parse_paths(paths: object) -> dict[str, Path]:
-    """Parse the paths that a listing is given, by the names that their parts shall have."""
+    """Parse the paths of a listing, by the names of their parts in the result."""
     if paths is None:
         return {}
     if not isinstance(paths, MAPPING):
@@ -60,7 +60,7 @@ def parse_paths(paths: object) -> dict[str, Path]:
 
 
 def channel_text(channel: str) -> str:
-    """Return what a path to a channel begins with."""
+    """Return the beginning of a path to a channel."""
     return channel if _CHANNEL.fullmatch(channel) else key_text(channel)
 
 
@@ -70,7 +70,7 @@ def key_text(key: str) -> str:
 
 
 def name_text(name: str) -> str | None:
-    """Return the step to a field of an object. None where no path leads to it."""
+    """Return the step to a field of an object. None if no path leads to it."""
     step = f".{name}"
     return step if _NAME.fullmatch(step) and not name.startswith("__") else None
 

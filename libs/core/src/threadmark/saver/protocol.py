@@ -1,4 +1,4 @@
-"""`SaverProtocol`: what every saver can do. Written by scripts/write_twins.py."""
+"""`SaverProtocol`: the methods of every saver. Written by scripts/write_twins.py."""
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -108,7 +108,7 @@ class SaverProtocol(Protocol):
         missing_ok: bool = True,
         progress: OnProgress | None = None,
     ) -> PruneReport:
-        """Remove old checkpoints of these threads. Returns a report of what was removed."""
+        """Remove old checkpoints of these threads. Returns a report of the removal."""
 
     def apply_retention(
         self,

@@ -38,7 +38,7 @@ def write_row(
 def write_rows(
     thread_id: str, ns: str, checkpoint_id: str, task_id: str, written: Sequence[tuple[int, str, str, bytes]]
 ) -> list[WriteRow]:
-    """Return rows of what a task wrote, given as (idx, task_path, channel, value), with their checks.
+    """Return rows, with their checks, of a task's writes (idx, task_path, channel, value).
 
     Their batch has a record (`saver/batches.py`).
     """
@@ -56,13 +56,13 @@ def rebound_write(source: str, target: str, row: WriteRow) -> WriteRow:
 
 
 def prove_checkpoint(row: CheckpointRow) -> None:
-    """Raise CorruptDataError where the row is not what was written under its key."""
+    """Raise CorruptDataError if the row is not the one written under its key."""
     if not is_sound(row):
         raise CorruptDataError(f"the checkpoint's row {_problem(row.check)}", checkpoint_location(row.outline))
 
 
 def is_sound(row: CheckpointRow) -> bool:
-    """Whether a checkpoint's row is what was written under its key."""
+    """Whether a checkpoint's row is the one written under its key."""
     return row.check == _check(row.outline, row.header)
 
 
@@ -71,7 +71,7 @@ def _check(outline: Outline, header: bytes) -> bytes:
 
 
 def prove_write(thread_id: str, row: WriteRow) -> None:
-    """Raise CorruptDataError if the row is not what was written under its key."""
+    """Raise CorruptDataError if the row is not the one written under its key."""
     if row.check != check_of([_mark(row.idx), thread_id, *row[:-1]]):
         raise CorruptDataError(f"the pending write's row {_problem(row.check)}", write_location(thread_id, row))
 
@@ -115,7 +115,7 @@ def namespace_location(thread_id: str, ns: str) -> str:
 
 
 def _mark(idx: int) -> int:
-    """What comes first in the check of a row with this index."""
+    """The beginning of the check of a row with this index."""
     return PACKED if is_pack_index(idx) else RECORDED
 
 
@@ -135,11 +135,11 @@ _PROBLEMS = {
 
 
 def sound_row(outline: ThreadOutline) -> ThreadRow:
-    """Return a thread's row. Raises CorruptDataError if it is not what was written."""
+    """Return a thread's row. Raises CorruptDataError if it was changed."""
     expect_sound_thread(outline.row)
     return outline.row
 
 
 def metadata_of(row: ThreadRow) -> Metadata:
-    """Return what was set as a thread's metadata, an empty dictionary if nothing was."""
+    """Return a thread's metadata, an empty dictionary if none was set."""
     return from_json(row.metadata) if row.metadata else {}

@@ -69,7 +69,7 @@ class Saver(ThreadMethods, PartMethods, LeaseMethods, TravelMethods, OperatingMe
         return context_of(self._store, self._options, SealedStore)
 
     def __repr__(self) -> str:
-        driver = getattr(self, "_driver", None)  # none yet, where making it failed
+        driver = getattr(self, "_driver", None)  # none yet, if making it failed
         return f"<{type(self).__name__} on {driver}>"
 
     @property
@@ -198,7 +198,7 @@ class Saver(ThreadMethods, PartMethods, LeaseMethods, TravelMethods, OperatingMe
         missing_ok: bool = True,
         progress: OnProgress | None = None,
     ) -> PruneReport:
-        """Remove old checkpoints of these threads. Returns a report of what was removed.
+        """Remove old checkpoints of these threads. Returns a report of the removal.
 
         The newest checkpoint of every namespace stays, with those that the arguments keep and those that a kept
         checkpoint needs to be read. The namespace of a subgraph call is removed together with the checkpoint that made
@@ -436,7 +436,7 @@ class Saver(ThreadMethods, PartMethods, LeaseMethods, TravelMethods, OperatingMe
         await self._driver.aclose()
         self._context.encoding_cache.clear()
 
-    # The end of what scripts/write_twins.py wrote.
+    # The end of the part that scripts/write_twins.py wrote.
 
 
 _MEMBERS = tuple(name for name in vars(SaverProtocol) if not name.startswith("_"))

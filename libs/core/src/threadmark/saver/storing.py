@@ -31,7 +31,7 @@ from threadmark.store.contract import WriteRow
 _SOURCES = 24
 
 _WHOLE_HEADER = 512
-"""Up to this many bytes a header stands in its row as it is: to store it costs less than to find what is new in it."""
+"""Up to this many bytes a header stands in its row whole: to store it costs less than to find the new bytes in it."""
 
 _WHOLE_HEADER_OF_LITERALS = 1024
 """The same for a header without manifests: there, more of it is new with every step."""
@@ -44,13 +44,13 @@ _MUCH = 1024
 """With this many new bytes, it pays to search everything that is remembered."""
 
 _FARTHEST = 64
-"""But not what is longer than this many times the new bytes: an index is made of all of it."""
+"""But not a value longer than this many times the new bytes: an index is made of all of it."""
 
 
 class Deduplicator:
     """The values of one change, each compared with the values of the thread that it probably repeats.
 
-    What is remembered serves only if it is of the epoch that the change will prove; `borrowed` holds sources that were
+    Remembered values serve only if they are of the epoch that the change will prove; `borrowed` holds sources that were
     read in that epoch, whether or not they are still remembered.
     """
 
@@ -68,7 +68,7 @@ class Deduplicator:
         self.has_manifests = False
         """Whether any value, so far, is not a literal."""
         self.deduplicated: list[tuple[Stored, Source]] = []
-        """What was deduplicated, for the encoding cache."""
+        """The deduplicated values, for the encoding cache."""
         self.emptied: list[tuple[str, bytes]] = []
         """The channels that a step has emptied, with the digests of the values that they had."""
 
@@ -108,11 +108,11 @@ class Deduplicator:
         return [found] if found else []
 
     def siblings(self) -> list[Source]:
-        """What was deduplicated before in this change, the last first."""
+        """The values deduplicated before in this change, the last first."""
         return [source for _, source in reversed(self.deduplicated)]
 
     def likely_sources(self, ns: str, checkpoint_id: str | None, channel: str, held: Stored | None) -> list[Source]:
-        """What a channel's value after this checkpoint most likely repeats, where the checkpoint `held` another.
+        """The likely sources of a channel's value after this checkpoint, if the checkpoint `held` another.
 
         That is its value there, or the one that it had before a step emptied it: the same tasks run in each turn.
         """
@@ -120,7 +120,7 @@ class Deduplicator:
         return [*before, *self.written(ns, checkpoint_id, channel)]
 
     def written(self, ns: str, checkpoint_id: str | None, channel: str) -> list[Source]:
-        """What the step after this checkpoint wrote to the channel, the last first."""
+        """The writes of the step after this checkpoint to the channel, the last first."""
         return self._encoding_cache.written(self._thread_id, ns, checkpoint_id, channel, self._epoch)
 
     def needs(self) -> tuple[int | None, dict[bytes, bytes]]:
@@ -137,7 +137,7 @@ class Deduplicator:
         return self._epoch if self._inherits or not self._used <= self._fresh.keys() else None
 
     def remember(self, epoch: int) -> None:
-        """Once stored, what was deduplicated is a source for the next change."""
+        """Once stored, a deduplicated value is a source for the next change."""
         self._encoding_cache.see_values(self._thread_id, epoch, self.deduplicated)
 
     def _stored(
@@ -145,7 +145,7 @@ class Deduplicator:
     ) -> tuple[Stored, Source | None]:
         """The stored form of a value, and the value as a source for others, unless it is a literal."""
         tag, data = encoded
-        for source in likely:  # what a task wrote to a channel is mostly its value after the step
+        for source in likely:  # a task's write to a channel is mostly its value after the step
             if source.proof is not None and source.data == data:
                 return self._keep(Stored(tag, source.packed, source.proof.digest), source)
         proven = proof(data, likely[0].proof if likely else None)
@@ -169,7 +169,7 @@ class Deduplicator:
             if new == len(data):
                 likely = ()
         far = self.siblings() + self._encoding_cache.recent(self._thread_id, self._epoch)
-        # What finds most comes first. Of a source that is much longer, hardly anything can be used without waste.
+        # The best source comes first. Hardly anything of a much longer source can be used without waste.
         far.sort(key=lambda source: abs(len(source.data) - len(data)))
         worth = [source for source in far if len(source.data) <= _FARTHEST * new]
         return deduplicate(data, [*likely, *worth][:_SOURCES], self._segment_key, beside=beside)
@@ -191,13 +191,13 @@ class Draft(NamedTuple):
     """All of it."""
     values: dict[str, Any]
     versions: dict[str, Version]
-    """Of its channels: a copy, which is stored."""
+    """The versions of its channels: a copy, which is stored."""
     new: Collection[str]
     """The channels that have changed."""
     reads: list[str]
-    """Those of them that have a value: it is worth having the parent's, to store only what changed."""
+    """Those of them that have a value: it is worth having the parent's, to store only the changes."""
     plain: bytes | None
-    """The other fields as `split_fields` packs them, where it is known that there are none but the usual ones."""
+    """The other fields as `split_fields` packs them, if only the usual ones are known to be there."""
     encoded: dict[str, tuple[str, bytes]]
     """Tags and bytes of the values that have been encoded, by channel."""
 
@@ -210,7 +210,7 @@ class Draft(NamedTuple):
     ) -> tuple[Header, bytes]:
         """Return the header with every value in its stored form, and its encoding.
 
-        `sources_of` gives what a channel's value is compared with, by its name and the parent's value.
+        `sources_of` gives the sources of a channel's value, by its name and the parent's value.
         """
         held, has_manifests = (parent.header, parent.has_manifests) if parent else (_NO_PARENT, False)
         plain, rest = self.plain, None
@@ -237,7 +237,7 @@ class Draft(NamedTuple):
 
 @counterpart("arguments.plain_checkpoint", Draft)
 def draft_of(checkpoint: Checkpoint, new_versions: ChannelVersions) -> Draft:
-    """Check the checkpoint and new versions given to `put`. Returns them with channel names of type `str`."""
+    """Check the checkpoint and new versions for `put`. Returns them with channel names of type `str`."""
     if new_versions is None:
         raise ConfigError("new_versions must be a dictionary: an empty one, where no channel has changed")
     if not isinstance(checkpoint, MAPPING):
@@ -293,10 +293,10 @@ def lay_out(
     rest: Encoded | None,  # noqa: ARG001
     is_own: bool,  # noqa: ARG001, FBT001
 ) -> tuple[dict[str, Any], list[str], bool, bytes | None]:
-    """Find what a checkpoint has of its parent.
+    """Find the values that a checkpoint has of its parent.
 
-    Returns its values, where each that has not changed is in its stored form, the channels whose values have changed,
-    whether any value that has not is more than a literal, and the header's encoding where that is made at once. `reads`
+    Returns its values, each in its stored form if it has not changed, the channels whose values have changed,
+    whether any value that has not is more than a literal, and the header's encoding if that is made at once. `reads`
     are the new channels that have a value; `has_manifests` is whether any of the parent's values may be more than a
     literal; `is_own` says that the serializer is this package's, so that the counterpart may encode short values.
     """
@@ -310,7 +310,7 @@ def lay_out(
 def _inherited(new: Collection[str], versions: dict[str, Version], parent: Header) -> dict[str, Stored]:
     """The parent's values of the channels that have not changed since. Few of many have, so those are left out.
 
-    Where the version has moved on, nothing is inherited: LangGraph puts a copy of a checkpoint as its sibling, with no
+    If the version has moved on, nothing is inherited: LangGraph puts a copy of a checkpoint as its sibling, with no
     new versions, and a channel that was emptied on the way stays empty.
     """
     inherited, held = parent.values.copy(), parent.versions.copy()
@@ -321,7 +321,7 @@ def _inherited(new: Collection[str], versions: dict[str, Version], parent: Heade
     if held != versions:  # it says more than which channels are new
         for channel, _ in versions.items() ^ held.items():
             inherited.pop(channel, None)
-    if not inherited.keys() <= versions.keys():  # what has no version cannot have kept it
+    if not inherited.keys() <= versions.keys():  # a channel without a version cannot have kept it
         return {channel: value for channel, value in inherited.items() if channel in versions}
     return inherited
 
@@ -346,9 +346,9 @@ def needed_segments(header: Header, stored: Stored) -> tuple[bytes, ...]:
 
 
 def encode(serde: Serializer, what: str, value: Any) -> tuple[str, bytes]:
-    """Encode a value. Errors say what it is, such as a channel, and where inside it they occurred.
+    """Encode a value. Errors name it, such as a channel, and the place inside it.
 
-    What the user's own serializer raises is the cause of a SerializationError. Returns its tag and its bytes.
+    An error of the user's own serializer is the cause of a SerializationError. Returns its tag and its bytes.
     """
     try:
         tag, data = serde.dumps_typed(value)
@@ -372,7 +372,7 @@ def encode(serde: Serializer, what: str, value: Any) -> tuple[str, bytes]:
 def encode_writes(
     serde: Serializer, writes: Iterable[tuple[str, Any]]
 ) -> tuple[dict[int, tuple[str, tuple[str, bytes]]], int]:
-    """Check and encode what a task wrote.
+    """Check and encode a task's writes.
 
     Returns (channel, (tag, data)) by the index of each write, and the size of all data. A task has one write of a
     special channel, so the last of a batch stands for all.
@@ -390,10 +390,10 @@ def encode_writes(
 def rows_of_scalars(
     serde: Serializer, where: ParsedConfig, task_id: str, task_path: str, writes: object, longest: int | None
 ) -> list[WriteRow] | None:
-    """The rows of what a task wrote, where that is numbers and short texts: they need nothing that the thread holds.
+    """The rows of a task's writes, if those are numbers and short texts: they need nothing that the thread holds.
 
-    Returns None for anything else, which `encode_writes` has to see. So it does where a pack of them would have more
-    bytes than `longest`, or where the names of the task have to be checked.
+    Returns None for anything else, which `encode_writes` has to see. The same if a pack of them would have more
+    bytes than `longest`, or if the names of the task have to be checked.
     """
     if type(serde) is not Serde:
         return None
@@ -411,5 +411,5 @@ def _rows_of_scalars(
     task_path: str,  # noqa: ARG001
     writes: object,  # noqa: ARG001
 ) -> list[WriteRow] | None:
-    """Return None: to look for such writes pays only where it is compiled."""
+    """Return None: to look for such writes pays only if it is compiled."""
     return None

@@ -4,9 +4,9 @@ Two things are read from other checkpoints. A delta channel lies in the pending 
 last one that holds its value. The packets that a step of LangGraph's formats before 4 sent lie in the parent's pending
 writes.
 
-LangGraph runs a subgraph for one task of one checkpoint, and the call's checkpoints are in a namespace of their own,
+LangGraph runs a subgraph for one task of one checkpoint, and the call's checkpoints are in a separate namespace,
 `outer|node:task` (`outer|node:task|1` for a second call by the same task). Only a run that goes on from that one
-checkpoint comes back to it. A subgraph with a memory of its own has a namespace without a task, which never ends.
+checkpoint comes back to it. A subgraph with its own memory has a namespace without a task, which never ends.
 
 An engine stores in the background, so a task's writes may arrive after the step is over and its checkpoint has been
 removed. No reader needs such late writes, and they would pile up. Writes may also arrive before their checkpoint, which
@@ -35,7 +35,7 @@ _FIRST_REACH, _FURTHEST_REACH = 4, 256
 
 
 class Held(NamedTuple):
-    """What a checkpoint's row holds."""
+    """The content of a checkpoint's row."""
 
     header: Header
     segments: frozenset[bytes]
@@ -43,9 +43,9 @@ class Held(NamedTuple):
 
 
 def children_first(outlines: Sequence[Outline]) -> dict[Key, Key | None]:
-    """Each checkpoint with its parent, None where that is not among them; every child stands before its parent.
+    """Each checkpoint with its parent, None if that is not among them; every child stands before its parent.
 
-    Ranks mostly say so, but not where a parent came after its child. Of a circle, one link is left out.
+    Ranks mostly say so, but not if a parent came after its child. One link of a circle is left out.
     """
     parents = {outline.key: (outline.ns, outline.parent or "") for outline in outlines}
     order: dict[Key, Key | None] = {}
@@ -71,7 +71,7 @@ class Headers:
         self._reach: dict[Key, int] = {}
 
     def take(self, key: Key) -> Held | None:
-        """What was read of a checkpoint."""
+        """The content that was read of a checkpoint."""
         return self._read.pop(key, None)
 
     def read(self, keys: Iterable[Key]) -> Program[None]:
@@ -89,7 +89,7 @@ class Headers:
             self._read[loader.outline.key] = Held(loader.header, frozenset(segments.union(loader.header_keys())))
 
     def read_on(self, key: Key) -> Program[Held | None]:
-        """Read a checkpoint and its next ancestors, more of them each time. Returns what the checkpoint holds."""
+        """Read a checkpoint and its next ancestors, more of them each time. Returns the checkpoint's content."""
         reach = self._reach.pop(key, _FIRST_REACH)
         way: list[Key] = []
         ancestor: Key | None = key
@@ -117,7 +117,7 @@ def late_writes(outlines: Sequence[Outline], writes: Iterable[WriteRow], now: in
 
 
 def _newest(newest: dict[str, str], ns: str) -> str:
-    """The newest checkpoint of a namespace, or where a call has none, of the nearest one around it that has."""
+    """The newest checkpoint of a namespace, or if a call has none, of the nearest one around it that has."""
     return next((newest[each] for each in (ns, *enclosing_namespaces(ns)) if each in newest), "")
 
 
@@ -135,7 +135,7 @@ _NONE: _Channels = frozenset()
 
 
 class Namespace(NamedTuple):
-    """What is chosen from: checkpoints of one namespace, newest first."""
+    """The candidates: checkpoints of one namespace, newest first."""
 
     outlines: Sequence[Outline]
     is_over: bool
@@ -147,7 +147,7 @@ Choice = Callable[[Namespace], set[Key]]
 
 
 class Survival(NamedTuple):
-    """What is to become of a thread."""
+    """The decision about a thread."""
 
     doomed: set[Key]
     needed: set[bytes]
@@ -179,9 +179,9 @@ def sparing_messages(choose: Choice) -> Choice:
 def survival(
     context: SaverContext, thread_id: str, outlines: Sequence[Outline], writes: Iterable[WriteRow], choose: Choice
 ) -> Program[Survival]:
-    """Choose what goes, and spare what the rest is read from.
+    """Choose the checkpoints to remove, and spare those that the rest is read from.
 
-    Enclosing namespaces come first, because what becomes of them decides which calls are over.
+    Enclosing namespaces come first, because their fate decides which calls are over.
     """
     survey = _Survey(context, thread_id, outlines, writes)
     calls = Calls(outlines, now())
@@ -193,7 +193,7 @@ def survival(
 
 
 class _Survey:
-    """What is known of one thread."""
+    """The known facts about one thread."""
 
     def __init__(
         self, context: SaverContext, thread_id: str, outlines: Sequence[Outline], writes: Iterable[WriteRow]
@@ -215,7 +215,7 @@ class _Survey:
         self.kept_for_deltas = 0
 
     def spare(self, outlines: Sequence[Outline]) -> Program[None]:
-        """Take from the doomed of these namespaces what the others are read from."""
+        """Spare the doomed of these namespaces that the others are read from."""
         visited = yield from self._visit(children_first(outlines))
         snapshots = yield from self._snapshots(visited)
         open_channels = self._open_channels(visited, snapshots)
@@ -224,7 +224,7 @@ class _Survey:
             if each.key in self.doomed:
                 continue
             self.needed |= each.segments
-            # What a descendant is read from goes back to the nearest value, whatever that is.
+            # A descendant's sources go back to the nearest value, whatever that is.
             on = (demanded.get(each.key, _NONE) & each.passed_on) | (open_channels[each.key] & each.lacking)
             if each.parent is not None and (on or each.reads_sends):
                 demanded[each.parent] = demanded.get(each.parent, _NONE) | on
@@ -330,7 +330,7 @@ def by_depth(outlines: Sequence[Outline]) -> list[list[list[Outline]]]:
 
 
 class Calls:
-    """What is known of a thread while its namespaces are gone through, the enclosing ones first."""
+    """The known facts about a thread while its namespaces are gone through, the enclosing ones first."""
 
     def __init__(self, outlines: Sequence[Outline], now: int) -> None:
         self._there = {outline.key for outline in outlines}
@@ -350,8 +350,8 @@ class Calls:
             if (ns, caller) in self._there:
                 return (ns, caller) in doomed
             if ns in self._newest:
-                # Engines store in the background, or when the run ends, so a call may come before what it was made
-                # from. It will not where the namespace has gone on since, and the call was long ago.
+                # Engines store in the background, or when the run ends, so a call may come before its checkpoint.
+                # It will not if the namespace has gone on since, and the call was long ago.
                 return caller < self._newest[ns] and newest.created_at < self._settled
         return False
 

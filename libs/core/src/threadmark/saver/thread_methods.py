@@ -181,7 +181,7 @@ class ThreadMethods:
         """Like `rename_thread`, for asyncio."""
         return await arun(self._driver, copying.rename_thread(self._context, thread_id, new_thread_id))
 
-    # The end of what scripts/write_twins.py wrote.
+    # The end of the part that scripts/write_twins.py wrote.
 
 
 class PartMethods:
@@ -256,4 +256,4 @@ class PartMethods:
         )
         return await arun(self._driver, page)
 
-    # The end of what scripts/write_twins.py wrote.
+    # The end of the part that scripts/write_twins.py wrote.

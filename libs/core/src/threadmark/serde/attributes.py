@@ -1,6 +1,6 @@
 """Reading an object's attributes as data and setting them again, without running any method of its class.
 
-Also here: what happens if the class has changed since the object was stored. One rule serves every kind of record:
+Also here: the rules for a class that has changed since the object was stored. One rule serves every kind of record:
 fields that were added take their defaults, and anything else needs an `upgrade` function.
 
 Most of the work of reading a record is building the dictionary of its names and items. A display
@@ -43,7 +43,7 @@ class Attributes:
 
     A name means one slot, or one entry of the dictionary: the one that Python itself finds under it. A value that has
     two attributes of one name is refused, and so is a class whose instances keep something in neither. `base` is the
-    type made in C that the class derives from; what that type keeps is not read here.
+    type made in C that the class derives from; that type's content is not read here.
     """
 
     def __init__(self, cls: type, base: type = object) -> None:
@@ -120,7 +120,7 @@ class Attributes:
 
 
 def _of_another_dictionary(value: object, found: object) -> SerializationError:
-    """The error for an instance whose `__dict__` is another type, which may have content or methods of its own."""
+    """The error for an instance whose `__dict__` is another type, which may have content or methods itself."""
     return SerializationError(
         f"a {type(value).__qualname__} whose __dict__ is a {type(found).__qualname__} cannot be stored as it is; "
         "register the class with functions of its own"
@@ -184,8 +184,8 @@ def is_laid_out(cls: type, base: type) -> bool:
 
 @functools.cache
 def _size_with(base: type, added: tuple[str, ...]) -> int:
-    """Ask this interpreter, because where a dictionary is and how much it takes changes from release to release."""
-    # Where instances vary in length, Python gives a dictionary only to classes without `__slots__`.
+    """Ask this interpreter, because the place and the size of a dictionary change from release to release."""
+    # If instances vary in length, Python gives a dictionary only to classes without `__slots__`.
     namespace = {} if added and base.__itemsize__ else {"__slots__": added}
     return type("Sized", (base,), namespace).__basicsize__
 
@@ -301,7 +301,7 @@ def object_writer(
     slots: Sequence[Any],  # noqa: ARG001 - as the next one: for the counterpart
     is_state: Callable[[tuple[str, ...]], bool] | None = None,  # noqa: ARG001
 ) -> Deconstruct:
-    """Return what writes objects as `reference` does, whose state is in these slots and passes `is_state`."""
+    """Return a writer of objects like `reference`, whose state is in these slots and passes `is_state`."""
     return reference
 
 
@@ -313,5 +313,5 @@ def object_reader(
     names: Iterable[str],  # noqa: ARG001
     slots: Iterable[tuple[Any, frozenset[str] | dict[str, Any] | None]] = (),  # noqa: ARG001
 ) -> Reconstruct:
-    """Return what builds objects as `reference` does: of this class, with a dictionary of these names, and slots."""
+    """Return a builder of objects like `reference`: of this class, with a dictionary of these names, and slots."""
     return reference

@@ -1,7 +1,7 @@
 """Finding classes by the names in stored data, and the policy that says which may be stored and loaded.
 
 A name in the data is looked up and compared, and nothing runs for it: no import (unless the user allowed the class), no
-module `__getattr__`, no descriptor, no subscription. What is found must be a class that has this very name.
+module `__getattr__`, no descriptor, no subscription. The object found must be a class that has this very name.
 
 No name of the language leads to a class that was defined inside a function, or replaced. A store that ends with the
 process can keep its instances under a name that this process makes up; the class lives as long as the program, or a
@@ -43,7 +43,7 @@ def local_name(cls: type, name: str) -> str:
 
 
 def local_class(name: str) -> type | None:
-    """Return the class of such a name, None where the program no longer holds it."""
+    """Return the class of such a name, None if the program no longer holds it."""
     return _classes.get(name)
 
 

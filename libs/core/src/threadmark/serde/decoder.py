@@ -1,6 +1,6 @@
 """From bytes to values: msgpack's unpacker calls back for every mark, and for every array once it is complete.
 
-A class's mark stands in full where it first occurs in a value, and as a reference of two bytes from then on
+A class's mark stands in full at its first place in a value, and as a reference of two bytes from then on
 (docs/reference/format-values.md). A part that is decoded by itself may refer to marks anywhere before it, so they are
 looked for from the front, and no further than they must be: nearly always the first items of a list have them all.
 
@@ -22,7 +22,7 @@ from threadmark.serde.wire import MARK_CODE, NotPlainError, unpack, unpack_plain
 
 
 class Marks:
-    """The marks of what was passed on the way to a part, and of the part itself, in the order of the bytes."""
+    """The marks passed on the way to a part, and of the part itself, in the order of the bytes."""
 
     def __init__(self, encoded: bytes) -> None:
         self._encoded = encoded
@@ -43,7 +43,7 @@ class Marks:
             self._passed.append((start, stop))
 
     def complete(self) -> None:
-        """Note no more: any part of what was passed may follow now."""
+        """Note no more: any part of the passed bytes may follow now."""
         self._is_complete = True
 
     def full(self, payload: bytes) -> bytes:
@@ -62,7 +62,7 @@ class Marks:
         return self._full[payload]
 
     def _marks_in(self, passed: tuple[int, int] | bytes) -> Iterator[bytes]:
-        """Yield the marks in what was passed, in order. Nothing is made of anything else."""
+        """Yield the marks in the passed bytes, in order. No other object is made."""
         if isinstance(passed, bytes):
             yield from _if_full(passed)
             return
@@ -116,7 +116,7 @@ def decode_plain(encoded: bytes, dispatch: Dispatch) -> Any:
 def decode(encoded: bytes, dispatch: Dispatch, marks_of_whole: Marks | None = None) -> Any:
     """Decode a value. Raises an error if any part of it cannot be read.
 
-    Of a part of a value, `marks_of_whole` are the marks that its references may stand for.
+    For a part of a value, `marks_of_whole` are the marks that its references may stand for.
     """
     known: dict[bytes, Reader] = {}
 
@@ -150,7 +150,7 @@ def _hooks(
     known: dict[bytes, Reader],
     new_reader: Callable[[int, bytes], Reader],
 ) -> Hooks:
-    """Return what reads an array, what reads a mark, and how many marks were read that no array began with."""
+    """Return the reader of arrays, the reader of marks, and the count of marks that no array began with."""
     marks = 0
 
     def read_mark(code: int, payload: bytes) -> Reader:
@@ -178,10 +178,10 @@ _NIL = b"\xc0"
 
 
 def decode_together(encoded: Sequence[bytes]) -> list[Any] | None:
-    """Decode values without marks, as `decode_plain` does one by one. Returns None where one of them needs that.
+    """Decode values without marks, as `decode_plain` does one by one. Returns None if one of them needs that.
 
-    They are the items of one array, a nil behind each: so each must end where its nil stands, and all of them where
-    the array does.
+    They are the items of one array, a nil behind each: so each must end at its nil, and all of them at the end of
+    the array.
     """
     array = b"\xdd" + (2 * len(encoded)).to_bytes(4, "big") + _NIL.join([*encoded, b""])
     try:

@@ -1,4 +1,4 @@
-"""Which function writes the values of a class, and which one reads what a stored mark announces.
+"""Which function writes the values of a class, and which one reads the state behind a stored mark.
 
 The order of the families is the order of preference: an enum that is also an int is an enum.
 """
@@ -42,10 +42,10 @@ _MOST_KEPT = 32 * 1024 * 1024
 """How many bytes the remembered readers may take, roughly."""
 
 _READER_COST = 3000
-"""What a reader takes, in bytes."""
+"""The size of a reader, in bytes."""
 
 _BYTE_COST = 10
-"""What it takes in addition for each byte of its mark."""
+"""Its additional size for each byte of its mark."""
 
 
 class _Writer(NamedTuple):
@@ -64,7 +64,7 @@ class Kept(NamedTuple):
 
 
 class _Head(NamedTuple):
-    """What a mark means today."""
+    """The present meaning of a mark."""
 
     cls: type
     family: Family | None
@@ -153,7 +153,7 @@ class Dispatch:
         registered = self._registry.of_name(name)
         if code not in BY_FIELD or (registered is not None and registered.upgrade is not None):
             return None
-        if code == records.NAMED_TUPLES.code and len(details) > 1:  # attributes of its own come before the items
+        if code == records.NAMED_TUPLES.code and len(details) > 1:  # its attributes come before the items
             return None
         return checked_names(details[0]) if details else None
 
@@ -237,7 +237,7 @@ def names_in(payload: bytes) -> list[str]:
 
 
 def parts_of_mark(payload: bytes) -> tuple[str, list[Any]]:
-    """Return what a mark begins with, the family's code and the class's name, and the details behind it."""
+    """Return the beginning of a mark, the family's code and the class's name, and the details behind it."""
     parts = unpack(payload, list, _no_extension)
     if type(parts) is not list or not parts or type(parts[0]) is not str:
         raise CorruptDataError("a stored mark is not valid")
@@ -254,7 +254,7 @@ def _kind_writer(kind: Kind) -> Deconstruct:
     return lambda value: [shape, *deconstruct(value)]
 
 
-# Of the kinds that are the same in every serializer: made once, because a saver that is opened for one call would spend
+# The readers of kinds that every serializer shares: made once, because a saver opened for one call would spend
 # as long on them as on the call.
 _KINDS = {kind.letter: kind for kind in (*scalars.KINDS, *containers.KINDS, *times.KINDS)}
 _KIND_WRITERS = {kind.cls: _kind_writer(kind) for kind in _KINDS.values()}

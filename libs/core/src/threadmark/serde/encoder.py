@@ -17,11 +17,11 @@ _SORTABLE: tuple[frozenset[type], ...] = (frozenset({str}), frozenset({int}), fr
 """The types of a set's members that can be sorted as they are."""
 
 SCALARS = frozenset({str, int, float, bool, bytes})
-"""What is encoded without a search for anything else in it."""
+"""The types that are encoded without a search for anything else in them."""
 
 
 def _for_objects(dispatch: Dispatch) -> tuple[Any, ...]:
-    """Return what the compiled packer needs for objects: known writers and a function for others, and so for marks."""
+    """Return the compiled packer's parts for objects: known writers and a function for others, and so for marks."""
     writers, marks = _Writers(dispatch), _Marks(set(), packed_mark)
     return writers.known, writers.new, marks.known, marks.new
 
@@ -63,7 +63,7 @@ class _Writers:
 
 
 class _Marks:
-    """The marks of one call: for each shape its definition where it first occurs, and from then on its reference."""
+    """The marks of one call: for each shape its definition at first, and from then on its reference."""
 
     def __init__(self, opaque: set[int], new_mark: Callable[[bytes], Any] = mark) -> None:
         self.known: dict[Shape, Any] = {}
@@ -87,7 +87,7 @@ class _Marks:
 
 
 class Encoder:
-    """What one call remembers: which marks it has written, and what it handed to the packer.
+    """The memory of one call: the marks it has written, and the objects it handed to the packer.
 
     Nothing in it refers back to the encoder, so that the values are freed as soon as the call ends.
     """
@@ -126,7 +126,7 @@ def _writing(
             deconstruct = writer_of[cls]
         except KeyError:
             deconstruct = None
-        # Not in the handler above, or a refusal would be shown as the consequence of the KeyError.
+        # Not in the handler above, or a refusal would appear as the consequence of the KeyError.
         items = (deconstruct or writers.new(cls))(value)
         shape = items[0]
         try:

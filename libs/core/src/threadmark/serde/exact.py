@@ -14,7 +14,7 @@ _SHAPE = Shape(b"shown")
 
 
 class _ExactDispatch(Dispatch):
-    """Encodes as any serializer does, and objects that are shown as well: nothing of this is ever stored."""
+    """Encodes as any serializer does, and views of objects as well: nothing of this is ever stored."""
 
     def _new_writer(self, cls: type, registered: Registered | None) -> Deconstruct:
         if cls is ObjectView:
@@ -26,10 +26,10 @@ _DISPATCH = _ExactDispatch(DEFAULT, Classes(DEFAULT))
 
 
 def fingerprint(value: Any) -> bytes | None:
-    """Return what values have in common that are the same throughout. None for a value that cannot be encoded."""
+    """Return bytes that are equal for values that are the same throughout. None for a value that cannot be encoded."""
     try:
         return blake2b(encode(value, _DISPATCH)[0], digest_size=16).digest()
-    except Exception:  # noqa: BLE001 - registered functions may raise anything, and the packers for what is too deep
+    except Exception:  # noqa: BLE001 - registered functions may raise anything, and the packers do for deep values
         return None
 
 

@@ -64,7 +64,7 @@ class Families:
 
 @cache
 def installed_entries() -> tuple["EntryPoint", ...]:
-    """Return Threadmark's own entries, where their folder is there, and those of all installed packages."""
+    """Return Threadmark's own entries, if their folder exists, and those of all installed packages."""
     from importlib.metadata import EntryPoint, entry_points
     from importlib.util import find_spec
 
@@ -78,7 +78,7 @@ def _loaded(entry: "EntryPoint") -> tuple[Family, ...]:
     try:
         families: tuple[Family, ...] = tuple(entry.load())
         for problem in _problems(entry, families):
-            raise TypeError(problem)  # noqa: TRY301 - reported like what the package itself raises
+            raise TypeError(problem)  # noqa: TRY301 - reported like an error of the package itself
     except Exception as error:
         raise SerializationError(
             f"the kinds of value that {entry.value!r} adds for {entry.name} cannot be loaded: {error}; "

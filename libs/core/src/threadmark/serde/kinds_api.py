@@ -15,13 +15,13 @@ from threadmark.errors import CorruptDataError
 from threadmark.serde.wire import new_pack
 
 REFERENCE_LENGTH = 2
-"""The length of what refers to a long mark, in bytes."""
+"""The length of a reference to a long mark, in bytes."""
 
 
 class Shape:
     """The content of a mark. Shapes are compared by identity: a class's writer keeps those that it has made.
 
-    The state of an `opaque` shape holds no values of the user's, so it need not be searched for any. `key` is what
+    The state of an `opaque` shape holds no values of the user's, so it need not be searched for any. `key`
     determines the shape among those of its class, if it is one of several (`Shapes`).
     """
 
@@ -35,7 +35,7 @@ class Shape:
 
 
 def reference_to(payload: bytes) -> bytes:
-    """Return what stands for a mark after it has occurred: a hash, or the mark itself if it is a single letter."""
+    """Return the reference to a mark after its first use: a hash, or the mark itself if it is a single letter."""
     return payload if len(payload) == 1 else blake2b(payload, digest_size=REFERENCE_LENGTH).digest()
 
 
@@ -50,7 +50,7 @@ Upgrade: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 class Reader:
-    """What a stored mark is decoded to: the function that reads the rest of its array."""
+    """The result of decoding a stored mark: the function that reads the rest of its array."""
 
     __slots__ = ("reconstruct",)
 
@@ -80,7 +80,7 @@ class Definer:
 
 
 class StoredClass(NamedTuple):
-    """What a stored mark says about a class: the class as it is today, the details, and an upgrade function or None."""
+    """A stored mark's statement about a class: the class of today, the details, and an upgrade function or None."""
 
     cls: Any
     details: list[Any]
@@ -93,7 +93,7 @@ T = TypeVar("T")
 def only(items: list[Any], cls: type[T]) -> T:
     """Return the only item of a state, which must be of exactly this type.
 
-    Builtin types accept more than what was written: bytearray, for example, takes a number for its length.
+    Builtin types accept more than was written: bytearray, for example, takes a number for its length.
     """
     if len(items) != 1 or type(items[0]) is not cls:
         raise CorruptDataError(f"the state of a stored value is not one {cls.__name__}")
@@ -112,7 +112,7 @@ class Family(Protocol):
     """A kind of value that many classes have (dataclasses, enums ...), so that the mark names the class.
 
     `code` stands for the family in stored values and must never change: one character for Threadmark's own families,
-    a name in parentheses for those of other packages. `title` is what an error calls the family's values.
+    a name in parentheses for those of other packages. `title` is an error's name for the family's values.
 
     Only `accepts` decides whether a class is of this family, and only `check` whether its values can be built without
     running its code. Both are called at put and again at load, so that a name in stored data can select a class whose
@@ -151,7 +151,7 @@ _MOST_SHAPES = 1000
 
 
 class Shapes(dict[_Key, Shape]):
-    """Shapes by what determines them. If they become too many, all are forgotten."""
+    """Shapes by their keys. If they become too many, all are forgotten."""
 
     def __init__(self, make: Callable[[_Key], Shape]) -> None:
         super().__init__()

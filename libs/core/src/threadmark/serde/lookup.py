@@ -1,7 +1,7 @@
 """Looking at classes without running any of their code: no metaclass, no descriptor, no `__getattr__`.
 
-Some classes run code merely by being looked at. They are refused by `check_inert`, which is called in the one place
-where names become classes (`Classes`), for values that are stored and for values that are loaded alike.
+Some classes run code merely by being looked at. They are refused by `check_inert`, which is called in the one place in
+which names become classes (`Classes`), for values that are stored and for values that are loaded alike.
 """
 
 import sys
@@ -25,7 +25,7 @@ def ancestry(cls: type) -> tuple[type, ...]:
 
 
 def namespace(cls: type) -> Mapping[str, Any]:
-    """Return what the class itself defines, without its bases."""
+    """Return the class's own definitions, without those of its bases."""
     own: Mapping[str, Any] = _NAMESPACE.__get__(cls)
     return own
 
@@ -36,7 +36,7 @@ def derives(cls: type, base: object) -> bool:
 
 
 def attribute(cls: type, name: str, default: Any = None) -> Any:
-    """Return what the class or a base of it has under this name, taken from the namespace as it is."""
+    """Return the attribute of the class, or of a base of it, taken from the namespace as it is."""
     for owner in ancestry(cls):
         namespace = _NAMESPACE.__get__(owner)
         if name in namespace:
@@ -45,7 +45,7 @@ def attribute(cls: type, name: str, default: Any = None) -> Any:
 
 
 def found_under(name: str) -> object:
-    """Return what is found under "module:Qualified.Name" now, read from the namespaces themselves, or None."""
+    """Return the object under "module:Qualified.Name" now, read from the namespaces themselves, or None."""
     module, _, path = name.partition(":")
     found: object = sys.modules.get(module)
     for step in path.split("."):
@@ -65,7 +65,7 @@ def is_class(found: object) -> TypeGuard[type]:
 
 
 def check_inert(cls: type) -> None:
-    """Refuse a class that runs code of its own when it is looked at, or when a decoded copy of a value is freed."""
+    """Refuse a class that runs its code when it is looked at, or when a decoded copy of a value is freed."""
     for owner in ancestry(type(cls)):
         own = () if owner in _INERT_METACLASSES else _NAMESPACE.__get__(owner)
         if culprit := next((name for name in _OF_METACLASSES if name in own), None):

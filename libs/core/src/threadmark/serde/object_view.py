@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 CONTENT: Final = "0"
-"""The name of what an object holds as a builtin type does: the items of a subclass of list."""
+"""The name of an object's content as a builtin type: the items of a subclass of list."""
 
 _HASHED: frozenset[type] = frozenset(
     {str, bytes, bytearray, int, float, bool, complex, type(None), Decimal, Fraction, UUID, date, datetime, timedelta}
@@ -15,10 +15,10 @@ _HASHED: frozenset[type] = frozenset(
 """The types whose hash agrees with equality, across all of them."""
 
 _DEEPEST_HASHED = 8
-"""What lies deeper tells few objects apart, and would be hashed again for every level above it."""
+"""Deeper levels tell few objects apart, and would be hashed again for every level above it."""
 
 _LONGEST_BYTES = 32
-"""The most bytes that the text of an object shows. Longer ones, such as an array's, are shown by their number."""
+"""The most bytes that the text of an object shows. Longer ones, such as an array's, are replaced by their number."""
 
 SECRET_FIELD = "_secret_value"  # noqa: S105 - the name of a field
 """The field in which pydantic keeps a secret that must not appear in logs."""
@@ -54,7 +54,7 @@ def _described(name: str, value: Any) -> str:
 
 
 def _hash(value: Any, depth: int) -> int:
-    """Return the same number for all that are equal, also where they are of types that have no hash."""
+    """Return one number for all equal values, also for types without a hash."""
     kind = type(value)
     if depth > _DEEPEST_HASHED:
         return 0

@@ -1,7 +1,7 @@
-"""Decoding a part of an encoded value: what comes before the part is skipped over, and what comes after is not read.
+"""Decoding a part of an encoded value: bytes before the part are skipped, and those after it are not read.
 
-The way to a part leads through lists, tuples, dictionaries and objects that are stored by their fields; of these no
-class is needed. Where it comes to anything else, that is decoded, and the rest of the way is taken in Python.
+The way to a part leads through lists, tuples, dictionaries and objects stored by their fields; none of these needs a
+class. If it comes to anything else, that is decoded, and the rest of the way is taken in Python.
 """
 
 from array import array
@@ -44,7 +44,7 @@ class Source(NamedTuple):
 
 
 def part(source: Source, steps: Sequence[Step]) -> Any:
-    """Decode the part of a value that the steps lead to. Returns `NOTHING` where there is none."""
+    """Decode the part of a value that the steps lead to. Returns `NOTHING` if there is none."""
     return _guarded(lambda: _Walk(source, 0, len(source.encoded), Marks(source.encoded)).part(steps))
 
 
@@ -60,7 +60,7 @@ class Items:
         return len(self._starts) - 1
 
     def part(self, index: int, steps: Sequence[Step]) -> Any:
-        """Decode a part of one item. Returns `NOTHING` where there is none."""
+        """Decode a part of one item. Returns `NOTHING` if there is none."""
         start, stop = self._starts[index], self._starts[index + 1]
         return _guarded(lambda: _Walk(self._source, start, stop, self._marks).part(steps))
 
@@ -81,7 +81,7 @@ class DecodedItems:
         return len(self._items)
 
     def part(self, index: int, steps: Sequence[Step]) -> Any:
-        """Return a part of one item. Returns `NOTHING` where there is none."""
+        """Return a part of one item, or `NOTHING`."""
         return taken(self._items[index], steps)
 
     def between(self, start: int, stop: int) -> list[Any]:
@@ -95,7 +95,7 @@ def items(source: Source) -> Items | None:
 
 
 class _Way(Enum):
-    """Where a step has led."""
+    """The result of a step."""
 
     ON = "the walk stands at the part"
     NOWHERE = "there is no such part"
@@ -113,7 +113,7 @@ class _Walk:
         self._go_to(start)
 
     def part(self, steps: Sequence[Step]) -> Any:
-        """Go along the steps and decode what is there. Returns `NOTHING` where they lead nowhere."""
+        """Go along the steps and decode the value there. Returns `NOTHING` if they lead nowhere."""
         for number, step in enumerate(steps):
             start = self._position()
             if isinstance(step, Slice):
@@ -128,7 +128,7 @@ class _Walk:
         return self._decoded(self._position())
 
     def items(self) -> Items | None:
-        """Find where each item of a list or a tuple begins. Returns None where the walk stands at neither."""
+        """Find the start of each item of a list or a tuple. Returns None if the walk stands at neither."""
         if not self._stands_at(_ARRAYS):
             return None
         mark, count = self._header()
@@ -185,7 +185,7 @@ class _Walk:
         return _Way.CLOSED if has_typed_keys else _Way.NOWHERE
 
     def _run(self, step: Slice) -> bytes | None:
-        """Return the encoding of a run of items, None where the walk does not stand at a list or a tuple."""
+        """Return the encoding of a run of items, None if the walk does not stand at a list or a tuple."""
         if not self._stands_at(_ARRAYS):
             return None
         mark, count = self._header()

@@ -1,4 +1,4 @@
-"""Explaining why values of a class cannot be stored, and what to do instead."""
+"""Explaining why values of a class cannot be stored, and the alternatives."""
 
 import io
 import types
@@ -9,7 +9,7 @@ from threadmark.serde.attributes import maker
 
 
 def refusal(cls: type, reason: str | None = None) -> SerializationError:
-    """Return the error for a class that cannot be stored. The reason is worked out from the class unless given."""
+    """Return the error for a class that cannot be stored. The reason is found from the class if you pass none."""
     why = reason or _reason(cls)
     return SerializationError(f"a value of type {cls.__module__}.{cls.__qualname__} cannot be stored: {why}")
 

@@ -1,7 +1,7 @@
 """Registration of your own classes with the serializer.
 
 A name in stored data is never trusted, but a registered class is: it may be stored and loaded under every policy, with
-the functions given here, and under the old names listed here.
+the functions and the old names of its registration.
 """
 
 from collections.abc import Callable, Iterable
@@ -81,11 +81,11 @@ class Registry:
         self._lock = Lock()
 
     def of_class(self, cls: type) -> Registered | None:
-        """Return what was registered for exactly this class, or None."""
+        """Return the registration of exactly this class, or None."""
         return self._by_class.get(cls)
 
     def of_name(self, name: str) -> Registered | None:
-        """Return what was registered under a name or an alias, or None."""
+        """Return the registration of a name or an alias, or None."""
         return self._by_name.get(name)
 
 

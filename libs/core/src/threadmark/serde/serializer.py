@@ -109,7 +109,7 @@ class Serde:
             other = copy(self)
             other._dispatch = ShowingDispatch(self._registry, self._classes())  # noqa: SLF001 - our own copy
             other._shows = True  # noqa: SLF001 - see above
-            self._showing = other  # so that what it has learned of marks is kept
+            self._showing = other  # so that its knowledge of marks is kept
         return self._showing
 
     def dumps_typed(self, obj: Any, /) -> tuple[str, bytes]:

@@ -65,7 +65,7 @@ class ShowingDispatch(Dispatch):
 
 
 def _fields_of(code: str, name: str, details: list[Any]) -> _Named:
-    """Return what names the items behind a mark."""
+    """Return the names of the items behind a mark."""
     if found := _FAMILIES.get(code):
         return found(details)
     if len(code) == 1:
@@ -215,13 +215,13 @@ _FAMILIES: Final[Mapping[str, Callable[[list[Any]], _Named]]] = {
     "V": _of_items,
     REGISTERED: _registered,
 }
-"""What names the items of each of the serializer's own families (docs/reference/format-values.md)."""
+"""The names of the items of each of the serializer's own families (docs/reference/format-values.md)."""
 
 
 def _view_readers(kinds: Mapping[str, Kind]) -> dict[bytes, Reader]:
-    """Return the readers of builtin kinds that may hold an object where they need a builtin, such as a zone.
+    """Return the readers of builtin kinds that may hold an object in place of a builtin, such as a zone.
 
-    They are shown as objects are, then; so is what would lose something because its members look the same.
+    They become views then, like objects; so do values whose members would look the same and get lost.
     """
     read = {letter: kind.reconstruct for letter, kind in kinds.items()}
     found: dict[str, Reconstruct] = {
@@ -277,7 +277,7 @@ def _zone(reconstruct: Reconstruct) -> Reconstruct:
 
 
 def _offset(items: list[Any]) -> timezone:
-    """Return the builtin zone that is the same as pydantic's, so that moments are shown as such."""
+    """Return the builtin zone that is the same as pydantic's, so that moments stay moments."""
     return timezone(timedelta(seconds=only(items, int)))
 
 

@@ -28,13 +28,13 @@ class Key(NamedTuple):
 
 
 class Index(NamedTuple):
-    """The place of an item, from the end where it is negative."""
+    """The place of an item, from the end if it is negative."""
 
     number: int
 
 
 class Slice(NamedTuple):
-    """Where a run of items begins and ends, as in Python."""
+    """The beginning and end of a run of items, as in Python."""
 
     start: int | None
     stop: int | None
@@ -48,13 +48,13 @@ class Nothing:
 
 
 NOTHING: Final = Nothing()
-"""What stands for a part that is not there."""
+"""The sign for a part that is not there."""
 
 _SEQUENCES = (list, tuple, str, bytes, bytearray)
 
 
 def taken(value: Any, steps: Sequence[Step]) -> Any:
-    """Return the part of a value that the steps lead to, `NOTHING` where there is none."""
+    """Return the part of a value that the steps lead to, `NOTHING` if there is none."""
     for step in steps:
         value = (_take_from_view if type(value) is ObjectView else _take)(value, step)
         if value is NOTHING:
@@ -76,7 +76,7 @@ def _take(value: Any, step: Step) -> Any:
         if (base := _base(kind, (*_SEQUENCES, deque))) is None:
             return NOTHING
         length = base.__len__(value)
-        # Given a negative index, a deque would ask its class how long it is.
+        # With a negative index, a deque would ask its class how long it is.
         place = step.number + length if step.number < 0 else step.number
         return base.__getitem__(value, place) if 0 <= place < length else NOTHING
     if isinstance(step, Slice):
@@ -91,7 +91,7 @@ def _take(value: Any, step: Step) -> Any:
 
 
 def _take_from_view(value: ObjectView, step: Step) -> Any:
-    """Take a step into what is shown of an object: first into what it holds as a builtin type does, if it is of one."""
+    """Take a step into a view of an object: first into its content as a builtin type, if it has one."""
     found = taken(value.fields[CONTENT], [step]) if CONTENT in value.fields else NOTHING
     return value.fields.get(step.text, NOTHING) if found is NOTHING and isinstance(step, Name) else found
 
@@ -111,9 +111,9 @@ def _value_of(mapping: Any, key: str) -> Any:
 
 
 def _field(value: Any, name: str) -> Any:
-    """Return what an object holds under this name: in a slot, its dictionary, a named tuple or a model's extra values.
+    """Return an object's attribute: from a slot, its dictionary, a named tuple or a model's extra values.
 
-    Whatever a class has under the name, it is not asked.
+    An attribute of the class is ignored.
     """
     kind = type(value)
     names = attribute(kind, "_fields")

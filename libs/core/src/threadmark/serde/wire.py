@@ -32,7 +32,7 @@ _A_BYTE = 16
 
 # The first byte of each sort of header; the rest of the byte is a length.
 _MAPS, _ARRAYS, _TEXTS, _OTHERS, _SMALL_NUMBERS = 0x80, 0x90, 0xA0, 0xC0, 0xE0
-# From 0xc0 to 0xdf: how many bytes of a number follow a header, what it counts (bytes, items, pairs), and how many
+# From 0xc0 to 0xdf: how many bytes of a number follow a header, its unit (bytes, items, pairs), and how many
 # bytes follow in any case.
 _BYTES, _ITEMS, _PAIRS = 0, 1, 2
 _HEADERS = (
@@ -61,7 +61,7 @@ def is_whole(encoded: bytes) -> bool:
 
 
 def _first_value(encoded: bytes) -> int | None:
-    """The length of the value that the bytes begin with, None where it is not complete."""
+    """The length of the value that the bytes begin with, None if it is not complete."""
     unpacker = msgpack.Unpacker(max_buffer_size=len(encoded))
     unpacker.feed(encoded)
     try:
@@ -148,7 +148,7 @@ def packed_mark(payload: bytes) -> bytes:
 def new_pack(write: Callable[[Any], Any], *, surrogates: bool = False) -> Pack:
     """Return a packer that calls `write` for every value that msgpack cannot carry, instances of subclasses included.
 
-    Text with lone surrogates raises UnicodeEncodeError unless `surrogates` is given, which makes all text slower.
+    Text with lone surrogates raises UnicodeEncodeError unless `surrogates` is true, which makes all text slower.
     """
     errors = "surrogatepass" if surrogates else None
     pack: Pack = msgpack.Packer(default=write, strict_types=True, unicode_errors=errors).pack
@@ -177,7 +177,7 @@ def pack_scalar(value: str | bytes | float | None) -> bytes:
 
 
 def pack_array_header(length: int) -> bytes:
-    """Return what the encoding of an array of so many items begins with."""
+    """Return the beginning of the encoding of an array of so many items."""
     header: bytes = msgpack.Packer().pack_array_header(length)
     return header
 

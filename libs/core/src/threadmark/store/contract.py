@@ -162,7 +162,7 @@ class Follows(NamedTuple):
     """The position up to which it is copied with the change (`replica.Copied`)."""
     epoch: int
     """The thread's epoch there. It must be the epoch with which the thread was copied, or something was removed there
-    of which this database was not told."""
+    of which this database does not know."""
 
 
 NEVER = -1
@@ -358,7 +358,7 @@ class Store(ThreadStore, Protocol):
         """Return damage that belongs to no thread, as (location, problem), such as lost rows."""
 
     def mend(self) -> Program[None]:
-        """Rebuild what can be made from the rows, such as an index that is no part of the transactions.
+        """Rebuild all that can be made from the rows, such as an index that is no part of the transactions.
 
         A backend that has nothing of the kind leaves this as it is.
         """

@@ -111,7 +111,7 @@ class OwnedStore(Store):
         return []
 
     def mend(self) -> Program[None]:
-        """Do nothing: what belongs to no thread belongs to no owner."""
+        """Do nothing: rows of no thread belong to no owner."""
         yield from ()
 
     def segment_sizes(self, thread_id: str) -> Program[dict[bytes, int]]:
@@ -189,7 +189,7 @@ class OwnedStore(Store):
         return self._store.set_lease(thread_id, lease)  # of a thread that `lock_lease` has locked
 
     def renew_lease(self, thread_id: str, token: int, left: int) -> Program[bool]:
-        """Renew it, too, where there is no thread yet; where it has another owner by now, the lease is lost."""
+        """Renew it, even if there is no thread yet; if it has another owner by now, the lease is lost."""
         found = yield from self._store.thread(thread_id)
         if found is not None and not self._belongs(found):
             return False
@@ -203,14 +203,14 @@ class OwnedStore(Store):
         return change._replace(only_owner=True, beginning=begins)
 
     def _belongs(self, outline: ThreadOutline) -> bool:
-        """Whether a thread is the owner's. Raises CorruptDataError where its row is not what was written."""
+        """Whether a thread is the owner's. Raises CorruptDataError if its row was changed."""
         if outline.row.owner != self._owner:
             return False
         expect_sound_thread(outline.row)
         return True
 
     def _is_own(self, thread_id: str) -> Program[bool]:
-        """Whether a thread is there and the owner's. Raises CorruptDataError where its row is not what was written."""
+        """Whether a thread is there and the owner's. Raises CorruptDataError if its row was changed."""
         found = yield from self._store.thread(thread_id)
         return found is not None and self._belongs(found)
 

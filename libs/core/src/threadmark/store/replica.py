@@ -1,6 +1,6 @@
 """The replication data of a backend: the term of the database, an outbox of changes, and how far copies have come.
 
-A *term* decides who may write where. It is a number that two databases hold, and only grows; a change that is made
+A *term* decides which database is written to. It is a number in both databases, and only grows; a change made
 under a smaller one is refused. The *outbox* has an entry for each change that the other database does not have yet,
 recorded in the transaction that made the change. Entries of one thread are numbered by *positions* that grow in the
 order in which their transactions commit, so a transaction that numbers one keeps a lock on the thread until it ends.
@@ -15,12 +15,12 @@ from threadmark.store.contract import NEVER, Follows, Key, Store
 
 
 class Replica(NamedTuple):
-    """What a database knows of the pair that it belongs to."""
+    """A database's record of the pair that it belongs to."""
 
     term: int = 0
-    """0 where it never belonged to one."""
+    """0 if it never belonged to one."""
     body: str = ""
-    """JSON text: who may write under this term, and what else `threadmark.replication` notes."""
+    """JSON text: the writer under this term, and other notes of `threadmark.replication`."""
 
 
 class StaleTermError(StoreError):
@@ -36,7 +36,7 @@ class Entry(NamedTuple):
     thread_id: str
     position: int
     """Greater than that of any earlier entry of the thread: the microseconds since 1970 when it was recorded, or one
-    more than the last one where that is greater."""
+    more than the last one if that is greater."""
     body: bytes
     """Which rows it changed (`threadmark.replication.entries`)."""
 
@@ -46,23 +46,23 @@ class Waiting(NamedTuple):
 
     entries: int
     oldest: int
-    """The smallest position, 0 where there is none."""
+    """The smallest position, 0 if there is none."""
 
 
 class Copied(NamedTuple):
-    """Up to where a thread has been copied from the other database."""
+    """The position up to which a thread has been copied from the other database."""
 
     position: int
     """The thread's last position there when it was read. Nothing older is to be written over it."""
     epoch: int
-    """The thread's epoch there, 0 where it was deleted."""
+    """The thread's epoch there, 0 if it was deleted."""
 
 
 def is_followed(copied: Copied | None, follows: Follows) -> bool:
-    """Whether a change that another database made follows what a thread has from there.
+    """Whether a change that another database made follows the changes that a thread has from there.
 
     It must have come just as far, and nothing may have been removed there since: that ends the epoch, and has an entry
-    of its own, unless a writer did it that records nothing.
+    in the outbox, unless a writer did it that records nothing.
     """
     if copied is None:
         return follows.previous == NEVER
@@ -77,7 +77,7 @@ class Summary(NamedTuple):
     position: int
     """That of the last entry that was recorded for the thread, whether it is still in the outbox or not; 0 for none."""
     newest: str
-    """The greatest rank of the namespace "", "" where it has no checkpoint."""
+    """The greatest rank of the namespace "", "" if it has no checkpoint."""
     checkpoints: int
     writes: int
     digest: int
@@ -125,19 +125,19 @@ MARK_BYTES = 7
 class ReplicaStore(Store, Protocol):
     """A backend with the operations for replication. One without them can be no side of a pair.
 
-    What is kept here of a thread outlives its deletion, for as long as anything is remembered of it (`Store.drop`).
+    The replication data of a thread outlives its deletion, for as long as anything is remembered of it (`Store.drop`).
     """
 
     def replica(self) -> Program[Replica]:
-        """Return what is known of the pair."""
+        """Return the record of the pair."""
 
     def set_replica(self, replica: Replica) -> Program[Replica]:
-        """Write it, unless the term that is there is greater. Returns what is there afterwards."""
+        """Write it, unless the term that is there is greater. Returns the record afterwards."""
 
     def record(self, thread_id: str, body: bytes, term: int) -> Program[int | None]:
-        """Add an entry for what this transaction changes in a thread. Returns its position.
+        """Add an entry for this transaction's changes in a thread. Returns its position.
 
-        Returns None, and adds nothing, where the term of the database is greater.
+        Returns None, and adds nothing, if the term of the database is greater.
         """
 
     def outbox(self, thread_id: str | None, limit: int) -> Program[list[Entry]]:
@@ -153,10 +153,10 @@ class ReplicaStore(Store, Protocol):
         """Return the last position of each of these threads for which anything was ever recorded."""
 
     def copied(self, thread_ids: Sequence[str]) -> Program[dict[str, Copied]]:
-        """Return up to where these threads were copied from the other database. One that never was is left out."""
+        """Return the positions up to which these threads were copied from the other database, if they were."""
 
     def set_copied(self, thread_id: str, copied: Copied) -> Program[None]:
-        """Note up to where a thread was copied. It is locked (`Store.lock`), and need not be a live one."""
+        """Note the position up to which a thread was copied. It is locked (`Store.lock`), and may be deleted."""
 
     def marks(self, thread_id: str) -> Program[RowMarks]:
         """Return the marks of all rows of a thread. Bodies are read only of rows without a check."""
@@ -164,5 +164,5 @@ class ReplicaStore(Store, Protocol):
     def summaries(self, after: str, limit: int) -> Program[list[Summary]]:
         """Return the next live threads with an id greater than `after`, in ascending order.
 
-        It reads as little as the backend can: the sums are made where the rows are.
+        It reads as little as the backend can: the backend makes the sums.
         """

@@ -164,7 +164,7 @@ class LeaseRow(NamedTuple):
     """The last lease of a thread, whether it still lives or not."""
 
     token: int
-    """The greatest token that was given out or taken back; 0 if there never was a lease."""
+    """The greatest token that was issued or taken back; 0 if there never was a lease."""
     left: int = 0
     """Microseconds until it ends, by the clock of the database; 0 if none lives."""
     holder: str = ""

@@ -27,7 +27,7 @@ _DEEPEST = 8
 
 
 class Run(NamedTuple):
-    """Items of the one sequence and what stands in their place in the other. `same` says whether they are the same."""
+    """Items of the one sequence and those in their place in the other. `same` says whether they are the same."""
 
     start: int
     stop: int
@@ -66,7 +66,7 @@ class _Matching:
         self._work = _WORK
 
     def matches(self) -> list[tuple[int, int, int]]:
-        """Return what is the same in both, as (start, start in the other, length), in order."""
+        """Return the stretches that are the same in both, as (start, start in the other, length), in order."""
         found: list[tuple[int, int, int]] = []
         ahead = [_Gap(0, len(self._one), 0, len(self._other), 0)]
         while ahead:
@@ -83,7 +83,7 @@ class _Matching:
         return sorted(found)
 
     def _trim(self, gap: _Gap, found: list[tuple[int, int, int]]) -> _Gap:
-        """Note what the gap begins and ends with on both sides. Returns the rest."""
+        """Note the common beginning and end of the gap. Returns the rest."""
         one, other = self._one, self._other
         start, stop, other_start, other_stop, depth = gap
         while start < stop and other_start < other_stop and one[start] == other[other_start]:
@@ -146,7 +146,7 @@ def _rising(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 _MOST = 100_000
-"""Of texts with more pieces only what they begin and end with is told from what is between."""
+"""For texts with more pieces, only the common beginning and end are found."""
 
 _WORD = re.compile(r"\w+|\s+|[^\w\s]")
 
@@ -178,7 +178,7 @@ def _pieces(removed: str, added: str, *, same: bool) -> Iterator[Edit]:
 
 
 def _outer(before: str, after: str) -> Iterator[Edit]:
-    """Yield what both texts begin with, what is between, and what both end with."""
+    """Yield the common beginning of both texts, the part between, and the common end."""
     shorter = min(len(before), len(after))
     start = _common(lambda length: before[:length] == after[:length], shorter)
     end = _common(lambda length: before[len(before) - length :] == after[len(after) - length :], shorter - start)

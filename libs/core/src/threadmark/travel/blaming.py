@@ -29,7 +29,7 @@ from threadmark.travel.history import entries_of
 from threadmark.travel.model import Blame
 
 _FIRST_REACH, _LONGEST_REACH = 8, 512
-"""How many ancestors are read at once: first few, because what is asked for is mostly new."""
+"""How many ancestors are read at once: first few, because the wanted checkpoint is mostly new."""
 
 _ROOM = 32 * 1024 * 1024
 """How many bytes of values are read at once, unless one alone has more."""
@@ -46,7 +46,7 @@ class _First(NamedTuple):
 
 
 class _Ancestors(NamedTuple):
-    """Some checkpoints, newest first, and the one with which the next begin. None where these are the last."""
+    """Some checkpoints, newest first, and the one with which the next begin. None if these are the last."""
 
     loaded: Sequence[LoadedCheckpoint]
     next: str | None
@@ -60,7 +60,7 @@ def blame(context: SaverContext, thread: Config | str, path: str) -> Operation[B
         if found is None:
             return None
         entries = yield from read(entries_of, context, where.thread_id, [found.first])
-        if entries:  # else it was removed meanwhile
+        if entries:  # else it was removed since
             return Blame(str(found.path), found.value, *entries)
     raise TransientStoreError(f"{where}: checkpoints were removed {_ATTEMPTS} times while they were read; try again")
 

@@ -39,7 +39,7 @@ from threadmark.store.contract import Key, Outline, Scope, WriteRow
 from threadmark.travel.diffing import same_value
 
 _CONTEXT = 40
-"""How many characters are shown on either side of a match."""
+"""The characters of context on either side of a match."""
 
 
 _EDGE = 64
@@ -52,7 +52,7 @@ _UNCASED = 0x1F000
 
 
 class Hit(NamedTuple):
-    """A text that was found, and what stands around it."""
+    """A text that was found, and the text around it."""
 
     path: str
     before: str
@@ -107,7 +107,7 @@ class Pattern:
         return any(text.endswith(folded[:at]) or text.startswith(folded[-at:]) for at in few)
 
     def _span(self, text: str) -> tuple[int, int] | None:
-        """Return where it stands in a text. Folding may change the number of characters."""
+        """Return its place in a text. Folding may change the number of characters."""
         folded = text.casefold()
         start = folded.find(self._folded)
         if start < 0:
@@ -157,10 +157,10 @@ def _strings(path: str, value: Any) -> Iterator[tuple[str, str]]:
 
 
 class Fresh(NamedTuple):
-    """What a stored value has that another one has not."""
+    """The parts of a stored value that another one lacks."""
 
     slices: dict[bytes, list[tuple[int, int, int]]]
-    """By segment, its size, and where each new piece begins and ends in it."""
+    """By segment, its size, and the beginning and end of each new piece in it."""
     literals: list[bytes]
     """New pieces that stand in the manifest itself, or are all of the value."""
     is_joined: bool
@@ -168,7 +168,7 @@ class Fresh(NamedTuple):
 
 
 def fresh(value: Stored, other: Stored | None) -> Fresh:
-    """Return what a value has that the other one has not, by their manifests, without reading either."""
+    """Return the parts of a value that the other one lacks, by their manifests, without reading either."""
     if not value.digest:
         return Fresh({}, [value.packed], is_joined=False)
     there = _pieces(other) if other is not None and other.digest else {}
@@ -190,7 +190,7 @@ def fresh(value: Stored, other: Stored | None) -> Fresh:
 
 
 def _pieces(value: Stored) -> dict[bytes, list[tuple[int, int, int]]]:
-    """By segment, where each piece begins and ends in it, and where it stands in the value."""
+    """By segment, the beginning and end of each piece in it, and its place in the value."""
     manifest, position = layout(value.packed), 0
     found: dict[bytes, list[tuple[int, int, int]]] = {}
     for index, start, length in manifest.parts:
@@ -215,7 +215,7 @@ _ROOM = 32 * 1024 * 1024
 
 
 class Candidate(NamedTuple):
-    """A checkpoint that may have the text where its parent has not, with what it takes to tell."""
+    """A checkpoint that may have the text in places in which its parent lacks it, with the values to search."""
 
     outline: Outline
     loaded: LoadedCheckpoint | None = None
@@ -239,7 +239,7 @@ class Batch(NamedTuple):
 
 
 def batch_of(context: SaverContext, pattern: Pattern, scope: Scope, after: Outline | None) -> Program[Batch]:
-    """Look at the next checkpoints: read what is new in them, and all of those values that may have the text."""
+    """Look at the next checkpoints: read their new parts, and all of those values that may have the text."""
     page = yield from context.store.page(scope, after, _AT_ONCE)
     more = len(page) == _AT_ONCE and (after is None or page[-1].order < after.order)
     outlines = [outline for outline in page if outline.ns != MESSAGES_NS]
@@ -282,7 +282,7 @@ class _Reading:
         open_headers(self._found, self.cache)
 
     def as_there_is_room(self, outlines: Sequence[Outline]) -> Sequence[Outline]:
-        """The first checkpoints, of which what is new has room; one at least."""
+        """The first checkpoints whose new parts have room; one at least."""
         for number, outline in enumerate(outlines):
             size = self._note_fresh(outline)
             if number and self.work + size > _ROOM:
@@ -313,7 +313,7 @@ class _Reading:
         return found if isinstance(found, CheckpointLoader) else None
 
     def fresh_keys(self, outlines: Sequence[Outline]) -> set[bytes]:
-        """The segments of what is new."""
+        """The segments of the new parts."""
         news = [each for outline in outlines for each in self._fresh.get(outline.key, {}).values()]
         return {key for each in news for key in each.slices}
 
@@ -368,7 +368,7 @@ class _Reading:
         return keys
 
     def loaded(self, candidate: Candidate) -> Candidate:
-        """Return the candidate with the bytes of what may have the text."""
+        """Return the candidate with the bytes of the values that may have the text."""
         loader, parent = self._found.get(candidate.outline.key), self._parent(candidate.outline)
         if candidate.error is not None or not isinstance(loader, CheckpointLoader):
             return candidate

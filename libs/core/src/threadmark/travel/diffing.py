@@ -42,10 +42,10 @@ from threadmark.travel.aligning import aligned, text_edits
 from threadmark.travel.model import ChangeKind, Diff, ValueChange
 
 _COMPARED_BY_VALUE = frozenset({str, int, bool, bytes, type(None)})
-"""The types of keys that are the same where they are equal. In a tuple True equals 1, and NaN equals nothing."""
+"""The types of keys that are the same if they are equal. In a tuple True equals 1, and NaN equals nothing."""
 
 _DEEPEST = 100
-"""What lies deeper is compared as a whole."""
+"""Deeper levels are compared as a whole."""
 
 
 class Place(NamedTuple):
@@ -72,7 +72,7 @@ class Changes:
         return len(self.found) + self.left_out
 
     def compare(self, place: Place, before: Any, after: Any, depth: int = 0) -> None:
-        """Find what became of a value; `NOTHING` stands for one that is not there."""
+        """Find the changes of a value; `NOTHING` stands for one that is not there."""
         if after is NOTHING:
             if before is not NOTHING:
                 self._add(place.old, "removed", before, None)
@@ -111,7 +111,7 @@ class Changes:
             self.compare(place.at(step), *pair, depth)
 
     def _are_reached(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
-        """Whether a path leads to all that differs: it does to named fields, and into what an object holds."""
+        """Whether a path leads to all differences: it does to named fields, and into an object's content."""
         for name in _joined(before, after):
             pair = before.get(name, NOTHING), after.get(name, NOTHING)
             if name == CONTENT and type(pair[0]) is type(pair[1]) and isinstance(pair[0], (dict, list, tuple)):
@@ -134,7 +134,7 @@ class Changes:
             elif old is None or new is None or _differ(old_value, new_value, depth):
                 for found, entry in zip(unreached, (old, new), strict=True):
                     found.update([entry] if entry else [])
-        if any(unreached):  # no path leads to what has such a key
+        if any(unreached):  # no path leads to a value with such a key
             self._add(place.new, "changed", *unreached)
 
     def _compare_items(self, place: Place, before: list[Any], after: list[Any], depth: int) -> None:
@@ -142,7 +142,7 @@ class Changes:
             self.compare(place.at("[0]"), before[0], after[0], depth)
             return
         for here, there in _pairs(before, after):
-            # The steps of what is only in one of them are those of that one.
+            # A part that only one of them has gets the steps of that one.
             old, new = (f"[{there if index is None else index}]" for index, there in ((here, there), (there, here)))
             pair = NOTHING if here is None else before[here], NOTHING if there is None else after[there]
             self.compare(place.at(old, new), *pair, depth)
@@ -156,7 +156,7 @@ def _differ(before: Any, after: Any, depth: int) -> bool:
 
 
 def _key_of(key: Any) -> tuple[type, Hashable]:
-    """What tells the keys of two dictionaries apart: their types count at every depth."""
+    """The identity of a key in two dictionaries: types count at every depth."""
     kind = type(key)
     return kind, key if kind in _COMPARED_BY_VALUE else _fingerprint(key)
 
@@ -189,7 +189,7 @@ def _pairs(before: Sequence[Any], after: Sequence[Any]) -> Iterator[tuple[int | 
 def _unequal(
     before: Sequence[Any], after: Sequence[Any], positions: range, others: range
 ) -> Iterator[tuple[int | None, int | None]]:
-    """Yield what became of items in whose place stand others: one by one, unless their ids say that they are others."""
+    """Yield the changes of items in whose place stand others: one by one, unless their ids say that they are others."""
     for here, there in zip_longest(positions, others):
         if here is None or there is None or (_id(before[here]) is None and _id(after[there]) is None):
             yield here, there
@@ -204,7 +204,7 @@ def _fingerprint(item: Any) -> Hashable:
 
 
 def _key(item: Any, print_: Hashable) -> Hashable:
-    """What tells which item of the other list belongs to this one: its id, or else all of it."""
+    """The identity by which an item of the other list is found: its id, or else all of it."""
     found = _id(item)
     return print_ if found is None else ("id", found)
 
@@ -227,7 +227,7 @@ class Pair(NamedTuple):
 
 
 def diff(context: SaverContext, a: Config | str, b: Config | str, path: str | None, limit: int) -> Operation[Diff]:
-    """Return what differs between two checkpoints of a thread."""
+    """Return the differences between two checkpoints of a thread."""
     ours, theirs = parse_config(a), parse_config(b)
     if ours.thread_id != theirs.thread_id:
         raise ConfigError(
@@ -245,7 +245,7 @@ def diff(context: SaverContext, a: Config | str, b: Config | str, path: str | No
         steps = parsed or Path(channel, ())
         text = str(steps)
         changes.compare(Place(text, text), _part(shows, pair.a, steps), _part(shows, pair.b, steps))
-        if len(changes) == count:  # its bytes differ in the order of keys, or in what is not shown
+        if len(changes) == count:  # its bytes differ in the order of keys, or in parts that are left out
             equal.append(channel)
     return Diff(changes.found, sorted(equal), changes.left_out, pair.bytes_read, pair.deltas)
 
@@ -299,7 +299,7 @@ def _deltas(
 
 
 def load_header(context: SaverContext, cache: SegmentCache, where: ParsedConfig) -> Program[CheckpointLoader | None]:
-    """Return a checkpoint, or the newest, of which the header was read and no value. None where there is none."""
+    """Return a checkpoint, or the newest, with its header and no value. None if there is none."""
     rows = yield from context.store.chain(where.thread_id, where.ns, where.checkpoint_id, 1)
     if not rows:
         if where.checkpoint_id is not None:
@@ -318,5 +318,5 @@ def same_value(one: Stored, other: Stored) -> bool:
 
 
 def content_name(value: Stored) -> tuple[str, bytes]:
-    """Return what all stored forms of one value have in common: its tag, and its digest or all of it."""
+    """Return the common name of all stored forms of a value: its tag, and its digest or all of it."""
     return value.tag, value.digest or value.packed

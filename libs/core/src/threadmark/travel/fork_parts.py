@@ -4,7 +4,7 @@ The checkpoint is copied with its ancestors, all under their ids. While only for
 there. Then its pending writes are copied, too, with the calls of subgraphs that were made from it: the run goes on in
 the new thread as it would in the old one. Otherwise they are left behind, so that the next step runs again.
 
-A subgraph with a memory of its own has a namespace without a task. It is copied as it was when the checkpoint was made:
+A subgraph with its own memory has a namespace without a task. It is copied as it was when the checkpoint was made:
 LangGraph looks no further either, when it goes back to a checkpoint.
 
 Also here: the new checkpoint that a fork begins with. Its header shares the bytes of the old one, and only new values
@@ -89,7 +89,7 @@ class Branch(NamedTuple):
     metadata: dict[str, Any]
 
     def row(self, thread_id: str, ns: str, newest: str) -> CheckpointRow:
-        """Return its row, where it comes after the newest rank."""
+        """Return its row, which comes after the newest rank."""
         outline = Outline(
             thread_id, ns, self.id, rank_after(newest, self.id), self.parent, now(), to_json(self.metadata)
         )
@@ -111,7 +111,7 @@ def branch_of(
     versions = dict(header.versions)
     changes: dict[str, Any] = {"ts": datetime.now(UTC).isoformat()}
     if state.encoded:
-        changes["updated_channels"] = None  # LangGraph would look at no other channels for what runs next
+        changes["updated_channels"] = None  # LangGraph would look at no other channels for the next tasks
         following: dict[type, Version] = {}  # one version for all that change, as a step of LangGraph gives
         for channel, encoded in state.encoded.items():
             values[channel] = deduplicator.store(encoded, deduplicator.sources(header.values.get(channel)))
@@ -151,7 +151,7 @@ def expect_plain_channels(
 def _is_read_from_ancestors(loaded: LoadedCheckpoint) -> bool:
     """Whether a part of the state may lie in the pending writes of ancestors: a delta channel, or packets.
 
-    A child would read the writes of this checkpoint as well. Its sibling reads what it reads.
+    A child would read the writes of this checkpoint as well. Its sibling reads the same writes as it.
     """
     header = loaded.header
     lacking = header.versions.keys() - header.values.keys()
@@ -189,7 +189,7 @@ class ForkPlan(NamedTuple):
     origin: LoadedCheckpoint
     """The checkpoint of the source that it begins with."""
     branch: Branch | None
-    """A checkpoint that follows, where values are changed."""
+    """A checkpoint that follows, if values are changed."""
     segments: Mapping[bytes, bytes]
     """Those that the branch adds."""
 
@@ -197,8 +197,8 @@ class ForkPlan(NamedTuple):
 def found_thread(context: SaverContext, plan: ForkPlan, tried: list[int]) -> Program[bool]:
     """Begin a thread in one transaction. Returns False if the source has changed, so that it is to be read again.
 
-    `tried` has the target's epochs after earlier attempts: a driver tries again where a connection was lost, also where
-    the commit was carried out, and where the two threads are not in one place, the target may have been stored before
+    `tried` has the target's epochs after earlier attempts: a driver tries again if a connection was lost, even after
+    the commit, and if the two threads are not in one place, the target may have been stored before
     the source was found to have changed.
     """
     source, target, origin, _, _ = plan
@@ -255,7 +255,7 @@ class _Following:
         return self.is_waiting or row[:2] != self._origin.key
 
     def _follows(self, outline: Outline) -> bool:
-        """Whether a checkpoint came of what the origin's tasks wrote. A fork did not."""
+        """Whether a checkpoint came of the writes of the origin's tasks. A fork did not."""
         if outline.parent_key != self._origin.key:
             return False
         return steps_of(decode_metadata(outline)).source != "fork"

@@ -49,21 +49,21 @@ _PUSHED = re.compile("^~?__pregel_push\\b")
 _PAGE = 512
 
 _RESERVED = "__"
-"""What names of LangGraph's own begin with, such as `__input__`, which no user's node has."""
+"""The beginning of LangGraph's own names, such as `__input__`, which no user's node has."""
 
 _Item = CheckpointLoader | CorruptDataError
 _NO_NODES: Mapping[str, Any] = {}
 
 
 class Steps(NamedTuple):
-    """What the metadata of LangGraph's checkpoints says of the step that made them."""
+    """The metadata of LangGraph's checkpoints about the step that made them."""
 
     step: int | None
     source: str | None
 
 
 def entries_of(context: SaverContext, thread_id: str, outlines: Sequence[Outline]) -> Program[list[HistoryEntry]]:
-    """Return the entries of some checkpoints of a thread, in their order. What is damaged says so.
+    """Return the entries of some checkpoints of a thread, in their order. A damaged one says so.
 
     However many there are, that takes three questions: for the rows, for the segments of headers, and for the writes.
     Those that were removed since they were listed are left out.
@@ -83,7 +83,7 @@ def entries_of(context: SaverContext, thread_id: str, outlines: Sequence[Outline
 
 
 def _removed(context: SaverContext, outlines: Sequence[Outline]) -> Program[set[Key]]:
-    """Which of these, whose rows are not found, are not listed any more either. Of the others the key is damaged."""
+    """Which of these, whose rows are not found, are not listed any more either. The keys of the others are damaged."""
     listed: set[Outline] = set()
     for ns in {outline.ns for outline in outlines}:
         pages = Pages(Scope(outlines[0].thread_id, ns), _PAGE)
@@ -93,13 +93,13 @@ def _removed(context: SaverContext, outlines: Sequence[Outline]) -> Program[set[
 
 
 def steps_of(metadata: Metadata) -> Steps:
-    """Return what metadata says of the step."""
+    """Return the statements of metadata about the step."""
     step, source = metadata.get("step"), metadata.get("source")
     return Steps(step if type(step) is int else None, source if isinstance(source, str) else None)
 
 
 def created(outline: Outline) -> datetime:
-    """Return when a checkpoint was stored, the beginning of 1970 where that is damaged."""
+    """Return when a checkpoint was stored, the beginning of 1970 if that is damaged."""
     try:
         return time_of(outline.created_at)
     except CorruptDataError:
@@ -117,7 +117,7 @@ class _Teller:
             self._writes.setdefault(row[:2], []).append(row)
 
     def entry(self, outline: Outline) -> HistoryEntry:
-        """Return the entry of a checkpoint. Of a damaged one it has what names it, and what is still sound."""
+        """Return the entry of a checkpoint. For a damaged one it has the keys, and the fields that are still sound."""
         bare = HistoryEntry(outline.ns, outline.id, None, created(outline), None, None, (), (), (), 0, {})
         item = self._found.get(outline.key)
         if item is None:
@@ -181,7 +181,7 @@ class _Teller:
 
 
 def _seen_in(header: Header) -> Mapping[str, Any] | None:
-    """What the nodes had seen, None where that cannot be told."""
+    """The versions that the nodes had seen, None if unknown."""
     try:
         seen = plain_fields(header).get("versions_seen")
     except CorruptDataError:  # of another checkpoint, whose own entry says so
@@ -202,7 +202,7 @@ def _infos(rows: Iterable[WriteRow]) -> list[WriteInfo]:
 
 
 def _node(row: WriteRow) -> str | None:
-    """The node whose task wrote a row, where its path names it."""
+    """The node whose task wrote a row, if its path names it."""
     found = _PULLED.match(row.task_path) if isinstance(row.task_path, str) else None  # a damaged file may hold anything
     return found[1] if found else None
 
@@ -299,8 +299,8 @@ def tree(context: SaverContext, thread: Config | str) -> Operation[Tree]:
 def _lines(found: Mapping[Key, Outline]) -> list[list[Key]]:
     """The checkpoints of each branch, from its head on; those with the newest heads first.
 
-    From the newest head every ancestor is on its line, from the next one those that are on none yet. What is left then
-    leads back to itself, which only damage can do.
+    From the newest head every ancestor is on its line, from the next one those that are on none yet. The rest
+    then leads back to itself, which only damage can do.
     """
     parents = {outline.parent_key for outline in found.values()}
     heads = [key for key in found if key not in parents]
@@ -347,5 +347,5 @@ def _tree_node(outline: Outline, branch: int) -> TreeNode:
 def _steps(outline: Outline) -> Steps:
     try:
         return steps_of(from_json(outline.metadata))
-    except CorruptDataError:  # `history` says what is wrong with it
+    except CorruptDataError:  # `history` reports the damage
         return Steps(None, None)

@@ -43,7 +43,7 @@ class TravelMethods:
     def diff(self, a: Config | str, b: Config | str, *, path: str | None = None, limit: int = 1000) -> Diff:
         """Return the differences between two checkpoints of a thread, by channel and by place inside values.
 
-        Parts that both share by their manifests are not read. Objects are compared and shown by name and fields.
+        Parts that both share by their manifests are not read. Objects are compared and returned by name and fields.
 
         Args:
             a: The first checkpoint, usually the older one. A configuration without a `checkpoint_id` names the newest.
@@ -159,4 +159,4 @@ class TravelMethods:
             self._driver, searching.search(self._context, thread, text, ns, checked_count(limit, "limit"), cursor)
         )
 
-    # The end of what scripts/write_twins.py wrote.
+    # The end of the part that scripts/write_twins.py wrote.

@@ -13,7 +13,7 @@ EditKind = Literal["equal", "added", "removed"]
 """How a piece of a text changed."""
 
 MatchPlace = Literal["values", "writes", "metadata"]
-"""Where `search` found a text: in a channel's value, in a pending write, or in a checkpoint's metadata."""
+"""The place of a text in a match of `search`: a channel's value, a pending write, or a checkpoint's metadata."""
 
 
 class WriteInfo(NamedTuple):

@@ -41,7 +41,7 @@ _UNLIMITED = 1 << 62
 def search(
     context: SaverContext, thread: Config | str, text: str, ns: str | None, limit: int, cursor: str | None
 ) -> Operation[SearchPage]:
-    """Return where a text occurs in a thread's values, pending writes and metadata."""
+    """Return the places of a text in a thread's values, pending writes and metadata."""
     context, thread_id = context.without_classes(), parse_place(thread).thread_id
     pattern = Pattern(_checked_text(text))
     scope = Scope(thread_id, None if ns is None else as_text(ns, "ns"))
@@ -82,7 +82,7 @@ def _cursor(after: Outline | None, key: Key, returned: int) -> str:
 
 
 def _place(thread_id: str, cursor: str | None) -> tuple[Outline | None, Key, int]:
-    """Where a page begins: behind which checkpoint, and how many matches of the next one were given already."""
+    """The beginning of a page: the checkpoint before it, and the number of the next one's matches already returned."""
     if cursor is None:
         return None, ("", ""), 0
     rank, ns, next_ns, next_id, returned = parts_of_cursor(cursor, (str, str, str, str, int))
@@ -91,7 +91,7 @@ def _place(thread_id: str, cursor: str | None) -> tuple[Outline | None, Key, int
 
 
 def _matches(context: SaverContext, pattern: Pattern, candidate: Candidate) -> tuple[list[Match], list[Problem]]:
-    """Return the matches in a checkpoint, and what of it could not be searched."""
+    """Return the matches in a checkpoint, and its parts that could not be searched."""
     outline, found = candidate.outline, list[Match]()
     problems: list[Problem] = []
     if candidate.error is not None:
@@ -142,7 +142,7 @@ def _in_metadata(pattern: Pattern, candidate: Candidate) -> Iterator[Hit]:
 
 
 def _new_hits(pattern: Pattern, path: str, before: Any, after: Any) -> Iterator[Hit]:
-    """Yield where a value has the text and the one before has not."""
+    """Yield the places in which a value has the text and the one before has not."""
     changes = Changes(_UNLIMITED, with_edits=False)
     changes.compare(Place(path, path), before, after)
     for change in changes.found:

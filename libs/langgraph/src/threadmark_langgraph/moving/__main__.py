@@ -25,7 +25,7 @@ _STOPPED = 130
 
 
 def main() -> None:
-    """Move the threads, show the progress, and report what could not be moved."""
+    """Move the threads, show the progress, and report the rest that could not be moved."""
     parser = _parser()
     asked = parser.parse_args()
     try:

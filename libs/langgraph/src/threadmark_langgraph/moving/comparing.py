@@ -137,7 +137,7 @@ def kept_by(serde: SerializerProtocol) -> Same:
             return True
         try:
             kept = serde.loads_typed(serde.dumps_typed(one))
-        except Exception:  # noqa: BLE001 - a serializer may raise anything; what it cannot keep is not the same
+        except Exception:  # noqa: BLE001 - a serializer may raise anything; a value that it cannot keep is not the same
             return False
         return _equal(kept, other)
 
@@ -161,7 +161,7 @@ def _equal(one: Any, other: Any, depth: int = 0) -> bool:
 def _has_equal_parts(one: Any, other: Any, depth: int) -> bool:
     """Whether two values of one type consist of parts that are equal.
 
-    A model says that it is equal to one of which other fields were set by hand. What holds a model may be unable to say
+    A model says that it is equal to one with other fields set by hand. An object with a model may be unable to say
     so, such as a dataclass without `__eq__`, or a list in which an array stands as well.
     """
     kind = type(one)

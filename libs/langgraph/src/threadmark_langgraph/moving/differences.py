@@ -10,7 +10,7 @@ _DEEPEST = 50
 """Levels that are searched. A difference further inside is reported for the value that contains it."""
 
 _BEFORE = 20
-"""How many characters of a text are shown before the first difference."""
+"""The characters of a text before the first difference in a message."""
 
 
 class Difference(NamedTuple):
@@ -19,7 +19,7 @@ class Difference(NamedTuple):
     what: str
     """The part of the checkpoint that differs."""
     detail: str
-    """Where inside it, and both values, shortened."""
+    """The place inside it, and both values, shortened."""
 
 
 def first_difference(what: str, one: Any, other: Any, same: Callable[[Any, Any], bool]) -> Difference:

@@ -244,7 +244,7 @@ class _Move:
         self._moved.writes += writes
 
     def _before_export(self, ref: CheckpointRef, content: Content, there: CheckpointTuple) -> Content | None:
-        """Return the target's checkpoint with the writes of both, if the source has what `export` made of it."""
+        """Return the target's checkpoint with the writes of both, if the source has `export`'s form of it."""
         ours = content_of(there)
         renamed, _ = self._names.renamed(ref, there.checkpoint)
         if difference(ours._replace(checkpoint=renamed), content, kept_by(self._from.serde)):
@@ -254,7 +254,7 @@ class _Move:
     def _store(
         self, ref: CheckpointRef, content: Content, new: ChannelVersions, paths: dict[str, str], *, whole: bool
     ) -> None:
-        """Store a checkpoint, or only its writes, and compare what is read back."""
+        """Store a checkpoint, or only its writes, and compare it with its copy when read back."""
         to = self._to
         if self._dry_run:
             # Everything in it is new there.
@@ -371,7 +371,7 @@ def _is_found(event: SerdeEvent) -> bool:
 
 
 def _advice(module: str, name: str) -> str:
-    """Return what to do about a class that is not found."""
+    """Return the remedy for a class that is not found."""
     if module == _PROGRAM:
         return f"{name} {_OF_THE_PROGRAM}"
     if module not in sys.modules:

@@ -186,7 +186,7 @@ class _Member:
     def __init__(self, query: Query) -> None:
         self.query = query
         self.answer: asyncio.Future[Rows] | None = None
-        """Its rows, where it shares a statement."""
+        """Its rows, if it shares a statement."""
 
 
 def running_loop() -> asyncio.AbstractEventLoop | None:

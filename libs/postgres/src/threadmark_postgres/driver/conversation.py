@@ -1,4 +1,4 @@
-"""Transactions as exchanges with the server: which statements are sent together, and what follows from their rows.
+"""Transactions as exchanges with the server: the statements that are sent together, and the consequences of their rows.
 
 A `Conversation` is a flow that asks for statements to be sent together, receives the rows of each, and returns the
 program's result. The driver that plays it rolls back when it raises.

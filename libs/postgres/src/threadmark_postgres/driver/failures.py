@@ -1,4 +1,4 @@
-"""What an error of the database means: whether to try again, for how long, and which error to raise.
+"""The meaning of an error of the database: whether to try again, for how long, and which error to raise.
 
 Every transaction of a saver may be run twice, because rows are named by their content or their key. So a transaction
 whose connection was lost is tried again even if its commit may have been carried out.
@@ -30,7 +30,7 @@ _PASSING = (
     "40",  # the victim of a deadlock, or of a conflict between transactions
     "42P05",  # a prepared statement that the server knows already, as 26000
     "53300",  # no connection left
-    "55P03",  # a lock was not given in time
+    "55P03",  # a lock did not come in time
     "57P01",  # the server stops, or an administrator ended the session
     "57P02",  # the server crashed
     "57P03",  # the server starts, stops or recovers
@@ -75,7 +75,7 @@ class Retries(Attempts):
         self._is_first = True
 
     def next_wait(self, error: psycopg.Error, *, reached: bool) -> float:
-        """Return the seconds to wait before the next attempt, and log it. Raises what ends the attempts.
+        """Return the seconds to wait before the next attempt, and log it. Raises the error that ends the attempts.
 
         `reached` says whether the saver ever had a connection. Call it with no connection and no lock held.
         """

@@ -27,11 +27,11 @@ nothing behind.
 """
 
 PATH_PARAMETERS = ("host", "hostaddr", "port", "dbname")
-"""Parameters that name a database, and may be shown. They include no user and no password."""
+"""Parameters that name a database, and may be printed. They include no user and no password."""
 
 
 def _without_credentials(key: str, value: str) -> str:
-    """Return a parameter so that it can be shown. In a password with a bare / or @, libpq finds a port or a host."""
+    """Return a parameter in printable form. In a password with a bare / or @, libpq finds a port or a host."""
     if key == "port" and not value.replace(",", "").isdigit():
         return "?"
     return value.rpartition("@")[2]

@@ -32,7 +32,7 @@ async def answered(connection: psycopg.AsyncConnection[Any], statement: PQGen[T]
                 raise
             awaited = statement.send(_READY_R)
     except StopIteration as stop:
-        return stop.value  # type: ignore[no-any-return]  # what a generator returns is untyped in StopIteration
+        return stop.value  # type: ignore[no-any-return]  # a generator's result is untyped in StopIteration
     return await connection.wait(_UnderWay(statement, awaited))
 
 
@@ -54,7 +54,7 @@ def _tell(readable: asyncio.Future[None]) -> None:
 class _UnderWay(Generator[Wait, Ready | int, T]):
     """A statement that was begun, as psycopg's `wait` takes it over.
 
-    Given an error, it begins with that, as if the error had been raised there: psycopg then has the server stop the
+    With an error, it begins with that, as if the error had been raised there: psycopg then has the server stop the
     statement, and goes on to its end.
     """
 

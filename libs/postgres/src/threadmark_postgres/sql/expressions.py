@@ -14,7 +14,7 @@ NO_CHECKPOINT = "{head}.rank = '' AND {head}.checkpoints = 0"
 
 # The columns of a checkpoint and of a pending write with their types, without their thread. Statements that read or add
 # whole rows derive from these two, and `columns` packs and unpacks in their order; only `functions/find_1.sql` lists
-# them again. `id` is NULL where it equals `rank`, which it does unless a clock was set back; `run` is never read.
+# them again. `id` is NULL if it equals `rank`, which it does unless a clock was set back; `run` is never read.
 CHECKPOINT = {
     "ns": "text",
     "id": "text",

@@ -98,7 +98,7 @@ ORDER BY asked.place
 _CHECK_OF_CHECKPOINT = "CASE WHEN c.checksum = '' THEN c.header ELSE c.checksum END"
 _CHECK_OF_WRITE = "CASE WHEN w.checksum = '' THEN w.value ELSE w.checksum END"
 
-# The last bytes of a value, all of it where it is shorter.
+# The last bytes of a value, all of it if it is shorter.
 _LONG_MARK = f"substring({{of}} FROM greatest(octet_length({{of}}) - {LONG_MARK} + 1, 1))"
 
 # The column `kind` tells whether a row is a checkpoint, a write or a segment.

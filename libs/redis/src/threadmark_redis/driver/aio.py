@@ -40,7 +40,7 @@ class Link:
         self._sentinel = sentinel
         self._outstanding = False
         self.facts: Facts | None = None
-        """What the server says about itself; None of a Sentinel."""
+        """The server's facts about itself; None for a Sentinel."""
         servers = settings.servers
         connecting = servers.sentinels if sentinel and servers.sentinels else servers.connecting
         arguments = connecting.arguments(address)

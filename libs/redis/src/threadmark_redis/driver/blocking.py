@@ -83,7 +83,7 @@ class Link:
 class Pool:
     """Up to `pool_size` connections to one server, opened when they are first needed. The last one used is lent first.
 
-    The main thread is not counted: an interrupt may end it at any instruction, and would lose what it has.
+    The main thread is not counted: an interrupt may end it at any instruction, and would lose its connection.
     """
 
     def __init__(self, settings: Settings, address: Address, *, sentinel: bool) -> None:

@@ -72,7 +72,7 @@ PARAMETERS = {
     "ssl_include_verify_flags",
     "ssl_exclude_verify_flags",
 }
-"""The parameters of redis-py's connections about connecting. Others say what a client does with replies."""
+"""The parameters of redis-py's connections about connecting. Others are about a client's use of replies."""
 
 
 class Servers(NamedTuple):

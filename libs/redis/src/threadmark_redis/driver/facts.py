@@ -16,7 +16,7 @@ from threadmark_redis.steps import Command
 GREETING: Sequence[Command] = (
     ("INFO",),
     ("CONFIG", "GET", "*appendfsync*"),  # with it no-appendfsync-on-rewrite: there are no two patterns before Redis 7
-    ("WAITAOF", 1, 0, 1),  # waits for a millisecond where the server knows it and has an append-only file
+    ("WAITAOF", 1, 0, 1),  # waits for a millisecond if the server knows it and has an append-only file
 )
 """Sent once on every new connection: a server that was restarted or has taken over may be another one."""
 
@@ -134,7 +134,7 @@ def proofs(key: bytes, facts: Facts, settings: Settings) -> list[Command]:
 
 
 def unproven(replies: Sequence[Any], settings: Settings) -> Refused | None:
-    """Return what the replies to `proofs` lack, None if nothing."""
+    """Return the gap in the replies to `proofs`, None if there is none."""
     for reply in replies:
         if isinstance(reply, Refused):
             return reply

@@ -1,4 +1,4 @@
-"""What an error of a server means: whether to try again, for how long, and which error to raise.
+"""The meaning of an error of a server: whether to try again, for how long, and which error to raise.
 
 Every step of a saver's transactions may be sent twice: rows are named by their content or their key, and a script that
 finds them says so. So a step whose reply was lost is sent again, even if it may have been carried out.
@@ -30,7 +30,7 @@ class Lost(NamedTuple):
 
     text: str
     error: Exception | None = None
-    """What redis-py raised."""
+    """The error that redis-py raised."""
 
 
 Failure = Refused | Lost
@@ -104,7 +104,7 @@ class Retries(Attempts):
         self._is_first = True
 
     def next_wait(self, failure: Failure, *, reached: bool) -> float:
-        """Return the seconds to wait before the next attempt, and log it. Raises what ends the attempts.
+        """Return the seconds to wait before the next attempt, and log it. Raises the error that ends the attempts.
 
         `reached` says whether the saver ever had a connection. Call it with no connection and no lock held.
         """

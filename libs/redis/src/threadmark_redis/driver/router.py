@@ -110,7 +110,7 @@ class Router:
         return (yield from self._sent(batches, retries))
 
     def _slot(self, key: bytes | str | int) -> int:
-        """Return the slot of a key in a cluster, where each may move by itself. A single server has one for all."""
+        """Return the slot of a key in a cluster, in which each may move by itself. A single server has one for all."""
         if self._settings.servers.layout != "cluster":
             return 0
         return slot_of(key if isinstance(key, bytes) else str(key).encode())

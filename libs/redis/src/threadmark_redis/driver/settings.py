@@ -9,7 +9,7 @@ from threadmark_redis.driver.connecting import Servers
 
 
 class Durability(NamedTuple):
-    """What a change must have reached when it is acknowledged."""
+    """The places that a change must have reached when it is acknowledged."""
 
     disk: bool
     replicas: int = 0

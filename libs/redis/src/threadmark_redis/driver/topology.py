@@ -174,7 +174,7 @@ class _Slots(NamedTuple):
     ends: Sequence[int]
     owners: Sequence[Address]
     replicas: Sequence[Address]
-    """The replicas of all slots. They know who has taken over when no owner answers."""
+    """The replicas of all slots. They know the new owner when no owner answers."""
 
     def owner(self, slot: int) -> Address | None:
         at = bisect_right(self.begins, slot) - 1

@@ -1,9 +1,9 @@
--- Add the rows of one change, or say why not. KEYS: the thread's, and where they are in the same database of one
+-- Add the rows of one change, or say why not. KEYS: the thread's, and if they are in the same database of one
 -- server, those of its shard of the index. For a change of a replicated database the thread's outbox is behind them,
 -- and on one server the term and the index of pending threads. ARGV: the change (changes.py), how stale the index may
 -- be in microseconds, and for how long an expired thread is kept, in milliseconds.
 
-local NOWHERE = -1 -- where a thread is that never came from another database
+local NOWHERE = -1 -- the position of a thread that never came from another database
 local change = cmsgpack.unpack(ARGV[1])
 local epoch_expected, now, token, only_owner, continues, expects, sorts_last, touches =
     change[1], change[2], change[3], change[4], change[5], change[6], change[7], change[8]
@@ -82,8 +82,8 @@ for _, row in ipairs(checkpoints) do
     end
 end
 
--- A server that came back or took over may lack what it had acknowledged. Then the epoch ends, and whoever counted on
--- bytes that are gone prepares the change again with all of them.
+-- A server that came back or took over may lack acknowledged changes. Then the epoch ends, and callers which relied on
+-- bytes that are gone prepare the change again with all of them.
 local function lacks(keys, given)
     for at = 1, #keys, 12 do
         local key = keys:sub(at, at + 11)

@@ -1,6 +1,6 @@
 -- Find entries of a place. ARGV: the thread's epoch, the token of a place that begins, for how many milliseconds it
--- stays, how many bytes may come, and the keys. Returns: the token, '' where nothing may be added, then keys and entries.
--- What was there before the thread lost rows is removed.
+-- stays, how many bytes may come, and the keys. Returns: the token, '' if nothing may be added, then keys and entries.
+-- Entries from before the thread lost rows are removed.
 
 local epoch, most = tonumber(ARGV[1]), tonumber(ARGV[4])
 local known = redis.call('HMGET', KEYS[1], 'e', 't')

@@ -1,4 +1,4 @@
--- Add entries to a place, unless it was forgotten meanwhile. ARGV: its token, then keys and entries.
+-- Add entries to a place, unless it was forgotten since. ARGV: its token, then keys and entries.
 
 if redis.call('HGET', KEYS[1], 't') ~= ARGV[1] then
     return 0

@@ -1,5 +1,5 @@
--- What is derived of a thread. ARGV: whether the sizes are wanted, and the greatest number of fields to go through.
--- Returns: whether the thread is live (or 'torn', or 'large' where there are more fields), its checkpoints, namespaces
+-- Derive the counts of a thread. ARGV: whether the sizes are wanted, and the greatest number of fields to go through.
+-- Returns: whether the thread is live (or 'torn', or 'large' if there are more fields), its checkpoints, namespaces
 -- and bytes, the id of the newest checkpoint, and whether it is leased, failed, or interrupted.
 
 local fields = redis.call('HGETALL', KEYS[1])

@@ -19,7 +19,7 @@ local function columns_in(field)
     return is_whole and type(columns) == 'table' and columns or { false, nil, nil, nil, field, '' }
 end
 
--- The end of a row's check, or of its body where it has none.
+-- The end of a row's check, or of its body if it has none.
 local function mark_of(check, body, size)
     local mark = (check ~= '' and check or body)
     return type(mark) == 'string' and mark:sub(-size) or ''

@@ -1,6 +1,6 @@
 -- Find one checkpoint. ARGV: its namespace, its id or '' for the newest, the rank of one whose segments the caller has,
--- and how many bytes of segments may come along. Returns: what became of it, epoch, revision, recorded newest rank,
--- owner, expiry, its place among the ranks, its row, its writes, those in fields of their own ('' for what is missing),
+-- and how many bytes of segments may come along. Returns: the outcome, epoch, revision, recorded newest rank,
+-- owner, expiry, its place among the ranks, its row, its writes, those in separate fields ('' for a missing one),
 -- and segments.
 
 local ns, id, held, most = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
@@ -27,7 +27,7 @@ else
         value = redis.call('HGET', rows, member)
     end
     if not value then
-        -- What is recorded is missing, or nothing is recorded: the caller finds out by what is there.
+        -- The recorded one is missing, or none is recorded: the caller decides by the rows that are there.
         local others = redis.call('ZREVRANGEBYLEX', ranks, '(' .. prefix .. '\255', '[' .. prefix, 'LIMIT', 0, 1)
         member = others[1] or false
         value = member and redis.call('HGET', rows, member)
@@ -45,7 +45,7 @@ local columns = list_in(value)
 local own_id = columns[1] and text_in(columns, 1) or member:sub(#prefix + 1)
 local is_held = id == '' and member == prefix .. held
 
--- Of the newest all that it needs is recorded. Of another one the header's segments come along, which names the others;
+-- All segments of the newest are recorded. For another one the header's segments come along, which names the others;
 -- a stored value begins with how many segments it has, and their keys.
 local keys, seen = {}, {}
 local function add_keys(text, first, last)

@@ -1,5 +1,5 @@
--- Pending writes. The field of a checkpoint holds groups of them behind one byte, which is 1 where some tasks have a
--- field of their own; then a group with nothing but the task stands for it. A group is a msgpack array: the task, its
+-- Pending writes. The field of a checkpoint holds groups of them behind one byte, which is 1 if some tasks have a
+-- separate field; then a group with nothing but the task stands for it. A group is a msgpack array: the task, its
 -- path, and for each write its number, channel, value and check.
 
 local INLINE = 1024
@@ -7,10 +7,10 @@ local PACK = 536870912 -- the number of a row of several writes
 
 -- Before a reference: such a field of the checkpoints says that there are writes under it.
 local WRITTEN = '\255\240'
--- The first byte of a field of which something is missing. Whoever reads it says so.
+-- The first byte of a field of which something is missing. A reader of it says so.
 local LOST = '\2'
 
--- Whether a group is what add_group packs.
+-- Whether a group is one that add_group packs.
 local function is_group(group)
     if type(group) ~= 'table' or type(group[1]) ~= 'string' then
         return false
@@ -76,8 +76,8 @@ local function field_without(field, task, doomed)
     return table.concat(left)
 end
 
--- Add writes of one task. Damage stays as it is, so that nothing that was lost seems never to have been. `rows` has for each its number, channel, value and check, one behind the other. What was
--- replaced is appended to `replaced`: its place in the whole change, and the old value. Returns whether a row of several
+-- Add writes of one task. Damage stays as it is, so that nothing that was lost seems never to have been. `rows` has for each its number, channel, value and check, one behind the other. Each
+-- replaced one is appended to `replaced`: its place in the change, and its old value. Returns whether a row of several
 -- writes was left out, because the task had one.
 local function add_group(key, checkpoints, reference, task, path, rows, first, replaced)
     local main = redis.call('HGET', key, reference)

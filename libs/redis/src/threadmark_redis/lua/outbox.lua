@@ -1,4 +1,4 @@
--- The outbox of a thread: a sorted set of what is to be copied to another database, by position. A member is the
+-- The outbox of a thread: a sorted set of the changes to copy to another database, by position. A member is the
 -- position in 16 digits and the body. Behind thread.lua.
 
 local function is_raised(key, term)
@@ -22,7 +22,7 @@ local function remove_up_to(outbox, position)
     return redis.call('ZREMRANGEBYSCORE', outbox, '-inf', position)
 end
 
--- Return the position of the first entry, nil where there is none.
+-- Return the position of the first entry, nil if there is none.
 local function first_position(outbox)
     return tonumber(redis.call('ZRANGE', outbox, 0, 0, 'WITHSCORES')[2])
 end

@@ -1,5 +1,5 @@
--- Write what is known of the pair, unless the term that is there is greater. KEYS: the term. ARGV: the term, and the
--- body. Returns what is there.
+-- Write the record of the pair, unless the term that is there is greater. KEYS: the term. ARGV: the term, and the
+-- body. Returns the record afterwards.
 
 if not is_raised(KEYS[1], tonumber(ARGV[1])) then
     redis.call('HSET', KEYS[1], 't', ARGV[1], 'b', ARGV[2])

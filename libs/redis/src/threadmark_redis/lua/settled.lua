@@ -1,4 +1,4 @@
--- Remove the entries of a thread up to a position. KEYS: its head and its outbox, and where it is in the same database
+-- Remove the entries of a thread up to a position. KEYS: its head and its outbox, and if it is in the same database
 -- of one server, the index of pending threads. ARGV: the position, and the thread's id. Returns the first position that
 -- is left, or nil, and the clock.
 

@@ -1,4 +1,4 @@
--- What every script on a thread shares. KEYS: head, checkpoints, ranks, writes, segments.
+-- The part that every script on a thread shares. KEYS: head, checkpoints, ranks, writes, segments.
 --
 -- The head's fields have one letter (docs/reference/format.md). Text is compared byte by byte: Lua's own comparison would follow
 -- the server's locale.
@@ -13,12 +13,12 @@ local function clock()
     return time[1] * 1000000 + time[2]
 end
 
--- How long a lease lives still: no longer than it was given, whatever its end says. Negative since it has ended.
+-- How long a lease lives still: no longer than its full length, whatever its end says. Negative since it has ended.
 local function left_of(ends, ttl)
     return math.min((tonumber(ends) or 0) - clock(), tonumber(ttl) or 0)
 end
 
--- Which of the keys beside the head are there, as four digits.
+-- Which of the keys besides the head are there, as four digits.
 local function present(base)
     local found = ''
     for number = base + 2, base + 5 do
@@ -32,7 +32,7 @@ local function is_torn(base, mask)
     return present(base) ~= (mask or '0000')
 end
 
--- What was packed as a list; of damage an empty one.
+-- The packed list; an empty one if it is damaged.
 local function list_in(packed)
     local is_read, list = pcall(cmsgpack.unpack, packed)
     return is_read and type(list) == 'table' and list or {}
@@ -69,7 +69,7 @@ local function bury(head, ends, outbox)
 end
 
 -- After a change: note which keys are there, raise the revision, and let all expire together. `grace` is for how many
--- milliseconds a thread that has expired stays to be found, `outbox` the thread's, where the script has it.
+-- milliseconds a thread that has expired stays to be found, `outbox` the thread's, if the script has it.
 local function settle(base, grace, outbox)
     local head = KEYS[base + 1]
     local fields = redis.call('HMGET', head, MASK, 'v', 'x', 'z')

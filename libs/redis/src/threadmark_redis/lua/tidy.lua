@@ -1,6 +1,6 @@
 -- Bring places in the index of pending threads up to date. KEYS: the index. ARGV: for how many microseconds the place
 -- of a thread stays that has nothing in its outbox; then, for each thread, its id, the place that it had, and the new
--- one, '' where it has nothing. One that has another place by now is left as it is.
+-- one, '' if it has nothing. One that has another place by now is left as it is.
 
 local moment = clock()
 for at = 2, #ARGV, 3 do

@@ -87,7 +87,7 @@ class AiosqliteDriver:
             self.close()
 
     def _expect_own_process(self) -> None:
-        """Raise in the child of a fork, where the connection's thread does not run and would never answer."""
+        """Raise in the child of a fork, in which the connection's thread does not run and would never answer."""
         if self._process != os.getpid():
             raise ClosedError("this saver's connection belongs to the process that forked; give a path")
 

@@ -30,7 +30,7 @@ class Settings(NamedTuple):
     timeout: float
     """Seconds to wait for a lock that another process holds."""
     read_only: bool = False
-    """Whether nothing may be written, not even where the file system allows it."""
+    """Whether nothing may be written, not even if the file system allows it."""
     slow: float = math.inf
     """Seconds from which a transaction is logged as slow."""
 

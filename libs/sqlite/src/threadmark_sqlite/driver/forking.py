@@ -1,6 +1,6 @@
 """Makes a fork wait until no thread is in a call of SQLite.
 
-SQLite keeps in this process's memory what its connections have locked. A child made in the middle of a transaction
+SQLite keeps the locks of its connections in this process's memory. A child made in the middle of a transaction
 would have the locks, but not the thread that releases them, and would wait for ever.
 """
 

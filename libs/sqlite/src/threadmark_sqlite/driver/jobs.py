@@ -20,7 +20,7 @@ BATCH = 64
 
 
 class Job(NamedTuple):
-    """A transaction, and the place where its result is waited for."""
+    """A transaction, and the place to wait for its result."""
 
     transaction: Transaction[Any]
     waiting: Waiting

@@ -1,6 +1,6 @@
 """Reading from SQLite's index of the log (`-shm`) how far the log was copied into the file.
 
-SQLite itself tells that only after it has copied what it could. Opening and closing the index would give up all locks
+SQLite itself tells that only after it has copied all it could. Opening and closing the index would give up all locks
 that this process has on it, SQLite's included. So it is read through the descriptor that SQLite has open.
 """
 
@@ -23,7 +23,7 @@ _VERSION = 3007000
 def is_copied_in_part(index: FileId | None) -> bool:
     """Whether SQLite has begun to copy the log into the file, and not all that is in the log by now is in the file.
 
-    Returns False, too, where that cannot be told.
+    Returns False if unknown, too.
     """
     for number in _open_files():
         try:

@@ -31,8 +31,8 @@ class UnsettledError(Exception):
 def read_unchanging(settings: Settings, transaction: Transaction[Any]) -> Any:
     """Read a file that has no log and no writers, without creating files next to it.
 
-    SQLite opens a database with a log only if it can create its index of the log, unless it is told that the file does
-    not change. It is told so for one transaction. If the file has changed by the end, the program is run again. Raises
+    SQLite opens a database with a log only if it can create its index of the log, unless it knows that the file does
+    not change. It knows so for one transaction. If the file has changed by the end, it is run again. Raises
     UnsettledError if the file changes every time.
     """
     expect_file(settings, creates_tables=transaction.creates_tables)

@@ -54,7 +54,7 @@ SELECT
     (SELECT count(*) FROM threadmark_write)
 """
 
-# Run on a file that has replaced the open one: savers must not use here what they remember of the old file.
+# Run on a file that has replaced the open one: savers must not use their memory of the old file here.
 END_EPOCHS = """
 UPDATE threadmark_thread
 SET epoch = max(epoch + 1, ?)

@@ -10,7 +10,7 @@ MINUTE = 60_000_000  # microseconds
 
 # The columns of a checkpoint and of a pending write, without the number of their thread. Every statement that reads or
 # adds whole rows derives from these two, and `columns` packs and unpacks in their order.
-# `id` is NULL where it equals `rank`, which it does unless a clock was set back.
+# `id` is NULL if it equals `rank`, which it does unless a clock was set back.
 CHECKPOINT = ("ns", "rank", "id", "parent", "created_at", "metadata", "header", "checksum")
 WRITE = ("ns", "checkpoint_id", "task_id", "task_path", "idx", "channel", "value", "checksum")
 

@@ -1,8 +1,8 @@
-// Asks the server. Each function answers with its JSON, or throws an ApiError that says what went wrong.
+// Asks the server. Each function answers with its JSON, or throws an ApiError that names the fault.
 
 import { toQuery } from "./query.js";
 
-/** What the server refused or failed to do. `kind` is its own word for it, or "away" where it did not answer. */
+/** A refusal or failure of the server. `kind` is its word for it, or "away" if it did not answer. */
 export class ApiError extends Error {
   constructor(kind, message) {
     super(message);
@@ -15,7 +15,7 @@ export function get(name, parameters = {}, { signal } = {}) {
   return answer(`/api/${name}?${toQuery(parameters)}`, { signal });
 }
 
-/** Asks for a change. Each part of the body is JSON already: what a person wrote is sent as it was written, as a number
+/** Asks for a change. Each part of the body is JSON already: a person's text is sent unchanged, as a number
  *  that is parsed may come out as another one (1.0, or one of twenty digits). */
 export function post(name, parts) {
   const headers = { "Content-Type": "application/json" };
@@ -50,7 +50,7 @@ export function objectOf(parts) {
   return `{${entries.map(([key, json]) => `${JSON.stringify(key)}:${json}`).join(",")}}`;
 }
 
-/** Asks one question at a time: what is asked next aborts what was asked before, whose promise never settles. */
+/** Asks one question at a time: the next one aborts the one before, whose promise never settles. */
 export class Latest {
   #controller = new AbortController();
 

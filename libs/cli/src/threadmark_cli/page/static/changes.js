@@ -1,4 +1,4 @@
-// What differs between a checkpoint and its parent, or any other one of its namespace.
+// The differences between a checkpoint and its parent, or any other one of its namespace.
 
 import { Latest, get } from "./api.js";
 import { button, el } from "./dom.js";

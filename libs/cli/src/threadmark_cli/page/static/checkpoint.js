@@ -1,4 +1,4 @@
-// One checkpoint: what it is, and the views of its state, its changes, its pending writes and its metadata.
+// One checkpoint: its name, and the views of its state, its changes, its pending writes and its metadata.
 
 import { Latest } from "./api.js";
 import { Changes } from "./changes.js";
@@ -29,19 +29,19 @@ export class Checkpoint {
   #opensOn = null; // the view of a checkpoint for which the route names none
   #route = {};
 
-  /** `told` is called whenever a checkpoint is shown. */
+  /** `told` is called whenever the pane shows a checkpoint. */
   constructor(pane, { canWrite, told }) {
     this.#pane = pane;
     this.#canWrite = canWrite;
     this.#told = told;
   }
 
-  /** The checkpoint that is shown, or null. */
+  /** The open checkpoint, or null. */
   get current() {
     return this.#checkpoint;
   }
 
-  /** Shows what a route names: a checkpoint, or the newest one. */
+  /** Shows the checkpoint of a route: a named one, or the newest one. */
   show(route) {
     const path = route.path !== this.#route.path && route.path !== undefined;
     this.#route = route;
@@ -61,7 +61,7 @@ export class Checkpoint {
     if (wanted !== null) this.#fetch();
   }
 
-  /** Fetches it again, where it may have changed: the newest one is followed, others may have new writes. */
+  /** Fetches it again, if it may have changed: the newest one is followed, others may have new writes. */
   refresh(newest) {
     if (this.#wanted === null) return;
     const { ns = "", at } = this.#route;
@@ -232,7 +232,7 @@ export class Checkpoint {
     copy(configAsPython({ thread: this.#thread, ns, id }), "Config");
   }
 
-  /** Asks with what it shall be compared. */
+  /** Asks for the checkpoint to compare it with. */
   compare() {
     if (!this.#checkpoint) return;
     new Changes({ thread: this.#thread, checkpoint: this.#checkpoint, opened: this.#opened }).choose();

@@ -1,4 +1,4 @@
-// Makes elements. Whatever is shown enters the page here, as text nodes and attributes: nothing that is stored can
+// Makes elements. All content enters the page here, as text nodes and attributes: no stored text can
 // become markup.
 
 const SVG = "http://www.w3.org/2000/svg";
@@ -26,7 +26,7 @@ function filled(element, classes, attributes, children) {
   return element;
 }
 
-/** Returns a drawing that is not read out: what it means must stand beside it, or be the label of its button. */
+/** Returns a drawing that is not read out: its meaning must stand next to it, or be the label of its button. */
 export function icon(name) {
   return svg("svg.icon", { viewBox: "0 0 16 16", "aria-hidden": "true" }, svg("path", { d: ICONS[name] }));
 }

@@ -1,9 +1,9 @@
-// Two texts side by side, with what differs marked.
+// Two texts side by side, with the differences marked.
 
 import { button, el } from "./dom.js";
 import { count } from "./format.js";
 
-const AROUND = 3; // equal lines that are shown before and after a change
+const AROUND = 3; // equal lines before and after a change
 
 /** Returns the texts that edits lead from and to: [["equal" | "removed" | "added", text], ...].
  *  ["left_out", "123"] stands for so many equal characters that were not sent. */
@@ -30,7 +30,7 @@ function oneLine(edits, side, mark) {
   return el("pre.side.text", {}, ...pieces);
 }
 
-/** Joins what was removed and added in the same place. */
+/** Joins lines removed and added in the same place. */
 function runs(edits) {
   const found = [];
   for (const [kind, text] of edits) {

@@ -5,7 +5,7 @@ import { bytes, count, counted, exactTime, isInternal, namespaceName, stepName, 
 
 const KINDS = { __error__: "error", __interrupt__: "interrupt", __resume__: "resume", __scheduled__: "scheduled" };
 
-/** What a pending write is: "write", or "error", "interrupt" ... by its channel. */
+/** The kind of a pending write: "write", or "error", "interrupt" ... by its channel. */
 export function writeKind(channel) {
   return KINDS[channel] ?? "write";
 }
@@ -15,7 +15,7 @@ export function entryKey(entry) {
   return `${entry.ns}\n${entry.id}`;
 }
 
-/** Returns the name of a step and of what ran in it, in a line with its time. */
+/** Returns the name of a step and of its nodes, in a line with its time. */
 export function stepLine(entry, { words = [], written = time } = {}) {
   const nodes = entry.nodes?.join(", ");
   return el(
@@ -33,7 +33,7 @@ export function namespaceWord(ns) {
   return el("span.row-ns", { title: `Namespace ${ns}` }, namespaceName(ns));
 }
 
-/** Returns what changed in a step and what its tasks have written, in a line. `isOver` if a checkpoint follows. */
+/** Returns the changes of a step and the writes of its tasks, in a line. `isOver` if a checkpoint follows. */
 export function factsLine(entry, { isOver = false } = {}) {
   const changed = entry.changed.filter((name) => !isInternal(name)).join(", ");
   return el(

@@ -8,7 +8,7 @@ import { address, checkpointAddress, go } from "./route.js";
 
 const AGAIN = "If you run the thread from there, the later nodes run again, with all their side effects.";
 
-/** Asks for what a fork needs, forks, and shows the new checkpoint. */
+/** Asks for the arguments of a fork, forks, and shows the new checkpoint. */
 export function fork({ thread, checkpoint }) {
   const name = el("input", {
     type: "text",

@@ -37,7 +37,7 @@ export function bytes(number) {
   return `${unit === 0 || size >= 9.95 ? count(Math.round(size)) : size.toFixed(1)} ${units[unit]}`;
 }
 
-/** The time of a day that is shown beside it or is today: "14:03:59", else with the day. */
+/** The time of a day that stands next to it or is today: "14:03:59", else with the day. */
 export function time(iso) {
   const then = new Date(iso);
   const now = new Date();
@@ -79,7 +79,7 @@ function day(then, now) {
   return (then.getFullYear() === now.getFullYear() ? SHORT_DAY : DAY).format(then);
 }
 
-/** The end of an id, which is what differs between ids made one after the other. */
+/** The end of an id, the part that differs between ids made one after the other. */
 export function shortId(id) {
   return id.length > 14 ? `…${id.slice(-10)}` : id;
 }
@@ -101,7 +101,7 @@ export function isInternal(channel) {
   return channel.startsWith("__") || channel.startsWith("branch:");
 }
 
-/** "step 4", "input", "fork" ...: what a checkpoint is called beside its id. */
+/** "step 4", "input", "fork" ...: the name of a checkpoint next to its id. */
 export function stepName(entry) {
   if (entry.step === null || entry.step === undefined) return entry.source ?? "checkpoint";
   return `step ${entry.step}`;

@@ -9,7 +9,7 @@ import { PagedRows } from "./paged_rows.js";
 import { fetchTree } from "./tree.js";
 import { VirtualList } from "./virtual_list.js";
 
-/** Asks for a checkpoint, of one namespace if that is given, and calls `chosen` with it. */
+/** Asks for a checkpoint, of one namespace if you pass that, and calls `chosen` with it. */
 export function chooseCheckpoint({ thread, ns = null, title, chosen }) {
   const latest = new Latest();
   const found = el("p.total", { role: "status" });

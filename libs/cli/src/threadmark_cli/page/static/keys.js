@@ -1,4 +1,4 @@
-// The keys of the page, in one table, which is also what `?` shows.
+// The keys of the page, in one table, which `?` shows as well.
 
 import { el, isTyping } from "./dom.js";
 import { closing } from "./messages.js";

@@ -1,4 +1,4 @@
-// Where the branches of a tree are drawn: each has a lane from its head down to where it was forked.
+// The lanes of a tree's branches: each goes from the branch's head down to the fork.
 
 import { svg } from "./dom.js";
 import { entryKey } from "./entries.js";
@@ -19,7 +19,7 @@ export class Lanes {
     this.#spans = branches.map((branch, index) => {
       const place = (id) => this.#places.get(entryKey({ ns: branch.ns, id }));
       const from = place(branch.head);
-      const start = place(branch.start) ?? rows.length; // older than what is drawn
+      const start = place(branch.start) ?? rows.length; // older than the drawn rows
       const fork = branch.forked_from === null ? undefined : place(branch.forked_from);
       const parent = fork === undefined ? null : rows[fork].branch;
       return { index, from, start, to: Math.max(fork ?? start, start), fork, parent, lane: 0 };
@@ -37,7 +37,7 @@ export class Lanes {
     return branch % COLOURS;
   }
 
-  /** Draws what passes through the row of a checkpoint. */
+  /** Draws the lanes through the row of a checkpoint. */
   draw(checkpoint) {
     const row = this.#places.get(entryKey(checkpoint));
     const { branch } = checkpoint;

@@ -11,8 +11,8 @@ export class Live {
   #hasList = false;
   #isOver = false;
 
-  /** `thread` and `list` are told what happens: `thread.said(id, state)`, `thread.changed(id, newest)`,
-   *  `thread.catchUp(id)` where something may have been missed, and `list.take({ threads, gone })`. */
+  /** `thread` and `list` receive the events: `thread.said(id, state)`, `thread.changed(id, newest)`,
+   *  `thread.catchUp(id)` if something may have been missed, and `list.take({ threads, gone })`. */
   constructor({ thread, list }) {
     this.#thread = thread;
     this.#list = list;

@@ -1,4 +1,4 @@
-// Begins: the three panes, what the address names, and the keys.
+// Begins: the three panes, the view of the address, and the keys.
 
 import { get } from "./api.js";
 import { Checkpoint } from "./checkpoint.js";
@@ -28,12 +28,12 @@ async function begin() {
   const checkpoint = new Checkpoint(place("checkpoint"), { canWrite: write, told: () => thread.mark() });
   const live = new Live({ thread, list: threads });
   const follow = () => {
-    // Where no thread can be followed yet, the stream of the one before goes on until there is.
+    // If no thread can be followed yet, the stream of the one before goes on until there is.
     if (thread.followed !== null || !("thread" in currentRoute()))
       live.follow({ thread: thread.followed, list: threads.isSeen });
   };
   const show = () => {
-    for (const dialog of document.querySelectorAll("dialog[open]")) dialog.close(); // it was about what was shown
+    for (const dialog of document.querySelectorAll("dialog[open]")) dialog.close(); // it was about the last view
     const route = currentRoute();
     document.body.dataset.shows = "at" in route ? "checkpoint" : "thread" in route ? "thread" : "threads";
     document.title = "thread" in route ? `${route.thread} – Threadmark` : "Threadmark";

@@ -1,4 +1,4 @@
-// What is said beside the content: notices that pass, errors in the place of what could not be shown, empty places.
+// Messages around the content: notices that pass, errors in place of content, empty places.
 
 import { button, el } from "./dom.js";
 
@@ -11,7 +11,7 @@ export function toast(text) {
   setTimeout(() => shown.remove(), SHOWN_FOR);
 }
 
-/** Returns what stands where something could not be shown. */
+/** Returns the message in place of content that failed. */
 export function failure(error, retry) {
   return el(
     "div.message.failure",
@@ -30,17 +30,17 @@ const TITLES = {
   refused: "Not allowed",
 };
 
-/** Returns what stands where there is nothing to show. */
+/** Returns the message for an empty place. */
 export function nothing(title, ...explanation) {
   return el("div.message", {}, el("strong", {}, title), el("p", {}, ...explanation));
 }
 
-/** Returns what stands where something is being fetched. It is seen only if that takes a while. */
+/** Returns the message while content is being fetched. It is seen only if that takes a while. */
 export function waiting() {
   return el("div.message.waiting", { role: "status" }, "Loading…");
 }
 
-/** Copies a text, or shows it where the browser does not allow that. */
+/** Copies a text, or shows it if the browser does not allow that. */
 export async function copy(text, name) {
   try {
     await navigator.clipboard.writeText(text);

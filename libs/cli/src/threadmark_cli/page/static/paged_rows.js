@@ -35,7 +35,7 @@ export class PagedRows {
     this.#expected = total;
   }
 
-  /** Fetches the first page anew. What was fetched before stays until that is there. */
+  /** Fetches the first page again. The old rows stay until the new ones are there. */
   restart() {
     this.#generation += 1;
     this.#wanted = SMALLEST;
@@ -52,7 +52,7 @@ export class PagedRows {
     return this.#loading;
   }
 
-  /** Tries again what failed. */
+  /** Repeats the failed request. */
   retry() {
     this.error = null;
     if (this.#cursor === null) return this.restart();
@@ -73,7 +73,7 @@ export class PagedRows {
     return -1;
   }
 
-  /** Adds what is new in a first page that was fetched again: returns how many rows, or -1 where others are missing. */
+  /** Adds the new rows of a first page that was fetched again. Returns their number, or -1 if others are missing. */
   merge(newest, key) {
     const known = new Map(this.rows.map((row, index) => [key(row), index]));
     const fresh = newest.findIndex((row) => known.has(key(row)));

@@ -1,4 +1,4 @@
-// A value in a line: what stands beside its name while it is folded. Notation is Python's.
+// A value in a line: the text next to its name while it is folded. Notation is Python's.
 
 const LONGEST = 160;
 const SAYING = ["content", "value"];
@@ -32,7 +32,7 @@ export function sizeName(node) {
   return `${number(node.n)} ${SIZED[node.t]}${node.n === 1 ? "" : "s"}`;
 }
 
-/** Returns a value as a line of text, cut where it is long. */
+/** Returns a value as a line of text, cut if it is long. */
 export function preview(node, depth = 0) {
   const text = written(node, depth);
   return text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : text;
@@ -81,14 +81,14 @@ function inside(node, depth, [begin, end], parts, write) {
   return begin + shown.join(", ") + end;
 }
 
-// What a message says, or an interrupt asks, is what one looks for: it stands alone, without the other fields.
+// The text of a message or the question of an interrupt matters most: it stands alone, without the other fields.
 function object(node, depth) {
   const says = node.entries?.find(([name, item]) => SAYING.includes(name) && item.t === "str" && item.v);
   if (says) return written(says[1], depth);
   return inside(node, depth, ["(", ")"], node.entries, ([name, item]) => `${name}=${preview(item, depth + 1)}`);
 }
 
-// The value itself is made by the graph alone. What it is made of can be read.
+// The value itself is made by the graph alone. Its parts can be read.
 function changes(node) {
   if (node.n === null) return "not read yet";
   const hasSnapshot = node.offset === 0 && node.entries?.[0]?.[0] === "snapshot";

@@ -4,7 +4,7 @@
 const LONE = /([\ud800-\udfff])/u;
 const LONE_BYTES = /(%ed%[ab][0-9a-f]%[89ab][0-9a-f])/i;
 
-/** Returns { a: "b c" } as "a=b%20c". What is null or undefined is left out. */
+/** Returns { a: "b c" } as "a=b%20c". Null and undefined are left out. */
 export function toQuery(texts) {
   return Object.entries(texts)
     .filter(([, text]) => text !== null && text !== undefined)

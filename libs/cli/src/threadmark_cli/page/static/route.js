@@ -1,10 +1,10 @@
-// What the page shows is named by the hash of its address, so that links are deep and the back button works.
+// The hash of the page's address names the view, so that links are deep and the back button works.
 //
 //   thread   the thread's id          list     "timeline", "tree" or "search"
 //   ns, at   the checkpoint           view     "state", "changes", "writes" or "about"
-//   against  what it is compared with path     what is unfolded in its state
-//   in       only this namespace      find     what is searched for in the thread
-//   text, status, owner, metadata, sort        which threads are listed
+//   against  the other of a pair      path     the unfolded place of its state
+//   in       only this namespace      find     the text to search for in the thread
+//   text, status, owner, metadata, sort        the filters of the list
 
 import { fromQuery, toQuery } from "./query.js";
 
@@ -15,12 +15,12 @@ export function currentRoute() {
   return fromQuery(location.hash.slice(1));
 }
 
-/** Returns the address of a route. What is null or undefined is left out. */
+/** Returns the address of a route. Null and undefined are left out. */
 export function address(route) {
   return `#${toQuery(route)}`;
 }
 
-/** Returns the address of what is shown now with some things changed. */
+/** Returns the address of the present view with some things changed. */
 export function changed(changes) {
   return address({ ...currentRoute(), ...changes });
 }
@@ -47,7 +47,7 @@ function listing() {
   return Object.fromEntries(OF_LISTING.filter((name) => name in route).map((name) => [name, route[name]]));
 }
 
-/** Goes to an address; `replace` where this is no step that the back button should take back. */
+/** Goes to an address; `replace` if this is no step that the back button should take back. */
 export function go(to, { replace = false } = {}) {
   if (to === (location.hash || "#")) return;
   if (!replace) {

@@ -1,4 +1,4 @@
-// Where a text occurs in a thread.
+// The places of a text in a thread.
 
 import { Latest } from "./api.js";
 import { el } from "./dom.js";

@@ -1,4 +1,4 @@
-// One thread: what it is, its checkpoints as a timeline, as a tree or searched, and its following while it runs.
+// One thread: its name, its checkpoints as a timeline, as a tree or searched, and its following while it runs.
 
 import { Latest } from "./api.js";
 import { button, el } from "./dom.js";
@@ -41,8 +41,8 @@ export class Thread {
   #place = el("div.view-place");
   #live = el("span.live", { role: "status" });
 
-  /** `current` gives the checkpoint that is shown; `hasChanged` is told the newest checkpoints of the
-   *  thread, `told` what the thread is like now; `opened` is called when there is a thread to follow. */
+  /** `current` gives the open checkpoint; `hasChanged` gets the newest checkpoints of the
+   *  thread, `told` the thread's present state; `opened` is called when there is a thread to follow. */
   constructor(pane, { current, hasChanged, told, opened }) {
     this.#pane = pane;
     this.#current = current;
@@ -224,13 +224,13 @@ export class Thread {
     this.#live.title = LIVE_TITLES[state];
   }
 
-  /** Shows what may have happened while the live stream was away. */
+  /** Shows possible changes from the time in which the live stream was away. */
   catchUp(id) {
     const { ns = "", at } = this.#route;
     this.changed(id, { [ns]: at });
   }
 
-  /** Shows what has changed. `newest` has the newest checkpoint of each namespace. */
+  /** Shows the changes. `newest` has the newest checkpoint of each namespace. */
   async changed(id, newest) {
     if (id !== this.#id || !this.#thread) return;
     this.#changed(newest);
@@ -245,7 +245,7 @@ export class Thread {
     this.#view?.refresh(this.#thread.checkpoints)?.catch?.(() => {}); // tried again with the next change
   }
 
-  // Only what waits has something to say, and it says the same until the thread changes.
+  // Only a waiting thread has something to say, and it says the same until the thread changes.
   async #askWhatWaits() {
     const { id, status, newest, size_bytes: size } = this.#thread;
     const key = ["interrupted", "error"].includes(status) ? JSON.stringify([id, status, newest, size]) : null;

@@ -8,7 +8,7 @@ import { PagedRows } from "./paged_rows.js";
 import { address, currentRoute, go, threadAddress } from "./route.js";
 import { VirtualList } from "./virtual_list.js";
 
-const TYPED_FOR = 200; // milliseconds without a key, after which what was typed is searched
+const TYPED_FOR = 200; // milliseconds without a key, after which the typed text is searched
 const MINUTE = 60_000;
 const COUNTED_FOR = 30_000; // milliseconds for which the number of all threads is only reckoned
 const MOST_EARLY = 20;
@@ -30,8 +30,8 @@ export class Threads {
   #place = el("div.place");
   #pane;
   #isLoaded = false;
-  #early = []; // what was told before the first rows came
-  #isDue = false; // whether there are other threads to list than those that were fetched
+  #early = []; // events from before the first rows came
+  #isDue = false; // whether other threads are to be listed than the fetched ones
   #isUnordered = false; // whether rows are in other places than they should be
   #lost = 0; // how many of the threads in the list are gone
   #countedAt = 0;
@@ -74,7 +74,7 @@ export class Threads {
 
   #filters;
 
-  /** Shows what a route asks for. */
+  /** Shows the threads of a route. */
   show(route) {
     this.#thread = route.thread ?? null;
     const asked = {
@@ -100,7 +100,7 @@ export class Threads {
     return this.#pane.checkVisibility();
   }
 
-  /** Takes over what has changed: threads as they are now, and the ids of threads that are gone. Rows stay in their
+  /** Takes over the changes: threads as they are now, and the ids of threads that are gone. Rows stay in their
    *  places while you point at the list, move through it with keys, or have scrolled in it. */
   take({ threads, gone }) {
     if (!this.#isLoaded) {
@@ -141,7 +141,7 @@ export class Threads {
     return !this.pages.done && last !== undefined && compare(this.#asked.sort)(thread, last) > 0;
   }
 
-  /** Brings the list into its order, with what is new, unless that would move rows that you look at. */
+  /** Brings the list into its order, with the new rows, unless that would move rows that you look at. */
   #catchUp(isWanted = false) {
     const { element } = this.list;
     const isHeld = element.scrollTop > 0 || this.#isPointedAt || element.matches(":focus-visible");
@@ -160,7 +160,7 @@ export class Threads {
     this.pages.restart();
   }
 
-  // What has moved up is not among the rows that were not fetched yet; what has moved down may be.
+  // A row that has moved up is not among those that were not fetched yet; one that has moved down may be.
   #sort() {
     const { sort = "-updated" } = this.#asked;
     if (!this.pages.done && !sort.startsWith("-")) return this.#fetchAgain();

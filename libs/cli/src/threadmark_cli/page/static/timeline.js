@@ -24,7 +24,7 @@ export class Timeline {
   #total;
   #newest;
 
-  /** `newest` is asked for the key of the checkpoint that is open where the route names none. */
+  /** `newest` is asked for the key of the checkpoint that is open if the route names none. */
   constructor({ thread, ns, total, newest }) {
     this.#thread = thread;
     this.#ns = ns;
@@ -55,7 +55,7 @@ export class Timeline {
     this.#seek(key, true);
   }
 
-  /** Fetches what is new. */
+  /** Fetches new rows. */
   async refresh(total) {
     const isPruned = total < this.#total;
     this.#total = total;
@@ -83,7 +83,7 @@ export class Timeline {
     this.#tellSought();
   }
 
-  /** Adds what was stored since the first page was fetched. Returns whether that was all. */
+  /** Adds rows stored since the first page was fetched. Returns whether that was all. */
   async #addNewest() {
     const page = await this.#page(100, null, this.#again);
     const added = this.pages.merge(page.rows, entryKey);

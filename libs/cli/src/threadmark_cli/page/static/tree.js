@@ -40,12 +40,12 @@ export class Tree {
   #branches = el("div.branches");
   #place = el("div.place", {}, waiting());
 
-  /** `newest` is asked for the key of the checkpoint that is open where the route names none. */
+  /** `newest` is asked for the key of the checkpoint that is open if the route names none. */
   constructor({ thread, ns, newest }) {
     this.#thread = thread;
     this.#ns = ns;
     this.#newest = newest;
-    // The tree itself knows no nodes and no writes: what is known of those rows that are seen comes after it.
+    // The tree itself knows no nodes and no writes: those of the visible rows come after it.
     this.pages = new PagedRows(
       (limit, cursor) => this.#page(limit, cursor),
       () => this.#name(this.pages.rows),
@@ -70,7 +70,7 @@ export class Tree {
     if (this.#tree && !this.#select(true)) this.refresh(); // it may have been stored just now
   }
 
-  /** Fetches the tree again, and what is known of its newest rows. */
+  /** Fetches the tree again, and the details of its newest rows. */
   async refresh() {
     const page = this.#page(100, null, this.#again);
     await this.#fetch();

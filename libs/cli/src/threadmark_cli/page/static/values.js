@@ -19,9 +19,9 @@ export class ValueTree {
   #target = null;
 
   /**
-   * @param load Fetches more of a value: (path, offset, limit) => Promise<NODE>; null where nothing can be fetched.
+   * @param load Fetches more of a value: (path, offset, limit) => Promise<NODE>; null if nothing can be fetched.
    * @param opened A Map of paths to whether they are unfolded, which outlives this tree.
-   * @param blame What is asked with the path of a value: since when it is there. It returns an element.
+   * @param blame A function that takes the path of a value and returns an element with its origin.
    */
   constructor({ label, load = null, opened = new Map(), blame = null }) {
     this.#load = load;
@@ -32,12 +32,12 @@ export class ValueTree {
     this.element.addEventListener("click", (event) => this.#click(event));
   }
 
-  /** Unfolds what leads to a path, as soon as that is added. */
+  /** Unfolds the way to a path, as soon as that is added. */
   lookFor(path) {
     this.#target = path ?? null;
   }
 
-  /** Adds a value at the outermost level, with notes beside its name. */
+  /** Adds a value at the outermost level, with notes next to its name. */
   add(name, node, path, { notes = [], unfolded = false } = {}) {
     const item = this.#item({ name: el("span.key", {}, name), node, path, level: 1, notes, unfolded });
     if (!this.element.hasChildNodes()) item.tabIndex = 0;
@@ -196,7 +196,7 @@ export class ValueTree {
     );
   }
 
-  /** Which item of a list leads to what is looked for; 0 where none does. */
+  /** The item of a list that leads to the wanted one; 0 if none does. */
   #wantedIndex(path) {
     const index = this.#leadsToTarget(path) && /^\[(\d+)\]/.exec(this.#target.slice(path.length));
     return index ? Number(index[1]) : 0;
@@ -268,7 +268,7 @@ export class ValueTree {
   }
 }
 
-/** The parts of a container with their names; undefined where it was cut. */
+/** The parts of a container with their names; undefined if it was cut. */
 function parts(node) {
   if (node.t === "object" || node.t === "changes")
     return node.entries?.map(([name, part, step]) => ({ name: el("span.key", {}, name), node: part, step }));

@@ -21,11 +21,11 @@ export class VirtualList {
   #frame = 0;
 
   /**
-   * @param {string} label What the list is called.
+   * @param {string} label The name of the list.
    * @param {number} rowHeight In pixels; the style sheet must agree.
-   * @param {(index: number) => Node[]} draw Returns what stands in a row.
-   * @param {(index: number) => void} open What Enter and a click do.
-   * @param {(end: number) => void} need Is told up to where rows are seen, so that they can be fetched.
+   * @param {(index: number) => Node[]} draw Returns the content of a row.
+   * @param {(index: number) => void} open The action of Enter and of a click.
+   * @param {(end: number) => void} need Gets the end of the visible rows, so that they can be fetched.
    */
   constructor({ label, rowHeight, draw, open, need = () => {}, name = "" }) {
     this.#draw = draw;
@@ -44,7 +44,7 @@ export class VirtualList {
     new ResizeObserver(() => this.#drawSoon()).observe(this.element);
   }
 
-  /** Draws anew what is seen, of so many rows. */
+  /** Redraws the visible rows of so many. */
   setCount(count) {
     this.#count = count;
     this.#cursor = Math.min(this.#cursor, count - 1);
@@ -53,17 +53,17 @@ export class VirtualList {
     this.#drawSeen();
   }
 
-  /** Draws one row anew, if it is seen. */
+  /** Redraws one row, if it is visible. */
   redraw(index) {
     this.#drawn.get(index)?.replaceChildren(...this.#draw(index));
   }
 
-  /** Draws anew what is seen. */
+  /** Redraws the visible rows. */
   redrawAll() {
     for (const index of this.#drawn.keys()) this.redraw(index);
   }
 
-  /** Keeps what is seen in its place while so many rows are added before the first. */
+  /** Keeps the visible rows in their place while so many rows are added before the first. */
   prepended(rows) {
     if (this.#cursor >= 0) this.#cursor += rows;
     if (this.#selected >= 0) this.#selected += rows;
@@ -125,7 +125,7 @@ export class VirtualList {
     event.stopPropagation();
   }
 
-  // By the place, because the row may have been drawn anew while the button was down.
+  // By the place, because the row may have been redrawn while the button was down.
   #click(event) {
     const place = event.clientY - this.#space.getBoundingClientRect().top;
     const index = Number(event.target.closest(".row")?.dataset.index ?? Math.floor(place / this.#rowHeight));

@@ -1,4 +1,4 @@
-// What a thread waits for: the questions and errors of its newest checkpoint, in the thread's head.
+// The reasons why a thread waits: the questions and errors of its newest checkpoint, in the thread's head.
 
 import { el } from "./dom.js";
 import { count } from "./format.js";
@@ -34,13 +34,13 @@ function line({ kind, nodes, ns, id, value }) {
   );
 }
 
-/** What interrupts ask. LangGraph keeps them as a list of objects, each with a value. */
+/** The questions of interrupts. LangGraph keeps them as a list of objects, each with a value. */
 function questions(node) {
   const asked = node.items ?? [node];
   return asked.map((each) => said(each.entries?.find(([name]) => name === "value")?.[1] ?? each));
 }
 
-/** What a value says: a text as it is, and of a dictionary the part that reads like a question. */
+/** The text of a value: a text as it is, and of a dictionary the part that reads like a question. */
 function said(node) {
   if (node.t === "str") return node.v;
   const parts = (node.entries ?? []).map(([key, part]) => [key.v ?? key, part]);

@@ -1,4 +1,4 @@
-// What tasks of the next step have written already: results, errors, interrupts.
+// The writes of the next step's tasks so far: results, errors, interrupts.
 
 import { get } from "./api.js";
 import { el } from "./dom.js";
@@ -6,7 +6,7 @@ import { counted, shortId } from "./format.js";
 import { nothing } from "./messages.js";
 import { ValueTree } from "./values.js";
 
-const NO_TASK = /^[0-]+$/; // LangGraph's id of what a run was called with, such as an answer to an interrupt
+const NO_TASK = /^[0-]+$/; // LangGraph's id for the input of a run, such as an answer to an interrupt
 const NAMES = { error: "Error", interrupt: "Interrupt", resume: "Answer", scheduled: "Scheduled", write: null };
 
 export class Writes {

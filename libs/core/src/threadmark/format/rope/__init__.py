@@ -1,4 +1,4 @@
-"""Finding what changed in a value, and storing it as slices of stored segments. Nothing here does I/O."""
+"""Finding the changes in a value, and storing it as slices of stored segments. Nothing here does I/O."""
 
 from threadmark.format.rope.deduplicating import deduplicate, patch
 from threadmark.format.rope.packed import (

@@ -27,16 +27,16 @@ _MOST_LITERAL_OF_HEADER = 640
 a segment costs about as many bytes, and its row and its index are two pages of a database."""
 
 _TIMES_NEW = 4
-"""But no more than this many times what is new since the header before it."""
+"""But no more than this many times the new bytes since the header before it."""
 
 _KEPT = 24
-"""Beside a new segment, the shortest raw pieces stay literals, up to this many bytes: mostly counts."""
+"""Next to a new segment, the shortest raw pieces stay literals, up to this many bytes: mostly counts."""
 
 _PART_COST = 5
-"""What a part costs in a manifest, in bytes."""
+"""The cost of a part in a manifest, in bytes."""
 
 _SEGMENT_COST = 14
-"""What naming a segment costs in a manifest, in bytes."""
+"""The cost of naming a segment in a manifest, in bytes."""
 
 _ROW_COST = 60
 """The cost of a new segment besides its bytes."""
@@ -73,7 +73,7 @@ def deduplicate(
 ) -> Deduplicated:
     """Express a value by slices of the segments of its sources.
 
-    The first source should be what the value most likely came from; the others fill the gaps. Whatever the sources
+    The first source should be the value's most likely origin; the others fill the gaps. Whatever the sources
     are, a manifest names at most 48 segments in at most 512 parts. Together the segments are no longer than twice the
     value and 1 KiB, not counting those in `beside`, which a reader of the value reads anyway. The value is at most 4
     times as long as the segments and literals together. Equal arguments give equal manifests.
@@ -89,7 +89,7 @@ def deduplicate(
 def patch(data: bytes, source: Source | None, key: Callable[[bytes], bytes] = segment_key) -> Deduplicated:
     """Express a value by the one before it, if only its successor will be compared with it.
 
-    What is new in a long value stays literal for some puts before it becomes a segment. A short value that changes in
+    New bytes in a long value stay literal for some puts before they become a segment. A short value that changes in
     the same few places each time needs no new segments: literals take fewer bytes, and less time. When there are too
     many of them, the value is deduplicated like any other, so that they become a segment. The next time the whole value
     becomes one segment, unless so much is new each time that this would not last.
@@ -154,7 +154,7 @@ def tidied(
     costly: int = _COSTLY,
     most_literal: int = MOST_LITERAL,
 ) -> list[Slice]:
-    """Return the slices of the same value within the limits of what may be stored.
+    """Return the slices of the same value within the limits of storage.
 
     The order matters: the first rule may leave less of a segment in use, the second corrects that, and the last two
     drop segments only as a whole. Segments in `beside` are read with the value in any case. A value that mostly repeats
@@ -179,7 +179,7 @@ class Pieces:
         self.used = used
         """How many bytes of each segment the value uses."""
         self.cost = _PART_COST * len(slices) + _SEGMENT_COST * len(used)
-        """What the manifest costs, in bytes."""
+        """The cost of the manifest, in bytes."""
 
     @cached_property
     def _sizes(self) -> dict[bytes, int]:

@@ -17,7 +17,7 @@ _LEAST = 16
 """A match of fewer bytes is not worth a slice."""
 
 _ABREAST = 256
-"""Bytes that are compared position by position where two strings part, before anything is searched."""
+"""Bytes that are compared position by position after two strings part, before anything is searched."""
 
 _STRIDE = 16
 """How far ahead the second anchor is taken; the distances then grow by half."""
@@ -56,7 +56,7 @@ _DIFFERING = re.compile(rb"[^\0](?:\0{0,%d}[^\0])*" % (_LEAST - 1))
 """In an exclusive or: bytes that differ, and those between them that are too few for a match."""
 
 _NUMBER = 1024
-"""Up to this many bytes are compared as one number, which tells where they differ; longer stretches are halved."""
+"""Up to this many bytes are compared as one number, which shows the difference; longer stretches are halved."""
 
 
 class Match(NamedTuple):
@@ -88,7 +88,7 @@ class Gap(NamedTuple):
 
 
 class Budget:
-    """What a search may still spend: bytes to search for anchors in, and distances to take anchors at."""
+    """The remaining cost of a search: bytes to search for anchors in, and distances to take anchors at."""
 
     def __init__(self, scan: int) -> None:
         self._scan = scan
@@ -104,7 +104,7 @@ class Budget:
 
 
 def matches(data: bytes, gap: Gap, source: bytes, budget: Budget) -> list[Match]:
-    """Return what a stretch of `data` shares with `source`, in ascending order in both."""
+    """Return the matches of a stretch of `data` with `source`, in ascending order in both."""
     first, last = _surroundings(data, gap, source, budget)
     walk = _Walk(data, gap, source[first:last], budget)
     found = [match for match in walk.matches() if match.length >= _LEAST]
@@ -112,16 +112,16 @@ def matches(data: bytes, gap: Gap, source: bytes, budget: Budget) -> list[Match]
 
 
 def abreast(data: bytes, source: bytes) -> list[Match]:
-    """Return what two strings of one length share at the same positions, in ascending order.
+    """Return the equal bytes of two strings of one length at the same positions, in ascending order.
 
-    Large blocks are compared first, then smaller ones in those that differ, and single bytes only where these do.
+    Large blocks are compared first, then smaller ones in those that differ, and single bytes only if these do.
     """
     blocks, length = [0], len(data)
     for size in _BLOCKS:
         inside = [at for block in blocks for at in range(block, min(block + length, len(data)), size)]
         blocks, length = [at for at in inside if data[at : at + size] != source[at : at + size]], size
     found: list[Match] = []
-    same = 0  # where the two begin to be the same
+    same = 0  # the position at which the two begin to be the same
     for block in blocks:
         difference = _exclusive_or(data[block : block + length], source[block : block + length])
         for differing in _DIFFERING.finditer(difference):
@@ -182,14 +182,14 @@ class _Walk:
             self.at, self.start = match.at + match.length, match.start + match.length
             yield from self.replaced(end, stop)
             match = self.resumed(end, stop)
-        # The last match may have run into the common tail; only the rest of that is a match of its own.
+        # The last match may have run into the common tail; only the rest of that is a separate match.
         tail = min(tail, self.end - self.at, self.stop - self.start)
         yield Match(self.end - tail, self.stop - tail, tail)
 
     def replaced(self, end: int, stop: int) -> Iterator[Match]:
         """Yield the next matches, as long as each comes after a few bytes that were replaced by as many others.
 
-        A match that is shorter than what it skips is left to a search.
+        A match that is shorter than the bytes it skips is left to a search.
         """
         found = True
         while found and self.budget:
@@ -222,10 +222,10 @@ class _Walk:
         return best
 
     def positions(self, end: int, stop: int) -> Iterator[tuple[int, int, int]]:
-        """Yield where an anchor of one string was found in the other: its distance, and both positions."""
+        """Yield the places of the other string that have an anchor of the one: its distance, and both positions."""
         shorter, longest = sorted((end - self.at, stop - self.start))
         if shorter < _ANCHOR:
-            return  # what is left of one of the two is shorter than an anchor
+            return  # the rest of one of the two is shorter than an anchor
         ahead = 0
         while ahead + _ANCHOR <= longest and self.budget:
             at, start = self.at + ahead, self.start + ahead
@@ -244,7 +244,7 @@ class _Walk:
             ahead += ahead // 2 + _STRIDE
 
     def extended(self, at: int, start: int) -> Match:
-        """Return the longest match around a position where the two agree."""
+        """Return the longest match around a position at which the two agree."""
         before = self.same_before(at, start)
         return Match(at - before, start - before, before + self.same_from(at, start))
 
@@ -297,7 +297,7 @@ def _exclusive_or(mine: bytes, other: bytes) -> bytes:
 
 
 def _alike(mine: bytes, other: bytes) -> Iterator[tuple[int, int]]:
-    """Yield where two strings of one length agree (start and end), while they agree for longer than they differed."""
+    """Yield the stretches (start, end) in which two strings of one length agree for longer than they differed."""
     length = len(mine)
     differing = _exclusive_or(mine, other)
     after, same = 0, differing.find(_ALIKE)

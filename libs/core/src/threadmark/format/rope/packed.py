@@ -51,13 +51,13 @@ _LEFT, _IN_STEP, _MOVED, _WHOLE = range(4)
 _RUN = _WHOLE << 2 | _NUMBERED
 
 _LITERALS = -1
-"""The index that stands for the packed bytes themselves, where literals are."""
+"""The index that stands for the packed bytes themselves, which hold the literals."""
 
 _MORE = 0x80
 """The bit of a varint's byte that says that another follows."""
 
 _WIDEST = 49
-"""Where the last seven bits of a number stand that a reader accepts. So it has 56 bits, and sums of them have 63."""
+"""The position of the last seven bits that a reader accepts in a number. So it has 56 bits; sums have 63."""
 
 
 def pack(manifest: Manifest) -> bytes:
@@ -65,7 +65,7 @@ def pack(manifest: Manifest) -> bytes:
     sizes = {part[0]: part[1] for part in manifest if isinstance(part, Slice)}
     index_of = {key: index for index, key in enumerate(sizes)}
     packed = [bytes([len(sizes)]), *sizes, *map(_varint_of, sizes.values())]
-    # Where the last slice of each segment ended, in the segment and in the value: the reader knows it, too. It is kept
+    # The end of each segment's last slice, in the segment and in the value: the reader knows it, too. It is kept
     # in local names, here and in `_parts`, because both go through every part of a value with every put and get.
     left, left_at = [0] * len(sizes), [0] * len(sizes)
     position = used = run = 0  # `used` segments were seen so far; a run of whole ones is still to be written
@@ -140,7 +140,7 @@ def _keys(count: int) -> Struct:
 def layout(packed: bytes) -> Layout:
     """Return the segments and parts of a packed manifest. Raises CorruptDataError for bytes that cannot be one.
 
-    Nothing is trusted: what is built is limited by the length of the bytes, not by the numbers in them.
+    Nothing is trusted: the result is limited by the length of the bytes, not by the numbers in them.
     """
     try:
         keys = keys_in(packed)
@@ -178,7 +178,7 @@ def join(manifest: Layout, segments: Mapping[bytes, bytes]) -> bytes:
         if len(segment) != size:
             raise CorruptDataError(f"segment {key.hex()} has {len(segment)} bytes where {size} were stored")
         held.append(segment)
-    held.append(manifest.packed)  # the last, which is what the index of literals means
+    held.append(manifest.packed)  # the last, which the index of literals means
     return b"".join([held[index][start : start + length] for index, start, length in manifest.parts])
 
 

@@ -1,4 +1,4 @@
-"""Finding the stored slices that make up a value: what it shares with its sources, by their manifests.
+"""Finding the stored slices that make up a value: the bytes it shares with its sources, by their manifests.
 
 Bytes that are not stored yet are slices here as well, of the value itself, with the key RAW. So a value is one list of
 slices, in which two that continue each other are joined.
@@ -23,7 +23,7 @@ _MOVED = 32
 """A gap of at least one part in this many of the value is worth another search of the whole first source."""
 
 _SHIFTED = 256
-"""A gap of this many bytes in a value of the same length is searched for what has only been shifted in it."""
+"""A gap of this many bytes in a value of the same length is searched for bytes that were only shifted."""
 
 _SMALL = 2048
 """But not in values shorter than this. Shorter sources are searched for as a whole."""
@@ -117,7 +117,7 @@ def _found(data: bytes, sources: Sequence[Source]) -> list[tuple[Match, int]]:
 
 
 def _edited(data: bytes, whole: Gap, source: bytes) -> list[Match]:
-    """Return what a value shares with what it most likely came from, in ascending order in both."""
+    """Return the matches of a value with its most likely origin, in ascending order in both."""
     budget = Budget(4 * len(data) + (1 << 20))
     if len(data) != len(source):
         return matches(data, whole, source, budget)
@@ -129,7 +129,7 @@ def _edited(data: bytes, whole: Gap, source: bytes) -> list[Match]:
 
 
 def _filled(gaps: list[Gap], data: bytes, number: int, source: bytes, found: list[tuple[Match, int]]) -> list[Gap]:
-    """Add to `found` what a source shares with the gaps. Returns the remaining gaps."""
+    """Add the matches of a source with the gaps to `found`. Returns the remaining gaps."""
     budget = Budget(2 * len(data) + (1 << 16))
     rest: list[Gap] = []
     for gap in gaps:

@@ -1,9 +1,9 @@
 """The operations of `Conversations`: messages as rows, and the state of a conversation.
 
-Each message is a checkpoint of its own, which shares no bytes with anything else. So the cost of appending one does not
+Each message is a separate checkpoint, which shares no bytes with anything else. So the cost of appending one does not
 depend on the length of the conversation, and removing one removes its row and exactly the segments that it names.
-Nothing is compared with stored values or remembered for a comparison, and each stored value begins with bytes of its
-own, so that no segment of another value can be equal.
+Nothing is compared with stored values or remembered for a comparison, and each stored value begins with unique
+bytes, so that no segment of another value can be equal.
 
 The state of a conversation is the newest checkpoint of its thread. This module also stores, reads, caches and clears
 it.
@@ -62,7 +62,7 @@ from threadmark.store.threads import beginning
 _CHANNEL = "message"
 _OWN_BYTES = 12
 _PARTS = 3
-"""Of a stored message: bytes of its own, its id, and the message."""
+"""The parts of a stored message: its unique bytes, its id, and the message."""
 _NOTHING = EncodingCache(0)
 """Remembers nothing."""
 _FIELDS: bytes = msgpack.packb({"v": 4})
@@ -112,7 +112,7 @@ def segments_of(context: SaverContext, thread_id: str, rows: Sequence[Checkpoint
 def loaded_messages(
     context: SaverContext, thread_id: str, outlines: Sequence[Outline]
 ) -> Program[list[LoadedCheckpoint]]:
-    """Return what `decoded_message` decodes, for the messages of a page."""
+    """Return the input of `decoded_message` for the messages of a page."""
     rows = yield from context.store.rows(thread_id, [outline.key for outline in outlines])
     found = yield from loaded_rows(context, thread_id, rows)
     by_key = {each.outline.key: each for each in found}
@@ -125,7 +125,7 @@ def loaded_messages(
 def loaded_rows(
     context: SaverContext, thread_id: str, rows: Sequence[CheckpointRow]
 ) -> Program[list[LoadedCheckpoint]]:
-    """Return what `decoded_message` decodes, for rows."""
+    """Return the input of `decoded_message` for rows."""
     segment_cache = context.segment_cache()
     found = yield from _opened(context, thread_id, rows, segment_cache)
     yield from fill(segment_cache, context.store, thread_id, {key for each in found for key in each.value_keys()})
@@ -164,14 +164,14 @@ _ATTEMPTS = 64
 """How often another caller may be faster, or a thread expire, before this gives up."""
 
 _SEARCHED = 256
-"""How many messages to read at once where their text is searched."""
+"""How many messages to read at once if their text is searched."""
 
 
 def put_messages(conversation: Conversation, new: Sequence[NewMessage]) -> Operation[list[str]]:
     """Append messages, and replace those whose id is known; all or nothing. Returns the id of each.
 
-    That takes one transaction, which reads nothing before it. It is refused where the messages would not be the last,
-    because another host's clock is ahead, and adds nothing where an id is known.
+    That takes one transaction, which reads nothing before it. It is refused if the messages would not be the last,
+    because another host's clock is ahead, and adds nothing if an id is known.
     """
     context, thread_id, *_ = conversation
     drafts = {each.id: drafted(context, thread_id, each) for each in new}
@@ -184,7 +184,7 @@ def put_messages(conversation: Conversation, new: Sequence[NewMessage]) -> Opera
         change = _change(conversation, drafts, newest, {})._replace(sorts_last=True)
         added = yield from write(context.store.add, change)
         if added.exists:
-            # What was there is gone: the log of a database must not hold it either.
+            # The old messages are gone: the log of a database must not hold it either.
             added = yield from write_and_reclaim(_replace, conversation, drafts)
         if added.refused == "conflict":
             newest = yield from read(_newest_rank, conversation)
@@ -218,7 +218,7 @@ def get_messages(
 
 
 def get_message(conversation: Conversation, message_id: str) -> Operation[Any]:
-    """Return one message, None where there is none of this id."""
+    """Return one message, None if none has this id."""
     context, thread_id, *_ = conversation
     loaded = yield from read(_message, conversation, message_id)
     if loaded and context.threads.refresh_on_read:
@@ -255,7 +255,7 @@ def _change(
 
 
 def _replace(conversation: Conversation, drafts: Mapping[str, MessageDraft]) -> Program[Added]:
-    """Store messages some of which are there, and remove what those consisted of, in one transaction."""
+    """Store messages some of which are there, and remove the old forms of those, in one transaction."""
     context, thread_id, *_ = conversation
     yield from context.store.lock(thread_id)
     rows = yield from context.store.rows(thread_id, message_keys(drafts))
@@ -263,7 +263,7 @@ def _replace(conversation: Conversation, drafts: Mapping[str, MessageDraft]) -> 
     newest = yield from _newest_rank(conversation)
     change = _change(conversation, drafts, newest, {row.outline.id: row for row in rows})
     added = yield from context.store.replace(change)
-    # What is there may be these messages: an earlier attempt, whose answer was lost.
+    # The stored messages may be these: an earlier attempt, whose answer was lost.
     stale = old - change.segments.keys()
     if added.refused is None and stale:
         yield from context.store.remove(thread_id, (), sorted(stale))
@@ -353,7 +353,7 @@ def put_state(conversation: Conversation, caches: Caches, state: Any) -> CachedO
 
 
 def get_state(conversation: Conversation, caches: Caches) -> CachedOperation[Any]:
-    """Return the state of a conversation, None where it has none."""
+    """Return the state of a conversation, None if it has none."""
     context, thread_id, *_ = conversation
     for _ in range(_ATTEMPTS):
         newest = yield from read(_newest, conversation)
@@ -366,7 +366,7 @@ def get_state(conversation: Conversation, caches: Caches) -> CachedOperation[Any
         if values is None:
             loaded = yield from read(load, context, ParsedConfig(thread_id, "", outline.id), early=True)
             if loaded is None:
-                continue  # it was removed meanwhile
+                continue  # it was removed since
             header, values = loaded.header, loaded.data
             yield from caches.set(conversation, header, values)
         return _decoded(conversation, outline, header, values)
@@ -384,7 +384,7 @@ def get_state_cache(conversation: Conversation, caches: Caches) -> CachedOperati
 
 
 def put_state_cache(conversation: Conversation, caches: Caches, state: Any) -> CachedOperation[bool]:
-    """Remember a state, if it is what the newest checkpoint holds. Returns whether it is."""
+    """Remember a state, if it is that of the newest checkpoint. Returns whether it is."""
     current = encoded(conversation.context.serde, channels_of(state))
     newest = yield from read(_newest, conversation)
     if newest is None or newest[1].values.keys() != current.keys():
@@ -415,7 +415,7 @@ def delete_conversation(conversation: Conversation, caches: Caches) -> CachedOpe
 
 
 def _newest(conversation: Conversation) -> Program[Newest | None]:
-    """Return the newest checkpoint of the state, proven, without its values: what is remembered is found by it."""
+    """Return the newest checkpoint of the state, proven, without its values: a remembered state is found by it."""
     context, thread_id, *_ = conversation
     rows = yield from context.store.chain(thread_id, "", None, 1)
     heads = yield from context.store.heads(thread_id, "")

@@ -15,7 +15,7 @@ from threadmark.saver.kit import Reader, SaverContext, checked_count, get_tuple,
 
 
 def save(context: SaverContext, checkpoint: SessionCheckpoint, lease_token: int | None) -> Operation[SessionCheckpoint]:
-    """Store a checkpoint as the newest of its session. Returns it with what was made for it."""
+    """Store a checkpoint as the newest of its session. Returns it with its generated fields."""
     if not isinstance(checkpoint, SessionCheckpoint):
         raise ConfigError(f"save takes a threadmark.types.SessionCheckpoint, not a {type(checkpoint).__name__}")
     about = checkpoint.metadata
@@ -61,7 +61,7 @@ def _stored_metadata(about: SessionMetadata) -> dict[str, Any]:
 
 
 def _session_checkpoint(found: CheckpointTuple) -> SessionCheckpoint:
-    """What a thread's checkpoint is to a session. One of a graph says some of it in its own way."""
+    """Read a thread's checkpoint as a session's. One of a graph says some of it in its own way."""
     configurable, metadata, checkpoint = found.config["configurable"], found.metadata, found.checkpoint
     node, step = metadata.get("node_name"), metadata.get("step")
     made_at = time_of_id(checkpoint["id"])

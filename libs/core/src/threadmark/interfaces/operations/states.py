@@ -72,7 +72,7 @@ from threadmark.store.threads import ThreadCounts, ThreadOutline, ThreadPlace
 def newest_rows(context: SaverContext, thread_ids: Sequence[str]) -> Program[dict[str, CheckpointRow]]:
     """Return the newest checkpoint of each of these threads that has one, in one question.
 
-    Raises CorruptDataError where a newer one was recorded than is found.
+    Raises CorruptDataError if a newer one was recorded than is found.
     """
     found = yield from context.store.newest(thread_ids, "")
     return {thread_id: proven_row(ParsedConfig(thread_id, "", None), each) for thread_id, each in found.items()}
@@ -118,13 +118,13 @@ def state_of(values: Mapping[str, Any]) -> Any:
 
 
 def encoded(serde: Serializer, values: Mapping[str, Any]) -> dict[str, tuple[str, bytes]]:
-    """Encode channel values. Returns each one's tag and bytes. Errors say where in the state they occurred."""
+    """Encode channel values. Returns each one's tag and bytes. Errors name the place in the state."""
     locations = {channel: "state" if channel == _WHOLE else f"state[{channel!r}]" for channel in values}
     return {channel: encode(serde, locations[channel], value) for channel, value in values.items()}
 
 
 class StateDraft(Draft):
-    """A state to store. It is encoded at once, so that what cannot be stored is refused before anything is read."""
+    """A state to store. It is encoded at once, so that an unsuitable value is refused before anything is read."""
 
     __slots__ = ()
 
@@ -175,7 +175,7 @@ def _same(value: Stored, other: Stored | None) -> bool:
 
 
 def _next_version(held: Sequence[Version]) -> Version:
-    """A version after all of a checkpoint's. Where they are of several kinds, which no engine makes, of the first's."""
+    """A version after all of a checkpoint's. If they are of several kinds, which no engine makes, of the first's."""
     alike = [version for version in held if isinstance(version, str) == isinstance(held[0], str)]
     return next_version(max(alike, default=None))
 
@@ -185,7 +185,7 @@ _SIZE = "__size__"
 
 
 def with_size(metadata: Mapping[str, Any], size: int) -> dict[str, Any]:
-    """Return a checkpoint's metadata, from what was given with a state."""
+    """Return a checkpoint's metadata, from the metadata of a state."""
     if not isinstance(metadata, Mapping):
         raise ConfigError(f"metadata must be a dictionary, not {type(metadata).__name__}")
     if _SIZE in metadata:
@@ -258,17 +258,17 @@ _ATTEMPTS = 64
 """How often to look for a place. After each failure another save was faster."""
 
 _SOURCES = ("input", "loop", "update", "fork")
-"""What made a checkpoint of LangGraph, as its metadata says."""
+"""The source of a checkpoint of LangGraph, as its metadata says."""
 
 
 class _Place(NamedTuple):
-    """Where a state belongs."""
+    """The place of a state."""
 
     parent: str | None
     rank: str | None
     """That of the checkpoint that it replaces."""
     in_graph: Mapping[str, Any]
-    """The metadata that a graph needs to go on from it. Empty where no graph stored the parent."""
+    """The metadata that a graph needs to go on from it. Empty if no graph stored the parent."""
 
 
 _FIRST = _Place(None, None, {})
@@ -295,7 +295,7 @@ def save_draft(
 ) -> Operation[dict[str, Any]]:
     """Store a draft as the newest of its thread, or with `replaces` in the place of one of its id. Returns its config.
 
-    Of several who save at once, each has the one before as its parent; where others are always faster, the last attempt
+    If several save at once, each has the one before as its parent; if others are always faster, the last attempt
     is stored next to theirs.
     """
     where = parse_config(config)
@@ -364,7 +364,7 @@ def clear(context: SaverContext, mark: Mark) -> Operation[int]:
 
 
 def counts(context: SaverContext, mark: Mark) -> Operation[list[ThreadCounts]]:
-    """Return what every thread with this mark holds."""
+    """Return the contents of every thread with this mark."""
     found: list[ThreadCounts] = []
     pages = _Pages(context, mark)
     while pages.more:
@@ -394,7 +394,7 @@ def _drop(context: SaverContext, names: Sequence[str], mark: Mark, seen: set[str
     """Remove those that have the mark still. `seen` are those that an earlier attempt, maybe committed, found."""
     for name in sorted(names):
         is_gone = (yield from context.store.lock(name)) is None
-        # Of two databases this one may lack what the other one refused to remove, and still has.
+        # In a pair, this database may lack threads that the other one refused to remove, and still has.
         if (is_gone and name in seen) or (yield from is_marked(context, name, mark)):
             seen.add(name)
             yield from context.store.drop(name, now())

@@ -26,12 +26,12 @@ _LOOKED_AT = 4
 
 
 def setup(context: SaverContext) -> Operation[None]:
-    """Create the tables where they are missing, as any transaction does that may: this one asks for next to nothing."""
+    """Create missing tables, as any transaction does that may: this one asks for next to nothing."""
     yield from read(context.store.epoch, "")
 
 
 def check_keyring(context: SaverContext) -> Operation[None]:
-    """Look at what is stored, once for each saver. Raises ConfigError if this saver must not add to it."""
+    """Look at the stored rows, once for each saver. Raises ConfigError if this saver must not add to it."""
     names = context.segment_names
     if names is None or context.keyring is None:
         yield from expect_plain(context)
@@ -41,9 +41,9 @@ def check_keyring(context: SaverContext) -> Operation[None]:
 
 
 def add_first(store: Store, about_thread: Mapping[str, Any], change: Change) -> Program[Added]:
-    """Apply a change, and where it adds the first checkpoint of its thread, add entries to the thread's metadata.
+    """Apply a change, and if it adds the first checkpoint of its thread, add entries to the thread's metadata.
 
-    What was set of the thread before, under these keys, too, stays.
+    Metadata that the thread has already stays, also under these keys.
     """
     yield from store.lock(change.thread_id)
     heads = yield from store.heads(change.thread_id, None)
@@ -62,7 +62,7 @@ def _expect_same_keys(context: SaverContext, keyring: Keyring, names: SegmentNam
     There may be none: in a new database, keys that are kept nowhere are warned of.
     """
     outlines: Sequence[Outline] = ()
-    with suppress(CorruptDataError):  # what is damaged, or not sealed yet, is found by who reads it
+    with suppress(CorruptDataError):  # a reader finds a row that is damaged, or not sealed yet
         outlines = yield from context.store.page(Scope(), None, _LOOKED_AT)
     if not outlines:
         keyring.warn_of_lost_keys()

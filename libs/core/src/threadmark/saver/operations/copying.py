@@ -19,7 +19,7 @@ _PAGE = 256
 
 
 def copy_thread(context: SaverContext, source: object, target: object) -> Operation[bool]:
-    """Copy everything in `source` to `target`. What exists in both under one key is taken from `source`.
+    """Copy everything in `source` to `target`. If a key exists in both, its row is taken from `source`.
 
     Returns whether there is a source.
     """
@@ -46,7 +46,7 @@ def rename_thread(context: SaverContext, thread_id: object, new_thread_id: objec
 def _rename(context: SaverContext, source: str, target: str, tried: list[int | None]) -> Program[bool]:
     """Move a thread in one transaction. `tried` has the target's epochs after earlier attempts.
 
-    A driver tries again where a connection was lost, also where the commit was carried out. Where the two threads are
+    A driver tries again if a connection was lost, even after the commit. If the two threads are
     not in one place, an earlier attempt may have stored the target, and met a source that had changed.
     """
     epochs = yield from _locked(context, source, target)

@@ -27,14 +27,14 @@ ANCESTORS_ASKED = 64
 _COUNTERS = "counters_since_delta_snapshot"
 _SNAPSHOT = "_DeltaSnapshot"
 _MARK_LENGTHS = {b"\xc7": 1, b"\xc8": 2}
-"""What begins a mark that names a class, after the first byte of a value; and in how many bytes its length follows."""
+"""The beginning of a mark that names a class, after the first byte of a value, and the size of the length behind it."""
 
 _TRIGGERS = "branch:to:"
 _EMPTIED = frozenset({"__start__", "__pregel_tasks"})
 
 
 class _Walk:
-    """The way from a checkpoint to the root: for each channel, the visited ancestors and the seed where it ends."""
+    """The way from a checkpoint to the root: for each channel, the visited ancestors and the seed at its end."""
 
     def __init__(self, channels: Sequence[str]) -> None:
         self.remaining = set(channels)
@@ -50,7 +50,7 @@ class _Walk:
             return False
         self._seen.add(key)
         for channel in tuple(self.remaining):
-            # A value stands before the writes of its own checkpoint, so those count even where the walk ends.
+            # A value stands before the writes of its own checkpoint, so those count even at the end of the walk.
             self.visited[channel].append(key)
             if channel in loader.header.values:
                 self.seeds[channel] = (loader.header.values[channel], outline)
@@ -138,9 +138,9 @@ def _by_checkpoint(thread_id: str, rows: Sequence[WriteRow], channels: Container
 
 
 def counted_channels(outlines: Iterable[Outline]) -> set[str]:
-    """The delta channels of which LangGraph counted, in some checkpoint's metadata, the steps since the last snapshot.
+    """The delta channels for which LangGraph counted, in some checkpoint's metadata, the steps since the last snapshot.
 
-    A step counts all delta channels of its graph, but its releases before 1.2.13 counted nothing where a state was
+    A step counts all delta channels of its graph, but its releases before 1.2.13 counted nothing when a state was
     changed by hand.
     """
     counted: set[str] = set()
@@ -157,7 +157,7 @@ def may_be_delta(channel: str) -> bool:
 
 
 def is_snapshot(serde: Serializer, value: Encoded) -> bool:
-    """Whether a value is what LangGraph stores of a delta channel now and then, to keep its history short.
+    """Whether a value is a snapshot: LangGraph stores one of a delta channel now and then, to keep its history short.
 
     A value that cannot be read here may be one.
     """
@@ -170,7 +170,7 @@ def is_snapshot(serde: Serializer, value: Encoded) -> bool:
 
 
 def _mark_of_whole(data: bytes) -> bytes:
-    """Return the mark that names the class of a whole value, b"" where none does. Text in the value is no mark."""
+    """Return the mark that names the class of a whole value, b"" if none does. Text in the value is no mark."""
     width = _MARK_LENGTHS.get(data[1:2])
     if width is None:
         return b""

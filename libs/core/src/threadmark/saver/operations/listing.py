@@ -25,7 +25,7 @@ _PAGE = 512
 _LARGE_PAGE = 4096
 _BATCH = 64
 _FEW = 16
-"""The size of the first batch where there is no limit: perhaps only the newest is looked at."""
+"""The size of the first batch if there is no limit: perhaps only the newest is looked at."""
 _HEAVY = 32 * 1024 * 1024
 """Bytes that a batch should not hold: one that held more is followed by smaller ones."""
 
@@ -35,11 +35,11 @@ Item = LoadedCheckpoint | CheckpointLoader | CorruptDataError
 that says how it is damaged."""
 
 _KEY: Callable[[Outline], Key] = itemgetter(slice(1, 3))
-"""Returns what `Outline.key` does, without a call of a function in Python for each."""
+"""Like `Outline.key`, without a call of a function in Python for each."""
 
 
 class Listing(NamedTuple):
-    """What `list` was asked for, checked."""
+    """The arguments of `list`, checked."""
 
     scope: Scope
     before: str | None
@@ -66,7 +66,7 @@ def listing(
 
 
 class Reader:
-    """Where a listing stands: what was found and not yet loaded, and where to search on."""
+    """The state of a listing: outlines found but not yet loaded, and the place to search on from."""
 
     def __init__(self, context: SaverContext, asked: Listing) -> None:
         self._context = context
@@ -120,7 +120,7 @@ class Reader:
         return found
 
     def _next_page(self, pages: Pages) -> Operation[list[Outline]]:
-        """Read one page. Returns what matches the filter."""
+        """Read one page. Returns the outlines that match the filter."""
         request, criteria = pages.request, self._asked.criteria
         page = pages.read((yield from read(self._context.store.page, *request)))
         if page and not criteria and _starts_at_the_newest(request):
@@ -142,7 +142,7 @@ class Reader:
         self._size = max(1, min(_BATCH, len(batch) * _HEAVY // max(1, weight)))
 
     def finish(self) -> None:
-        """Say what a listing of all threads had to leave out, or what one of a whole thread should have found."""
+        """Report the omissions of a listing of all threads, or the gaps of one of a whole thread."""
         for location, problem in self._missing:
             raise CorruptDataError(f"{problem}: `verify` names the damaged rows", location)
         if self._left_out:
@@ -178,7 +178,7 @@ def _starts_at_the_newest(request: PageRequest) -> bool:
 
 
 def _prove_newest(context: SaverContext, first: Outline) -> Program[None]:
-    """Raise CorruptDataError where the first checkpoint of a listing is not the newest of its namespace."""
+    """Raise CorruptDataError if the first checkpoint of a listing is not the newest of its namespace."""
     heads = yield from context.store.heads(first.thread_id, first.ns)
     if [head.newest for head in heads] != [first.rank]:  # it is damaged, or another put was quicker
         yield from prove_complete(context, first.thread_id, first.ns)
@@ -212,8 +212,8 @@ def load_many(
 ) -> Program[list[Item]]:
     """Read these checkpoints in one transaction. One that was deleted since then is left out.
 
-    `segment_caches`, by thread, holds what was fetched for those before them, which is of no use to those any more,
-    and then what was fetched for these. `rows` are theirs, where the same transaction has read them.
+    `segment_caches`, by thread, holds the segments fetched for those before them, which these no longer need,
+    and then those fetched for these. `rows` are theirs, if the same transaction has read them.
     """
     asked: dict[str, list[Key]] = {}
     every = [(outline[0], _KEY(outline)) for outline in outlines]
@@ -289,7 +289,7 @@ def _of_thread(
     segment_cache: SegmentCache,
     rows: Sequence[CheckpointRow] | None,
 ) -> Program[dict[Key, Item]]:
-    """Some checkpoints of one thread, with what reading their values takes in the segment cache."""
+    """Some checkpoints of one thread, with the cost of their values in the segment cache."""
     if rows is None:
         rows = yield from context.store.rows(thread, keys)
     writes: dict[Key, list[WriteRow]] = {}

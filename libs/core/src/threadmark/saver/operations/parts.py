@@ -30,7 +30,7 @@ class Parts(NamedTuple):
 
 
 def extract(context: SaverContext, thread: Config | str, path: str, default: Any) -> Operation[Any]:
-    """Return the part of a thread's state that a path leads to, `default` where there is none."""
+    """Return the part of a thread's state that a path leads to, `default` if there is none."""
     where, parsed = parse_place(thread), parse_path(path)
     loaded = yield from _load(context, where, parsed.channel)
     if loaded is None or (value := loaded.header.values.get(parsed.channel)) is None:
@@ -103,7 +103,7 @@ def _load(context: SaverContext, where: ParsedConfig, channel: str) -> Operation
 
 
 def load_value(context: SaverContext, where: ParsedConfig, channel: str) -> Program[LoadedCheckpoint | None]:
-    """Load a channel. Raises ConfigError where only the graph can make its value."""
+    """Load a channel. Raises ConfigError if only the graph can make its value."""
     loaded = yield from load_channel(context, where, channel)
     if loaded is None:
         return None
@@ -117,7 +117,7 @@ def load_value(context: SaverContext, where: ParsedConfig, channel: str) -> Prog
 
 
 def _expect_no_delta(context: SaverContext, loaded: LoadedCheckpoint, channel: str) -> None:
-    """Raise ConfigError for what is known to be a delta channel, also where it happens to have a snapshot."""
+    """Raise ConfigError for a known delta channel, even if it happens to have a snapshot."""
     value = loaded.header.values.get(channel)
     if value is None:
         is_delta = channel in counted_channels([loaded.outline])
@@ -161,7 +161,7 @@ def _problem(thread_id: str, error: ThreadmarkError) -> Problem:
 
 
 def _place(items: Items | DecodedItems, before: str | int | None) -> int | None:
-    """The index of a message; the number of all where none is named, and None where none has the id."""
+    """The index of a message; the number of all if none is named, and None if none has the id."""
     if not isinstance(before, str):
         return len(items) if before is None else min(before, len(items))
     for place in reversed(range(len(items))):

@@ -69,9 +69,9 @@ def prune_rule(strategy: PruneStrategy, keep_last: int | None, older_than: Durat
 def keep_last(context: SaverContext, where: ParsedConfig, kept: int) -> Operation[None]:
     """Prune a thread that was put to, as the option `keep_last` says.
 
-    A removal reads what the thread holds, so it comes when a namespace has an eighth more checkpoints than it is to
-    have, or than the last removal had to leave. How many puts that takes is remembered, and found again where it has
-    been forgotten. What was put is stored by now: damage that is found on the way is left to the next reader.
+    A removal reads the thread's contents, so it comes when a namespace has an eighth more checkpoints than it is to
+    have, or than the last removal had to leave. The number of puts until then is remembered, and found again if it has
+    been forgotten. The put is stored by now: damage found on the way is left to the next reader.
     """
     thread_id, ns, checkpoint_id, *_ = where
     cache = context.encoding_cache
@@ -86,7 +86,7 @@ def keep_last(context: SaverContext, where: ParsedConfig, kept: int) -> Operatio
 
 
 def keep_at_most(context: SaverContext, where: ParsedConfig, most: int) -> Operation[None]:
-    """Prune a thread that was put to, where a namespace has more than so many checkpoints now.
+    """Prune a thread that was put to, if a namespace has more than so many checkpoints now.
 
     Unlike `keep_last` it counts after every put, those of others, too, so that there are never more. From 64 on, a
     few more are removed than have to be, so that not every put removes. Damage is left to the next reader.
@@ -109,7 +109,7 @@ class _Kept(NamedTuple):
 
 
 def _remove_outlived(context: SaverContext, thread_id: str, put: Key, kept: int, most: int) -> Operation[_Kept]:
-    """Prune a thread that was put to, where it has more than `most` checkpoints. What was put stays remembered."""
+    """Prune a thread that was put to, if it has more than `most` checkpoints. The put stays remembered."""
     done = yield from write_and_reclaim(_outlived_removed, context, thread_id, put, kept, most)
     if done.epoch is not None and done.epoch == context.encoding_cache.epoch(thread_id):
         context.encoding_cache.outlive(thread_id, *put, done.next_epoch or done.epoch)
@@ -148,7 +148,7 @@ def _prune_some(
     context: SaverContext, names: Sequence[str], rule: Rule, reporter: Reporter, *, go_on: bool, dry_run: bool
 ) -> Operation[PruneReport]:
     """Prune a few threads, in transactions of a bounded size. With `go_on`, damaged ones are reported."""
-    # One alone is a batch of its own, however large it is.
+    # A batch may consist of one, however large it is.
     counts = (yield from read(context.store.thread_counts, names)) if len(names) > 1 else []
     total = NOTHING
     for batch in in_batches(names, {each.thread_id: each.checkpoints for each in counts}):
@@ -207,7 +207,7 @@ def _everything(namespace: Namespace) -> set[Key]:
 
 
 def _outlived(namespace: Namespace, kept: int, age: timedelta, spared: Key | None = None) -> set[Key]:
-    """All but the newest `kept`, or all where it is of a call that is over, of those that are old enough."""
+    """All but the newest `kept`, or all if the call is over, among those that are old enough."""
     before = now() - round(age.total_seconds() * 1e6)
     rest = namespace.outlines[0 if namespace.is_over else kept :]
     return {outline.key for outline in rest if outline.created_at <= before and outline.key != spared}

@@ -56,7 +56,7 @@ def load(
 
 
 def expect_plain_once(context: SaverContext) -> Operation[None]:
-    """Where nothing was found without a keyring, see to it once that this is not because there should be one."""
+    """If nothing was found without a keyring, check once that the database needs none."""
     if context.segment_names is None and not context.keyring_check.done:
         yield from expect_plain(context)
         context.keyring_check.done = True

@@ -46,7 +46,7 @@ class Removal(NamedTuple):
     """The rows to remove from one thread."""
 
     outlines: Sequence[Outline]
-    """Of everything that is there."""
+    """The total of everything that is there."""
     doomed: set[Key]
     """The checkpoints that go."""
     late: set[Key]
@@ -103,8 +103,8 @@ def delete_for_runs(context: SaverContext, run_ids: Sequence[str]) -> Operation[
 
 
 def removal_of(context: SaverContext, thread_id: str, rule: Rule) -> Program[Removal]:
-    """Choose what goes from a thread that is there, by a rule. Whoever means to remove it has locked the thread."""
-    # The newest are chosen by what is there: were one hidden, an older one would be kept in its place.
+    """Choose the rows to remove from a thread that is there, by a rule. To remove it, lock the thread first."""
+    # The newest are chosen from the rows found: were one hidden, an older one would be kept in its place.
     yield from prove_complete(context, thread_id, None)
     outlines = yield from all_outlines(context, thread_id)
     writes = yield from context.store.writes(thread_id, None)

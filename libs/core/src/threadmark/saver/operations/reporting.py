@@ -18,11 +18,11 @@ IDS = 4096
 """How many ids of threads are read at once."""
 
 MOST_THREADS = 16
-"""How many one transaction looks at, or removes something from: on SQLite nobody else writes meanwhile, and on a server
+"""How many one transaction looks at, or removes something from: on SQLite no other writer gets in, and on a server
 each thread takes a few round trips."""
 
 MOST_CHECKPOINTS = 1000
-"""How many checkpoints of theirs it may look at. A larger thread has a transaction of its own."""
+"""How many checkpoints of theirs it may look at. A larger thread has a separate transaction."""
 
 
 def damaged(error: CorruptDataError) -> Problem:
@@ -31,7 +31,7 @@ def damaged(error: CorruptDataError) -> Problem:
 
 
 class Reporter:
-    """Calls the function that was given as `progress`, if one was."""
+    """Calls the function `progress`, if there is one."""
 
     def __init__(self, progress: OnProgress | None, of: int | None) -> None:
         self._progress = progress
@@ -46,7 +46,7 @@ class Reporter:
 
 
 def reporter_of(context: SaverContext, progress: OnProgress | None, *scopes: ThreadScope) -> Operation[Reporter]:
-    """Return what reports on an operation that goes through the threads of some scopes."""
+    """Return a reporter for an operation that goes through the threads of some scopes."""
     check_progress(progress)
     of = 0
     if progress is not None:
@@ -58,7 +58,7 @@ def reporter_of(context: SaverContext, progress: OnProgress | None, *scopes: Thr
 def some_threads(
     context: SaverContext, thread_id: object | None, after: str
 ) -> Operation[tuple[list[str], str | None]]:
-    """A page of thread ids, and where the next one starts."""
+    """A page of thread ids, and the start of the next one."""
     if thread_id is not None:
         return [named_thread(thread_id)], None
     names = yield from read(thread_ids, context, after, IDS)
@@ -68,7 +68,7 @@ def some_threads(
 def reporter_of_threads(
     context: SaverContext, thread_id: object | None, progress: OnProgress | None
 ) -> Operation[Reporter]:
-    """Return what reports on an operation that goes through one thread, or for None through all."""
+    """Return a reporter for an operation that goes through one thread, or for None through all."""
     if thread_id is None:
         return (yield from reporter_of(context, progress, ThreadScope()))
     check_progress(progress)

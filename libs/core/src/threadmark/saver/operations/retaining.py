@@ -97,7 +97,7 @@ def retention_rule(
 def retain(
     context: SaverContext, rule: RetentionRule, listed: Mapping[str, int], moment: int, used: int, *, dry_run: bool
 ) -> Program[list[Outcome]]:
-    """Look at some threads, and remove what is to go. `used` is what those before them take.
+    """Look at some threads, and apply the rules to them. `used` is the size of those before them.
 
     `listed` says when each was last updated as their order was found out. One that was updated since is not the next
     one any more that has to make room.
@@ -134,7 +134,7 @@ def _outcome(
     *,
     dry_run: bool,
 ) -> Program[Outcome]:
-    """Decide about one thread, and prune one that is kept. Whoever asks drops those that are not.
+    """Decide about one thread, and prune one that is kept. The caller drops the others.
 
     `limit` is how many bytes it and those before it may take.
     """
@@ -145,7 +145,7 @@ def _outcome(
         return Outcome("expired", size)
     if rule.idle_for is not None and (yield from _is_idle(context, outline, moment - rule.idle_for)):
         return Outcome("idle", size)
-    if limit is not None and used > limit:  # with what comes before it: nothing is left for it
+    if limit is not None and used > limit:  # with those before it: nothing is left for it
         return Outcome("for space", size)
     if rule.prune is None:
         removal, left = None, size
@@ -183,7 +183,7 @@ def _is_idle(context: SaverContext, outline: ThreadOutline, since: int) -> Progr
 
 
 def _left(context: SaverContext, name: str, removal: Removal, size: int, *, dry_run: bool) -> Program[int]:
-    """The bytes of a pruned thread, or in a dry run of one that would be: it cannot know what sealing adds to a row."""
+    """The bytes of a pruned thread, in a dry run without the bytes that sealing adds to a row."""
     if not dry_run:
         return sum(each.bytes for each in (yield from context.store.thread_counts([name])))
     freed = removal.pruned.size_bytes + sum(len(row.value) for row in removal.writes)
@@ -197,7 +197,7 @@ def _left(context: SaverContext, name: str, removal: Removal, size: int, *, dry_
 def apply_retention(
     context: SaverContext, rule: RetentionRule, *, dry_run: bool, progress: OnProgress | None
 ) -> Operation[RetentionReport]:
-    """Go through all threads of the rule. Returns a report of what was removed, or with `dry_run` would be."""
+    """Go through all threads of the rule. Returns a report of the removals, with `dry_run` of the planned ones."""
     check_flag(dry_run, "dry_run")
     begun = time.monotonic()
     course = _Course(context, rule, now(), dry_run=dry_run)
@@ -268,7 +268,7 @@ class _Course:
     def _look_at(self, names: Sequence[str]) -> Operation[Sequence[str]]:
         """Find out, with no lock, in which of a few threads something is to be done. Returns those."""
         if self._rule.max_bytes is not None and not self._dry_run:
-            return names  # what goes depends on what those before it have left
+            return names  # a thread's removal depends on the room that those before it have left
         to_do: list[str] = []
         for name, outcome in (yield from self._outcomes(names, self._used, dry_run=True)):
             if self._dry_run or not outcome.removes:
@@ -283,7 +283,7 @@ class _Course:
             self._count(outcome)
 
     def _outcomes(self, names: Sequence[str], used: int, *, dry_run: bool) -> Operation[list[tuple[str, Outcome]]]:
-        """Have one transaction, or where a thread is damaged, one for each thread. The damaged ones are left out."""
+        """Use one transaction, or if a thread is damaged, one for each thread. The damaged ones are left out."""
         listed = {name: self._listed[name] for name in names}
         run = read if dry_run else write_and_reclaim
         try:

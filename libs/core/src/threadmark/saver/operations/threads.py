@@ -28,7 +28,7 @@ from threadmark.store.threads import (
 )
 
 _FILTERED = 256
-"""How many threads to read at once where the saver itself filters them."""
+"""How many threads to read at once if the saver itself filters them."""
 
 
 def get_thread(context: SaverContext, thread_id: object) -> Operation[ThreadInfo | None]:
@@ -167,7 +167,7 @@ def _info(outline: ThreadOutline, counts: ThreadCounts) -> ThreadInfo:
 
 
 def _info_or_problem(outline: ThreadOutline, counts: ThreadCounts) -> ThreadInfo:
-    """One thread of a listing. Where its row is damaged, only what is not of that row, and the problem."""
+    """One thread of a listing. If its row is damaged, only the fields that are not of that row, and the problem."""
     try:
         return _info(outline, counts)
     except CorruptDataError as error:
@@ -181,7 +181,7 @@ def _info_or_problem(outline: ThreadOutline, counts: ThreadCounts) -> ThreadInfo
 def _create(context: SaverContext, thread_id: str, update: ThreadUpdate, tried: list[int]) -> Program[ThreadInfo]:
     """Create a thread. `tried` has its epochs after earlier attempts, one of which may have been committed.
 
-    A driver tries again where a connection was lost, also where the commit was carried out.
+    A driver tries again if a connection was lost, even after the commit.
     """
     epoch = yield from context.store.lock(thread_id)
     if epoch is None:

@@ -52,7 +52,7 @@ from threadmark.store.threads import NO_BEGINNING, Beginning, LeaseRow, beginnin
 def has_more(rows: Sequence[WriteRow]) -> bool:
     """Whether a batch has a pack, and more rows than that one and its record: special writes, or another pack.
 
-    A store adds these even where it leaves the first pack out, so such a batch is added by `add_whole`.
+    A store adds these even if it leaves the first pack out, so such a batch is added by `add_whole`.
     """
     return len(rows) > 2 and rows[-2].idx >= PACK  # noqa: PLR2004 - the pack and its record
 
@@ -60,7 +60,7 @@ def has_more(rows: Sequence[WriteRow]) -> bool:
 def add_whole(store: Store, written: Sequence[Written], change: Change) -> Program[Added]:
     """Add the writes of one task in one transaction, also if it has written before.
 
-    Returns what became of the change, with nothing left out.
+    Returns the outcome of the change, with nothing left out.
     """
     yield from store.lock(change.thread_id)
     added = yield from store.add(change)
@@ -77,7 +77,7 @@ def add_whole(store: Store, written: Sequence[Written], change: Change) -> Progr
 
 
 _ATTEMPTS = 64
-"""Where each of several puts to one thread prunes it (`keep_last`), one of them may be overtaken many times."""
+"""If each of several puts to one thread prunes it (`keep_last`), one of them may be overtaken many times."""
 
 _WORTH_COMPARING = 1024
 """A pending write shorter than this is stored as it is: mostly it is new, and comparing costs more than storing."""
@@ -86,7 +86,7 @@ _MUCH_WASTE = 64 * 1024
 """When replaced writes have left this many unused bytes in a thread, its unused segments are removed."""
 
 _WORTH_READING = 2048
-"""From this many bytes on, a cold saver reads what the thread holds before it stores pending writes."""
+"""From this many bytes on, a cold saver reads the thread's values before it stores pending writes."""
 
 
 def put(
@@ -124,7 +124,7 @@ def store(
     """Store a draft, as `put` does. Returns the config of the new checkpoint.
 
     It counts as stored at `stored_at`, by default now. `replaced_rank` is that of the checkpoint whose place it takes.
-    Where it is the first of its thread, the thread's metadata gets the entries `about_thread` in the same transaction.
+    If it is the first of its thread, the thread's metadata gets the entries `about_thread` in the same transaction.
     """
     thread_id, ns, continued, token = continues
     where = ParsedConfig(thread_id, ns, draft.id, token)
@@ -179,7 +179,7 @@ def store(
 
 
 def time_in(checkpoint: Checkpoint) -> int:
-    """Return when a checkpoint was made, as its `ts` says; now where that is no time, or in the future."""
+    """Return when a checkpoint was made, as its `ts` says; now if that is no time, or in the future."""
     moment = now()
     try:
         made = datetime.fromisoformat(checkpoint["ts"])
@@ -224,7 +224,7 @@ def _put_any_writes(
     task_id: str,
     task_path: str,
 ) -> Operation[None]:
-    """Do what `put_writes` does, with values of any kind."""
+    """Store writes as `put_writes` does, with values of any kind."""
     thread_id, ns, checkpoint_id, token = where
     encoded, size = encode_writes(context.serde, writes)
     if not encoded or checkpoint_id is None:
@@ -274,7 +274,7 @@ def _stored_writes(
     large: bool,
 ) -> tuple[list[Written], list[tuple[str, bytes]]]:
     """Give encoded writes their stored form. Returns them, and the digests by channel, of those that have one."""
-    # Whoever reads a pending write reads the values of its checkpoint, too.
+    # A reader of a pending write reads the values of its checkpoint, too.
     beside = _segments_of_values(current) if current and large else ()
     written, digests = [], []
     for index, (channel, (tag, data)) in encoded.items():
@@ -295,7 +295,7 @@ def _segments_of_values(known: Known) -> set[bytes]:
 
 
 def _alike(deduplicator: Deduplicator, where: ParsedConfig, channel: str, current: Known | None) -> list[Source]:
-    """Return what a pending write probably repeats: the write before it, and the channel's value.
+    """Return the likely sources of a pending write: the write before it, and the channel's value.
 
     Packets to the same node are often alike; to compare with more than one costs more than it gains.
     """
@@ -348,7 +348,7 @@ def _lacks(context: SaverContext, thread_id: str, known: Known, channels: Collec
 def _clear_away(
     context: SaverContext, thread_id: str, old: Sequence[WriteRow], new: Sequence[Written]
 ) -> Operation[None]:
-    """Count what replaced writes leave behind, and sweep the thread when it is much: that reads every header."""
+    """Count the orphans of replaced writes, and sweep the thread when they are many: that reads every header."""
     manifests = [layout(Stored.from_bytes(row.value).packed) for row in old if row.value[:1] != b"\x00"]
     needed = {key for _, _, body in new for key in Stored.from_bytes(body).segment_keys()}
     left = {key: size for manifest in manifests for key, size in zip(manifest.keys, manifest.sizes, strict=True)}
@@ -363,7 +363,7 @@ def add_change(
 ) -> Operation[Added | None]:
     """Apply a change with the program `add`, mostly the store's own. Returns None if it must be prepared again.
 
-    Either the epoch it relied on is over, or what was added has gone at once with a thread that had expired.
+    Either the epoch it relied on is over, or the added rows have gone at once with a thread that had expired.
     """
     added = yield from write(add, change)
     if added.exists:
@@ -389,7 +389,7 @@ def add_change(
 def live_on(context: SaverContext, change: Change, added: Added) -> Operation[bool]:
     """Renew the lease of a change that was made, and let its thread live on, as far as either is due.
 
-    Returns whether the thread is still there: it may have expired before, and been removed with what was added.
+    Returns whether the thread is still there: it may have expired before, and been removed with the added rows.
     """
     if added.renewal and change.token is not None:
         yield from write(context.store.renew_lease, change.thread_id, change.token, added.renewal)

@@ -67,7 +67,7 @@ def _combination(cls: Any, items: list[Any]) -> Enum:
     value = only(items, int)
     member: Enum | None = cls._value2member_map_.get(value)
     if member is None:
-        # What calling the class leads to, without a `_missing_` or a metaclass of its own.
+        # The result of calling the class, without its `_missing_` and its metaclass.
         member = _MAKE_COMBINATION(cls, value)
     if type(member) is not cls:
         raise CorruptDataError(f"{cls.__qualname__} has no combination {value}")

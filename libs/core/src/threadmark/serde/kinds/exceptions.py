@@ -1,6 +1,6 @@
 """Exceptions: class, arguments, attributes, notes, cause and context, but not the traceback, which is the process's.
 
-No code of the class runs: its builtin base makes the object, whose fields are then set from what was stored. A class
+No code of the class runs: its builtin base makes the object, whose fields are then set from stored data. A class
 whose objects no builtin can make is refused at put.
 """
 
@@ -200,7 +200,7 @@ def _members(cls: type) -> dict[str, Any]:
 
 
 def _builtin(cls: Any) -> Any:
-    """Return the builtin that a class's instances are laid out by. Of several bases, it is not always the first."""
+    """Return the builtin that a class's instances are laid out by. It is not always the first of several bases."""
     while vars(builtins).get(cls.__name__) is not cls:
         cls = cls.__base__
     return cls

@@ -134,7 +134,7 @@ def _writer(shapes: Shapes[Any], fields: int) -> Deconstruct:
 
     It looks for extra values in each model: `model_validate(..., extra="allow")` adds them to any class.
     """
-    # A model usually has the same names as the one before it. What is kept is one tuple, so that other threads see all
+    # A model usually has the same names as the one before it. It is kept in one tuple, so that other threads see all
     # of it or nothing; the names in it are a list, which is made and compared faster.
     latest: tuple[Any, ...] = (None, None, None, None)
 
@@ -160,7 +160,7 @@ def _writer(shapes: Shapes[Any], fields: int) -> Deconstruct:
 
 
 def _careful_writer(shapes: Shapes[Any], fields: int) -> Deconstruct:
-    """Return the writer for models of a class with a `__getattribute__` of its own."""
+    """Return the writer for models of a class that has its own `__getattribute__`."""
     members = list(_members().values())
 
     def deconstruct(model: Any) -> list[Any]:

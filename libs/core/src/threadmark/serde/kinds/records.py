@@ -204,7 +204,7 @@ class Structs(Family):
 
 
 def _struct_maker() -> Callable[..., Any]:
-    """Return the function that makes a Struct of any class without running a metaclass of its own."""
+    """Return the function that makes a Struct of any class without running its metaclass."""
     import msgspec
 
     made: Callable[..., Any] = type(msgspec.Struct).__call__

@@ -1,4 +1,4 @@
-"""Single values that msgpack has no type for: numbers, and what is stored as text, such as paths and patterns."""
+"""Single values that msgpack has no type for: numbers, and values stored as text, such as paths and patterns."""
 
 import ipaddress
 import re
@@ -101,7 +101,7 @@ def _steps(path: PurePath) -> tuple[Any, ...]:
 
 
 def _network(letter: str, cls: Any, *samples: str) -> Kind:
-    """Return a kind whose instances cache what was worked out from the text, and may have other attributes."""
+    """Return a kind whose instances cache results made from the text, and may have other attributes."""
     remembered = {name for sample in samples for name in vars(cls(sample))}
     for owner in cls.__mro__:
         remembered |= {name for name, member in vars(owner).items() if isinstance(member, cached_property)}

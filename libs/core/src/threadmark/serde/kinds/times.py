@@ -1,4 +1,4 @@
-"""Dates, times, durations and zones, also with what equality ignores: the fold, and the type of the zone."""
+"""Dates, times, durations and zones, also with the facts that equality ignores: the fold, and the type of the zone."""
 
 import datetime as dt
 import re
@@ -62,7 +62,7 @@ def is_zone(zone: object) -> bool:
 def _deconstruct_timezone(value: Any) -> tuple[Any, ...]:
     if value is dt.UTC:
         return ()
-    # Only these tell a name that was given from the equal default that is made of the offset.
+    # Only these tell a name that the user set from the equal default that is made of the offset.
     offset, *name = value.__getinitargs__()
     if type(offset) is not dt.timedelta:
         raise SerializationError(f"a timezone whose offset is a {type(offset).__qualname__} cannot be stored")
