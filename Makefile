@@ -61,11 +61,11 @@ format: $(VENV)/.ready ## Format the sources, mend what can be mended, and write
 	$(BIN)/ruff format $(SOURCES)
 	$(BIN)/ruff check --fix $(SOURCES)
 
-bench: $(VENV)/.ready ## Speed and size beside the peers, in three minutes; fails if what must be reached is missed
+bench: $(VENV)/.ready ## Speed and size beside the peers, in a few minutes; fails if what must be reached is missed
 	@scripts/ensure-postgres >/dev/null
 	$(BIN)/python benchmarks/report.py --output benchmarks/quick
 
-bench-full: $(VENV)/.ready ## The same with everything that is measured, in an hour; writes benchmarks/report.md and its charts
+bench-full: $(VENV)/.ready ## The same with everything that is measured, in an hour and a half; writes benchmarks/report.md, its charts and versions.md
 	@scripts/ensure-postgres >/dev/null
 	@scripts/ensure-redis >/dev/null
 	$(BIN)/python benchmarks/report.py --full

@@ -3,9 +3,11 @@
 import atexit
 import functools
 import json
+import os
+import platform
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from xml.etree import ElementTree as Xml
@@ -15,12 +17,13 @@ import pytest
 import musts
 import report
 import workloads
-from measuring import floor, plan, rounds
+from measuring import floor, plan, rounds, tables, versions
 from measuring.charts import Group, ratios
 from measuring.jobs import (
     FLOOR,
     OURS,
     POSTGRES,
+    PURE,
     REDIS,
     SQLITE,
     STEPS,
@@ -37,6 +40,7 @@ from measuring.sides import Ours
 from postgres.cluster import shared
 from redis_backend.processes import RedisProcess
 from storage import Sizes
+from threadmark.runtime.compiled import SWITCH
 
 CHAT = plan.steps(SQLITE, "chat")
 
@@ -146,6 +150,49 @@ def test_a_ratio_is_taken_within_each_round() -> None:
     assert measured.seconds(OURS, "put", CPU) == (4, 2, 20)
     assert measured.ratio("prune", WALL) is None
     assert measured.seconds(FLOOR, "put", WALL) is None
+
+
+def test_ours_in_python_has_a_row_of_its_own_with_the_times_of_both_sides() -> None:
+    round_ = {
+        side: Figures({"put": Seconds(wall, wall)}) for side, wall in ((OURS, 0.001), (THEIRS, 0.004), (PURE, 0.002))
+    }
+    lines = [*tables.ratios([Measured(CHAT, [round_])], [("put", "put", WALL)], tables.workload_of)]
+    assert lines[2:] == [
+        "| chat, 500 | 4.00 (4.00-4.00), 4 / 1 ms |",
+        "| chat, 500, in Python | 2.00 (2.00-2.00), 4 / 2 ms |",
+    ]
+
+
+def test_the_slowest_of_a_hundred_is_of_all_rounds_together() -> None:
+    rounds_of = [{OURS: Figures({}, 0, {"put": [0.001] * 49 + [0.2]})}] * 2
+    assert Measured(CHAT, rounds_of[:1]).slowest(OURS, "put") is None
+    assert Measured(CHAT, rounds_of).slowest(OURS, "put") == pytest.approx(0.2)
+    assert Measured(CHAT, rounds_of).slowest(THEIRS, "put") is None
+
+
+def test_python_only_is_measured_without_the_compiled_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    environments: list[Mapping[str, str]] = []
+
+    def run(*_: object, env: Mapping[str, str], **__: object) -> subprocess.CompletedProcess[str]:
+        environments.append(env)
+        return subprocess.CompletedProcess([], 0, '{"figures": []}', "")
+
+    monkeypatch.setattr(subprocess, "run", run)
+    comparison = plan.with_pure(plan.steps(SQLITE, "chat"))
+    assert comparison.sides == (OURS, THEIRS, PURE)
+    for side in comparison.sides:
+        rounds.in_child([Job(comparison, side, "")])
+    assert [each[SWITCH] for each in environments] == [os.environ.get(SWITCH, "")] * 2 + ["1"]
+
+
+def test_a_version_has_one_line_and_others_stay(tmp_path: Path) -> None:
+    file = tmp_path / "versions.md"
+    versions.note(file, "0.1.0", [_measured(CHAT, (1, 2.0))])
+    versions.note(file, "0.2.0", [_measured(CHAT, (1, 3.0))])
+    versions.note(file, "0.2.0", [_measured(CHAT, (1, 4.0))])
+    lines = [line for line in file.read_text().splitlines() if line.startswith("| 0.")]
+    python = platform.python_version()
+    assert lines == [f"| 0.1.0 | {python} | 2.00 |  |  |  |  |  |  |", f"| 0.2.0 | {python} | 4.00 |  |  |  |  |  |  |"]
 
 
 def test_a_must_that_is_missed_is_named_with_its_figures() -> None:

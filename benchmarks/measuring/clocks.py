@@ -54,3 +54,7 @@ class Recorded:
     def medians(self) -> dict[str, Seconds]:
         """The median of each operation."""
         return {name: medians(taken) for name, taken in self._taken.items()}
+
+    def walls(self) -> dict[str, list[float]]:
+        """Return the wall time of each call."""
+        return {name: [each.wall for each in taken] for name, taken in self._taken.items()}

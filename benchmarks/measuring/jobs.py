@@ -1,9 +1,9 @@
 """The measurements, as data: a comparison, the job of each of its sides, and the figures that a job gives."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-OURS, THEIRS, FLOOR = "ours", "theirs", "floor"
+OURS, PURE, THEIRS, FLOOR = "ours", "ours, in Python", "theirs", "floor"
 MEMORY, SQLITE, POSTGRES, REDIS = "memory", "sqlite", "postgres", "redis"
 BLOCKING, ASYNCIO = "blocking", "asyncio"
 STEPS, CROWD, TURNS, LONG = "steps", "crowd", "turns", "long"
@@ -61,8 +61,11 @@ class Figures(NamedTuple):
     """The figures of one operation each, by its name."""
     stored: int = 0
     """Bytes in the database at the end, 0 if they are not counted."""
+    walls: Mapping[str, Sequence[float]] = {}
+    """The times of each call of the operations that were timed one by one."""
 
 
 def figures_from(told: Mapping[str, Any]) -> Figures:
     """The figures that a child has printed."""
-    return Figures({name: Seconds(*both) for name, both in told["seconds"].items()}, told["stored"])
+    seconds = {name: Seconds(*both) for name, both in told["seconds"].items()}
+    return Figures(seconds, told["stored"], told["walls"])

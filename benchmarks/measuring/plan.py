@@ -1,7 +1,7 @@
 """Which comparisons a benchmark consists of: the short one, the full one, and a run that only shows that all works."""
 
 from itertools import product
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from measuring.jobs import (
     ASYNCIO,
@@ -12,6 +12,7 @@ from measuring.jobs import (
     MEMORY,
     OURS,
     POSTGRES,
+    PURE,
     REDIS,
     SQLITE,
     STEPS,
@@ -50,16 +51,20 @@ class Plan(NamedTuple):
     smoke: bool = False
     """Whether it only shows that everything works; nothing is demanded then."""
 
+    def of(self, backend: str) -> Self:
+        """Return the part that is about one backend."""
+        return self._replace(comparisons=[each for each in self.comparisons if each.backend == backend], complete=False)
+
 
 def quick() -> Plan:
-    """SQLite, the steps that cost most on Postgres, and whole runs of a chat: under three minutes on two idle cores."""
+    """SQLite, the steps that cost most on Postgres, and whole runs of a chat: a few minutes on two idle cores."""
     return Plan(
         [
             *(steps(SQLITE, workload) for workload in SIZES[SQLITE]),
             *(steps(POSTGRES, workload) for workload in ("wide", "tiny")),
             *(Comparison(TURNS, SQLITE, "chat", TURNS_OF["chat"], api) for api in (BLOCKING, ASYNCIO)),
         ],
-        rounds=3,
+        rounds=5,
         margin=0.15,
     )
 
@@ -68,7 +73,11 @@ def full() -> Plan:
     """Everything."""
     return Plan(
         [
-            *(steps(backend, workload, floor=backend != MEMORY) for backend in SIZES for workload in SIZES[backend]),
+            *(
+                with_pure(steps(backend, workload, floor=backend != MEMORY))
+                for backend in SIZES
+                for workload in SIZES[backend]
+            ),
             *(
                 Comparison(STEPS, backend, "chat", size)
                 for size, backend in product((_SHORT_CHAT, LONG_CHAT), (SQLITE, POSTGRES, MEMORY))
@@ -78,7 +87,7 @@ def full() -> Plan:
                 for backend, messages, api in product((SQLITE, POSTGRES, MEMORY), _CROWDS, (BLOCKING, ASYNCIO))
             ),
             *(
-                Comparison(TURNS, backend, graph, turns, api)
+                with_pure(Comparison(TURNS, backend, graph, turns, api))
                 for (graph, turns), backend, api in product(TURNS_OF.items(), (SQLITE, POSTGRES), (BLOCKING, ASYNCIO))
             ),
             *(
@@ -108,6 +117,12 @@ def steps(backend: str, workload: str, *, floor: bool = False) -> Comparison:
     else:
         sides = (OURS, THEIRS, FLOOR) if floor else (OURS, THEIRS)
     return Comparison(STEPS, backend, workload, SIZES[backend][workload], sides=sides)
+
+
+def with_pure(comparison: Comparison) -> Comparison:
+    """Return the comparison with our side in Python only as a further side."""
+    ours, theirs, *others = comparison.sides
+    return comparison._replace(sides=(ours, theirs, PURE, *others))
 
 
 def is_main(comparison: Comparison) -> bool:

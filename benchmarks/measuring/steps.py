@@ -1,6 +1,6 @@
 """A run stored step by step: the time of an operation at its end, then reading, resuming, pruning and deleting.
 
-The last tenth of the steps is timed; all before it warms up. Everything runs on one worker thread, because LangGraph's
+The last fifth of the steps is timed; all before it warms up. Everything runs on one worker thread, because LangGraph's
 blocking engine calls from its own pool. The stored rows are compared with the puts before anything is believed.
 """
 
@@ -11,7 +11,7 @@ from typing import Any
 import workloads
 from measuring.clocks import Recorded, now, since
 from measuring.floor import Floor
-from measuring.jobs import FLOOR, MEMORY, OURS, THEIRS, Figures, Job
+from measuring.jobs import FLOOR, MEMORY, OURS, PURE, THEIRS, Figures, Job
 from measuring.places import Place, new_place
 from measuring.sides import Ours, Side, Theirs
 from workloads import Step
@@ -20,9 +20,9 @@ PUT, PUT_WRITES, STEP, GET, LIST = "put", "put_writes", "step", "get newest", "l
 RESUME, PRUNE, DELETE = "cold resume", "prune", "delete"
 OPERATIONS = (PUT, PUT_WRITES, STEP, GET, LIST, RESUME, PRUNE, DELETE)
 
-SIDES: dict[str, type[Side]] = {OURS: Ours, THEIRS: Theirs, FLOOR: Floor}
+SIDES: dict[str, type[Side]] = {OURS: Ours, PURE: Ours, THEIRS: Theirs, FLOOR: Floor}
 
-_SHARE = 10
+_SHARE = 5
 """One of so many steps is timed."""
 _GETS, _LISTS, _LISTED = 20, 3, 50
 
@@ -51,7 +51,7 @@ def _measured(job: Job) -> Figures:
         stored = place.size()
         if job.side != FLOOR and what.backend != MEMORY:
             _resume(side, place._replace(has_tables=True), config, last, recorded)
-    return Figures(recorded.medians(), stored)
+    return Figures(recorded.medians(), stored, recorded.walls())
 
 
 def _store(saver: Any, before: Sequence[Step], end: Sequence[Step], recorded: Recorded) -> Mapping[str, Any]:

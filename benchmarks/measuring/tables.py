@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from measuring.jobs import BLOCKING, FLOOR, OURS, STEPS, THEIRS, TITLES, Comparison
+from measuring.jobs import BLOCKING, FLOOR, OURS, PURE, STEPS, THEIRS, TITLES, Comparison
 from measuring.rounds import CPU, WALL, Measured, Spread
 
 Column = tuple[str, str, str]
@@ -37,29 +37,34 @@ def ratios(
     against: str = THEIRS,
     stored: bool = False,
 ) -> Iterator[str]:
-    """A row for each comparison: LangGraph's time (or another side's) divided by ours, with the rounds' extremes."""
+    """Yield a row for each comparison, and one for our side in Python only: ratios, and the times they are made of."""
     titles = [*(title for title, *_ in columns), *(["bytes"] if stored else [])]
     yield f"| {' | '.join(['', *titles])} |"
     yield f"|---|{'---:|' * len(titles)}"
     for each in found:
-        cells = [_ratio(each.ratio(operation, clock, against)) for _, operation, clock in columns]
-        if stored:
-            cells.append(f"{each.stored(THEIRS) / each.stored(OURS):,.1f}" if each.stored(OURS) else "")
-        yield f"| {' | '.join([name(each.comparison), *cells])} |"
+        for ours in (OURS, PURE):
+            if not each.has(ours):
+                continue
+            cells = [_compared(each, operation, clock, against, ours) for _, operation, clock in columns]
+            if stored:
+                cells.append(f"{each.stored(THEIRS) / each.stored(ours):,.1f}" if each.stored(ours) else "")
+            title = name(each.comparison) + (", in Python" if ours == PURE else "")
+            yield f"| {' | '.join([title, *cells])} |"
 
 
 def times(found: Iterable[Measured]) -> Iterator[str]:
-    """A row for each operation of each comparison: the median times of every side, in milliseconds."""
-    yield (
-        "| | | ours | spread | LangGraph's | spread | bare driver | CPU: ours | LangGraph's | bare driver |\n"
-        "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|"
-    )
+    """Yield a row for each operation and side of each comparison: medians, and the time of 99 calls of 100."""
+    yield "| | | side | median | rounds | 99 % | CPU |\n|---|---|---|---:|---:|---:|---:|"
     for each in found:
         for name in each.names():
-            ours, theirs, floor = (each.seconds(side, name, WALL) for side in (OURS, THEIRS, FLOOR))
-            cpu = (each.seconds(side, name, CPU) for side in (OURS, THEIRS, FLOOR))
-            cells = (_ms(ours), _span(ours), _ms(theirs), _span(theirs), _ms(floor), *map(_ms, cpu))
-            yield f"| {each.comparison} | {name} | {' | '.join(cells)} |"
+            for side in (OURS, PURE, THEIRS, FLOOR):
+                if wall := each.seconds(side, name, WALL):
+                    slowest = each.slowest(side, name)
+                    cells = (
+                        *(_ms(wall), _span(wall), f"{slowest * 1e3:.3g}" if slowest else ""),
+                        _ms(each.seconds(side, name, CPU)),
+                    )
+                    yield f"| {each.comparison} | {name} | {side} | {' | '.join(cells)} |"
 
 
 def chosen(
@@ -90,8 +95,13 @@ def way_of(comparison: Comparison) -> str:
     return f"{workload_of(comparison)}; {TITLES[comparison.backend]}{callers}"
 
 
-def _ratio(spread: Spread | None) -> str:
-    return f"{spread.median:.2f} ({spread.least:.2f}-{spread.most:.2f})" if spread else ""
+def _compared(each: Measured, operation: str, clock: str, against: str, ours: str) -> str:
+    """Return the median ratio, the least and the greatest of the rounds, and both times in milliseconds."""
+    ratio = each.ratio(operation, clock, against, ours)
+    if ratio is None:
+        return ""
+    times = f"{_ms(each.seconds(against, operation, clock))} / {_ms(each.seconds(ours, operation, clock))} ms"
+    return f"{ratio.median:.2f} ({ratio.least:.2f}-{ratio.most:.2f}), {times}"
 
 
 def _ms(spread: Spread | None) -> str:

@@ -38,7 +38,7 @@ def measure(job: Job) -> Figures:
         else:
             with ThreadPoolExecutor(1) as worker:  # as a server calls a graph, and never on the main thread
                 empty = worker.submit(_take_turns, job, place, recorded).result()
-        return Figures(recorded.medians(), place.size() - empty)
+        return Figures(recorded.medians(), place.size() - empty, recorded.walls())
 
 
 def _take_turns(job: Job, place: Place, recorded: Recorded) -> int:
