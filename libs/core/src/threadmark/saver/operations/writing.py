@@ -60,7 +60,8 @@ def has_more(rows: Sequence[WriteRow]) -> bool:
 def add_whole(store: Store, written: Sequence[Written], change: Change) -> Program[Added]:
     """Add the writes of one task in one transaction, also if it has written before.
 
-    Returns what became of the change, with nothing left out.
+    Returns what became of the change, with every new write added. The task's first writes stay. Where the change has
+    other values for them, those count as replaced.
     """
     yield from store.lock(change.thread_id)
     added = yield from store.add(change)
@@ -68,12 +69,19 @@ def add_whole(store: Store, written: Sequence[Written], change: Change) -> Progr
         return added
     thread_id, (ns, checkpoint_id, task_id, _, task_path, *_) = change.thread_id, change.writes[0]
     found = yield from store.writes(thread_id, [(ns, checkpoint_id)])
-    there = {row.idx for row in proven_batches(thread_id, [row for row in found if row.task_id == task_id])}
-    rest = [each for each in written if each[0] >= 0 and each[0] not in there]
+    of_task = proven_batches(thread_id, [row for row in found if row.task_id == task_id])
+    there = {row.idx: row.value for row in of_task}
+    ordinary = [each for each in written if each[0] >= 0]
+    rest = [each for each in ordinary if each[0] not in there]
     if rest:
         rows = separate_rows(thread_id, ns, checkpoint_id, task_id, task_path, rest)
         yield from store.add(change._replace(epoch=added.epoch, segments={}, writes=rows))
-    return added._replace(pack_left_out=False)
+    left_out = [
+        WriteRow(ns, checkpoint_id, task_id, index, task_path, channel, value, b"")
+        for index, channel, value in ordinary
+        if there.get(index, value) != value
+    ]
+    return added._replace(pack_left_out=False, replaced_writes=[*added.replaced_writes, *left_out])
 
 
 _ATTEMPTS = 64
@@ -83,7 +91,7 @@ _WORTH_COMPARING = 1024
 """A pending write shorter than this is stored as it is: mostly it is new, and comparing costs more than storing."""
 
 _MUCH_WASTE = 64 * 1024
-"""When replaced writes have left this many unused bytes in a thread, its unused segments are removed."""
+"""When writes that were replaced or left out have left this many bytes in a thread, its unused segments are removed."""
 
 _WORTH_READING = 2048
 """From this many bytes on, a cold saver reads what the thread holds before it stores pending writes."""
@@ -256,7 +264,7 @@ def _put_any_writes(
             added = yield from add_change(context, deduplicator, change, whole)
         if added is not None:
             if added.replaced_writes:
-                yield from _clear_away(context, thread_id, added.replaced_writes, written)
+                yield from _clear_away(context, change, added.replaced_writes, written)
             if current is None or current.epoch != added.epoch:
                 context.encoding_cache.see_epoch(thread_id, added.epoch)
             if digests:
@@ -346,16 +354,23 @@ def _lacks(context: SaverContext, thread_id: str, known: Known, channels: Collec
 
 
 def _clear_away(
-    context: SaverContext, thread_id: str, old: Sequence[WriteRow], new: Sequence[Written]
+    context: SaverContext, change: Change, old: Sequence[WriteRow], new: Sequence[Written]
 ) -> Operation[None]:
-    """Count what replaced writes leave behind, and sweep the thread when it is much: that reads every header."""
-    manifests = [layout(Stored.from_bytes(row.value).packed) for row in old if row.value[:1] != b"\x00"]
-    needed = {key for _, _, body in new for key in Stored.from_bytes(body).segment_keys()}
-    left = {key: size for manifest in manifests for key, size in zip(manifest.keys, manifest.sizes, strict=True)}
+    """Count what replaced writes leave behind, and sweep the thread when it is much: that reads every header.
+
+    A write that was left out leaves what the change has added for it.
+    """
+    left_out = {row.idx for row in old if row.idx >= 0}
+    needed = {key for index, _, body in new if index not in left_out for key in Stored.from_bytes(body).segment_keys()}
+    left = {key: len(data) for key, data in change.segments.items()}
+    for row in old:
+        if row.idx < 0 and row.value[:1] != b"\x00":
+            manifest = layout(Stored.from_bytes(row.value).packed)
+            left |= zip(manifest.keys, manifest.sizes, strict=True)
     waste = sum(size for key, size in left.items() if key not in needed)
-    if waste and context.encoding_cache.add_waste(thread_id, waste) >= _MUCH_WASTE:
-        context.encoding_cache.add_waste(thread_id, 0)
-        yield from sweep(context, thread_id)
+    if waste and context.encoding_cache.add_waste(change.thread_id, waste) >= _MUCH_WASTE:
+        context.encoding_cache.add_waste(change.thread_id, 0)
+        yield from sweep(context, change.thread_id)
 
 
 def add_change(
