@@ -2,8 +2,7 @@
 
 Values are encoded and compared before any transaction starts. The transaction then proves that the thread is still in
 the epoch that the comparison relied on. If it is not, because something was deleted, the work is done again with the
-present data. A change that was refused becomes an error that names the reason, the thread and the way out. A task that
-writes again to a packed batch (`format/packs.py`) gets rows for the writes that are new.
+present data. A change that was refused becomes an error that names the reason, the thread and the way out.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -22,14 +21,14 @@ from threadmark.errors import (
     ThreadNotFoundError,
     TransientStoreError,
 )
-from threadmark.format.packs import PACK, Written
+from threadmark.format.packs import Written
 from threadmark.format.rope import Source, layout
 from threadmark.format.stored import LITERAL_LIMIT, Stored, before_literal
 from threadmark.metadata import CheckedMetadata, checked_metadata, run_id_of
 from threadmark.model import ChannelVersions, Checkpoint, Config
 from threadmark.program import Operation, Program, read, write
 from threadmark.saver.arguments import check_flag, checked_config, checked_task, microseconds_of
-from threadmark.saver.batches import proven_batches, rows_of_batch, separate_rows
+from threadmark.saver.batches import add_whole, has_more, rows_of_batch
 from threadmark.saver.caches import Known
 from threadmark.saver.context import SaverContext, extend_expiry, first_expiry, is_due
 from threadmark.saver.operations.beginning import add_first, check_keyring
@@ -45,44 +44,8 @@ from threadmark.saver.storing import (
     needed_segments,
     rows_of_scalars,
 )
-from threadmark.store.contract import Added, Change, Outline, Refusal, Store, WriteRow, now, rank_after
+from threadmark.store.contract import Added, Change, Outline, Refusal, WriteRow, now, rank_after
 from threadmark.store.threads import NO_BEGINNING, Beginning, LeaseRow, beginning
-
-
-def has_more(rows: Sequence[WriteRow]) -> bool:
-    """Whether a batch has a pack, and more rows than that one and its record: special writes, or another pack.
-
-    A store adds these even where it leaves the first pack out, so such a batch is added by `add_whole`.
-    """
-    return len(rows) > 2 and rows[-2].idx >= PACK  # noqa: PLR2004 - the pack and its record
-
-
-def add_whole(store: Store, written: Sequence[Written], change: Change) -> Program[Added]:
-    """Add the writes of one task in one transaction, also if it has written before.
-
-    Returns what became of the change, with every new write added. The task's first writes stay. Where the change has
-    other values for them, those count as replaced.
-    """
-    yield from store.lock(change.thread_id)
-    added = yield from store.add(change)
-    if not added.pack_left_out:
-        return added
-    thread_id, (ns, checkpoint_id, task_id, _, task_path, *_) = change.thread_id, change.writes[0]
-    found = yield from store.writes(thread_id, [(ns, checkpoint_id)])
-    of_task = proven_batches(thread_id, [row for row in found if row.task_id == task_id])
-    there = {row.idx: row.value for row in of_task}
-    ordinary = [each for each in written if each[0] >= 0]
-    rest = [each for each in ordinary if each[0] not in there]
-    if rest:
-        rows = separate_rows(thread_id, ns, checkpoint_id, task_id, task_path, rest)
-        yield from store.add(change._replace(epoch=added.epoch, segments={}, writes=rows))
-    left_out = [
-        WriteRow(ns, checkpoint_id, task_id, index, task_path, channel, value, b"")
-        for index, channel, value in ordinary
-        if there.get(index, value) != value
-    ]
-    return added._replace(pack_left_out=False, replaced_writes=[*added.replaced_writes, *left_out])
-
 
 _ATTEMPTS = 64
 """Where each of several puts to one thread prunes it (`keep_last`), one of them may be overtaken many times."""
