@@ -7,6 +7,9 @@ ones; they store pending writes, take leases, prune, delete checkpoints and the 
 A conflict, a deleted thread and the like are expected here. The script prints how often it did each operation, and its
 median and longest time. It fails if the server had a deadlock, if an operation raised any other error, or if `verify`
 finds a problem afterwards. Without a URL it starts a server, with fsync.
+
+A segment without a reference is a problem, too, and is printed with the operations around the one that stored it. Only
+where something was stored twice in one place, one of the two may be left behind until the thread is pruned.
 """
 
 import argparse
@@ -16,7 +19,8 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
 from queue import SimpleQueue
 from typing import Any, NamedTuple
 
@@ -33,7 +37,10 @@ from threadmark import (
     ThreadNotFoundError,
     new_id,
 )
+from threadmark.format.stored import announced_size, expand
 from threadmark.ids import uuid6_text
+from threadmark.program import read, run
+from threadmark.saver.operations.removing import Rule, removal_of
 from threadmark_postgres import PostgresSaver
 
 THREAD, COPY = "thread", "copy"
@@ -41,6 +48,9 @@ OUTCOMES = (ConflictError, LeaseLostError, ThreadBusyError, ThreadDeletedError, 
 """Errors that an operation may raise because another client was quicker."""
 
 _THREADS = 4
+_BEGUN = attrgetter("begun")
+_SOON = 0.3
+"""Seconds after an operation in which others are printed with it."""
 _DEADLOCKS = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
 
 
@@ -48,9 +58,19 @@ class Outcome(NamedTuple):
     """How one operation ended."""
 
     operation: str
+    begun: float
+    """By a clock that all processes share."""
     seconds: float
     failure: str
     """Empty if it was done, or refused as it may be."""
+    place: str = ""
+    """The checkpoint, or the task's writes, that it stored."""
+    mark: str = ""
+    """A number that is in all texts that it stored."""
+
+    def __str__(self) -> str:
+        """Say when it ran, and what it stored."""
+        return f"{self.begun:.3f} to {self.begun + self.seconds:.3f} s: {self.operation} {self.place}".rstrip()
 
 
 class Worker:
@@ -61,6 +81,8 @@ class Worker:
         self._chance = chance
         self._config = _place("")
         self._made: list[Checkpoint] = []
+        self.stored = "", ""
+        """The place and the mark of the last operation that stored something."""
 
     def operations(self) -> dict[Callable[[], object], int]:
         """Every operation, and how often it is chosen."""
@@ -108,8 +130,9 @@ class Worker:
     def put_writes(self) -> None:
         """Store a task's writes: sometimes to a special channel too, and sometimes again."""
         special = [("__error__", self._chance.random())] if self._chance.random() < 0.3 else []
-        writes = [("messages", f"{self._chance.random()} " * 200), *special]
-        self._saver.put_writes(self._config_of_a_checkpoint(), writes, f"task {self._chance.randrange(3)}")
+        config, task = self._config_of_a_checkpoint(), f"task {self._chance.randrange(3)}"
+        mark = self._mark(f"writes of {task} after {config['configurable']['checkpoint_id']}")
+        self._saver.put_writes(config, [("messages", f"{mark} " * 200), *special], task)
 
     def put_under_a_lease(self) -> None:
         """Take the thread's lease and put under it."""
@@ -151,9 +174,11 @@ class Worker:
         list(self._saver.list(_place(""), limit=5))
 
     def _put(self, config: dict[str, Any], checkpoint_id: str | None = None, **options: Any) -> dict[str, Any]:
-        messages = [f"message {number} of {self._chance.random()} " * 20 for number in range(self._chance.randrange(9))]
+        checkpoint_id = checkpoint_id or new_id()
+        mark = self._mark(f"checkpoint {checkpoint_id}")
+        messages = [f"message {number} of {mark} " * 20 for number in range(self._chance.randrange(9))]
         checkpoint: Checkpoint = {
-            "id": checkpoint_id or new_id(),
+            "id": checkpoint_id,
             "channel_values": {"messages": messages},
             "channel_versions": {"messages": self._chance.randrange(1 << 30)},
         }
@@ -161,6 +186,11 @@ class Worker:
         stored = self._saver.put(config, checkpoint, {"step": 1}, versions, **options)
         self._made = [*self._made[-5:], checkpoint]
         return stored
+
+    def _mark(self, place: str) -> str:
+        """Return a number for all texts that are stored in this place now."""
+        self.stored = place, str(self._chance.random())
+        return self.stored[1]
 
     def _config_of_a_checkpoint(self) -> dict[str, Any]:
         if not self._made:
@@ -180,15 +210,15 @@ def work(saver: Saver, until: float, seed: str) -> Iterator[Outcome]:
     operations = worker.operations()
     while time.monotonic() < until:
         (operation,) = chance.choices(list(operations), list(operations.values()))
-        begun = time.monotonic()
-        failure = ""
+        worker.stored = "", ""
+        failure, begun = "", time.monotonic()
         try:
             operation()
         except OUTCOMES:
             pass
         except Exception as error:  # noqa: BLE001 - all are reported
             failure = f"{type(error).__name__}: {error}"
-        yield Outcome(operation.__name__, time.monotonic() - begun, failure)
+        yield Outcome(operation.__name__, begun, time.monotonic() - begun, failure, *worker.stored)
 
 
 def process(url: str, seconds: float, seed: int, told: "multiprocessing.Queue[list[Outcome]]") -> None:
@@ -224,6 +254,37 @@ def lock_rounds(url: str, seconds: float, processes: int) -> list[Outcome]:
     return outcomes
 
 
+def orphans(saver: Saver, thread_id: str) -> dict[bytes, bytes]:
+    """The segments of a thread that nothing refers to: their keys and bytes."""
+    if saver.get_thread(thread_id) is None:
+        return {}
+    context, driver = saver._context, saver._driver  # noqa: SLF001 - reports tell how many there are, and not which
+    nothing = Rule(everything=False, choose=lambda _: set())
+    swept = run(driver, read(removal_of, context, thread_id, nothing)).segments
+    found = run(driver, read(context.store.segments, thread_id, swept))
+    return {key: expand(data, announced_size(data)) for key, data in found.items()}
+
+
+def unexplained(saver: Saver, outcomes: Sequence[Outcome]) -> Iterator[str]:
+    """Describe each segment without a reference, unless its place was stored to again."""
+    times = Counter(outcome.place for outcome in outcomes)
+    for thread_id in (THREAD, COPY):
+        for key, data in orphans(saver, thread_id).items():
+            storing = [outcome for outcome in outcomes if outcome.mark and outcome.mark.encode() in data]
+            if storing and all(times[outcome.place] > 1 for outcome in storing):
+                continue
+            named = f"thread {thread_id!r}: nothing refers to segment {key.hex()} of {len(data):,} bytes, {data[:60]!r}"
+            lines = [line for stored in storing for line in (f"stored by {stored}", *_around(stored, outcomes))]
+            yield "\n    ".join([named, *lines])
+
+
+def _around(one: Outcome, outcomes: Sequence[Outcome]) -> list[str]:
+    """Describe the operations that ran at the same time as this one, or began soon after it."""
+    ends = one.begun + one.seconds
+    near = [each for each in outcomes if each.begun + each.seconds > one.begun and each.begun < ends + _SOON]
+    return [f"near it {each}" for each in sorted(near, key=_BEGUN) if each is not one]
+
+
 def deadlocks(url: str) -> int:
     """How many the server has counted in this database."""
     with psycopg.connect(url) as connection:
@@ -242,7 +303,9 @@ def main() -> int:
         outcomes = lock_rounds(url, asked.seconds, asked.processes)
         number = deadlocks(url)
         with PostgresSaver(url) as saver:
-            problems = saver.verify(decode=True).problems
+            found = saver.verify(decode=True).problems
+            problems = [str(problem) for problem in found if problem.kind != "orphan"]
+            problems += unexplained(saver, outcomes)
     by_name: dict[str, list[Outcome]] = {}
     for outcome in outcomes:
         by_name.setdefault(outcome.operation, []).append(outcome)

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
+from random import Random
 from typing import Any, NamedTuple
 
 from threadmark.errors import ThreadDeletedError
@@ -69,6 +70,10 @@ class _Scene:
     def write_same(self, saver: Saver, number: int) -> Awaitable[Any]:
         return saver.aput_writes(self.newest, [("a", [number, _LONG]), ("b", [number, _LONG])], "task")
 
+    def write_again(self, saver: Saver, number: int) -> Awaitable[Any]:
+        """Write to a channel that the task has written to: what this leaves behind is so much that it is swept."""
+        return saver.aput_writes(self.newest, [("a", Random(number).randbytes(70_000))], "early")
+
     def delete(self, saver: Saver, _: int) -> Awaitable[Any]:
         return saver.adelete_thread(self.name)
 
@@ -128,6 +133,7 @@ MEETINGS = tuple(
         "put_again": ("put_again", "delete", "prune"),
         "write": ("write", "delete", "delete_runs", "prune", "copy", "get", "list_all"),
         "write_same": ("write_same",),
+        "write_again": ("prune",),
         "prune": ("prune", "delete", "copy", "get", "list_all", "delete_runs"),
         "copy": ("copy", "delete"),
         "delete": ("delete", "get", "list_all", "delete_runs"),

@@ -247,6 +247,22 @@ async def a_write_that_is_replaced_leaves_little_behind(world: World) -> None:
     assert (await pending(world.another(), run.config))[0][2] == random.Random(7).randbytes(40_000)
 
 
+async def a_write_that_comes_again_leaves_little_behind(world: World) -> None:
+    """The first one stays. The bytes of the others go, but for those that the next checkpoint needs."""
+    run = Run(world.saver)
+    for special in [], [("__interrupt__", "why?")]:
+        before = await run.step({"a": _LONG})
+        came = [random.Random(f"{special} {seed}").randbytes(40_000) for seed in range(8)]
+        for value in came:
+            await run.write(("a", value), *special)
+        assert (await world.saver.astats()).bytes_stored < (len(special) + 1) * 4 * 40_000
+        await run.step({"a": came[-1]})
+        await world.saver.aprune(["thread"], keep_last=100)
+        assert ("task", "a", came[0]) in await pending(world.another(), before)
+        assert (await values(world.another(), run.config))["a"] == came[-1]
+    assert (await world.saver.astats()).bytes_stored < 5 * 40_000
+
+
 async def a_row_of_a_batch_that_is_lost_is_missed(world: World) -> None:
     """The row is a write, all ordinary ones, or the record that lists the rows of their batch."""
     run = Run(world.saver)

@@ -2,7 +2,7 @@
 
 A row is found by its key, so damage to its key hides it. Each `put_writes` therefore adds one more row, the record of
 the batch. It has a separate index and lists the indexes of the batch's rows. Every row that a record lists must be
-there, and every row that is there must be listed.
+there, and every row that is there must be listed. A task that writes again gets rows for the writes that are new.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,9 +17,10 @@ from threadmark.errors import CorruptDataError, located
 from threadmark.format.digests import pack_plain
 from threadmark.format.packs import FIRST_RECORD, PACK, Written, divided, is_pack_index, pack_writes, unpack_writes
 from threadmark.format.stored import Stored
+from threadmark.program import Program
 from threadmark.runtime.compiled import counterpart
 from threadmark.saver.proving import prove_write, task_location, write_location, write_rows
-from threadmark.store.contract import WriteRow
+from threadmark.store.contract import Added, Change, Store, WriteRow
 
 _WriteKey = tuple[str, str, str, int]
 _INDEX = attrgetter("idx")
@@ -54,6 +55,41 @@ def separate_rows(
     rows = [(index, task_path, channel, value) for index, channel, value in written]
     rows.append(batch_record(tuple([index for index, *_ in rows])))
     return write_rows(thread_id, ns, checkpoint_id, task_id, rows)
+
+
+def has_more(rows: Sequence[WriteRow]) -> bool:
+    """Whether a batch has a pack, and more rows than that one and its record: special writes, or another pack.
+
+    A store adds these even where it leaves the first pack out, so such a batch is added by `add_whole`.
+    """
+    return len(rows) > 2 and rows[-2].idx >= PACK  # noqa: PLR2004 - the pack and its record
+
+
+def add_whole(store: Store, written: Sequence[Written], change: Change) -> Program[Added]:
+    """Add the writes of one task in one transaction, also if it has written before.
+
+    Returns what became of the change, with every new write added. The task's first writes stay. Where the change has
+    other values for them, those count as replaced.
+    """
+    yield from store.lock(change.thread_id)
+    added = yield from store.add(change)
+    if not added.pack_left_out:
+        return added
+    thread_id, (ns, checkpoint_id, task_id, _, task_path, *_) = change.thread_id, change.writes[0]
+    found = yield from store.writes(thread_id, [(ns, checkpoint_id)])
+    of_task = proven_batches(thread_id, [row for row in found if row.task_id == task_id])
+    there = {row.idx: row.value for row in of_task}
+    ordinary = [each for each in written if each[0] >= 0]
+    rest = [each for each in ordinary if each[0] not in there]
+    if rest:
+        rows = separate_rows(thread_id, ns, checkpoint_id, task_id, task_path, rest)
+        yield from store.add(change._replace(epoch=added.epoch, segments={}, writes=rows))
+    left_out = [
+        WriteRow(ns, checkpoint_id, task_id, index, task_path, channel, value, b"")
+        for index, channel, value in ordinary
+        if there.get(index, value) != value
+    ]
+    return added._replace(pack_left_out=False, replaced_writes=[*added.replaced_writes, *left_out])
 
 
 @lru_cache(64)  # most batches are a pack, and list only that

@@ -2,8 +2,7 @@
 
 Values are encoded and compared before any transaction starts. The transaction then proves that the thread is still in
 the epoch that the comparison relied on. If it is not, because something was deleted, the work is done again with the
-present data. A change that was refused becomes an error that names the reason, the thread and the way out. A task that
-writes again to a packed batch (`format/packs.py`) gets rows for the writes that are new.
+present data. A change that was refused becomes an error that names the reason, the thread and the way out.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -22,14 +21,14 @@ from threadmark.errors import (
     ThreadNotFoundError,
     TransientStoreError,
 )
-from threadmark.format.packs import PACK, Written
+from threadmark.format.packs import Written
 from threadmark.format.rope import Source, layout
 from threadmark.format.stored import LITERAL_LIMIT, Stored, before_literal
 from threadmark.metadata import CheckedMetadata, checked_metadata, run_id_of
 from threadmark.model import ChannelVersions, Checkpoint, Config
 from threadmark.program import Operation, Program, read, write
 from threadmark.saver.arguments import check_flag, checked_config, checked_task, microseconds_of
-from threadmark.saver.batches import proven_batches, rows_of_batch, separate_rows
+from threadmark.saver.batches import add_whole, has_more, rows_of_batch
 from threadmark.saver.caches import Known
 from threadmark.saver.context import SaverContext, extend_expiry, first_expiry, is_due
 from threadmark.saver.operations.beginning import add_first, check_keyring
@@ -45,36 +44,8 @@ from threadmark.saver.storing import (
     needed_segments,
     rows_of_scalars,
 )
-from threadmark.store.contract import Added, Change, Outline, Refusal, Store, WriteRow, now, rank_after
+from threadmark.store.contract import Added, Change, Outline, Refusal, WriteRow, now, rank_after
 from threadmark.store.threads import NO_BEGINNING, Beginning, LeaseRow, beginning
-
-
-def has_more(rows: Sequence[WriteRow]) -> bool:
-    """Whether a batch has a pack, and more rows than that one and its record: special writes, or another pack.
-
-    A store adds these even if it leaves the first pack out, so such a batch is added by `add_whole`.
-    """
-    return len(rows) > 2 and rows[-2].idx >= PACK  # noqa: PLR2004 - the pack and its record
-
-
-def add_whole(store: Store, written: Sequence[Written], change: Change) -> Program[Added]:
-    """Add the writes of one task in one transaction, also if it has written before.
-
-    Returns the outcome of the change, with nothing left out.
-    """
-    yield from store.lock(change.thread_id)
-    added = yield from store.add(change)
-    if not added.pack_left_out:
-        return added
-    thread_id, (ns, checkpoint_id, task_id, _, task_path, *_) = change.thread_id, change.writes[0]
-    found = yield from store.writes(thread_id, [(ns, checkpoint_id)])
-    there = {row.idx for row in proven_batches(thread_id, [row for row in found if row.task_id == task_id])}
-    rest = [each for each in written if each[0] >= 0 and each[0] not in there]
-    if rest:
-        rows = separate_rows(thread_id, ns, checkpoint_id, task_id, task_path, rest)
-        yield from store.add(change._replace(epoch=added.epoch, segments={}, writes=rows))
-    return added._replace(pack_left_out=False)
-
 
 _ATTEMPTS = 64
 """If each of several puts to one thread prunes it (`keep_last`), one of them may be overtaken many times."""
@@ -83,7 +54,7 @@ _WORTH_COMPARING = 1024
 """A pending write shorter than this is stored as it is: mostly it is new, and comparing costs more than storing."""
 
 _MUCH_WASTE = 64 * 1024
-"""When replaced writes have left this many unused bytes in a thread, its unused segments are removed."""
+"""When writes that were replaced or left out have left this many bytes in a thread, its unused segments are removed."""
 
 _WORTH_READING = 2048
 """From this many bytes on, a cold saver reads the thread's values before it stores pending writes."""
@@ -256,7 +227,7 @@ def _put_any_writes(
             added = yield from add_change(context, deduplicator, change, whole)
         if added is not None:
             if added.replaced_writes:
-                yield from _clear_away(context, thread_id, added.replaced_writes, written)
+                yield from _clear_away(context, change, added.replaced_writes, written)
             if current is None or current.epoch != added.epoch:
                 context.encoding_cache.see_epoch(thread_id, added.epoch)
             if digests:
@@ -346,16 +317,23 @@ def _lacks(context: SaverContext, thread_id: str, known: Known, channels: Collec
 
 
 def _clear_away(
-    context: SaverContext, thread_id: str, old: Sequence[WriteRow], new: Sequence[Written]
+    context: SaverContext, change: Change, old: Sequence[WriteRow], new: Sequence[Written]
 ) -> Operation[None]:
-    """Count the orphans of replaced writes, and sweep the thread when they are many: that reads every header."""
-    manifests = [layout(Stored.from_bytes(row.value).packed) for row in old if row.value[:1] != b"\x00"]
-    needed = {key for _, _, body in new for key in Stored.from_bytes(body).segment_keys()}
-    left = {key: size for manifest in manifests for key, size in zip(manifest.keys, manifest.sizes, strict=True)}
+    """Count the orphans of replaced writes, and sweep the thread when they are many: that reads every header.
+
+    A write that was left out leaves the segments that the change has added for it.
+    """
+    left_out = {row.idx for row in old if row.idx >= 0}
+    needed = {key for index, _, body in new if index not in left_out for key in Stored.from_bytes(body).segment_keys()}
+    left = {key: len(data) for key, data in change.segments.items()}
+    for row in old:
+        if row.idx < 0 and row.value[:1] != b"\x00":
+            manifest = layout(Stored.from_bytes(row.value).packed)
+            left |= zip(manifest.keys, manifest.sizes, strict=True)
     waste = sum(size for key, size in left.items() if key not in needed)
-    if waste and context.encoding_cache.add_waste(thread_id, waste) >= _MUCH_WASTE:
-        context.encoding_cache.add_waste(thread_id, 0)
-        yield from sweep(context, thread_id)
+    if waste and context.encoding_cache.add_waste(change.thread_id, waste) >= _MUCH_WASTE:
+        context.encoding_cache.add_waste(change.thread_id, 0)
+        yield from sweep(context, change.thread_id)
 
 
 def add_change(
