@@ -131,9 +131,9 @@ def _side(name: SideName, saver: Saver) -> Side:
 
 
 def _expect_one_keyring(first: Saver, second: Saver) -> None:
-    one, other = first._context.keyring, second._context.keyring  # noqa: SLF001 - the sides are ours from now on
+    one, other = first._context.cipher, second._context.cipher  # noqa: SLF001 - the sides are ours from now on
     both = (one, other)
-    same = one is other or len({each and (each.digest_key, repr(each)) for each in both}) == 1
+    same = one is other or len({each and (each.digest_key, each.newest, *each.key_ids) for each in both}) == 1
     if not same:
         raise ConfigError(
             "primary and secondary have different keyrings, but both hold the same sealed rows: give the same Keyring "
