@@ -8,6 +8,10 @@ from pathlib import Path
 import pytest
 
 import threadmark
+from threadmark import Keyring, MemoryCache, MemorySaver
+from threadmark_postgres import PostgresSaver
+from threadmark_redis import RedisCache, RedisSaver
+from threadmark_sqlite import SqliteSaver
 
 PACKAGES = sorted(path.parent.name for path in Path(__file__).parent.parent.glob("libs/*/src/*/__init__.py"))
 
@@ -22,6 +26,15 @@ def test_dir_shows_the_public_names(name: str) -> None:
 def test_dir_shows_no_module_that_is_not_public() -> None:
     modules = {name for name in dir(threadmark) if isinstance(getattr(threadmark, name), type(threadmark))}
     assert modules == {"errors", "program", "sealing", "serde", "store", "types"}
+
+
+def test_a_url_is_opened_by_a_function() -> None:
+    classes = (MemorySaver, SqliteSaver, PostgresSaver, RedisSaver, MemoryCache, RedisCache)
+    assert [each.__name__ for each in classes if "from_url" in dir(each)] == []
+
+
+def test_a_keyring_shows_how_to_make_it_and_where_its_keys_are() -> None:
+    assert {name for name in dir(Keyring) if not name.startswith("_")} == {"from_env", "from_file", "source"}
 
 
 def test_importing_the_package_makes_its_modules_reachable() -> None:

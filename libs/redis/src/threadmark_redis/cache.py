@@ -59,11 +59,6 @@ class RedisCache:
         self._background: Background | None = None
         reset_after_fork(self)
 
-    @classmethod
-    def from_url(cls, url: str) -> "RedisCache":
-        """Return a cache for `redis://user:password@host:6379/0`, or another URL of a `RedisSaver`."""
-        return cls(url)
-
     def __str__(self) -> str:
         return str(self._settings)
 
@@ -143,6 +138,11 @@ class RedisCache:
         if background is not None:
             background.end()
         was_closed(self)
+
+
+def open_url(url: str) -> RedisCache:
+    """Return a cache for `redis://user:password@host:6379/0`, or another URL of a `RedisSaver`."""
+    return RedisCache(url)
 
 
 class _OneMore(Retries):

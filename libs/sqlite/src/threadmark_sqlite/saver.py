@@ -3,7 +3,7 @@
 import os
 import sqlite3
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 from urllib.parse import unquote
 
 from threadmark import ConfigError, Saver
@@ -56,17 +56,6 @@ class SqliteSaver(Saver):
         if isinstance(driver, SharedDriver):  # in memory
             self._keep_local_classes()
 
-    @classmethod
-    def from_url(cls, url: str, **options: Unpack[SqliteOptions]) -> Self:
-        """Return a saver for `sqlite:///relative.db`, `sqlite:////absolute.db` or `sqlite://:memory:`.
-
-        If the URL ends with `?mode=ro`, the saver is read-only and writes nothing to the file.
-        """
-        if not url.startswith(_SCHEME):
-            raise ConfigError(f"{url!r} is not a SQLite URL: write 'sqlite:///relative.db' or 'sqlite:////absolute.db'")
-        rest, written = options_in(url, SqliteOptions)
-        return cls(rest, **{**written, **options})
-
     def report(self) -> SqliteReport:
         """Return the version, durability, size, foreign tables and warnings of the database.
 
@@ -77,6 +66,17 @@ class SqliteSaver(Saver):
     async def areport(self) -> SqliteReport:
         """Like `report`, for asyncio."""
         return await arun(self._driver, report(self._durability))
+
+
+def open_url(url: str, **options: Unpack[SqliteOptions]) -> SqliteSaver:
+    """Return a saver for `sqlite:///relative.db`, `sqlite:////absolute.db` or `sqlite://:memory:`.
+
+    If the URL ends with `?mode=ro`, the saver is read-only and writes nothing to the file.
+    """
+    if not url.startswith(_SCHEME):
+        raise ConfigError(f"{url!r} is not a SQLite URL: write 'sqlite:///relative.db' or 'sqlite:////absolute.db'")
+    rest, written = options_in(url, SqliteOptions)
+    return SqliteSaver(rest, **{**written, **options})
 
 
 def _settings_of_url(url: str, settings: Settings) -> Settings:

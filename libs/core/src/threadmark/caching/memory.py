@@ -48,16 +48,6 @@ class MemoryCache:
         self._threads = BoundedCache(max_bytes, overhead=_OVERHEAD)
         reset_after_fork(self)
 
-    @classmethod
-    def from_url(cls, url: str) -> "MemoryCache":
-        """Return the cache for `memory:`, or `memory:?max_bytes=100000000`."""
-        path, _, query = url.removeprefix("memory:").partition("?")
-        parameters = dict(parse_qsl(query, keep_blank_values=True))
-        size = parameters.pop("max_bytes", str(MEMORY_BYTES))
-        if path not in ("", "//") or parameters or not size.isdecimal():
-            raise ConfigError("a cache in memory is 'memory:', or 'memory:?max_bytes=100000000'")
-        return cls(max_bytes=int(size))
-
     def __str__(self) -> str:
         return "the memory of this process"
 
@@ -136,3 +126,13 @@ class MemoryCache:
         for thread_key, held in self._threads.oldest(2):
             if held.until <= now:
                 self._threads.forget(thread_key)
+
+
+def open_url(url: str) -> MemoryCache:
+    """Return the cache for `memory:`, or `memory:?max_bytes=100000000`."""
+    path, _, query = url.removeprefix("memory:").partition("?")
+    parameters = dict(parse_qsl(query, keep_blank_values=True))
+    size = parameters.pop("max_bytes", str(MEMORY_BYTES))
+    if path not in ("", "//") or parameters or not size.isdecimal():
+        raise ConfigError("a cache in memory is 'memory:', or 'memory:?max_bytes=100000000'")
+    return MemoryCache(max_bytes=int(size))
