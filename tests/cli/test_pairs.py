@@ -51,7 +51,7 @@ def test_doctor_reports_on_each_database_and_takes_none_for_langgraphs(pair: str
     cached = f"cached:?saver={quote(f'sqlite:///{tmp_path}/one.db', safe='')}&cache=memory:"
     for url, files in ((pair, ["one.db", "two.db"]), (cached, ["one.db"])):
         findings = json_lines(in_pipe("doctor", url, "--json"))
-        reports = [each["finding"] for each in findings if each["check"] == "database"]
+        reports = [str(each["finding"]) for each in findings if each["check"] == "database"]
         assert [text.partition(": ")[0].rpartition("/")[2] for text in reports] == files
         assert "LangGraph" not in str(findings)
 

@@ -5,7 +5,7 @@ import threadmark
 with threadmark.open("sqlite:///agents.db") as saver:
     ...
 
-`threadmark.types` has the types of what a saver returns.
+`threadmark.types` has the types of what a saver returns, `threadmark.backends` the names for authors of backends.
 """
 
 import threadmark.types  # noqa: F401 - it is there after `import threadmark`, as the others below
@@ -82,7 +82,7 @@ __all__ = [
     "replicated",
 ]
 
-_MODULES = ["errors", "program", "sealing", "serde", "store", "types"]
+_MODULES = ["errors", "serde", "types"]
 """The modules with documented names of their own. They are imported with the package."""
 
 

@@ -9,13 +9,20 @@ from typing import TYPE_CHECKING, Any, Unpack
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from threadmark import ConfigError, Saver
-from threadmark.errors import short_repr
-from threadmark.program import Driver, arun, run
-from threadmark.runtime.logs import slow_after
-from threadmark.saver import SaverOptions
-from threadmark.saver.arguments import check_flag, check_seconds, check_word
-from threadmark.saver.options import options_in
+from threadmark.backends import (
+    ConfigError,
+    Driver,
+    Saver,
+    SaverOptions,
+    arun,
+    check_flag,
+    check_seconds,
+    check_word,
+    options_in,
+    run,
+    short_repr,
+    slow_after,
+)
 from threadmark_postgres.driver import PostgresDriver, ReadOnlyDriver, ReplicaDriver, Settings, aio, blocking
 from threadmark_postgres.driver.settings import PATH_PARAMETERS
 from threadmark_postgres.migrations import checked_layout

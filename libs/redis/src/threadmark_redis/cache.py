@@ -7,10 +7,17 @@ from collections.abc import Collection, Iterator, Mapping
 from secrets import token_bytes
 from typing import TYPE_CHECKING, Any
 
-from threadmark import ConfigError, TransientStoreError
-from threadmark.caching import CacheRequest, Filling, Got
-from threadmark.runtime.outages import Outage
-from threadmark.runtime.processes import close_at_exit, reset_after_fork, was_closed
+from threadmark.backends import (
+    CacheRequest,
+    ConfigError,
+    Filling,
+    Got,
+    Outage,
+    TransientStoreError,
+    close_at_exit,
+    reset_after_fork,
+    was_closed,
+)
 from threadmark_redis.background import Background
 from threadmark_redis.columns import to_bytes
 from threadmark_redis.driver import RedisDriver, Settings, durability_of, servers_of_client, servers_of_url

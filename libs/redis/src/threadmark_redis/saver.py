@@ -2,11 +2,7 @@
 
 from typing import TYPE_CHECKING, Unpack
 
-from threadmark import ConfigError, Saver
-from threadmark.runtime.logs import slow_after
-from threadmark.saver import SaverOptions
-from threadmark.saver.arguments import check_seconds
-from threadmark.saver.options import options_in
+from threadmark.backends import ConfigError, Saver, SaverOptions, check_seconds, options_in, slow_after
 from threadmark_redis.driver import RedisDriver, Settings, durability_of, servers_of_client, servers_of_url
 from threadmark_redis.driver.facts import Facts
 from threadmark_redis.keys import PREFIX, checked_prefix

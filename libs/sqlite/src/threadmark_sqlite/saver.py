@@ -6,12 +6,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 from urllib.parse import unquote
 
-from threadmark import ConfigError, Saver
-from threadmark.program import Driver, arun, run
-from threadmark.runtime.logs import slow_after
-from threadmark.saver import SaverOptions
-from threadmark.saver.arguments import check_seconds
-from threadmark.saver.options import options_in
+from threadmark.backends import (
+    ConfigError,
+    Driver,
+    Saver,
+    SaverOptions,
+    arun,
+    check_seconds,
+    options_in,
+    run,
+    slow_after,
+)
 from threadmark_sqlite.driver import FileDriver, Settings, SharedDriver
 from threadmark_sqlite.driver.connection import MEMORY, path_in, reads_only
 from threadmark_sqlite.options import Durability, SqliteOptions
