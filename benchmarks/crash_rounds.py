@@ -135,7 +135,7 @@ def work_graph(checkpointer: Checkpointer, journal: Journal) -> Any:
 def open_saver(database: str) -> Saver:
     """The saver for a path or a Postgres URL."""
     if database.startswith("postgres"):
-        return PostgresSaver.from_url(database)
+        return PostgresSaver(database)
     return SqliteSaver(database)
 
 

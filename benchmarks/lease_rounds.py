@@ -168,7 +168,7 @@ _TIME, _TIME_NS = time.time, time.time_ns
 def open_saver(database: str) -> Saver:
     """The saver for a path or a URL."""
     if database.startswith("postgres"):
-        return PostgresSaver.from_url(database)
+        return PostgresSaver(database)
     if database.startswith("redis"):
         return RedisSaver(database, durability="memory")
     return SqliteSaver(database, durability="normal")

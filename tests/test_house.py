@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import threadmark
-from threadmark import Saver, ThreadmarkError, errors
+from threadmark import Saver, ThreadmarkError, backends, errors
 from threadmark.saver import kit
 from threadmark_conformance.apis import blocking_class
 
@@ -38,13 +38,14 @@ LAYERS = (
     "bounded_sqlite",  # this and the next are for rooms and packages; core itself does not use them
     "around",
     "types",
+    "backends",
 )
 """The parts of core; each may import those before it."""
 
 ROOMS = ("leases", "travel", "operating", "encryption", "interfaces", "replication", "caching", "persistent", "arrays")
 """The folders above core, each of which can be deleted (`tests/test_rooms.py`). None imports another one."""
 
-SURFACE = ("__init__.py", "types.py", "saver/saver.py", "saver/protocol.py", "memory/saver.py")
+SURFACE = ("__init__.py", "types.py", "backends.py", "saver/saver.py", "saver/protocol.py", "memory/saver.py")
 """The modules of core that name rooms, a line for each: they put together the public interface."""
 
 OPEN = (
@@ -100,6 +101,17 @@ SQL_PACKAGE = "sql"
 PACKAGE_OF = {"core": "threadmark", **{name: f"threadmark_{name}" for name in ("sqlite", "postgres", "redis")}}
 BACKENDS = {package for package in PACKAGE_OF.values() if package != "threadmark"}
 SUITE = "threadmark_conformance"
+OUTSIDE = {"threadmark.bounded_sqlite": "it imports sqlite3, which backends for other databases need not load"}
+"""What backends import of core besides `threadmark.backends`, and why it is not there."""
+
+OF_SHAPES = {
+    "Beginning": "Change.beginning",
+    "Cache": "the protocol of a cache",
+    "Follows": "Change.follows",
+    "Refusal": "Added.refused",
+    "mark_of": "RowMarks, where no statement makes the marks",
+}
+"""What authors of backends need, and ours do not import, with the shape that it belongs to."""
 
 METHODS = {name: member for each in Saver.__mro__[:-1] for name, member in vars(each).items()}
 ASYNC_METHODS = sorted(name for name in METHODS if name.startswith("a") and hasattr(Saver, name[1:]))
@@ -121,6 +133,13 @@ def _imports(path: Path) -> Iterator[str]:
             module = node.module or ""
             yield module
             yield from (f"{module}.{alias.name}" for alias in node.names)
+
+
+def _modules_imported(path: Path) -> set[str]:
+    """The modules that a file names in imports, without the names that it takes from them."""
+    nodes = list(ast.walk(ast.parse(path.read_text())))
+    named = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    return named | {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
 
 
 def _part(module: str) -> str | None:
@@ -182,6 +201,13 @@ def _is_open(module: str) -> bool:
     return any(name == each or name.startswith(f"{each}.") for each in OPEN)
 
 
+def test_the_module_for_backends_has_only_what_they_use() -> None:
+    folders = [ROOT / "libs" / name / "src" for name in ("sqlite", "postgres", "redis")]
+    imports = {module for folder in folders for path in folder.rglob("*.py") for module in _imports(path)}
+    unused = {name for name in backends.__all__ if f"threadmark.backends.{name}" not in imports}
+    assert unused == set(OF_SHAPES)
+
+
 def test_the_kit_has_only_what_rooms_use() -> None:
     imports = {module for room in ROOMS for path in (CORE / room).rglob("*.py") for module in _imports(path)}
     assert {name for name in kit.__all__ if f"threadmark.saver.kit.{name}" not in imports} == set()
@@ -190,6 +216,11 @@ def test_the_kit_has_only_what_rooms_use() -> None:
 @pytest.mark.parametrize("path", [path for path in MODULES if CORE not in path.parents], ids=_name)
 def test_backends_know_core_and_not_each_other(path: Path) -> None:
     own = path.relative_to(ROOT).parts[3]
+    if own in BACKENDS:
+        of_core = {module for module in _modules_imported(path) if module.partition(".")[0] == "threadmark"}
+        assert of_core <= {"threadmark.backends", *OUTSIDE}, (
+            f"{_name(path)}: what backends need of core is in backends.py"
+        )
     for module in _imports(path):
         package = module.partition(".")[0]
         assert not (package in BACKENDS and package != own and own in BACKENDS), f"{_name(path)} imports {module}"

@@ -8,6 +8,7 @@ from typing import Any, get_args, get_type_hints
 import pytest
 
 from threadmark import ConfigError, MemorySaver, Saver
+from threadmark.memory import saver as memory_saver
 from threadmark.saver import SaverOptions, StorageOptions, ThreadOptions
 from threadmark.types import PruneStrategy
 from threadmark_langgraph import (
@@ -25,24 +26,27 @@ from threadmark_langgraph import (
 )
 from threadmark_postgres import PostgresOptions
 from threadmark_postgres import PostgresSaver as PostgresBackend
+from threadmark_postgres import saver as postgres_saver
 from threadmark_postgres.options import ConnectionOptions
 from threadmark_redis import RedisOptions
 from threadmark_redis import RedisSaver as RedisBackend
+from threadmark_redis import saver as redis_saver
 from threadmark_redis.options import ServerOptions
 from threadmark_sqlite import SqliteOptions
 from threadmark_sqlite import SqliteSaver as SqliteBackend
+from threadmark_sqlite import saver as sqlite_saver
 from threadmark_sqlite.options import FileOptions
 
 OWN = [(SqliteBackend, FileOptions), (PostgresBackend, ConnectionOptions), (RedisBackend, ServerOptions)]
 TYPED: list[tuple[Callable[..., Any], type]] = [
     (MemorySaver, SaverOptions),
-    (MemorySaver.from_url, SaverOptions),
+    (memory_saver.open_url, SaverOptions),
     (SqliteBackend, SaverOptions),
-    (SqliteBackend.from_url, SqliteOptions),
+    (sqlite_saver.open_url, SqliteOptions),
     (PostgresBackend, SaverOptions),
-    (PostgresBackend.from_url, PostgresOptions),
+    (postgres_saver.open_url, PostgresOptions),
     (RedisBackend, SaverOptions),
-    (RedisBackend.from_url, RedisOptions),
+    (redis_saver.open_url, RedisOptions),
     *((name, options.RedisOptions) for name in (RedisSaver, AsyncRedisSaver)),
     *((name.from_conn_string, options.RedisArguments) for name in (RedisSaver, AsyncRedisSaver)),
     *(

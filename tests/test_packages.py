@@ -1,5 +1,6 @@
 """Each package is built and installed by itself, works as its README says, and names its author and requirements."""
 
+import inspect
 import os
 import re
 import tarfile
@@ -7,6 +8,7 @@ import tomllib
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -100,8 +102,9 @@ def test_a_backend_is_an_extra_and_has_its_options_told(lib: Path) -> None:
     assert _name(lib) in PACKAGES, "`threadmark doctor` does not look for it"
     options = (ROOT / "docs/reference/options.md").read_text(encoding="utf-8")
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    for module, _, name in (target.split(".from_url")[0].partition(":") for target in savers.values()):
-        assert module == f"threadmark_{lib.name}"
+    for entry in (EntryPoint(scheme, target, "threadmark.savers") for scheme, target in savers.items()):
+        assert entry.module == f"threadmark_{lib.name}.saver"
+        name = inspect.signature(entry.load()).return_annotation.__name__
         assert name in options, f"docs/reference/options.md has nothing of {name}"
         assert name in readme, f"the README does not name {name}"
 

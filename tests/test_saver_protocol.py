@@ -17,7 +17,7 @@ from threadmark_sqlite import SqliteSaver
 
 CLASSES: Sequence[type[Saver]] = (Saver, MemorySaver, SqliteSaver, PostgresSaver)
 CONTEXT = {"__enter__", "__exit__", "__aenter__", "__aexit__"}
-NO_CONTRACT = {"from_url", "__init__", "__repr__"}
+NO_CONTRACT = {"__init__", "__repr__"}
 """The constructor and the `repr` of a saver are its class's choice."""
 
 

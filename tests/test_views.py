@@ -98,7 +98,7 @@ OF_TALKS: Mapping[str, Call] = {
 CLOSES = {"close", "aclose"}
 HOLDS_ROWS = {"sqlite3", "aiosqlite", "psycopg", "psycopg_pool", "redis"}
 """Packages whose objects lead to everything."""
-MAKES_SAVERS = {"from_url", "from_conn_string", "from_config"}
+MAKES_SAVERS = {"from_conn_string", "from_config"}
 """Class methods that open another database."""
 
 

@@ -104,9 +104,9 @@ class _Forgiving(MemoryCache):
         current = {place: held.token for place in fillings if (held := self._threads.get(place))}
         super().set({place: Filling(current.get(place, b""), each.entries) for place, each in fillings.items()}, within)
 
-    def forget(self, places: Collection[bytes], within: float) -> None:  # noqa: ARG002 - as that of the class
-        for place in places:
-            if held := self._threads.get(place):
+    def forget(self, thread_keys: Collection[bytes], within: float) -> None:  # noqa: ARG002 - as that of the class
+        for thread_key in thread_keys:
+            if held := self._threads.get(thread_key):
                 held.entries.clear()
 
 

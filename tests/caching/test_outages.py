@@ -106,10 +106,10 @@ def test_closing_a_saver_tells_the_cache_what_it_owes() -> None:
     class Deaf(MemoryCache):
         hears = False
 
-        def forget(self, places: Any, within: float) -> None:
+        def forget(self, thread_keys: Any, within: float) -> None:
             if not self.hears:
                 raise OSError("it is away")
-            super().forget(places, within)
+            super().forget(thread_keys, within)
 
     base, cache = MemorySaver(), Deaf()
     chat(base, "thread")

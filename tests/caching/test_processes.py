@@ -133,10 +133,10 @@ def test_a_program_that_closes_nothing_ends_in_silence() -> None:
 def test_a_cluster_has_each_thread_where_its_slot_is() -> None:
     with closing(RedisCache(cluster.shared().url, prefix="places:")) as cache:
         places = [bytes([number]) * 16 for number in range(40)]
-        wanted = {place: CacheRequest(1, [b"key"]) for place in places}
-        tokens = {place: got.token for place, got in cache.get(wanted, 100.0, PATIENCE).items()}
+        requests = {place: CacheRequest(1, [b"key"]) for place in places}
+        tokens = {place: got.token for place, got in cache.get(requests, 100.0, PATIENCE).items()}
         cache.set({place: Filling(tokens[place], {b"key": place}) for place in places}, PATIENCE)
-        assert {place: got.entries for place, got in cache.get(wanted, 100.0, PATIENCE).items()} == {
+        assert {place: got.entries for place, got in cache.get(requests, 100.0, PATIENCE).items()} == {
             place: {b"key": place} for place in places
         }
         with cluster.shared().client() as client:
@@ -144,7 +144,7 @@ def test_a_cluster_has_each_thread_where_its_slot_is() -> None:
             assert all(0 < client.pttl(key) <= 100_000 for key in keys)
             assert len({cluster.shared().master_of(key).port for key in keys}) == 3
         cache.forget(places, PATIENCE)
-        assert {each.token for each in cache.get(wanted, 100.0, PATIENCE).values()}.isdisjoint(tokens.values())
+        assert {each.token for each in cache.get(requests, 100.0, PATIENCE).values()}.isdisjoint(tokens.values())
 
 
 def test_sentinels_name_the_server() -> None:

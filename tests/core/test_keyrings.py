@@ -10,6 +10,7 @@ import pytest
 
 from threadmark import ConfigError, Keyring, SaverProtocol, keyring_file
 from threadmark import open as open_saver
+from threadmark.sealing import cipher_of
 from threadmark_conformance.engine import at, checkpoint
 
 VARIABLE = "THREADMARK_TEST_KEYS"
@@ -75,7 +76,7 @@ def test_a_keyring_is_read_from_the_environment(file: Path, monkeypatch: pytest.
     with pytest.raises(ConfigError, match=f"the environment variable {VARIABLE} is not set"):
         Keyring.from_env(VARIABLE)
     monkeypatch.setenv(VARIABLE, file.read_text("utf-8"))
-    assert Keyring.from_env(VARIABLE).digest_key == Keyring.from_file(file).digest_key
+    assert cipher_of(Keyring.from_env(VARIABLE)).digest_key == cipher_of(Keyring.from_file(file)).digest_key
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from threadmark.errors import ConfigError, CorruptDataError, MissingDependencyError
-from threadmark.sealing import Keyring
+from threadmark.sealing import Cipher, Keyring, cipher_of
 
 SECRET = b"d" * 32
 OLD, NEW = b"o" * 32, b"n" * 32
@@ -19,69 +19,73 @@ def ring(newest: str = "old", **keys: bytes) -> Keyring:
     return Keyring(keys or {"old": OLD}, newest, digest_secret=SECRET)
 
 
+def cipher(newest: str = "old", **keys: bytes) -> Cipher:
+    return cipher_of(ring(newest, **keys))
+
+
 @given(st.binary(), st.binary())
 def test_what_is_sealed_opens(plain: bytes, where: bytes) -> None:
-    assert ring().open(ring().seal(plain, where), where) == plain
+    assert cipher().open(cipher().seal(plain, where), where) == plain
 
 
 @given(st.binary(min_size=8), st.binary())
 def test_nothing_of_the_plain_bytes_is_in_the_row(plain: bytes, where: bytes) -> None:
-    assert plain not in ring().seal(plain, where)
+    assert plain not in cipher().seal(plain, where)
 
 
 def test_the_same_bytes_are_sealed_differently_each_time() -> None:
-    assert ring().seal(b"plain", WHERE) != ring().seal(b"plain", WHERE)
+    assert cipher().seal(b"plain", WHERE) != cipher().seal(b"plain", WHERE)
 
 
 def test_a_row_opens_at_its_place_only() -> None:
-    sealed = ring().seal(b"plain", WHERE)
+    sealed = cipher().seal(b"plain", WHERE)
     with pytest.raises(CorruptDataError, match="moved here from another place"):
-        ring().open(sealed, WHERE + b"2")
+        cipher().open(sealed, WHERE + b"2")
 
 
 def test_a_row_opens_with_its_key_only() -> None:
-    sealed = ring().seal(b"plain", WHERE)
+    sealed = cipher().seal(b"plain", WHERE)
     with pytest.raises(CorruptDataError, match="does not open with key 'old'"):
-        ring(old=NEW).open(sealed, WHERE)
+        cipher(old=NEW).open(sealed, WHERE)
     with pytest.raises(CorruptDataError, match="sealed with key 'old', which is not on the keyring"):
-        ring("new", new=NEW).open(sealed, WHERE)
+        cipher("new", new=NEW).open(sealed, WHERE)
 
 
 def test_no_byte_of_a_row_can_be_changed() -> None:
-    sealed = ring("old", old=OLD, olf=OLD).seal(b"plain", WHERE)
+    sealed = cipher("old", old=OLD, olf=OLD).seal(b"plain", WHERE)
     for location in range(len(sealed)):
         changed = sealed[:location] + bytes([sealed[location] ^ 1]) + sealed[location + 1 :]
         with pytest.raises(CorruptDataError):
-            ring("old", old=OLD, olf=OLD).open(changed, WHERE)
+            cipher("old", old=OLD, olf=OLD).open(changed, WHERE)
 
 
 @given(st.binary(max_size=80))
 def test_plain_bytes_are_not_taken_for_a_row(plain: bytes) -> None:
     with pytest.raises(CorruptDataError):
-        ring().open(plain, WHERE)
+        cipher().open(plain, WHERE)
 
 
 def test_a_row_cut_short_does_not_open() -> None:
-    sealed = ring().seal(b"plain", WHERE)
+    sealed = cipher().seal(b"plain", WHERE)
     for length in range(len(sealed)):
         with pytest.raises(CorruptDataError):
-            ring().open(sealed[:length], WHERE)
+            cipher().open(sealed[:length], WHERE)
 
 
 def test_after_rotation_old_rows_open_and_new_ones_are_sealed_by_the_new_key() -> None:
-    old, both = ring(), ring("new", old=OLD, new=NEW)
+    old, both = cipher(), cipher("new", old=OLD, new=NEW)
     before, after = old.seal(b"plain", WHERE), both.seal(b"plain", WHERE)
     assert both.open(before, WHERE) == both.open(after, WHERE) == b"plain"
     assert not both.is_current(before)
     assert both.is_current(after)
-    assert ring("new", new=NEW).open(after, WHERE) == b"plain"
+    assert cipher("new", new=NEW).open(after, WHERE) == b"plain"
 
 
 def test_the_digest_key_survives_rotation_and_is_not_the_secret() -> None:
-    assert ring().digest_key == ring("new", old=OLD, new=NEW).digest_key
-    assert ring().digest_key != Keyring({"old": OLD}, "old", digest_secret=b"e" * 32).digest_key
-    assert ring().digest_key not in (SECRET, OLD)
-    assert len(ring().digest_key) == 32
+    assert cipher().digest_key == cipher("new", old=OLD, new=NEW).digest_key
+    assert cipher().digest_key != cipher_of(Keyring({"old": OLD}, "old", digest_secret=b"e" * 32)).digest_key
+    assert cipher().digest_key not in (SECRET, OLD)
+    assert len(cipher().digest_key) == 32
 
 
 def test_keys_do_not_show() -> None:

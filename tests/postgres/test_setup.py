@@ -17,6 +17,7 @@ from postgres.cluster import PostgresServer
 from postgres.steps import APIS, aplay, count, play, step, thread
 from threadmark import ConfigError, Saver, SchemaError, StoreError
 from threadmark_postgres import PostgresSaver, ddl, migrations
+from threadmark_postgres.saver import open_url
 
 _PROCESSES = 8
 _START = """
@@ -277,7 +278,7 @@ def test_what_is_no_database_is_refused() -> None:
 
 def test_a_url_opens_the_saver(url: str) -> None:
     assert threadmark.Saver in PostgresSaver.__mro__
-    with PostgresSaver.from_url(url.replace("postgresql:", "postgres:"), application_name="agents") as saver:
+    with open_url(url.replace("postgresql:", "postgres:"), application_name="agents") as saver:
         play(saver, "one", 1)
         assert count(saver, "one") == 0
 

@@ -21,7 +21,7 @@ except ImportError as error:
 WAYS = {
     "package": "import threadmark_postgres",
     "url": "import threadmark.urls; from importlib.metadata import EntryPoint as E; "
-    "threadmark.urls._loaded(E('postgresql', 'threadmark_postgres:PostgresSaver.from_url', 'threadmark.savers'))",
+    "threadmark.urls._loaded(E('postgresql', 'threadmark_postgres.saver:open_url', 'threadmark.savers'))",
     "langgraph": "import threadmark_langgraph; threadmark_langgraph.PostgresSaver('postgresql://nobody@nowhere/none')",
 }
 

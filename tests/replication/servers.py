@@ -23,8 +23,8 @@ _LONG = 30.0
 def open_side(url: str) -> Saver:
     """Open one side of a pair by itself."""
     if url.startswith("postgresql:"):
-        return PostgresSaver.from_url(url)
-    return RedisSaver.from_url(url) if url.startswith("redis:") else SqliteSaver.from_url(url)
+        return PostgresSaver(url)
+    return RedisSaver(url) if url.startswith("redis:") else SqliteSaver(url)
 
 
 class Server(Protocol):

@@ -14,6 +14,7 @@ import pytest
 from threadmark import ConfigError, SchemaError, StoreError, ThreadmarkError
 from threadmark_conformance.engine import Run, at, checkpoint, early_id
 from threadmark_sqlite import Durability, SqliteSaver
+from threadmark_sqlite.saver import open_url
 
 ODD = "na\x00me \ud800'\"%s"
 
@@ -206,7 +207,7 @@ def test_a_path_may_be_text_or_a_path_or_a_url(tmp_path: Path, monkeypatch: pyte
 
 @pytest.mark.parametrize("url", ["sqlite://:memory:", "sqlite://"])
 def test_a_url_may_name_memory(url: str) -> None:
-    with SqliteSaver.from_url(url) as saver:
+    with open_url(url) as saver:
         _use(saver)
 
 
@@ -219,13 +220,13 @@ def test_what_is_no_database_is_refused(database: Any) -> None:
 @pytest.mark.parametrize("url", ["sqlite:", "sqlite:/x.db", "sqlite:///", "sqlite://x.db", "mysql:///x.db", "x.db"])
 def test_a_url_that_names_no_file_says_how_to_write_one(url: str) -> None:
     with pytest.raises(ConfigError, match="sqlite:///"):
-        SqliteSaver.from_url(url)
+        open_url(url)
 
 
 @pytest.mark.parametrize("url", ["sqlite:///x.db?nothing=5", "sqlite:///x.db#y"])
 def test_a_url_with_options_says_where_they_go(url: str) -> None:
     with pytest.raises(ConfigError, match="as an argument"):
-        SqliteSaver.from_url(url)
+        open_url(url)
 
 
 def test_only_open_reads_options_from_a_url() -> None:

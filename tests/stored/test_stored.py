@@ -136,11 +136,11 @@ def test_a_file_of_an_earlier_format_cannot_be_read_until_it_was_migrated(
         fill(saver)
     sqlite_next_format.install(monkeypatch)
     url = f"sqlite:///{path}?mode=ro"
-    with SqliteSaver.from_url(url) as saver, pytest.raises(StoreError, match="has no tables of this release to read"):
+    with SqliteSaver(url) as saver, pytest.raises(StoreError, match="has no tables of this release to read"):
         list(saver.list(None))
     with SqliteSaver(path) as saver:
         saver.setup()
-    with SqliteSaver.from_url(url) as saver:
+    with SqliteSaver(url) as saver:
         assert list(saver.list(None))
     with looking_at(path) as connection:
         assert connection.execute("SELECT DISTINCT made_up FROM threadmark_thread").fetchall() == [(7,)]

@@ -13,7 +13,7 @@ from threadmark_cli.completion import files
 from threadmark_cli.exits import OutputClosedError
 from threadmark_cli.output.printable import one_line
 from threadmark_cli.session import Session
-from threadmark_cli.settings import database_first, global_options, settings_of
+from threadmark_cli.settings import database_first, global_options, is_url, settings_of
 
 _DATABASE = "threadmark_cli.database"
 """The key in a context's `meta` of whether the first argument is the database."""
@@ -128,7 +128,7 @@ class LazyGroup(click.Group):
         if close:
             return f" Did you mean {' or '.join(close)}?"
         command = args[1] if len(args) > 1 and args[1] in self._commands else ""
-        is_database = "://" in args[0] or os.path.exists(args[0])  # noqa: PTH110 - unlike Path, it takes any text
+        is_database = is_url(args[0]) or os.path.exists(args[0])  # noqa: PTH110 - unlike Path, it takes any text
         if is_database or command:
             return f" The command comes first: threadmark {command or 'threads'} {one_line(args[0])}"
         return " The names are in threadmark --help."

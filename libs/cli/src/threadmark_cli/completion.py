@@ -34,6 +34,6 @@ def _thread_ids(ctx: click.Context, incomplete: str) -> list[str]:
     from threadmark_cli.settings import settings_of
 
     session = Session(settings_of(ctx))
-    options: dict[str, Any] = {} if session.url.startswith("sqlite:") else {"timeout": _PATIENCE}
+    options: dict[str, Any] = {"timeout": _PATIENCE} if session.url.startswith(("postgres", "redis")) else {}
     with session.saver(options=options) as saver:
         return [thread.id for thread in saver.list_threads(text=incomplete or None, limit=_MOST).threads]

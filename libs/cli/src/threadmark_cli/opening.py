@@ -1,16 +1,17 @@
 """From a database on the command line to a saver: a reading command's never writes to it."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
-from urllib.parse import quote, unquote
+from urllib.parse import parse_qsl, quote, unquote
 
 import threadmark
-from threadmark import ConfigError, SaverProtocol
+from threadmark import ConfigError, Saver, SaverProtocol, StoreError
 from threadmark_cli.exits import DatabaseError, RefusedError
 from threadmark_cli.foreign.opening import in_file, in_postgres
-from threadmark_cli.settings import URL_VARIABLE
+from threadmark_cli.settings import URL_VARIABLE, is_url
 
 if TYPE_CHECKING:
     from threadmark_cli.foreign.saver import ForeignSaver
@@ -19,6 +20,14 @@ _SQLITE = "sqlite://"
 _READ_ONLY = "mode=ro"
 _POSTGRES = ("postgres://", "postgresql://")
 _REDIS = ("redis://", "rediss://", "redis+", "rediss+")
+_PARTS: Mapping[str, Sequence[str]] = {"replicated": ("primary", "secondary"), "cached": ("saver",)}
+"""The parameters that name databases, by the scheme."""
+
+
+_ONLY_READ = (
+    "this is LangGraph's own database, which is only read: `threadmark migrate` copies its threads to one of "
+    "Threadmark's"
+)
 
 
 def url_of(database: str | None) -> str:
@@ -33,7 +42,7 @@ def url_of(database: str | None) -> str:
 
 def path_or_url(named: str) -> str:
     """The URL of a database, from a URL or from the path of a SQLite file."""
-    if "://" in named or named == "memory:" or named.startswith("cached:"):
+    if is_url(named):
         return named
     if "password=" in named:  # it is not printed
         raise ConfigError("expected a path or a URL, got a list of parameters: write postgresql://user@host/database")
@@ -42,10 +51,20 @@ def path_or_url(named: str) -> str:
 
 def printable_url(url: str) -> str:
     """The URL without possible passwords, for messages: neither that of the user, nor parameters."""
+    parts = parts_of(url)
+    if parts:
+        return f"{url.partition(':')[0]}: {' and '.join(map(printable_url, parts))}"
     url = url.partition("?")[0]
     user, at, rest = url.partition("://")[2].rpartition("@")
     scheme = url.partition("://")[0]
     return f"{scheme}://{user.partition(':')[0]}@{rest}" if at else url
+
+
+def parts_of(url: str) -> list[str]:
+    """The URLs of the databases that the URL of a pair or of a cached saver names. There are none in others."""
+    beginning, _, query = url.partition("?")
+    names = _PARTS.get(beginning.partition(":")[0], ())
+    return [text for name, text in parse_qsl(query) if name in names]
 
 
 def creating(url: str, options: Mapping[str, Any]) -> SaverProtocol:
@@ -55,17 +74,19 @@ def creating(url: str, options: Mapping[str, Any]) -> SaverProtocol:
 
 def open_for_writing(url: str, options: Mapping[str, Any]) -> SaverProtocol:
     """A saver that may change an existing database. A SQLite file that is missing is not made, but an error."""
+    _expect_parts(url, with_tables=False)
     opened = _opened(url, url, options)
     if opened.langgraphs is not None:
-        raise RefusedError(
-            "this is LangGraph's own database, which is only read: `threadmark migrate` copies its threads to one of "
-            "Threadmark's"
-        )
+        raise RefusedError(_ONLY_READ)
     return cast("SaverProtocol", opened.ours)
 
 
 def open_for_reading(url: str, options: Mapping[str, Any]) -> SaverProtocol:
-    """A saver that only reads. For LangGraph's own database it has the reading methods, and refuses the others."""
+    """A saver that only reads. For LangGraph's own database it has the reading methods, and refuses the others.
+
+    A saver over a pair may copy the changes that wait for the other database, as any saver over it does.
+    """
+    _expect_parts(url, with_tables=True)
     read_only = url
     if file_of(url) is not None and _READ_ONLY not in url:
         read_only = f"{url}{'&' if '?' in url else '?'}{_READ_ONLY}"
@@ -75,6 +96,19 @@ def open_for_reading(url: str, options: Mapping[str, Any]) -> SaverProtocol:
         options = {"durability": "memory", **options}  # a database that is only read need not reach a disk
     opened = _opened(url, read_only, options)
     return cast("SaverProtocol", opened.langgraphs if opened.ours is None else opened.ours)
+
+
+def _expect_parts(url: str, *, with_tables: bool) -> None:
+    """Raise an error for a database of a pair that is missing, or LangGraph's: the pair would make it, or its tables.
+
+    One that cannot be reached is left to the pair, which may go on with the other one.
+    """
+    for part in parts_of(url):
+        with suppress(StoreError), open_for_reading(part, {}) as saver:
+            if not isinstance(saver, Saver):
+                raise RefusedError(_ONLY_READ)
+            if with_tables and not saver.has_tables():
+                raise DatabaseError(f"{printable_url(part)} has no tables of Threadmark: `threadmark setup` makes them")
 
 
 class _Opened(NamedTuple):

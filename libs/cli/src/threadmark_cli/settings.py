@@ -2,10 +2,12 @@
 
 import os
 from collections.abc import Callable
+from importlib.metadata import entry_points
 from typing import Any, NamedTuple
 
 import click
 
+from threadmark.urls import GROUP
 from threadmark_cli.completion import files
 
 URL_VARIABLE = "THREADMARK_URL"
@@ -88,4 +90,10 @@ def database_first(ctx: click.Context, command: click.Command, args: list[str], 
     parsed, arguments, _ = alone.make_parser(ctx).parse_args(args=list(args))
     if "url" in parsed or settings_of(ctx).url is not None or not arguments:
         return completing and "url" not in parsed and settings_of(ctx).url is None and not os.environ.get(URL_VARIABLE)
-    return "://" in arguments[0] or not os.environ.get(URL_VARIABLE)
+    return is_url(arguments[0]) or not os.environ.get(URL_VARIABLE)
+
+
+def is_url(text: str) -> bool:
+    """Whether this is a URL, and not a path. `memory:` and `replicated:?...` are, too: a saver has their scheme."""
+    scheme, colon, _ = text.partition(":")
+    return "://" in text or (bool(colon) and any(entry.name == scheme for entry in entry_points(group=GROUP)))

@@ -5,7 +5,7 @@ import threadmark
 with threadmark.open("sqlite:///agents.db") as saver:
     ...
 
-`threadmark.types` has the types of what a saver returns.
+`threadmark.types` has the types of what a saver returns, `threadmark.backends` the names for authors of backends.
 """
 
 import threadmark.types  # noqa: F401 - it is there after `import threadmark`, as the others below
@@ -82,8 +82,8 @@ __all__ = [
     "replicated",
 ]
 
-_MODULES = ["errors", "program", "sealing", "serde", "store", "types"]
-"""The modules that have documented names. They are imported with the package."""
+_MODULES = ["errors", "serde", "types"]
+"""The modules with documented names. They are imported with the package."""
 
 
 def __dir__() -> list[str]:

@@ -51,19 +51,7 @@ class Keyring:
     def __init__(
         self, keys: Mapping[str, bytes], newest: str, *, digest_secret: bytes, source: str | None = None
     ) -> None:
-        cipher, self._forged = _cryptography()
-        keys = _checked_keys(keys)
-        if not isinstance(newest, str) or newest not in keys:
-            raise ConfigError(f"the newest key {newest!r} is not among the keys ({', '.join(sorted(keys))})")
-        _check_bytes(digest_secret, "the digest secret")
-        if len(digest_secret) < KEY_LENGTH:
-            raise ConfigError(f"the digest secret has {len(digest_secret)} bytes; it needs at least {KEY_LENGTH}")
-        self._ciphers = {name: cipher(key) for name, key in keys.items()}
-        self._newest = newest
-        self.digest_key = _derived(digest_secret)
-        self.source = source
-        """Where the keys are kept. None if the program has not said so."""
-        self._has_warned = False
+        self._cipher = Cipher(keys, newest, digest_secret=digest_secret, source=source)
 
     @classmethod
     def from_file(cls, path: "str | os.PathLike[str]") -> Self:
@@ -85,34 +73,42 @@ class Keyring:
         keys, newest, digest_secret = parsed(text, place)
         return cls(keys, newest, digest_secret=digest_secret, source=place)
 
-    def warn_of_lost_keys(self) -> None:
-        """Log once that the keys of a new database may be kept nowhere."""
-        if self.source is None and not self._has_warned:
-            self._has_warned = True
-            log.write(
-                logging.WARNING,
-                "a new database is sealed with a keyring that was not read from a file or the environment: if its keys "
-                "are kept nowhere else, everything is lost when the program ends; make a file with `threadmark keys "
-                "new` and read it with Keyring.from_file, or name the place of the keys as source=",
-            )
-
-    def expect_to_open(self, opened: Sequence[bool]) -> None:
-        """Raise ConfigError if there are rows and none of them opens."""
-        if opened and not any(opened):
-            raise ConfigError(
-                "the keyring does not hold the key that this database is sealed with: its newest checkpoints open with "
-                f"none of the keys {', '.join(map(repr, sorted(self._ciphers)))}, so nothing is stored; give the "
-                "keyring that the rows were sealed with, or if they are damaged, see what `verify` says"
-            )
+    @property
+    def source(self) -> str | None:
+        """Where the keys are kept. None if the program has not said so."""
+        return self._cipher.source
 
     def __repr__(self) -> str:
-        return f"Keyring({sorted(self._ciphers)}, newest={self._newest!r})"
+        return f"Keyring({self._cipher.key_ids}, newest={self._cipher.newest!r})"
+
+
+class Cipher:
+    """Seals and opens rows with the keys of a keyring. Users see only the keyring."""
+
+    def __init__(self, keys: Mapping[str, bytes], newest: str, *, digest_secret: bytes, source: str | None) -> None:
+        cipher, self._forged = _cryptography()
+        keys = _checked_keys(keys)
+        if not isinstance(newest, str) or newest not in keys:
+            raise ConfigError(f"the newest key {newest!r} is not among the keys ({', '.join(sorted(keys))})")
+        _check_bytes(digest_secret, "the digest secret")
+        if len(digest_secret) < KEY_LENGTH:
+            raise ConfigError(f"the digest secret has {len(digest_secret)} bytes; it needs at least {KEY_LENGTH}")
+        self._ciphers = {name: cipher(key) for name, key in keys.items()}
+        self.newest = newest
+        self.digest_key = _derived(digest_secret)
+        self.source = source
+        self._has_warned = False
+
+    @property
+    def key_ids(self) -> list[str]:
+        """The ids of the keys, in order."""
+        return sorted(self._ciphers)
 
     def seal(self, plain: bytes, where: bytes, incarnation: Incarnation | None = None) -> bytes:
         """Encrypt `plain`. The result can be decrypted only at the same location, and names the incarnation."""
         nonce = os.urandom(_NONCE_LENGTH)
-        header = _header(self._newest, incarnation)
-        return header + nonce + self._ciphers[self._newest].encrypt(nonce, plain, header + where)
+        header = _header(self.newest, incarnation)
+        return header + nonce + self._ciphers[self.newest].encrypt(nonce, plain, header + where)
 
     def open(self, sealed: bytes, where: bytes) -> bytes:
         """Decrypt bytes that were encrypted for this location. Raises CorruptDataError if they do not decrypt."""
@@ -135,14 +131,39 @@ class Keyring:
 
     def is_current(self, sealed: bytes) -> bool:
         """Return whether the newest key sealed this row, so that it need not be sealed again."""
-        return _key_of(sealed)[0] == self._newest
+        return _key_of(sealed)[0] == self.newest
+
+    def warn_of_lost_keys(self) -> None:
+        """Log once that the keys of a new database may be kept nowhere."""
+        if self.source is None and not self._has_warned:
+            self._has_warned = True
+            log.write(
+                logging.WARNING,
+                "a new database is sealed with a keyring that was not read from a file or the environment: if its keys "
+                "are kept nowhere else, everything is lost when the program ends; make a file with `threadmark keys "
+                "new` and read it with Keyring.from_file, or name the place of the keys as source=",
+            )
+
+    def expect_to_open(self, opened: Sequence[bool]) -> None:
+        """Raise ConfigError if there are rows and none of them opens."""
+        if opened and not any(opened):
+            raise ConfigError(
+                "the keyring does not hold the key that this database is sealed with: its newest checkpoints open with "
+                f"none of the keys {', '.join(map(repr, self.key_ids))}, so nothing is stored; give the "
+                "keyring that the rows were sealed with, or if they are damaged, see what `verify` says"
+            )
+
+
+def cipher_of(keyring: Keyring) -> Cipher:
+    """Return what seals and opens rows with these keys."""
+    return keyring._cipher  # noqa: SLF001 - a public attribute would be one of the surface
 
 
 class SegmentNames:
     """Whether segments are named with a keyring's `digest_secret`. One of them is enough, so a saver looks once."""
 
-    def __init__(self, keyring: Keyring) -> None:
-        self._keyring = keyring
+    def __init__(self, cipher: Cipher) -> None:
+        self._cipher = cipher
         self.are_proven = False
 
     def prove(self, keys: Iterable[bytes], whole: Mapping[bytes, bytes]) -> None:
@@ -151,7 +172,7 @@ class SegmentNames:
         Segments stored before the database had a keyring are named without a secret, and prove nothing.
         """
         for key in keys:
-            if key == self._keyring.segment_key(whole[key]):
+            if key == self._cipher.segment_key(whole[key]):
                 self.are_proven = True
                 return
             if key != segment_key(whole[key]):
@@ -181,10 +202,10 @@ def row_name(table: str, *key: object) -> bytes:
     return packed
 
 
-def opens_segment(keyring: Keyring, thread_id: str, key: bytes, data: bytes) -> bool:
+def opens_segment(cipher: Cipher, thread_id: str, key: bytes, data: bytes) -> bool:
     """Return whether bytes are the sealed segment of this thread with this key."""
     try:
-        keyring.open(data, row_name("segment", thread_id, key))
+        cipher.open(data, row_name("segment", thread_id, key))
     except CorruptDataError:
         return False
     return True

@@ -1,6 +1,6 @@
 """Checkpoints in Postgres: `PostgresSaver`, and `ddl` to make its tables yourself."""
 
-from threadmark import MissingDependencyError
+from threadmark.backends import MissingDependencyError
 
 try:
     import psycopg as _  # noqa: F401 - it fails if it finds no libpq, and its error names no package

@@ -3,10 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from threadmark.errors import TransientStoreError
-from threadmark.names import to_column
-from threadmark.program import Program
-from threadmark.store.contract import Added, Change, Key, Store
+from threadmark.backends import Added, Change, Key, Program, Store, TransientStoreError, to_column
 from threadmark_postgres.arrays import Texts
 from threadmark_postgres.columns import (
     change_columns,

@@ -9,10 +9,19 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
-from threadmark.format.packs import FIRST_RECORD, PACK
-from threadmark.ids import UUID_BYTES, packed_uuid, uuid_text
-from threadmark.names import from_column, to_column
-from threadmark.store.contract import Change, CheckpointRow, Outline, WriteRow
+from threadmark.backends import (
+    FIRST_RECORD,
+    PACK,
+    UUID_BYTES,
+    Change,
+    CheckpointRow,
+    Outline,
+    WriteRow,
+    from_column,
+    packed_uuid,
+    to_column,
+    uuid_text,
+)
 from threadmark_postgres.arrays import Blobs, Numbers, Texts
 
 Columns = tuple[Texts | Blobs | Numbers, ...]

@@ -6,8 +6,7 @@ Steps are applied with their record in one transaction, under a lock that other 
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from threadmark.errors import ConfigError, SchemaError
-from threadmark.program import Program
+from threadmark.backends import ConfigError, Program, SchemaError
 from threadmark_postgres.functions import text_of
 from threadmark_postgres.schema import in_schema, quoted
 from threadmark_postgres.sql import connections, distributing

@@ -2,7 +2,7 @@
 
 from typing import Literal, TypedDict
 
-from threadmark.saver import SaverOptions
+from threadmark.backends import SaverOptions
 
 ReadFrom = Literal["primary", "replica"]
 

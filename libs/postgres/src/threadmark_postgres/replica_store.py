@@ -3,10 +3,19 @@
 from collections.abc import Sequence
 from typing import Any
 
-from threadmark.names import from_column, to_column
-from threadmark.program import Program
-from threadmark.store.contract import Key
-from threadmark.store.replica import Copied, Entry, Replica, RowMarks, Summary, Waiting, WriteKey
+from threadmark.backends import (
+    Copied,
+    Entry,
+    Key,
+    Program,
+    Replica,
+    RowMarks,
+    Summary,
+    Waiting,
+    WriteKey,
+    from_column,
+    to_column,
+)
 from threadmark_postgres.arrays import Texts
 from threadmark_postgres.columns import from_id_column
 from threadmark_postgres.sql import replication

@@ -2,8 +2,7 @@
 
 from typing import NamedTuple
 
-from threadmark.program import Operation, Program, read_existing
-from threadmark.runtime.compiled import STATE
+from threadmark.backends import STATE, Operation, Program, read_existing
 from threadmark_postgres.schema import in_schema
 from threadmark_postgres.sql import reports
 from threadmark_postgres.steps import execute

@@ -4,18 +4,25 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from threadmark import ConfigError, Saver
-from threadmark.errors import short_repr
-from threadmark.program import Driver, arun, run
-from threadmark.runtime.logs import slow_after
-from threadmark.saver import SaverOptions
-from threadmark.saver.arguments import check_flag, check_seconds, check_word
-from threadmark.saver.options import options_in
+from threadmark.backends import (
+    ConfigError,
+    Driver,
+    Saver,
+    SaverOptions,
+    arun,
+    check_flag,
+    check_seconds,
+    check_word,
+    options_in,
+    run,
+    short_repr,
+    slow_after,
+)
 from threadmark_postgres.driver import PostgresDriver, ReadOnlyDriver, ReplicaDriver, Settings, aio, blocking
 from threadmark_postgres.driver.settings import PATH_PARAMETERS
 from threadmark_postgres.migrations import checked_layout
@@ -112,12 +119,6 @@ class PostgresSaver(Saver):
         super().__init__(PostgresStore(schema), driver, **options)
         self._schema = schema
 
-    @classmethod
-    def from_url(cls, url: str, **options: Unpack[PostgresOptions]) -> Self:
-        """Return a saver for `postgresql://user:password@host:port/database`."""
-        rest, written = options_in(url, PostgresOptions)
-        return cls(rest, **{**written, **options})
-
     def setup(self, *, partitions: int | None = None, distribute: str | None = None) -> None:
         """Create the tables of a new database, or update tables of an earlier release to the current format.
 
@@ -141,6 +142,12 @@ class PostgresSaver(Saver):
     async def areport(self) -> PostgresReport:
         """Like `report`, for asyncio."""
         return await arun(self._driver, report(self._schema))
+
+
+def open_url(url: str, **options: Unpack[PostgresOptions]) -> PostgresSaver:
+    """Return a saver for `postgresql://user:password@host:port/database`."""
+    rest, written = options_in(url, PostgresOptions)
+    return PostgresSaver(rest, **{**written, **options})
 
 
 def _driver(database: Any, settings: Settings) -> PostgresDriver:

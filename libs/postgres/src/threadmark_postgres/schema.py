@@ -3,7 +3,7 @@
 import re
 from functools import lru_cache
 
-from threadmark.errors import ConfigError
+from threadmark.backends import ConfigError
 
 _TABLE = re.compile(r"\btm\.")
 

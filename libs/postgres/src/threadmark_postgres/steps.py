@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from threadmark.program import Program, Step
+from threadmark.backends import Program, Step
 
 Rows = list[tuple[Any, ...]]
 

@@ -3,22 +3,23 @@
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from threadmark.ids import greatest_id
-from threadmark.names import from_column, to_column
-from threadmark.program import Program
-from threadmark.store.contract import (
+from threadmark.backends import (
     TOMBSTONE_MICROSECONDS,
     CheckpointRow,
     Found,
     Head,
     Key,
     Outline,
+    Program,
+    ReplicaStore,
     Scope,
     WriteRow,
     all_held,
+    from_column,
+    greatest_id,
     nothing_held,
+    to_column,
 )
-from threadmark.store.replica import ReplicaStore
 from threadmark_postgres.adding import AddingStore, keys_as_arrays
 from threadmark_postgres.arrays import Blobs, Texts
 from threadmark_postgres.columns import (

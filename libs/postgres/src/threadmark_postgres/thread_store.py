@@ -4,16 +4,17 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from threadmark.names import from_column, to_column
-from threadmark.program import Program
-from threadmark.store.threads import (
+from threadmark.backends import (
     LeaseRow,
+    Program,
     ThreadCounts,
     ThreadOutline,
     ThreadPlace,
     ThreadRow,
     ThreadScope,
     ThreadStore,
+    from_column,
+    to_column,
 )
 from threadmark_postgres.arrays import Texts
 from threadmark_postgres.columns import from_optional, optional

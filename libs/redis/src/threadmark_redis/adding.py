@@ -6,11 +6,21 @@ rest of the transaction.
 
 from collections.abc import Mapping, Sequence
 
-from threadmark.errors import StoreError
-from threadmark.program import Program
-from threadmark.store.contract import Added, Change, CheckpointRow, Key, WriteRow
-from threadmark.store.judging import Facts, is_outdated, judged, may_be_gone, renewal
-from threadmark.store.replica import Copied
+from threadmark.backends import (
+    Added,
+    Change,
+    CheckpointRow,
+    Copied,
+    Facts,
+    Key,
+    Program,
+    StoreError,
+    WriteRow,
+    is_outdated,
+    judged,
+    may_be_gone,
+    renewal,
+)
 from threadmark_redis.changes import needed_segments, needs_column
 from threadmark_redis.columns import (
     alias_of,

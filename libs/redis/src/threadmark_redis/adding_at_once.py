@@ -2,9 +2,7 @@
 
 from typing import Any
 
-from threadmark.errors import CorruptDataError
-from threadmark.program import Program
-from threadmark.store.contract import Added, Change, was_added
+from threadmark.backends import Added, Change, CorruptDataError, Program, was_added
 from threadmark_redis.announcing import announce
 from threadmark_redis.changes import change_columns, is_replicated
 from threadmark_redis.columns import int_or_none, text_or_none

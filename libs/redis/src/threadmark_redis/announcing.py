@@ -8,7 +8,7 @@ before the term was raised.
 
 from collections.abc import Sequence
 
-from threadmark.program import Program
+from threadmark.backends import Program
 from threadmark_redis.columns import to_bytes
 from threadmark_redis.keys import ReplicaKeys
 from threadmark_redis.steps import run, script

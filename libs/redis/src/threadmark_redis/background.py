@@ -11,8 +11,7 @@ from collections.abc import Coroutine
 from functools import partial
 from typing import Any, TypeVar
 
-from threadmark.errors import ClosedError, TransientStoreError
-from threadmark.runtime.workers import Answer, Failed, settle
+from threadmark.backends import Answer, ClosedError, Failed, TransientStoreError, settle
 
 T = TypeVar("T")
 

@@ -7,10 +7,17 @@ from collections.abc import Collection, Iterator, Mapping
 from secrets import token_bytes
 from typing import TYPE_CHECKING, Any
 
-from threadmark import ConfigError, TransientStoreError
-from threadmark.caching import CacheRequest, Filling, Got
-from threadmark.runtime.outages import Outage
-from threadmark.runtime.processes import close_at_exit, reset_after_fork, was_closed
+from threadmark.backends import (
+    CacheRequest,
+    ConfigError,
+    Filling,
+    Got,
+    Outage,
+    TransientStoreError,
+    close_at_exit,
+    reset_after_fork,
+    was_closed,
+)
 from threadmark_redis.background import Background
 from threadmark_redis.columns import to_bytes
 from threadmark_redis.driver import RedisDriver, Settings, durability_of, servers_of_client, servers_of_url
@@ -59,49 +66,44 @@ class RedisCache:
         self._background: Background | None = None
         reset_after_fork(self)
 
-    @classmethod
-    def from_url(cls, url: str) -> "RedisCache":
-        """Return a cache for `redis://user:password@host:6379/0`, or another URL of a `RedisSaver`."""
-        return cls(url)
-
     def __str__(self) -> str:
         return str(self._settings)
 
-    def get(self, wanted: Mapping[bytes, CacheRequest], ttl: float, within: float) -> dict[bytes, Got]:
-        """Return the entries of these places. A new place is removed after `ttl` seconds."""
-        return self._in_background().call(self.aget(wanted, ttl, within), within)
+    def get(self, requests: Mapping[bytes, CacheRequest], ttl: float, within: float) -> dict[bytes, Got]:
+        """Return the entries that these threads have. A new thread is removed after `ttl` seconds."""
+        return self._in_background().call(self.aget(requests, ttl, within), within)
 
-    async def aget(self, wanted: Mapping[bytes, CacheRequest], ttl: float, within: float) -> dict[bytes, Got]:
+    async def aget(self, requests: Mapping[bytes, CacheRequest], ttl: float, within: float) -> dict[bytes, Got]:
         """Like `get`, for asyncio."""
         milliseconds = max(int(1000 * min(ttl, _LONGEST_TTL)), 1)
         calls: list[_Call] = [
-            ([self._key(place)], [asked.epoch, token_bytes(_TOKEN_BYTES), milliseconds, MOST_BYTES, *asked.keys])
-            for place, asked in wanted.items()
+            ([self._key(thread_key)], [asked.epoch, token_bytes(_TOKEN_BYTES), milliseconds, MOST_BYTES, *asked.keys])
+            for thread_key, asked in requests.items()
         ]
         replies = await self._answered(RunEach(_GET, calls), within)
         return {
-            place: Got(token, dict(zip(entries[::2], entries[1::2], strict=True)))
-            for place, (token, *entries) in zip(wanted, replies, strict=True)
+            thread_key: Got(token, dict(zip(entries[::2], entries[1::2], strict=True)))
+            for thread_key, (token, *entries) in zip(requests, replies, strict=True)
         }
 
     def set(self, fillings: Mapping[bytes, Filling], within: float) -> None:
-        """Add entries to places. A place whose token has changed since is left as it is."""
+        """Add entries to threads. A thread whose token has changed stays as it is."""
         self._in_background().call(self.aset(fillings, within), within)
 
     async def aset(self, fillings: Mapping[bytes, Filling], within: float) -> None:
         """Like `set`, for asyncio."""
         calls: list[_Call] = [
-            ([self._key(place)], [filling.token, *_parts(filling)]) for place, filling in fillings.items()
+            ([self._key(thread_key)], [filling.token, *_parts(filling)]) for thread_key, filling in fillings.items()
         ]
         await self._answered(RunEach(_SET, calls), within)
 
-    def forget(self, places: Collection[bytes], within: float) -> None:
-        """Remove all entries of these places and end their tokens."""
-        self._in_background().call(self.aforget(places, within), within)
+    def forget(self, thread_keys: Collection[bytes], within: float) -> None:
+        """Remove all entries of these threads, and end their tokens."""
+        self._in_background().call(self.aforget(thread_keys, within), within)
 
-    async def aforget(self, places: Collection[bytes], within: float) -> None:
+    async def aforget(self, thread_keys: Collection[bytes], within: float) -> None:
         """Like `forget`, for asyncio."""
-        calls: list[_Call] = [([self._key(place)], []) for place in places]
+        calls: list[_Call] = [([self._key(thread_key)], []) for thread_key in thread_keys]
         for start in range(0, len(calls), _AT_ONCE):
             await self._answered(RunEach(_FORGET, calls[start : start + _AT_ONCE]), within)
 
@@ -127,8 +129,8 @@ class RedisCache:
         except TimeoutError:
             raise TransientStoreError(f"{self} gave no answer within {within:g} s") from None
 
-    def _key(self, place: bytes) -> bytes:
-        return b"%b{%b}" % (self._prefix, urlsafe_b64encode(place).rstrip(b"="))
+    def _key(self, thread_key: bytes) -> bytes:
+        return b"%b{%b}" % (self._prefix, urlsafe_b64encode(thread_key).rstrip(b"="))
 
     def _in_background(self) -> Background:
         with self._changing:
@@ -143,6 +145,11 @@ class RedisCache:
         if background is not None:
             background.end()
         was_closed(self)
+
+
+def open_url(url: str) -> RedisCache:
+    """Return a cache for `redis://user:password@host:6379/0`, or another URL of a `RedisSaver`."""
+    return RedisCache(url)
 
 
 class _OneMore(Retries):

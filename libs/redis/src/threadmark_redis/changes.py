@@ -3,10 +3,17 @@
 from contextlib import suppress
 from typing import Any
 
-from threadmark.errors import CorruptDataError
-from threadmark.format.digests import KEY_SIZE
-from threadmark.format.packs import MOST_KEYS, is_pack_index, unpack_writes
-from threadmark.store.contract import ANYONE, Change, CheckpointRow, WriteRow
+from threadmark.backends import (
+    ANYONE,
+    KEY_SIZE,
+    MOST_KEYS,
+    Change,
+    CheckpointRow,
+    CorruptDataError,
+    WriteRow,
+    is_pack_index,
+    unpack_writes,
+)
 from threadmark_redis.columns import checkpoint_value, pack, to_bytes
 from threadmark_redis.writes import grouped
 

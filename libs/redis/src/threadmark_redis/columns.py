@@ -10,10 +10,18 @@ from typing import Any
 
 import msgpack
 
-from threadmark.ids import UUID_BYTES, packed_uuid, uuid_text
-from threadmark.store.contract import NO_NUMBER, CheckpointRow, Outline
-from threadmark.store.replica import Copied
-from threadmark.store.threads import LeaseRow, ThreadOutline, ThreadRow
+from threadmark.backends import (
+    NO_NUMBER,
+    UUID_BYTES,
+    CheckpointRow,
+    Copied,
+    LeaseRow,
+    Outline,
+    ThreadOutline,
+    ThreadRow,
+    packed_uuid,
+    uuid_text,
+)
 
 ALIAS = b"\xff\xff"
 """Prefix of the namespace and the id of a checkpoint whose rank is another one. The field holds the rank."""

@@ -5,9 +5,7 @@ the same moment. For one thread that holds because the transaction is strict. Fo
 thread at once, and so they are for one thread if others change it too often.
 """
 
-from threadmark.errors import CorruptDataError
-from threadmark.program import Program
-from threadmark.store.contract import Head
+from threadmark.backends import CorruptDataError, Head, Program
 from threadmark_redis.columns import namespaces_in, parts_of
 from threadmark_redis.index import Settings
 from threadmark_redis.listing import live_ids

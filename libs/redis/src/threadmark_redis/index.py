@@ -8,7 +8,7 @@ thread itself, so an outdated entry never shows a thread that is not there.
 
 from typing import NamedTuple
 
-from threadmark.program import Program
+from threadmark.backends import Program
 from threadmark_redis.columns import pack, to_bytes
 from threadmark_redis.keys import index_keys, shard_of
 from threadmark_redis.steps import run, script

@@ -9,7 +9,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
-from threadmark.errors import ConfigError, short_repr
+from threadmark.backends import ConfigError, short_repr
 
 PREFIX = "threadmark:"
 """The default beginning of every key."""

@@ -8,10 +8,16 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from threadmark.errors import CorruptDataError
-from threadmark.program import Program
-from threadmark.store.contract import Outline, Scope
-from threadmark.store.threads import ThreadOutline, ThreadPlace, ThreadScope, in_scope
+from threadmark.backends import (
+    CorruptDataError,
+    Outline,
+    Program,
+    Scope,
+    ThreadOutline,
+    ThreadPlace,
+    ThreadScope,
+    in_scope,
+)
 from threadmark_redis.adding import stored_rows
 from threadmark_redis.columns import (
     OUTLINE_FIELDS,

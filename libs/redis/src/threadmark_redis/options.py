@@ -2,7 +2,7 @@
 
 from typing import TypedDict
 
-from threadmark.saver import SaverOptions
+from threadmark.backends import SaverOptions
 
 
 class ServerOptions(TypedDict, total=False):

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from threadmark.program import Program
-from threadmark.store.replica import Entry, Replica
+from threadmark.backends import Entry, Program, Replica
 from threadmark_redis.columns import from_bytes, int_or_none, state_in
 from threadmark_redis.keys import ReplicaKeys
 from threadmark_redis.reading import Reader

@@ -8,9 +8,7 @@ still be running.
 
 from collections.abc import Mapping, Sequence
 
-from threadmark.program import Program
-from threadmark.store.contract import now
-from threadmark.store.replica import Entry, Waiting
+from threadmark.backends import Entry, Program, Waiting, now
 from threadmark_redis.columns import from_bytes, to_bytes
 from threadmark_redis.index import Settings
 from threadmark_redis.keys import pending_key, replica_keys, thread_keys

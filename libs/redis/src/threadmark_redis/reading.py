@@ -7,8 +7,7 @@ its keys exist.
 from collections.abc import Sequence
 from typing import Any
 
-from threadmark.errors import CorruptDataError
-from threadmark.program import Program
+from threadmark.backends import CorruptDataError, Program
 from threadmark_redis.columns import as_head, int_or_none, is_member, state_in, written_for
 from threadmark_redis.keys import replica_keys, thread_keys
 from threadmark_redis.locked import Locked, Table

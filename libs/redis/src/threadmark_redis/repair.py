@@ -5,7 +5,7 @@ To find every thread, all keys of the database are read on every master, so this
 
 from typing import NamedTuple
 
-from threadmark.program import Program
+from threadmark.backends import Program
 from threadmark_redis.columns import (
     Head,
     as_head,

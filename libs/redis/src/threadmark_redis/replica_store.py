@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from threadmark.program import Program
-from threadmark.store.replica import LONG_MARK, Copied, Entry, Replica, RowMarks, Summary, Waiting
+from threadmark.backends import LONG_MARK, Copied, Entry, Program, Replica, RowMarks, Summary, Waiting
 from threadmark_redis.columns import (
     copied_of,
     copied_value,

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from threadmark.runtime.compiled import STATE
+from threadmark.backends import STATE
 from threadmark_redis.driver.facts import Facts
 
 

@@ -1,12 +1,8 @@
 """The constructor of `RedisSaver`: it turns a URL, a client or a pool into a driver and a store."""
 
-from typing import TYPE_CHECKING, Self, Unpack
+from typing import TYPE_CHECKING, Unpack
 
-from threadmark import ConfigError, Saver
-from threadmark.runtime.logs import slow_after
-from threadmark.saver import SaverOptions
-from threadmark.saver.arguments import check_seconds
-from threadmark.saver.options import options_in
+from threadmark.backends import ConfigError, Saver, SaverOptions, check_seconds, options_in, slow_after
 from threadmark_redis.driver import RedisDriver, Settings, durability_of, servers_of_client, servers_of_url
 from threadmark_redis.driver.facts import Facts
 from threadmark_redis.keys import PREFIX, checked_prefix
@@ -82,12 +78,6 @@ class RedisSaver(Saver):
         self._redis = RedisDriver(settings)
         super().__init__(store, self._redis, **options)
 
-    @classmethod
-    def from_url(cls, url: str, **options: Unpack[RedisOptions]) -> Self:
-        """Return a saver for `redis://user:password@host:6379/0` or another URL that the class describes."""
-        rest, written = options_in(url, RedisOptions)
-        return cls(rest, **{**written, **options})
-
     def setup(self) -> None:
         """Connect to every server and check its durability.
 
@@ -114,3 +104,9 @@ class RedisSaver(Saver):
 
     def _reported(self, found: list[tuple[Facts, bool]]) -> RedisReport:
         return full_report(found, [warning for facts, _ in found for warning in self._redis.warnings(facts)])
+
+
+def open_url(url: str, **options: Unpack[RedisOptions]) -> RedisSaver:
+    """Return a saver for `redis://user:password@host:6379/0` or another URL that `RedisSaver` describes."""
+    rest, written = options_in(url, RedisOptions)
+    return RedisSaver(rest, **{**written, **options})

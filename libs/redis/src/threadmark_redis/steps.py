@@ -10,7 +10,7 @@ from hashlib import sha1
 from importlib import resources
 from typing import Any, NamedTuple
 
-from threadmark.program import Program, Step
+from threadmark.backends import Program, Step
 
 Command = tuple[bytes | str | int, ...]
 """A command with its arguments. If it has a key, that is the first argument."""

@@ -3,10 +3,8 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from threadmark.ids import deleted_up_to
-from threadmark.names import MESSAGES_NS
-from threadmark.program import Program
-from threadmark.store.contract import (
+from threadmark.backends import (
+    MESSAGES_NS,
     Added,
     Change,
     CheckpointRow,
@@ -14,12 +12,14 @@ from threadmark.store.contract import (
     Head,
     Key,
     Outline,
+    Program,
+    ReplicaStore,
     Scope,
     WriteRow,
     all_held,
+    deleted_up_to,
     nothing_held,
 )
-from threadmark.store.replica import ReplicaStore
 from threadmark_redis.adding import add_to_locked, settle_heads, stored_rows
 from threadmark_redis.adding_at_once import add_at_once
 from threadmark_redis.columns import (

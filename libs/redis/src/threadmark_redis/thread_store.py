@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from functools import partial
 
-from threadmark.model import SPECIAL_WRITES
-from threadmark.program import Program
-from threadmark.store.threads import (
+from threadmark.backends import (
+    SPECIAL_WRITES,
     LeaseRow,
+    Program,
     ThreadCounts,
     ThreadOutline,
     ThreadPlace,

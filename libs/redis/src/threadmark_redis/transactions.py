@@ -13,10 +13,7 @@ from dataclasses import dataclass, field
 from secrets import token_bytes
 from typing import Any, TypeVar
 
-from threadmark.errors import ThreadmarkError
-from threadmark.program import Program, Step, relay
-from threadmark.store.contract import Head
-from threadmark.store.replica import StaleTermError
+from threadmark.backends import Head, Program, StaleTermError, Step, ThreadmarkError, relay
 from threadmark_redis.announcing import announce
 from threadmark_redis.columns import is_live
 from threadmark_redis.locked import Locked

@@ -1,6 +1,6 @@
 """A walk along the shards of the index, in one order over all of them."""
 
-from threadmark.program import Program
+from threadmark.backends import Program
 from threadmark_redis.steps import Command, commands
 
 Entry = tuple[int, bytes]

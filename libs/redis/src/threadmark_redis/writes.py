@@ -5,9 +5,7 @@ from typing import Any, NamedTuple
 
 import msgpack
 
-from threadmark.format.packs import PACK
-from threadmark.program import Program
-from threadmark.store.contract import Key, WriteRow
+from threadmark.backends import PACK, Key, Program, WriteRow
 from threadmark_redis.columns import (
     WRITTEN,
     cut,

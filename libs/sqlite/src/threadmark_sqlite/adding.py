@@ -5,11 +5,22 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from threadmark.format.packs import FIRST_RECORD, PACK
-from threadmark.names import to_column
-from threadmark.program import Program
-from threadmark.store.contract import Added, Change, CheckpointRow, Key, WriteRow
-from threadmark.store.judging import Facts, is_outdated, judged, may_be_gone, renewal
+from threadmark.backends import (
+    FIRST_RECORD,
+    PACK,
+    Added,
+    Change,
+    CheckpointRow,
+    Facts,
+    Key,
+    Program,
+    WriteRow,
+    is_outdated,
+    judged,
+    may_be_gone,
+    renewal,
+    to_column,
+)
 from threadmark_sqlite.columns import (
     as_number,
     as_number_or_null,

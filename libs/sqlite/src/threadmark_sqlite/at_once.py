@@ -9,9 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from sqlite3 import IntegrityError, OperationalError
 from typing import Any, NamedTuple
 
-from threadmark.format.packs import FIRST_RECORD, PACK
-from threadmark.names import to_column
-from threadmark.store.contract import Added, Change, CheckpointRow, WriteRow
+from threadmark.backends import FIRST_RECORD, PACK, Added, Change, CheckpointRow, WriteRow, to_column
 from threadmark_sqlite.adding import segment_inserts, write_inserts
 from threadmark_sqlite.columns import checkpoint_columns, id_column, text_or_null, write_columns
 from threadmark_sqlite.placeholders import with_rows

@@ -11,11 +11,24 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from threadmark.ids import UUID_BYTES, packed_uuid, uuid_text
-from threadmark.names import ESCAPES, from_column, to_column
-from threadmark.runtime.compiled import counterpart
-from threadmark.store.contract import NO_NUMBER, CheckpointRow, Found, Outline, WriteRow
-from threadmark.store.threads import LeaseRow, ThreadCounts, ThreadOutline, ThreadRow
+from threadmark.backends import (
+    ESCAPES,
+    NO_NUMBER,
+    UUID_BYTES,
+    CheckpointRow,
+    Found,
+    LeaseRow,
+    Outline,
+    ThreadCounts,
+    ThreadOutline,
+    ThreadRow,
+    WriteRow,
+    counterpart,
+    from_column,
+    packed_uuid,
+    to_column,
+    uuid_text,
+)
 from threadmark_sqlite.sql.expressions import PENDING
 
 _LOW, _HIGH = ESCAPES

@@ -11,8 +11,7 @@ from functools import cache
 from textwrap import dedent
 from typing import NamedTuple
 
-from threadmark.errors import ConfigError, SchemaError
-from threadmark.program import Program
+from threadmark.backends import ConfigError, Program, SchemaError
 from threadmark_sqlite.sql import connections
 from threadmark_sqlite.steps import execute
 

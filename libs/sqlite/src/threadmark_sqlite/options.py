@@ -2,7 +2,7 @@
 
 from typing import Literal, TypedDict
 
-from threadmark.saver import SaverOptions
+from threadmark.backends import SaverOptions
 
 Durability = Literal["full", "normal"]
 """What a commit waits for: "full" survives a power cut, "normal" only a crash of the process."""

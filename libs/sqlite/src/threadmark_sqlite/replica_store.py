@@ -7,10 +7,20 @@ for each table.
 from collections.abc import Sequence
 from typing import Any
 
-from threadmark.names import to_column
-from threadmark.program import Program
-from threadmark.store.contract import Added, Change, now
-from threadmark.store.replica import Copied, Entry, Replica, RowMarks, Summary, Waiting, sum_of_marks
+from threadmark.backends import (
+    Added,
+    Change,
+    Copied,
+    Entry,
+    Program,
+    Replica,
+    RowMarks,
+    Summary,
+    Waiting,
+    now,
+    sum_of_marks,
+    to_column,
+)
 from threadmark_sqlite.columns import from_blob_column, from_id_column, from_text_column, name
 from threadmark_sqlite.placeholders import chunks, with_placeholders
 from threadmark_sqlite.sql import replication

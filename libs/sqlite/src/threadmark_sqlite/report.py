@@ -3,8 +3,7 @@
 import sqlite3
 from typing import NamedTuple
 
-from threadmark.program import Operation, Program, read_existing
-from threadmark.runtime.compiled import STATE
+from threadmark.backends import STATE, Operation, Program, read_existing
 from threadmark_sqlite.options import Durability
 from threadmark_sqlite.sql import connections, reports
 from threadmark_sqlite.steps import execute

@@ -3,15 +3,20 @@
 import os
 import sqlite3
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 from urllib.parse import unquote
 
-from threadmark import ConfigError, Saver
-from threadmark.program import Driver, arun, run
-from threadmark.runtime.logs import slow_after
-from threadmark.saver import SaverOptions
-from threadmark.saver.arguments import check_seconds
-from threadmark.saver.options import options_in
+from threadmark.backends import (
+    ConfigError,
+    Driver,
+    Saver,
+    SaverOptions,
+    arun,
+    check_seconds,
+    options_in,
+    run,
+    slow_after,
+)
 from threadmark_sqlite.driver import FileDriver, Settings, SharedDriver
 from threadmark_sqlite.driver.connection import MEMORY, path_in, reads_only
 from threadmark_sqlite.options import Durability, SqliteOptions
@@ -56,17 +61,6 @@ class SqliteSaver(Saver):
         if isinstance(driver, SharedDriver):  # in memory
             self._keep_local_classes()
 
-    @classmethod
-    def from_url(cls, url: str, **options: Unpack[SqliteOptions]) -> Self:
-        """Return a saver for `sqlite:///relative.db`, `sqlite:////absolute.db` or `sqlite://:memory:`.
-
-        If the URL ends with `?mode=ro`, the saver is read-only and writes nothing to the file.
-        """
-        if not url.startswith(_SCHEME):
-            raise ConfigError(f"{url!r} is not a SQLite URL: write 'sqlite:///relative.db' or 'sqlite:////absolute.db'")
-        rest, written = options_in(url, SqliteOptions)
-        return cls(rest, **{**written, **options})
-
     def report(self) -> SqliteReport:
         """Return the version, durability, size, foreign tables and warnings of the database.
 
@@ -77,6 +71,17 @@ class SqliteSaver(Saver):
     async def areport(self) -> SqliteReport:
         """Like `report`, for asyncio."""
         return await arun(self._driver, report(self._durability))
+
+
+def open_url(url: str, **options: Unpack[SqliteOptions]) -> SqliteSaver:
+    """Return a saver for `sqlite:///relative.db`, `sqlite:////absolute.db` or `sqlite://:memory:`.
+
+    If the URL ends with `?mode=ro`, the saver is read-only and writes nothing to the file.
+    """
+    if not url.startswith(_SCHEME):
+        raise ConfigError(f"{url!r} is not a SQLite URL: write 'sqlite:///relative.db' or 'sqlite:////absolute.db'")
+    rest, written = options_in(url, SqliteOptions)
+    return SqliteSaver(rest, **{**written, **options})
 
 
 def _settings_of_url(url: str, settings: Settings) -> Settings:

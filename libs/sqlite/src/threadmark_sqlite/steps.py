@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from threadmark.program import Program, Step
+from threadmark.backends import Program, Step
 
 Rows = list[tuple[Any, ...]]
 

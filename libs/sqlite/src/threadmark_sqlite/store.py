@@ -4,10 +4,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from threadmark.ids import deleted_up_to
-from threadmark.names import MESSAGES_NS, to_column
-from threadmark.program import Program
-from threadmark.store.contract import (
+from threadmark.backends import (
+    MESSAGES_NS,
     TOMBSTONE_MICROSECONDS,
     Added,
     Change,
@@ -16,11 +14,14 @@ from threadmark.store.contract import (
     Head,
     Key,
     Outline,
+    Program,
+    ReplicaStore,
     Scope,
     WriteRow,
+    deleted_up_to,
     nothing_held,
+    to_column,
 )
-from threadmark.store.replica import ReplicaStore
 from threadmark_sqlite.adding import (
     added,
     admitted,

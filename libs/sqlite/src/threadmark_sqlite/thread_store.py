@@ -4,17 +4,18 @@ from collections.abc import Iterator, Sequence
 from json import dumps
 from typing import Any
 
-from threadmark.names import to_column
-from threadmark.program import Program
-from threadmark.store.contract import NO_NUMBER, now
-from threadmark.store.threads import (
+from threadmark.backends import (
+    NO_NUMBER,
     LeaseRow,
+    Program,
     ThreadCounts,
     ThreadOutline,
     ThreadPlace,
     ThreadRow,
     ThreadScope,
     ThreadStore,
+    now,
+    to_column,
 )
 from threadmark_sqlite.columns import (
     lease_columns,

@@ -6,12 +6,12 @@ from typing import Any
 
 import click
 
-from threadmark import SaverProtocol, StoreError, ThreadmarkError
+from threadmark import Saver, SaverProtocol, StoreError, ThreadmarkError
 from threadmark.model import count_text
 from threadmark_cli.command import command
 from threadmark_cli.diagnosis import Finding, Level, of_file, of_packages, of_report
 from threadmark_cli.exits import DONE, FAILED, WRONG
-from threadmark_cli.opening import file_of
+from threadmark_cli.opening import file_of, open_for_reading, parts_of, printable_url
 from threadmark_cli.output import Output, StyleName
 from threadmark_cli.session import Session
 
@@ -50,9 +50,10 @@ def doctor(session: Session, *, strict: bool) -> int:
 
 def _findings(session: Session) -> Iterator[Finding]:
     yield from of_packages()
-    path = file_of(session.url)
-    if path is not None:
-        yield from of_file(path)
+    for url in parts_of(session.url) or [session.url]:
+        path = file_of(url)
+        if path is not None:
+            yield from of_file(path)
     began = time.perf_counter()
     with session.saver(expect_tables=False) as saver:
         has_tables = saver.has_tables()
@@ -61,9 +62,23 @@ def _findings(session: Session) -> Iterator[Finding]:
         report = getattr(saver, "report", None)
         if report is not None:
             yield from of_report(report(), full="durability" not in session.saver_options())
-        yield from _of_tables(saver, has_tables=has_tables, ours=report is not None)
+        for part in parts_of(session.url):
+            yield from _of_part(part)
+        yield from _of_tables(saver, has_tables=has_tables, ours=isinstance(saver, Saver))
         if has_tables:
             yield from _of_threads(saver)
+
+
+def _of_part(url: str) -> Iterator[Finding]:
+    """The report of a database of a pair, or of the one behind a cache."""
+    name = printable_url(url)
+    try:
+        with open_for_reading(url, {}) as saver:
+            report = getattr(saver, "report", None)
+            if report is not None:
+                yield from (each._replace(finding=f"{name}: {each.finding}") for each in of_report(report()))
+    except StoreError as error:
+        yield Finding("database", "fault", f"{name}: {error}", "look whether the server runs, and at its URL")
 
 
 def _of_tables(saver: SaverProtocol, *, has_tables: bool, ours: bool) -> Iterator[Finding]:

@@ -267,7 +267,7 @@ def _line(saver: SaverProtocol, thread: str, entry: HistoryEntry) -> dict[str, A
         "created_at": entry.created_at.isoformat(),
         "step": entry.step,
         "source": entry.source,
-        "nodes": list(entry.nodes),
+        "nodes": entry.nodes,
         "metadata": found.metadata,
         "values": found.checkpoint["channel_values"],
         "writes": _writes(found),

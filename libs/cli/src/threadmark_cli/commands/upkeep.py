@@ -14,7 +14,7 @@ from threadmark_cli.command import command
 from threadmark_cli.commands.editing import yes_option
 from threadmark_cli.completion import thread_ids
 from threadmark_cli.exits import RefusedError
-from threadmark_cli.opening import expect_file, file_of
+from threadmark_cli.opening import expect_file, file_of, parts_of, printable_url
 from threadmark_cli.output.quantities import bytes_text
 from threadmark_cli.session import Session
 
@@ -103,6 +103,8 @@ def _script(session: Session, partitions: int | None, distribute: str | None, si
         from threadmark_sqlite import ddl as sqlite_ddl
 
         return sqlite_ddl(since=since)
+    if parts_of(url):
+        raise RefusedError(f"{session.printable_url}: name one database, because each has tables of its own")
     raise RefusedError(f"{session.printable_url} has no tables, and so nothing to be created")
 
 
@@ -139,6 +141,8 @@ def _other_tool(url: str) -> str:
         )
     if url.startswith("redis"):
         return "Redis has snapshots of its own: redis-cli -u URL --rdb agents.rdb"
+    if parts_of(url):
+        return f"{printable_url(url)}: name one database, because a copy is that of one"
     return f"{url.partition(':')[0]} databases have no file to copy"
 
 

@@ -321,6 +321,6 @@ def _checkpoint_shape(thread: str, entry: HistoryEntry) -> dict[str, Any]:
         "metadata": entry.metadata,
         "step": entry.step,
         "source": entry.source,
-        "nodes": list(entry.nodes),
-        "changed": list(entry.changed),
+        "nodes": entry.nodes,
+        "changed": entry.changed,
     }

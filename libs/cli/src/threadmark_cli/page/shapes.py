@@ -49,8 +49,6 @@ def entry_shape(entry: HistoryEntry) -> dict[str, Any]:
     return {
         **entry._asdict(),
         "created_at": time_text(entry.created_at),
-        "nodes": list(entry.nodes),
-        "changed": list(entry.changed),
         "writes": [write._asdict() for write in entry.writes],
         "problem": problem_shape(entry.problem),
     }

@@ -64,7 +64,7 @@ async def a_history_tells_everything_but_values(world: World) -> None:
             ("t2", "ask, me", "__interrupt__"),
             ("t3", None, "b"),
         ]
-        assert oldest[4:8] == (-1, "input", (), ["a"])
+        assert oldest[4:8] == (-1, "input", [], ["a"])
         assert [write[:3] for write in oldest.writes] == [("t1", "plan", "a"), ("t1", "plan", "b")]
         assert all(isinstance(write, WriteInfo) and 0 < write.size_bytes < 200 for write in oldest.writes)
         assert all(50 < entry.size_bytes < 1000 and entry.problem is None for entry in (newest, middle, oldest))

@@ -1,10 +1,10 @@
-"""The interface of a cache: bytes by place and key. `caching.memory` implements it here, `threadmark_redis` on Redis.
+"""The interface of a cache: bytes by thread key and entry key. `caching.memory` and `threadmark_redis` implement it.
 
-A *place* is sixteen bytes that stand for a thread of a database: a digest of the database's name and the thread's id. A
-cache need not know what an entry is. A reader proves that its thread stored an entry under its key, and goes to
-the database if there is none. A cache has to keep one promise: bytes that were read before a place was forgotten never
-come back. So each place has a *token*, which a reader gets before it asks the database, and gives back with the bytes
-that it read there. Forgetting a place ends its token.
+A *thread key* is sixteen bytes that stand for a thread of a database: a digest of the database's name and the thread's
+id. A cache need not know what an entry is. A reader proves that its thread stored an entry under its key, and goes to
+the database if there is none. A cache has to keep one promise: bytes that were read before a thread was
+forgotten never come back. So each thread has a *token*, which a reader gets before it asks the database, and gives back
+with the bytes that it read there. Forgetting a thread ends its token.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -15,11 +15,11 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkabl
 from threadmark.errors import CorruptDataError, MissingDependencyError
 from threadmark.program import Flow, Transaction
 from threadmark.saver.kit import announced_size, expand, pack_plain, segment_key
-from threadmark.sealing import Keyring, opens_segment
+from threadmark.sealing import Keyring, cipher_of, opens_segment
 
 
 class CacheRequest(NamedTuple):
-    """A request for entries of one place."""
+    """A request for entries of one thread."""
 
     epoch: int
     """The thread's epoch, from its database. Entries from an earlier epoch are removed, because the thread has lost
@@ -28,16 +28,16 @@ class CacheRequest(NamedTuple):
 
 
 class Got(NamedTuple):
-    """The entries that one place has."""
+    """The entries that one thread has."""
 
     token: bytes
-    """Give it back with the entries that you add to the place later. It is empty if nothing may be added."""
+    """Give it back with the entries that you add to the thread later. It is empty if nothing may be added."""
     entries: Mapping[bytes, bytes]
-    """The wanted entries that are there."""
+    """The requested entries that are there."""
 
 
 class Filling(NamedTuple):
-    """Entries to add to one place."""
+    """Entries to add to one thread."""
 
     token: bytes
     entries: Mapping[bytes, bytes]
@@ -51,22 +51,22 @@ class Cache(Protocol):
     Its text (`__str__`) names the cache for log lines, without a password.
     """
 
-    def get(self, wanted: Mapping[bytes, CacheRequest], ttl: float, within: float) -> dict[bytes, Got]:
-        """Return the entries that these places have. A new place is removed after `ttl` seconds."""
+    def get(self, requests: Mapping[bytes, CacheRequest], ttl: float, within: float) -> dict[bytes, Got]:
+        """Return the entries that these threads have. A new thread is removed after `ttl` seconds."""
 
-    async def aget(self, wanted: Mapping[bytes, CacheRequest], ttl: float, within: float) -> dict[bytes, Got]:
+    async def aget(self, requests: Mapping[bytes, CacheRequest], ttl: float, within: float) -> dict[bytes, Got]:
         """Like `get`, for asyncio."""
 
     def set(self, fillings: Mapping[bytes, Filling], within: float) -> None:
-        """Add entries to places. A place whose token has changed stays as it is."""
+        """Add entries to threads. A thread whose token has changed stays as it is."""
 
     async def aset(self, fillings: Mapping[bytes, Filling], within: float) -> None:
         """Like `set`, for asyncio."""
 
-    def forget(self, places: Collection[bytes], within: float) -> None:
-        """Remove all entries of these places, and end their tokens."""
+    def forget(self, thread_keys: Collection[bytes], within: float) -> None:
+        """Remove all entries of these threads, and end their tokens."""
 
-    async def aforget(self, places: Collection[bytes], within: float) -> None:
+    async def aforget(self, thread_keys: Collection[bytes], within: float) -> None:
         """Like `forget`, for asyncio."""
 
     def close(self) -> None:
@@ -109,18 +109,18 @@ _PURPOSE = b"threadmark.cache"
 
 
 class CacheKeys:
-    """The places of one database, as savers with one keyring see it.
+    """The thread keys of one database, as savers with one keyring see it.
 
-    With a keyring, its secret is the key of the digest. Then a place does not reveal its thread, and savers with
-    another keyring, or with none, have other places.
+    With a keyring, its secret is the key of the digest. Then a thread key does not reveal its thread, and savers with
+    another keyring, or with none, have other thread keys.
     """
 
     def __init__(self, name: str, keyring: Keyring | None) -> None:
         self._name = name
-        self._secret = b"" if keyring is None else keyring.digest_key
+        self._secret = b"" if keyring is None else cipher_of(keyring).digest_key
 
     def key(self, thread_id: str) -> bytes:
-        """Return the place of a thread."""
+        """Return the key of a thread."""
         what = pack_plain([self._name, thread_id])
         return blake2b(what, digest_size=_SIZE, key=self._secret, person=_PURPOSE).digest()
 
@@ -138,7 +138,7 @@ def segment_proof(keyring: Keyring | None) -> SegmentProof:
     The key of a segment that is not sealed is a digest of its bytes. A sealed segment opens only in its thread and
     under its key. Neither proof relies on the cache, so no entry can be forged, cut short or moved.
     """
-    return _is_named_by_digest if keyring is None else partial(opens_segment, keyring)
+    return _is_named_by_digest if keyring is None else partial(opens_segment, cipher_of(keyring))
 
 
 def proven(proof: SegmentProof, thread_id: str, entries: Mapping[bytes, bytes]) -> dict[bytes, bytes]:

@@ -52,7 +52,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.1, 30.0
 """Seconds for which a cache is not asked after the first failure, and at most. Each further failure doubles them."""
 
 MOST_PENDING = 100_000
-"""How many places are remembered for a cache that is away. The oldest beyond that are given up, and only expire."""
+"""How many threads are remembered for a cache that is away. The oldest beyond that are given up, and only expire."""
 
 
 class Access:
@@ -75,7 +75,7 @@ class Access:
         return time.monotonic() >= self._until
 
     def get(self, needed: Mapping[bytes, CacheRequest]) -> CachedFlow[dict[bytes, Got]]:
-        """Return the cache's entries for these places, none if it cannot be asked."""
+        """Return the cache's entries for these threads, none if it cannot be asked."""
         if not (yield from self._forget_pending()):
             return {}
         found: dict[bytes, Got] | None = yield from self._asked(CacheCall("get", (needed, self._ttl, self._within)))
@@ -87,12 +87,12 @@ class Access:
             yield from self._asked(CacheCall("set", (fillings, self._within)))
 
     def forget(self, cache_keys: Collection[bytes]) -> CachedFlow[None]:
-        """Have the cache forget places: now, or as soon as it can be asked."""
+        """Have the cache forget threads: now, or as soon as it can be asked."""
         self.forget_later(cache_keys)
         yield from self._forget_pending()
 
     def forget_later(self, cache_keys: Collection[bytes]) -> None:
-        """Remember that places are to be forgotten before the cache is asked for anything."""
+        """Remember that threads are to be forgotten before the cache is asked for anything."""
         until = time.monotonic() + self._ttl + self._within
         with self._lock:
             self._pending.update(dict.fromkeys(cache_keys, until))

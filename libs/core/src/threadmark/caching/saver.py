@@ -15,13 +15,14 @@ from threadmark.caching.flows import Access, CachedDriver, Flows
 from threadmark.errors import ConfigError, MissingDependencyError, short_repr
 from threadmark.model import Duration
 from threadmark.saver import Saver, SaverOptions
-from threadmark.saver.kit import check_seconds, checked_duration
+from threadmark.saver.kit import check_seconds, checked_duration, option_in_url
 from threadmark.urls import open as open_saver
 from threadmark.urls import parameters_in
 
 GROUP = "threadmark.caches"
 
 _URL = "cached:?saver=URL&cache=URL&ttl=3600"
+_KINDS = {"ttl": Duration, "wait": float, "name": str}
 
 
 def open_cache(url: str) -> Cache:
@@ -50,17 +51,8 @@ def open_cache(url: str) -> Cache:
 
 def arguments_in(url: str) -> dict[str, Any]:
     """Return the arguments of `cached` in the URL of a cached saver. No error shows a value of it."""
-    arguments: dict[str, Any] = {
-        **parameters_in(url, _URL, needed=("saver", "cache"), optional=("ttl", "wait", "name"))
-    }
-    try:
-        if "wait" in arguments:
-            arguments["wait"] = float(arguments["wait"])
-        if "ttl" in arguments:
-            arguments["ttl"] = timedelta(seconds=float(arguments["ttl"]))
-    except (OverflowError, ValueError):
-        raise ConfigError(f"ttl and wait in a URL must be numbers of seconds: write {_URL!r}") from None
-    return arguments
+    written = parameters_in(url, _URL, needed=("saver", "cache"), optional=_KINDS)
+    return {name: option_in_url(name, text, _KINDS.get(name, str)) for name, text in written.items()}
 
 
 def _listed(names: list[str]) -> str:
@@ -143,9 +135,9 @@ def cached(
     return CachedSaver(opened, used, ttl=lifetime, wait=wait, name=name, owns_cache=used is not cache)
 
 
-def from_url(url: str, **options: Any) -> CachedSaver:
+def open_url(url: str, **options: Any) -> CachedSaver:
     """Return the saver for `cached:?saver=URL&cache=URL&ttl=3600`. The two URLs are percent-encoded."""
-    return cached(**arguments_in(url), **options)
+    return cached(**{**arguments_in(url), **options})
 
 
 def _opened(saver: Saver | str, options: dict[str, Any]) -> Saver:

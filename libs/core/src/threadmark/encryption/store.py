@@ -26,7 +26,7 @@ from threadmark.saver.kit import (
     expand,
     segment_key,
 )
-from threadmark.sealing import Keyring, incarnation_of, row_name
+from threadmark.sealing import Cipher, incarnation_of, row_name
 from threadmark.store.contract import (
     ANYONE,
     Added,
@@ -74,14 +74,14 @@ class SealedStore(SealedThreadStore):
     def __init__(
         self,
         store: Store,
-        keyring: Keyring,
+        cipher: Cipher,
         *,
         seal_metadata: bool,
         known: KnownIncarnations,
         owner: str | None = None,
     ) -> None:
         super().__init__(store)
-        self._keyring = keyring
+        self._cipher = cipher
         self._seal_metadata = seal_metadata
         self._known = known
         self._owner = owner
@@ -208,8 +208,8 @@ class SealedStore(SealedThreadStore):
             stored = yield from self._store.segments(thread_id, some)
             opened = {key: data for key, data in stored.items() if plain and _is_plain_segment(key, data)}
             for key, data in stored.items():
-                if key not in opened and not self._keyring.is_current(data):
-                    opened[key] = self._keyring.open(data, row_name("segment", thread_id, key))
+                if key not in opened and not self._cipher.is_current(data):
+                    opened[key] = self._cipher.open(data, row_name("segment", thread_id, key))
             if opened:
                 yield from self.remove(thread_id, (), sorted(opened))
                 yield from self.add(_change(thread_id, opened, (), ()))
@@ -245,7 +245,7 @@ class SealedStore(SealedThreadStore):
 
     def _is_stale(self, check: bytes, body: bytes, *, plain: bool) -> bool:
         if not check:
-            return not self._keyring.is_current(body)
+            return not self._cipher.is_current(body)
         if not plain:
             raise CorruptDataError(f"a row is not sealed: {HOW_TO_SEAL}")
         return True
@@ -277,7 +277,7 @@ class SealedStore(SealedThreadStore):
         return self._open_write(thread_id, row, Incarnations({thread_id: incarnation}))
 
     def _expect_covered(self, incarnation: Incarnation, body: bytes, where: bytes) -> None:
-        self._keyring.open(body, where)
+        self._cipher.open(body, where)
         if not incarnation.covers(incarnation_of(body)):
             raise CorruptDataError("a row was stored in another life of the thread, and put back")
 
@@ -344,7 +344,7 @@ class SealedStore(SealedThreadStore):
         thread_id = change.thread_id
         return change._replace(
             segments={
-                key: self._keyring.seal(data, row_name("segment", thread_id, key))
+                key: self._cipher.seal(data, row_name("segment", thread_id, key))
                 for key, data in change.segments.items()
             },
             checkpoints=[self._seal_row(row, incarnation) for row in change.checkpoints],
@@ -366,10 +366,10 @@ class SealedStore(SealedThreadStore):
 
     def _seal_row(self, row: CheckpointRow, incarnation: Incarnation) -> CheckpointRow:
         outline = row.outline
-        header = self._keyring.seal(row.check + row.header, row_name("checkpoint", *outline[:3]), incarnation)
+        header = self._cipher.seal(row.check + row.header, row_name("checkpoint", *outline[:3]), incarnation)
         if self._seal_metadata:
             metadata = outline.metadata.encode("utf-8", "surrogatepass")
-            sealed = self._keyring.seal(metadata, row_name("metadata", *outline[:3]), incarnation)
+            sealed = self._cipher.seal(metadata, row_name("metadata", *outline[:3]), incarnation)
             outline = outline._replace(metadata=b85encode(sealed).decode())
         run_id = None if self._seal_metadata else row.run_id
         return row._replace(outline=outline, header=header, check=b"", run_id=run_id)
@@ -420,7 +420,7 @@ class SealedStore(SealedThreadStore):
 
     def _seal_write(self, thread_id: str, row: WriteRow, incarnation: Incarnation) -> WriteRow:
         where = row_name("write", thread_id, *row[:4])
-        return row._replace(value=self._keyring.seal(row.check + row.value, where, incarnation), check=b"")
+        return row._replace(value=self._cipher.seal(row.check + row.value, where, incarnation), check=b"")
 
     def _open_write(self, thread_id: str, row: WriteRow, known: Incarnations) -> WriteRow:
         where = row_name("write", thread_id, *row[:4])
@@ -446,7 +446,7 @@ class SealedStore(SealedThreadStore):
     def _open(self, sealed: bytes, where: bytes) -> bytes:
         """Decrypt a body. Returns b"" if that fails: the reader's error then names the row."""
         try:
-            return self._keyring.open(sealed, where)
+            return self._cipher.open(sealed, where)
         except CorruptDataError:
             return b""
 

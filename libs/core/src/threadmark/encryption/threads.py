@@ -12,7 +12,7 @@ from threadmark.errors import CorruptDataError
 from threadmark.format.incarnations import Incarnation, KnownIncarnations
 from threadmark.program import Program
 from threadmark.saver.kit import CHECK_SIZE, HOW_TO_SEAL, NOT_OPENED, NOT_SEALED
-from threadmark.sealing import Keyring, incarnation_of
+from threadmark.sealing import Cipher, incarnation_of
 from threadmark.store.contract import Scope
 from threadmark.store.forwarding import ForwardingStore
 from threadmark.store.threads import (
@@ -27,7 +27,7 @@ from threadmark.store.threads import (
 class SealedThreadStore(ForwardingStore):
     """The operations on threads of another store, their rows sealed with a keyring."""
 
-    _keyring: Keyring
+    _cipher: Cipher
     _seal_metadata: bool
     _known: KnownIncarnations
 
@@ -72,7 +72,7 @@ class SealedThreadStore(ForwardingStore):
         row = found.row
         if len(row.check) > CHECK_SIZE:
             is_open = self._seal_metadata and (row.title is not None or row.metadata is not None)
-            if self._keyring.is_current(row.check) and not is_open:
+            if self._cipher.is_current(row.check) and not is_open:
                 return 0
             row, incarnation = self._opened(row)
         elif plain:
@@ -119,7 +119,7 @@ class SealedThreadStore(ForwardingStore):
 
     def _opened(self, row: ThreadRow) -> tuple[ThreadRow, Incarnation]:
         """Return a thread's row as it was before it was sealed, and the incarnation that it names."""
-        opened = self._keyring.open(row.check, _where(row.thread_id))
+        opened = self._cipher.open(row.check, _where(row.thread_id))
         incarnation = incarnation_of(row.check)
         if incarnation is None:
             raise CorruptDataError("the thread's row names no incarnation")
@@ -132,7 +132,7 @@ class SealedThreadStore(ForwardingStore):
         self, thread_id: str, contents: tuple[bytes, str | None, str | None], incarnation: Incarnation
     ) -> bytes:
         packed: bytes = msgpack.packb(contents, unicode_errors="surrogatepass")
-        return self._keyring.seal(packed, _where(thread_id), incarnation)
+        return self._cipher.seal(packed, _where(thread_id), incarnation)
 
 
 def _where(thread_id: str) -> bytes:

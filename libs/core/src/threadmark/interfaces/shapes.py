@@ -93,9 +93,9 @@ class SessionCheckpoint:
         return {"metadata": json_ready(fields, "metadata"), "state": json_ready(self.state, "state")}
 
     @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> "SessionCheckpoint":
+    def from_dict(cls, data: Mapping[str, Any]) -> "SessionCheckpoint":
         """Return the checkpoint from a dictionary that `to_dict` made. Raises ConfigError for any other dictionary."""
-        fields = _parts(given, "a session's checkpoint", ("metadata", "state"))
+        fields = _parts(data, "a session's checkpoint", ("metadata", "state"))
         about = _parts(fields["metadata"], "its metadata", _FIELDS)
         time = about["timestamp"]
         try:

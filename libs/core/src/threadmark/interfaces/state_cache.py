@@ -183,8 +183,8 @@ def _name(conversation: Conversation, header: Header) -> str:
     values = [(channel, each.tag, each.digest or each.packed) for channel, each in sorted(header.values.items())]
     about = (conversation.thread_id, conversation.context.threads.owner, values)
     packed: bytes = msgpack.packb(about, unicode_errors="surrogatepass")
-    keyring = conversation.context.keyring
-    return _PREFIX + blake2b(packed, digest_size=32, key=keyring.digest_key if keyring else b"").hexdigest()
+    cipher = conversation.context.cipher
+    return _PREFIX + blake2b(packed, digest_size=32, key=cipher.digest_key if cipher else b"").hexdigest()
 
 
 def _are_those_of(header: Header, values: Mapping[Any, Any]) -> bool:
@@ -198,15 +198,15 @@ def _are_those_of(header: Header, values: Mapping[Any, Any]) -> bool:
 def _packed(conversation: Conversation, name: str, values: Mapping[bytes, bytes]) -> bytes:
     """Return the bytes for a shared cache: sealed if the rows of the database are."""
     packed: bytes = msgpack.packb(dict(values))
-    keyring = conversation.context.keyring
-    return packed if keyring is None else keyring.seal(packed, name.encode())
+    cipher = conversation.context.cipher
+    return packed if cipher is None else cipher.seal(packed, name.encode())
 
 
 def _opened(conversation: Conversation, name: str, data: bytes) -> Mapping[bytes, bytes] | None:
     """Return the values that `_packed` packed, or None for anything else."""
-    keyring = conversation.context.keyring
+    cipher = conversation.context.cipher
     try:
-        plain = data if keyring is None else keyring.open(data, name.encode())
+        plain = data if cipher is None else cipher.open(data, name.encode())
         values = msgpack.unpackb(plain, strict_map_key=False)
     except (CorruptDataError, ValueError, TypeError, MemoryError):
         return None

@@ -1,7 +1,7 @@
 """Taking, renewing and releasing a lease: one transaction each, by the clock of the database alone."""
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import partial
 from os import getpid
 from socket import gethostname
@@ -21,6 +21,7 @@ from threadmark.saver.kit import (
     check_keyring,
     check_seconds,
     check_word,
+    checked_duration,
     checkpoint_row,
     draft_of,
     last_lease,
@@ -64,8 +65,7 @@ def lease_request(
     name = named_thread(thread_id)
     check_length(name, THREAD_ID_BYTES, "thread_id")
     check_word(on_busy, OnBusy, "on_busy")
-    seconds = ttl.total_seconds() if isinstance(ttl, timedelta) else ttl
-    check_seconds(seconds, "ttl")
+    seconds = checked_duration(ttl, "ttl").total_seconds()
     if not _SHORTEST <= seconds <= _LONGEST:
         raise ConfigError(f"ttl must be from {_SHORTEST} to {_LONGEST} seconds, not {short_repr(ttl)}")
     if timeout is not None:

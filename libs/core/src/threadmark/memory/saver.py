@@ -3,7 +3,7 @@
 import os
 import threading
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from threadmark.errors import ClosedError, ConfigError
 from threadmark.memory.store import MemoryStore
@@ -90,14 +90,6 @@ class MemorySaver(Saver):
 
             self._driver = self._kept = KeptDriver(file)
 
-    @classmethod
-    def from_url(cls, url: str, *, file: str | os.PathLike[str] | None = None, **options: Unpack[SaverOptions]) -> Self:
-        """Return the saver for `memory:`."""
-        rest, written = options_in(url, SaverOptions)
-        if rest not in ("memory:", "memory://"):
-            raise ConfigError(f"{url!r}: a memory saver has no name or path; write 'memory:'")
-        return cls(file=file, **{**written, **options})
-
     def sync(self) -> None:
         """Store all changes in the file, or none. When this returns, they are on the disk.
 
@@ -107,3 +99,11 @@ class MemorySaver(Saver):
         if self._kept is None:
             raise ConfigError("this saver has no file to store anything in: make it with MemorySaver(file=...)")
         self._kept.sync()
+
+
+def open_url(url: str, *, file: str | os.PathLike[str] | None = None, **options: Unpack[SaverOptions]) -> MemorySaver:
+    """Return the saver for `memory:`."""
+    rest, written = options_in(url, SaverOptions)
+    if rest not in ("memory:", "memory://"):
+        raise ConfigError(f"{url!r}: a memory saver has no name or path; write 'memory:'")
+    return MemorySaver(file=file, **{**written, **options})

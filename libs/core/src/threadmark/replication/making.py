@@ -1,20 +1,20 @@
 """Making a replicated saver: of two savers or URLs, checked, and of one URL that names both."""
 
 from collections.abc import Mapping
-from datetime import timedelta
 from typing import Any
 
 from threadmark.around.deferred import is_deferred
 from threadmark.errors import ConfigError, short_repr
+from threadmark.model import Duration
 from threadmark.replication.driver import PairDriver
 from threadmark.replication.model import Failover, OnSecondaryFailure, ReplicationMode, SideName
 from threadmark.replication.pair import Pair, Settings
 from threadmark.replication.saver import ReplicatedSaver, replicated
 from threadmark.replication.steps import Side
 from threadmark.saver import Saver, SaverOptions
-from threadmark.saver.kit import check_seconds, check_word, checked_duration
+from threadmark.saver.kit import check_seconds, check_word, checked_duration, option_in_url
 from threadmark.store.replica import ReplicaStore
-from threadmark.urls import open as open_url
+from threadmark.urls import open as open_saver
 from threadmark.urls import parameters_in
 
 _CHOICES: Mapping[str, object] = {
@@ -24,6 +24,14 @@ _CHOICES: Mapping[str, object] = {
 }
 _SECONDS = ("deadline", "health_interval", "drain_timeout")
 _COUNTS = ("max_lag", "max_failover_attempts")
+_KINDS: Mapping[str, Any] = {
+    **_CHOICES,
+    **dict.fromkeys(_SECONDS, float),
+    **dict.fromkeys(_COUNTS, int),
+    "deadline": float | None,
+    "failback_delay": Duration | None,
+}
+"""The types of what a URL may have."""
 _MOST_SECONDS = 86_400
 """A day. Much longer times overflow when a thread waits."""
 
@@ -80,32 +88,16 @@ def make(
         raise
 
 
-def from_url(url: str, **options: Any) -> ReplicatedSaver:
+def open_url(url: str, **options: Any) -> ReplicatedSaver:
     """Return the saver for `replicated:?primary=URL&secondary=URL&mode=async`. The two URLs are percent-encoded."""
-    optional = (*_CHOICES, *_SECONDS, *_COUNTS, "failback_delay")
-    parameters = parameters_in(url, _URL, needed=("primary", "secondary"), optional=optional)
-    return replicated(**{**_parsed(parameters), **options})
-
-
-def _parsed(parameters: Mapping[str, str]) -> dict[str, Any]:
-    """Return the parameters of a URL as arguments of `replicated`."""
-    parsed: dict[str, Any] = dict(parameters)
-    for name, text in parameters.items():
-        try:
-            if name in _COUNTS:
-                parsed[name] = int(text)
-            elif name == "failback_delay":
-                parsed[name] = timedelta(seconds=float(text))
-            elif name in _SECONDS:
-                parsed[name] = None if (name, text) == ("deadline", "none") else float(text)
-        except (ValueError, OverflowError):
-            raise ConfigError(f"{name} must be a number, not {short_repr(text)}") from None
-    return parsed
+    written = parameters_in(url, _URL, needed=("primary", "secondary"), optional=_KINDS)
+    arguments = {name: option_in_url(name, text, _KINDS.get(name, str)) for name, text in written.items()}
+    return replicated(**{**arguments, **options})
 
 
 def _saver(name: str, database: object) -> Saver:
     """The saver of a side. Raises ConfigError for one that cannot be replicated."""
-    opened = open_url(database) if isinstance(database, str) else database
+    opened = open_saver(database) if isinstance(database, str) else database
     if not isinstance(opened, Saver):
         raise ConfigError(
             f"{name} must be a URL or a threadmark saver, not a {type(opened).__name__}: of a LangGraph checkpointer, "
@@ -131,9 +123,9 @@ def _side(name: SideName, saver: Saver) -> Side:
 
 
 def _expect_one_keyring(first: Saver, second: Saver) -> None:
-    one, other = first._context.keyring, second._context.keyring  # noqa: SLF001 - the sides are ours from now on
+    one, other = first._context.cipher, second._context.cipher  # noqa: SLF001 - the sides are ours from now on
     both = (one, other)
-    same = one is other or len({each and (each.digest_key, repr(each)) for each in both}) == 1
+    same = one is other or len({each and (each.digest_key, each.newest, *each.key_ids) for each in both}) == 1
     if not same:
         raise ConfigError(
             "primary and secondary have different keyrings, but both hold the same sealed rows: give the same Keyring "

@@ -85,7 +85,7 @@ class Answer:
         return self._result
 
 
-Waiting = Answer | asyncio.Future[Any]
+WaitingCall = Answer | asyncio.Future[Any]
 """The result that a thread, or a task of an event loop, waits for."""
 
 
@@ -103,7 +103,7 @@ def outcome_of(work: Callable[[], Any]) -> Any:
         return Failed(error)
 
 
-def settle(waiting: Waiting, outcome: Any) -> None:
+def settle(waiting: WaitingCall, outcome: Any) -> None:
     """Set the outcome. Call it in the thread that waits for it. Does nothing if no thread waits any more."""
     if waiting.done():
         return
@@ -113,7 +113,7 @@ def settle(waiting: Waiting, outcome: Any) -> None:
         waiting.set_result(outcome)
 
 
-def tell(waiting: Waiting, outcome: Any) -> None:
+def tell(waiting: WaitingCall, outcome: Any) -> None:
     """Like `settle`, from any thread."""
     if isinstance(waiting, Answer):
         settle(waiting, outcome)
@@ -161,7 +161,7 @@ async def in_spite_of_cancelling(work: Awaitable[Any]) -> Any:
 
 class _Job(NamedTuple):
     work: Callable[[], Any]
-    waiting: Waiting
+    waiting: WaitingCall
 
     def do(self) -> None:
         if not self.waiting.cancelled():

@@ -16,7 +16,7 @@ from threadmark.program import Operation, Program, read, write
 from threadmark.saver.arguments import check_flag, check_keep_last, microseconds_in
 from threadmark.saver.caches import EncodingCache, SegmentCache
 from threadmark.saver.options import checked_duration
-from threadmark.sealing import Keyring, SegmentNames
+from threadmark.sealing import Cipher, Keyring, SegmentNames, cipher_of
 from threadmark.serde import Serde, Serializer
 from threadmark.serde.serializer import finds_parts
 from threadmark.store.contract import Store, now
@@ -102,8 +102,8 @@ class SaverContext(NamedTuple):
     pause_gc: bool = False
     """Whether the garbage collector is paused while a large value is decoded."""
     threads: ThreadRules = ThreadRules()
-    keyring: Keyring | None = None
-    """The keyring that seals rows."""
+    cipher: Cipher | None = None
+    """Seals rows with the keys of the keyring."""
     seal: Callable[..., Store] | None = None
     """Makes the store that seals rows, if rows are encrypted; with `owner=`, one that also proves the owner of a
     thread."""
@@ -206,12 +206,13 @@ def context_of(store: Store, options: SaverOptions, sealed: Callable[..., Store]
     if sealed is None:
         raise ConfigError("this saver does not seal rows: leave keyring= out")
     known = KnownIncarnations(context.encoding_cache.epoch)
-    seal = partial(sealed, store, keyring, seal_metadata=seal_metadata, known=known)
+    cipher = cipher_of(keyring)
+    seal = partial(sealed, store, cipher, seal_metadata=seal_metadata, known=known)
     return context._replace(
         store=seal(),
-        segment_key=keyring.segment_key,
-        segment_names=SegmentNames(keyring),
-        keyring=keyring,
+        segment_key=cipher.segment_key,
+        segment_names=SegmentNames(cipher),
+        cipher=cipher,
         seal=seal,
     )
 

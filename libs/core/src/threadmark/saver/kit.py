@@ -82,7 +82,7 @@ from threadmark.saver.operations.writing import (
     refusal_error,
     store,
 )
-from threadmark.saver.options import checked_duration
+from threadmark.saver.options import checked_duration, option_in_url
 from threadmark.saver.paging import Pages, new_cursor, parts_of_cursor
 from threadmark.saver.paths import Path, channel_text, key_text, name_text, parse_path
 from threadmark.saver.proving import (
@@ -108,7 +108,8 @@ __all__ = [  # noqa: RUF022 - by their purpose
     "Path", "ThreadQuery", "channel_text", "check_config", "check_flag", "check_keep_last",
     "check_progress", "check_seconds", "check_word", "cursor_of", "draft_of", "checked_count", "checked_duration",
     "checked_owner",
-    "thread_query", "checked_run_id", "key_text", "microseconds_of", "name_text", "parse_path", "place_of", "time_of",
+    "thread_query", "checked_run_id", "key_text", "microseconds_of", "name_text", "option_in_url", "parse_path",
+    "place_of", "time_of",
     # reading
     "ANCESTORS_ASKED", "BoundedCache", "CheckpointLoader", "EncodingCache", "Item", "Known", "LoadedCheckpoint",
     "NO_EPOCH", "Pages", "Reader", "SegmentCache", "all_outlines", "counted_channels", "decode_channel",

@@ -37,7 +37,7 @@ def options_in(url: str, options: type) -> tuple[str, dict[str, Any]]:
     for parameter in query.split("&"):
         name, _, text = parameter.partition("=")
         if name in known:
-            found[name] = _option(name, unquote_plus(text), known[name])
+            found[name] = option_in_url(name, unquote_plus(text), known[name])
         else:
             rest.append(parameter)
     return beginning + (question + "&".join(rest) if rest else ""), found
@@ -47,8 +47,8 @@ _WRITTEN = {bool: "true or false", int: "a whole number", float: "a number"}
 _FLAGS = {"true": True, "1": True, "false": False, "0": False}
 
 
-def _option(name: str, text: str, kind: Any) -> Any:
-    """Return the value of an option that is written in a URL."""
+def option_in_url(name: str, text: str, kind: Any) -> Any:
+    """Return the value of an option, or of another argument, that is written in a URL. `kind` is its type."""
     kinds = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
     if text == "none" and NoneType in kinds:
         return None

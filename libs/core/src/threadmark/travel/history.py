@@ -118,7 +118,7 @@ class _Teller:
 
     def entry(self, outline: Outline) -> HistoryEntry:
         """Return the entry of a checkpoint. For a damaged one it has the keys, and the fields that are still sound."""
-        bare = HistoryEntry(outline.ns, outline.id, None, created(outline), None, None, (), (), (), 0, {})
+        bare = HistoryEntry(outline.ns, outline.id, None, created(outline), None, None, [], [], [], 0, {})
         item = self._found.get(outline.key)
         if item is None:
             item = CorruptDataError("its row is not found by its key", checkpoint_location(outline))
@@ -151,10 +151,10 @@ class _Teller:
             metadata=metadata,
         )
 
-    def _nodes(self, outline: Outline, fields: Mapping[str, Any], before: Header | None) -> Sequence[str]:
+    def _nodes(self, outline: Outline, fields: Mapping[str, Any], before: Header | None) -> list[str]:
         """The nodes that had seen other versions before the step than after it."""
         if before is None or outline.parent_key is None:
-            return ()
+            return []
         seen, seen_before = fields.get("versions_seen"), _seen_in(before)
         if isinstance(seen, Mapping) and seen_before is not None:
             ran = [name for name, versions in seen.items() if seen_before.get(name) != versions]
@@ -189,7 +189,7 @@ def _seen_in(header: Header) -> Mapping[str, Any] | None:
     return seen if isinstance(seen, Mapping) else None
 
 
-def _changed(header: Header, fields: Mapping[str, Any], before: Header | None) -> Sequence[str]:
+def _changed(header: Header, fields: Mapping[str, Any], before: Header | None) -> list[str]:
     if before is not None:
         return [channel for channel, version in header.versions.items() if before.versions.get(channel) != version]
     # The first one, or its parent was removed: LangGraph says which channels changed, too.

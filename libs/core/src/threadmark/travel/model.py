@@ -37,11 +37,11 @@ class HistoryEntry(NamedTuple):
     step: int | None
     source: str | None
     """The origin that its metadata names: "input", "loop", "update", "fork" ..."""
-    nodes: Sequence[str]
+    nodes: list[str]
     """The nodes that ran in the step before it, as far as they are known."""
-    changed: Sequence[str]
+    changed: list[str]
     """The channels whose versions differ from the parent's, in order."""
-    writes: Sequence[WriteInfo]
+    writes: list[WriteInfo]
     """The writes that tasks of the next step have stored already."""
     size_bytes: int
     """The stored size of its row: header and metadata."""

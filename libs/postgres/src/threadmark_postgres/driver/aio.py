@@ -11,8 +11,7 @@ from psycopg.generators import execute
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
-from threadmark.errors import ClosedError, ConfigError, StoreError, ThreadmarkError
-from threadmark.program import aplay
+from threadmark.backends import ClosedError, ConfigError, StoreError, ThreadmarkError, aplay
 from threadmark_postgres.arrays import register_dumpers
 from threadmark_postgres.driver.batching import MOST, Batch
 from threadmark_postgres.driver.blocking import check_encoding, is_free, is_pipelined

@@ -9,7 +9,7 @@ alone. There is no I/O in this module.
 from collections.abc import Sequence
 from typing import Any
 
-from threadmark.program import Transaction
+from threadmark.backends import Transaction
 from threadmark_postgres.arrays import size_of
 from threadmark_postgres.steps import Query, Rows
 

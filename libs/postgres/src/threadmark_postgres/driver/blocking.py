@@ -12,8 +12,7 @@ from psycopg.generators import execute
 from psycopg.pq import PipelineStatus, TransactionStatus
 from psycopg.rows import tuple_row
 
-from threadmark.errors import ClosedError, ConfigError, StoreError, ThreadmarkError, TransientStoreError
-from threadmark.program import play
+from threadmark.backends import ClosedError, ConfigError, StoreError, ThreadmarkError, TransientStoreError, play
 from threadmark_postgres.arrays import register_dumpers
 from threadmark_postgres.driver.batching import MOST, Batch
 from threadmark_postgres.driver.cancellation import in_use, of_thread

@@ -10,7 +10,7 @@ from typing import Any
 
 import psycopg
 
-from threadmark.runtime.workers import Answer, Workers, in_spite_of_cancelling
+from threadmark.backends import Answer, Workers, in_spite_of_cancelling
 
 _LONGEST = 12.0
 """Seconds to wait for the end of a statement that was cancelled. Releases of psycopg differ in how long it takes."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from psycopg.errors import UniqueViolation
 
-from threadmark.program import Flow, Program, Step, Transaction
+from threadmark.backends import Flow, Program, Step, Transaction
 from threadmark_postgres.sql import connections
 from threadmark_postgres.steps import Query
 

@@ -11,11 +11,19 @@ from weakref import WeakKeyDictionary
 
 import psycopg
 
-from threadmark.errors import ClosedError, ConfigError, SchemaError
-from threadmark.program import Transaction
-from threadmark.runtime.outages import Outage
-from threadmark.runtime.processes import close_at_exit, reset_after_fork, was_closed
-from threadmark.runtime.workers import Workers, may_be_interrupted, run_on_loop
+from threadmark.backends import (
+    ClosedError,
+    ConfigError,
+    Outage,
+    SchemaError,
+    Transaction,
+    Workers,
+    close_at_exit,
+    may_be_interrupted,
+    reset_after_fork,
+    run_on_loop,
+    was_closed,
+)
 from threadmark_postgres import migrations
 from threadmark_postgres.driver import aio, blocking
 from threadmark_postgres.driver.batching import BatchMember

@@ -13,9 +13,7 @@ from typing import NoReturn
 import psycopg
 from psycopg import errors
 
-from threadmark.errors import ConfigError, StoreError, ThreadmarkError, TransientStoreError
-from threadmark.program import Attempts
-from threadmark.runtime.outages import Outage
+from threadmark.backends import Attempts, ConfigError, Outage, StoreError, ThreadmarkError, TransientStoreError
 from threadmark_postgres.driver.log import log
 from threadmark_postgres.driver.settings import Settings
 

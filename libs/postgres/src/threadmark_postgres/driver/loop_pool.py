@@ -7,7 +7,7 @@ from typing import Any
 
 import psycopg
 
-from threadmark.errors import ThreadmarkError, TransientStoreError
+from threadmark.backends import ThreadmarkError, TransientStoreError
 from threadmark_postgres.arrays import register_dumpers
 from threadmark_postgres.driver.blocking import is_idle
 from threadmark_postgres.driver.settings import Settings

@@ -7,7 +7,7 @@ from typing import Any
 
 import psycopg
 
-from threadmark.runtime.workers import in_spite_of_cancelling
+from threadmark.backends import in_spite_of_cancelling
 
 
 @asynccontextmanager

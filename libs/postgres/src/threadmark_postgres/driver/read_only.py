@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from threadmark.errors import StoreError
-from threadmark.program import Driver, Transaction
+from threadmark.backends import Driver, StoreError, Transaction
 
 
 class ReadOnlyDriver:

@@ -10,8 +10,7 @@ import time
 from collections import deque
 from typing import Any, NamedTuple
 
-from threadmark.errors import ConfigError
-from threadmark.program import Program, Transaction
+from threadmark.backends import ConfigError, Program, Transaction
 from threadmark_postgres.driver import aio, blocking
 from threadmark_postgres.driver.driver import PostgresDriver
 from threadmark_postgres.driver.log import log

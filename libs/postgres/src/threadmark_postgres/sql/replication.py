@@ -1,6 +1,6 @@
 """The statements of replication: the term, the outbox, how far threads were copied from another database, and marks."""
 
-from threadmark.store.replica import LONG_MARK
+from threadmark.backends import LONG_MARK
 from threadmark_postgres.sql.expressions import CLOCK
 
 REPLICA = """

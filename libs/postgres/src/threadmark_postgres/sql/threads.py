@@ -1,6 +1,6 @@
 """The statements on threads themselves: their rows, their listing and their leases."""
 
-from threadmark.model import SPECIAL_WRITES
+from threadmark.backends import SPECIAL_WRITES
 from threadmark_postgres.sql.expressions import CLOCK, MINUTE
 
 _THREAD = "t.thread_id, t.created_at, t.owner, t.title, t.metadata, t.expires_at, t.checksum"

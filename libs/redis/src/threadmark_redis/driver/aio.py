@@ -11,8 +11,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import ResponseError
 
-from threadmark.errors import TransientStoreError
-from threadmark.program import Pause, aplay
+from threadmark.backends import Pause, TransientStoreError, aplay
 from threadmark_redis.driver.connecting import Address, Kind
 from threadmark_redis.driver.facts import GREETING, Facts, RefusedError, admitted
 from threadmark_redis.driver.failures import failure_of

@@ -11,9 +11,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import ResponseError
 from redis.retry import Retry
 
-from threadmark.errors import TransientStoreError
-from threadmark.program import Pause, play
-from threadmark.runtime.workers import may_be_interrupted
+from threadmark.backends import Pause, TransientStoreError, may_be_interrupted, play
 from threadmark_redis.driver.connecting import Address, Kind
 from threadmark_redis.driver.facts import GREETING, Facts, RefusedError, admitted
 from threadmark_redis.driver.failures import failure_of

@@ -8,7 +8,7 @@ from redis import asyncio as aioredis
 from redis.asyncio import sentinel as aiosentinel
 from redis.sentinel import SentinelConnectionPool, SentinelManagedConnection, SentinelManagedSSLConnection
 
-from threadmark.errors import ConfigError
+from threadmark.backends import ConfigError
 from threadmark_redis.driver.connecting import PARAMETERS, Address, Connecting, Kind, Servers
 
 _KINDS: dict[type[Any], Kind] = {

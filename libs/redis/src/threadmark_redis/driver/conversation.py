@@ -4,8 +4,7 @@ import random
 from functools import partial
 from typing import Any
 
-from threadmark.errors import TransientStoreError
-from threadmark.program import Pause, Program, Transaction
+from threadmark.backends import Pause, Program, Transaction, TransientStoreError
 from threadmark_redis.driver.failures import Retries
 from threadmark_redis.driver.router import Router
 from threadmark_redis.driver.settings import Settings

@@ -6,9 +6,7 @@ import threading
 import time
 from typing import Any
 
-from threadmark.errors import ClosedError
-from threadmark.program import Step, Transaction
-from threadmark.runtime.processes import close_at_exit, reset_after_fork, was_closed
+from threadmark.backends import ClosedError, Step, Transaction, close_at_exit, reset_after_fork, was_closed
 from threadmark_redis.driver import aio, blocking
 from threadmark_redis.driver.conversation import conversation
 from threadmark_redis.driver.facts import Facts

@@ -7,7 +7,7 @@ Storing threads needs none of these facts: a command that the provider forbids l
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from threadmark.errors import ConfigError
+from threadmark.backends import ConfigError
 from threadmark_redis.driver.connecting import Address
 from threadmark_redis.driver.failures import Refused, passes
 from threadmark_redis.driver.settings import Settings

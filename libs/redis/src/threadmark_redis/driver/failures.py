@@ -8,9 +8,7 @@ from typing import NamedTuple
 
 from redis import exceptions
 
-from threadmark.errors import ConfigError, StoreError, ThreadmarkError, TransientStoreError
-from threadmark.program import Attempts
-from threadmark.runtime.outages import Outage
+from threadmark.backends import Attempts, ConfigError, Outage, StoreError, ThreadmarkError, TransientStoreError
 from threadmark_redis.driver.settings import Settings
 
 

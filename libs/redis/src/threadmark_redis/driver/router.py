@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from threadmark.program import Pause, Step
-from threadmark.runtime.outages import Outage
+from threadmark.backends import Outage, Pause, Step
 from threadmark_redis.driver.connecting import Address
 from threadmark_redis.driver.facts import Facts, unproven, warnings_about
 from threadmark_redis.driver.failures import Failure, Lost, Refused, Retries

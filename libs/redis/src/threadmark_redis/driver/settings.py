@@ -4,7 +4,7 @@ import math
 import re
 from typing import NamedTuple
 
-from threadmark.errors import ConfigError, short_repr
+from threadmark.backends import ConfigError, short_repr
 from threadmark_redis.driver.connecting import Servers
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 from redis.crc import key_slot
 
-from threadmark.program import Flow, Pause
+from threadmark.backends import Flow, Pause
 from threadmark_redis.driver.connecting import Address, Servers
 from threadmark_redis.driver.facts import Facts
 from threadmark_redis.driver.failures import Failure, Lost, Refused

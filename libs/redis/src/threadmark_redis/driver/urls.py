@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
-from threadmark.errors import ConfigError
+from threadmark.backends import ConfigError
 from threadmark_redis.driver.connecting import PARAMETERS, Address, Connecting, Kind, Servers
 
 SCHEMES = (

@@ -5,7 +5,7 @@ from typing import Any
 
 from redis import exceptions
 
-from threadmark.errors import ConfigError
+from threadmark.backends import ConfigError
 from threadmark_redis.driver.facts import Facts, proofs
 from threadmark_redis.driver.failures import Refused, failure_of
 from threadmark_redis.driver.settings import Settings

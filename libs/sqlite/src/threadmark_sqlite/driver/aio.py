@@ -9,9 +9,16 @@ from typing import Any
 
 import aiosqlite
 
-from threadmark.errors import ClosedError, ConfigError, StoreError
-from threadmark.program import Step, Transaction, aplay
-from threadmark.runtime.workers import in_spite_of_cancelling, run_on_loop
+from threadmark.backends import (
+    ClosedError,
+    ConfigError,
+    Step,
+    StoreError,
+    Transaction,
+    aplay,
+    in_spite_of_cancelling,
+    run_on_loop,
+)
 from threadmark_sqlite import migrations
 from threadmark_sqlite.driver.connection import (
     MEMORY,

@@ -9,9 +9,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from threadmark.errors import ClosedError, StoreError
-from threadmark.program import Transaction
-from threadmark.runtime.workers import Answer
+from threadmark.backends import Answer, ClosedError, StoreError, Transaction
 from threadmark_sqlite.driver.jobs import BATCH, Job
 
 

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from threadmark.backends import CorruptDataError, StoreError, ThreadmarkError, Transaction, TransientStoreError
 from threadmark.bounded_sqlite import BoundedConnection, reset_steps
-from threadmark.errors import CorruptDataError, StoreError, ThreadmarkError, TransientStoreError
-from threadmark.program import Transaction
 from threadmark_sqlite import migrations
 from threadmark_sqlite.driver.log import log
 from threadmark_sqlite.driver.playing import committed, end_transaction, played

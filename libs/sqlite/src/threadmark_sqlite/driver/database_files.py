@@ -9,8 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from threadmark.errors import StoreError
-from threadmark.runtime.compiled import counterpart
+from threadmark.backends import StoreError, counterpart
 from threadmark_sqlite.driver.connection import Settings
 from threadmark_sqlite.sql import connections
 

@@ -4,7 +4,7 @@ import threading
 from typing import Protocol
 from weakref import WeakSet
 
-from threadmark.runtime.processes import reset_after_fork
+from threadmark.backends import reset_after_fork
 
 
 class LooksAgain(Protocol):

@@ -7,10 +7,16 @@ from functools import partial
 from typing import Any
 from weakref import finalize
 
-from threadmark.errors import ClosedError, StoreError
-from threadmark.program import Transaction
-from threadmark.runtime.processes import close_at_exit, reset_after_fork, was_closed
-from threadmark.runtime.workers import Workers, may_be_interrupted
+from threadmark.backends import (
+    ClosedError,
+    StoreError,
+    Transaction,
+    Workers,
+    close_at_exit,
+    may_be_interrupted,
+    reset_after_fork,
+    was_closed,
+)
 from threadmark_sqlite.driver.connection import (
     READ_ONLY,
     Settings,

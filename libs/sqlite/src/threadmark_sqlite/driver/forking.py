@@ -9,7 +9,7 @@ import threading
 from typing import Protocol
 from weakref import WeakSet
 
-from threadmark.runtime.workers import Answer
+from threadmark.backends import Answer
 
 
 class Pausing(Protocol):

@@ -8,10 +8,16 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from threadmark.errors import ClosedError, StoreError, TransientStoreError
-from threadmark.program import Program, Transaction
-from threadmark.runtime.workers import Workers, may_be_interrupted
-from threadmark.store.contract import now
+from threadmark.backends import (
+    ClosedError,
+    Program,
+    StoreError,
+    Transaction,
+    TransientStoreError,
+    Workers,
+    may_be_interrupted,
+    now,
+)
 from threadmark_sqlite.driver.connection import (
     NotThereError,
     Settings,

@@ -11,9 +11,7 @@ import threading
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from threadmark.errors import ClosedError
-from threadmark.program import Transaction
-from threadmark.runtime.workers import Answer, Failed, Waiting, settle
+from threadmark.backends import Answer, ClosedError, Failed, Transaction, WaitingCall, settle
 
 BATCH = 64
 """The most transactions of one commit."""
@@ -23,7 +21,7 @@ class Job(NamedTuple):
     """A transaction, and the place to wait for its result."""
 
     transaction: Transaction[Any]
-    waiting: Waiting
+    waiting: WaitingCall
 
 
 class Jobs:
@@ -108,7 +106,7 @@ class Jobs:
 
 def answer(outcomes: Iterable[tuple[Job, Any]]) -> None:
     """Deliver the outcomes. Each event loop is woken once."""
-    loops: dict[asyncio.AbstractEventLoop, list[tuple[Waiting, Any]]] = {}
+    loops: dict[asyncio.AbstractEventLoop, list[tuple[WaitingCall, Any]]] = {}
     for job, outcome in outcomes:
         if isinstance(job.waiting, Answer):
             settle(job.waiting, outcome)
@@ -121,7 +119,7 @@ def answer(outcomes: Iterable[tuple[Job, Any]]) -> None:
             continue  # the loop was closed, so no task waits in it
 
 
-def _settle_all(outcomes: Iterable[tuple[Waiting, Any]]) -> None:
+def _settle_all(outcomes: Iterable[tuple[WaitingCall, Any]]) -> None:
     for waiting, outcome in outcomes:
         settle(waiting, outcome)
 

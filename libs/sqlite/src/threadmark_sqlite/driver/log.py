@@ -1,5 +1,5 @@
 """The logger of this package."""
 
-from threadmark.runtime.logs import Log
+from threadmark.backends import Log
 
 log = Log("threadmark.sqlite")

@@ -6,8 +6,8 @@ from functools import partial
 from operator import methodcaller
 from typing import Any, TypeVar
 
+from threadmark.backends import Program, Step, Transaction, play
 from threadmark.bounded_sqlite import fetched
-from threadmark.program import Program, Step, Transaction, play
 from threadmark_sqlite.sql import connections
 from threadmark_sqlite.steps import Alone, Direct, Many, Query
 

@@ -5,9 +5,7 @@ import sqlite3
 import threading
 from typing import Any
 
-from threadmark.errors import ClosedError, StoreError
-from threadmark.program import Transaction
-from threadmark.runtime.processes import close_at_exit, was_closed
+from threadmark.backends import ClosedError, StoreError, Transaction, close_at_exit, was_closed
 from threadmark_sqlite.driver.connection import (
     NotThereError,
     Settings,

@@ -7,9 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from threadmark.backends import StoreError, ThreadmarkError, Transaction
 from threadmark.bounded_sqlite import BoundedConnection
-from threadmark.errors import StoreError, ThreadmarkError
-from threadmark.program import Transaction
 from threadmark_sqlite.driver.connection import (
     NOT_OURS,
     NotThereError,

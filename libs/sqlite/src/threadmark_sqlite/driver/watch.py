@@ -15,7 +15,7 @@ from contextlib import closing, suppress
 from functools import partial
 from typing import Any
 
-from threadmark.errors import StoreError, TransientStoreError
+from threadmark.backends import StoreError, TransientStoreError
 from threadmark_sqlite.driver.connection import Settings, location
 from threadmark_sqlite.driver.database_files import FileId, Files, Looks, file_id, id_of, status_of, take_log_away
 from threadmark_sqlite.driver.log_index import is_copied_in_part

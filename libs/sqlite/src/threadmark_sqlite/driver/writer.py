@@ -19,11 +19,8 @@ from functools import partial
 from operator import attrgetter
 from typing import Any
 
+from threadmark.backends import Failed, StoreError, Transaction, close_at_exit, may_be_interrupted
 from threadmark.bounded_sqlite import reset_steps
-from threadmark.errors import StoreError
-from threadmark.program import Transaction
-from threadmark.runtime.processes import close_at_exit
-from threadmark.runtime.workers import Failed, may_be_interrupted
 from threadmark_sqlite.driver.callers import Callers, Lead
 from threadmark_sqlite.driver.connection import (
     Settings,

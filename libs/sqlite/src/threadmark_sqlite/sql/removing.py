@@ -1,6 +1,6 @@
 """Removing and rewriting: checkpoints that are pruned or replaced, threads, and the memory of deleted ones."""
 
-from threadmark.names import MESSAGES_NS
+from threadmark.backends import MESSAGES_NS
 from threadmark_sqlite.sql.expressions import CHECKPOINT, CLOCK, RECORDS, WRITES
 
 REMOVE_CHECKPOINT = """

@@ -1,6 +1,6 @@
 """The statements of replication: the term, the outbox, and how far threads were copied from another database."""
 
-from threadmark.store.replica import LONG_MARK, MARK_BYTES
+from threadmark.backends import LONG_MARK, MARK_BYTES
 
 REPLICA = """
 SELECT term, body

@@ -4,7 +4,7 @@ A listing walks along one index, which each statement names: without statistics,
 threads.
 """
 
-from threadmark.model import SPECIAL_WRITES
+from threadmark.backends import SPECIAL_WRITES
 from threadmark_sqlite.sql.expressions import CLOCK, MINUTE
 
 # A damaged time that is not a number would hide other threads from a listing; the thread's minute is close.

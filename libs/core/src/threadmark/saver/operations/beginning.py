@@ -17,7 +17,7 @@ from threadmark.program import Operation, Program, read
 from threadmark.saver.context import SaverContext
 from threadmark.saver.operations.reading import expect_plain, load
 from threadmark.saver.proving import metadata_of, sound_row
-from threadmark.sealing import Keyring, SegmentNames
+from threadmark.sealing import Cipher, SegmentNames
 from threadmark.store.contract import Added, Change, Outline, Scope, Store, was_added
 from threadmark.store.threads import thread_row
 
@@ -33,10 +33,10 @@ def setup(context: SaverContext) -> Operation[None]:
 def check_keyring(context: SaverContext) -> Operation[None]:
     """Look at the stored rows, once for each saver. Raises ConfigError if this saver must not add to it."""
     names = context.segment_names
-    if names is None or context.keyring is None:
+    if names is None or context.cipher is None:
         yield from expect_plain(context)
     elif not names.are_proven:
-        yield from read(_expect_same_keys, context, context.keyring, names)
+        yield from read(_expect_same_keys, context, context.cipher, names)
     context.keyring_check.done = True
 
 
@@ -56,7 +56,7 @@ def add_first(store: Store, about_thread: Mapping[str, Any], change: Change) -> 
     return added
 
 
-def _expect_same_keys(context: SaverContext, keyring: Keyring, names: SegmentNames) -> Program[None]:
+def _expect_same_keys(context: SaverContext, cipher: Cipher, names: SegmentNames) -> Program[None]:
     """Look at the newest checkpoints: one must open, and a segment must have been named with the keyring's secret.
 
     There may be none: in a new database, keys that are kept nowhere are warned of.
@@ -65,13 +65,13 @@ def _expect_same_keys(context: SaverContext, keyring: Keyring, names: SegmentNam
     with suppress(CorruptDataError):  # a reader finds a row that is damaged, or not sealed yet
         outlines = yield from context.store.page(Scope(), None, _LOOKED_AT)
     if not outlines:
-        keyring.warn_of_lost_keys()
+        cipher.warn_of_lost_keys()
     opened: list[bool] = []
     for outline in outlines:
         if not any(opened):
             rows = yield from context.store.rows(outline.thread_id, [outline.key])
             opened += [row.check != NOT_OPENED for row in rows]
-    keyring.expect_to_open(opened)
+    cipher.expect_to_open(opened)
     for outline in outlines:
         if not names.are_proven:
             with suppress(CorruptDataError):
