@@ -54,7 +54,7 @@ def prune(
 ) -> int:
     """Remove old checkpoints.
 
-    The newest of every namespace stays, with those that kept ones need to be read. After an interrupt each thread
+    The newest of every namespace stays, with those that are needed to read the rest. After an interrupt each thread
     is pruned or as it was, and the same command goes on. With --all, damaged ones are left alone: then it ends with 1.
     """
     if every == bool(threads):
