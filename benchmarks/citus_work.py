@@ -3,8 +3,8 @@
     THREADMARK_CITUS=1 python benchmarks/citus_work.py [--workers 1 2 3]
 
 For each number of workers a new cluster, on which 240 threads are begun and stepped, read, leased and pruned, from the
-coordinator. Printed for the worker with the most and the one with least: rows stored or changed, blocks touched; for
-the coordinator: its own blocks, which say whether it keeps anything that grows. Then the processor's time that a put
+coordinator. Printed for the worker with the most and the one with least: rows stored or changed, and blocks touched;
+for the coordinator: its own blocks, which say if it keeps anything that grows. Then the processor's time that a put
 takes on the coordinator and on the workers, from which docs/explanation/scale.md reckons larger clusters. Citus must be
 installed with Postgres (docs/how-to/citus.md).
 """

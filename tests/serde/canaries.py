@@ -2,7 +2,7 @@
 
 `RAN` has the methods that ran since it was cleared; making the classes and the instances runs many, so only those
 after `clear` count. The methods that dictionaries and sets must call, `__hash__` and
-`__eq__`, are not noted: no set can be made again without it.
+`__eq__`, are not noted: no set can be made again without them.
 """
 
 import enum

@@ -32,7 +32,7 @@ ns_option = click.option("--ns", metavar="NAMESPACE", help=NS_HELP)
 
 
 class Addresses:
-    """The checkpoints of one thread, by what people call them."""
+    """The checkpoints of one thread, by the addresses that people type."""
 
     def __init__(self, tree: Tree) -> None:
         self.tree = tree

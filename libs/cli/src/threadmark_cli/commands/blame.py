@@ -34,7 +34,7 @@ from threadmark_cli.session import Session
 @ns_option
 @click.option("--each", is_flag=True, help="A line for each item or field of what stands there.")
 def blame(session: Session, thread: str, path: str, *, at: str | None, ns: str | None, each: bool) -> None:
-    """Show which checkpoint of THREAD first held the present value at PATH, and what ran then."""
+    """Show which checkpoint of THREAD first held the present value at PATH, and the nodes that ran then."""
     out = session.out
     with session.saver() as saver, out.paged():
         addresses = addresses_of(saver, thread)

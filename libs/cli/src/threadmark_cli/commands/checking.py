@@ -43,7 +43,7 @@ _PROBLEMS: tuple[Column[Problem], ...] = (
 )
 @click.argument("thread", required=False, shell_complete=thread_ids)
 def stats(session: Session, thread: str | None) -> None:
-    """Count what is stored, and what it would be if every checkpoint held its values whole.
+    """Count the stored bytes, and those that checkpoints with whole values would take.
 
     It reads every row, but no value.
     """
@@ -93,9 +93,9 @@ def _show_stats(out: Output, found: Stats) -> None:
 @click.option("--decode", is_flag=True, help="Decode every value as well.")
 @click.option("--repair", is_flag=True, help="First make anew what can be made from the rows: the index of Redis.")
 def verify(session: Session, thread: str | None, *, decode: bool, repair: bool) -> int:
-    """Read everything stored, and report what is not what was written. Needs no class of the application.
+    """Read everything stored, and report damage. Needs no class of the application.
 
-    The exit code is 1 if anything is damaged. What is called an orphan costs space and no more.
+    The exit code is 1 if anything is damaged. An orphan only costs space.
     """
     out = session.out
     with session.saver(write=repair) as opened, out.progress("verifying") as progress:

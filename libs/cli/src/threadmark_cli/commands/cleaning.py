@@ -54,7 +54,7 @@ def prune(
 ) -> int:
     """Remove old checkpoints.
 
-    Of every namespace the newest stays, and what it or others that stay need to be read. After an interrupt each thread
+    The newest of every namespace stays, with those that are needed to read the rest. After an interrupt each thread
     is pruned or as it was, and the same command goes on. With --all, damaged ones are left alone: then it ends with 1.
     """
     if every == bool(threads):
@@ -107,9 +107,9 @@ def retention(
     dry_run: bool,
     yes: bool,
 ) -> int:
-    """Remove what has expired, and what the options say, once.
+    """Remove expired threads, and all that the options select, once.
 
-    Threads that somebody is writing to under a lease are left alone, and so are damaged ones: then it ends with 1.
+    Threads under a lease are left alone, and so are damaged ones: then it ends with 1.
     """
     with session.saver(write=True) as saver:
         retain = partial(

@@ -59,7 +59,7 @@ def diff(
     full: bool,
     engine: bool,
 ) -> int:
-    """Show what differs between checkpoints A and B of THREAD.
+    """Show the differences between checkpoints A and B of THREAD.
 
     Each is an id, the beginning of one, or ~2 for two before the newest. Without B it is the newest; without A, too,
     its parent is compared with it.

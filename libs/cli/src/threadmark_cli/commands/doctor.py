@@ -28,7 +28,7 @@ _STYLES: dict[Level, StyleName] = {"ok": "good", "warning": "warning", "fault": 
 )
 @click.option("--strict", is_flag=True, help="Exit with 1 for a warning, too.")
 def doctor(session: Session, *, strict: bool) -> int:
-    """Look at the connection, the versions, the settings and what else is in the database, and say what to do.
+    """Look at the connection, the versions, the settings and other tables in the database, and name the remedies.
 
     The exit code is 1 if something is at fault, and 5 if the database cannot be reached. Nothing is changed.
     """

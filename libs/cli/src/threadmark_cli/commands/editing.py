@@ -43,10 +43,10 @@ dry_run_option = click.option("--dry-run", is_flag=True, help="Only say what wou
 def fork(
     session: Session, *, thread: str, at: str | None, ns: str | None, values: tuple[str, ...], as_thread: str | None
 ) -> None:
-    """Begin a branch at a checkpoint, or a thread of its own.
+    """Begin a branch at a checkpoint, or a new thread.
 
     The new checkpoint has the state of the old one; a run of the thread goes on there. Nothing is lost. A branch shares
-    the bytes of its thread, a thread of its own gets copies of those it needs. A value that is set is stored as JSON
+    the bytes of its thread, a new thread gets copies of those it needs. A value that is set is stored as JSON
     has it, whole: a list of messages needs LangChain's classes, so change those in Python.
     """
     changes = channel_values(values)
@@ -66,7 +66,7 @@ def fork(
 @click.option("--at", required=True, metavar="CHECKPOINT", help="An id, the beginning of one, or ~2.")
 @ns_option
 def restore(session: Session, *, thread: str, at: str, ns: str | None) -> None:
-    """Make an old checkpoint the newest again; what came after it stays as another branch."""
+    """Make an old checkpoint the newest again; later ones stay as another branch."""
     with session.saver(write=True) as saver:
         config = addresses_of(saver, thread).config(at, ns)
         _tell_new(session, "restored", config, saver.restore(config))

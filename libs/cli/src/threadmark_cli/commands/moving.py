@@ -71,8 +71,8 @@ def migrate(
     """Copy every thread of LangGraph's own saver, or of Threadmark's, to a database of Threadmark's.
 
     Without TARGET it is the database of --url or THREADMARK_URL. A thread is copied whole or not at all, unless
-    --partial asks for what can be had. Each checkpoint is read back and compared. The source stays as it is, and what
-    was copied stays: after an interrupt, the same command goes on. Unlike the commands that only look, this makes the
+    --partial asks for all that can be had. Each checkpoint is read back and compared. The source stays as it is, and
+    copies stay: after an interrupt, the same command goes on. Unlike the commands that only look, this makes the
     values, with LangGraph's own serializer for its threads: run it in the application's folder.
     Options of a saver and a keyring are those of the target. It ends with 1 if something was not moved.
     """

@@ -45,7 +45,7 @@ class _Passage:
 def search(session: Session, thread: str, text: str, *, ns: str | None, every: bool, limit: int) -> int | None:
     """Find TEXT, in any case, in the values, the pending writes and the metadata of THREAD.
 
-    What stands in several places is shown once, with one of them and how many more there are. Each place is named with
+    A text in several places is shown once, with one of them and the number of others. Each place is named with
     the checkpoint that first had it there. The exit code is 3 if there is none.
     """
     out = session.out

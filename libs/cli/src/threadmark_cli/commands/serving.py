@@ -29,7 +29,7 @@ from threadmark_cli.session import Session
 def serve(session: Session, *, port: int, host: str, public_url: str | None, write: bool, opens: bool | None) -> None:
     """Show threads in the browser: a page with their timelines, states and differences.
 
-    The address that is printed lets in the browser that opens it first, and nobody else. Ctrl-C ends the page.
+    The address that is printed lets in the browser that opens it first, and no other. Ctrl-C ends the page.
     """
     try:
         from threadmark_cli.page import serving

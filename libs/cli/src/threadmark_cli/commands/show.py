@@ -44,7 +44,7 @@ def show(
 ) -> None:
     """Show a checkpoint of THREAD: its state, its pending writes, errors and open questions.
 
-    With PATH, such as messages[-1].content, show only what stands there, and read only that.
+    With PATH, such as messages[-1].content, show only the part there, and read only that.
     """
     out, limits = session.out, EVERYTHING if full else DEFAULT
     with session.saver() as saver, out.paged():

@@ -77,7 +77,7 @@ def _expect_postgres(session: Session) -> None:
     "--since", type=click.IntRange(min=0), default=0, metavar="FORMAT", help="The format that is there; 0 for none."
 )
 def ddl(session: Session, *, partitions: int | None, distribute: str | None, since: int) -> None:
-    """Print what setup would run, as SQL. No database is asked."""
+    """Print the statements of setup, as SQL. No database is asked."""
     script = _script(session, partitions, distribute, since)
     if session.out.as_json:
         session.out.record({"sql": script})
@@ -118,7 +118,7 @@ def _script(session: Session, partitions: int | None, distribute: str | None, si
 def backup(session: Session, *, file: Path) -> None:
     """Copy a SQLite database to a new file, while others go on writing to it.
 
-    The copy is of one moment, and is there whole or not at all. Postgres and Redis have tools of their own for this.
+    The copy is of one moment, and is there whole or not at all. Postgres and Redis have their own tools for this.
     """
     session.expect_no_owner()
     source = file_of(session.url)

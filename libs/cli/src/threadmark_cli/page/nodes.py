@@ -74,7 +74,7 @@ class Window(NamedTuple):
 
     offset: int = 0
     limit: int | None = None
-    """At most what the cut allows."""
+    """At most as many as the cut allows."""
 
 
 ALL = Window()

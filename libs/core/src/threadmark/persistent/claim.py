@@ -101,7 +101,7 @@ class Claim:
 
 
 def _identity(path: Path) -> _Identity | None:
-    """The identity of the file at a path, which another one put there does not have. Raises StoreError for a link."""
+    """The identity of the file at a path; another file put there has another one. Raises StoreError for a link."""
     try:
         found = path.lstat()
     except FileNotFoundError:

@@ -23,7 +23,7 @@ from threadmark.store.replica import Copied, Replica
 from threadmark.store.threads import LeaseRow, ThreadRow
 
 ThreadEntry = tuple[str | None, tuple[Any, ...]]
-"""A thread's id, and the rest of it: text, bytes, numbers, None, and tuples of these. None if no thread has it."""
+"""A thread's id, and the rest of it: text, bytes, numbers, None, and tuples of these. None for data of no thread."""
 
 
 def entries(tables: Tables) -> list[ThreadEntry]:

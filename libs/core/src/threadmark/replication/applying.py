@@ -304,7 +304,7 @@ def batches(difference: Difference) -> list[Batch]:
 def fetch(store: ReplicaStore, thread_id: str, theirs: Snapshot, batch: Batch) -> Program[Fetched | None]:
     """Read a part. Returns None if any of it has changed since the thread was compared.
 
-    Also if more has come from the other side since, which may have asked for the removal of some of it. Writes that
+    It also returns None if more has come from the other side, which may have removed some of it. Writes that
     were added since are left out: they have a separate entry.
     """
     if (yield from copied_of(store, thread_id)) != theirs.copied:

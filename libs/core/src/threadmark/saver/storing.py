@@ -392,7 +392,7 @@ def rows_of_scalars(
 ) -> list[WriteRow] | None:
     """The rows of a task's writes, if those are numbers and short texts: they need nothing that the thread holds.
 
-    Returns None for anything else, which `encode_writes` has to see. The same if a pack of them would have more
+    Returns None for anything else, which `encode_writes` has to see. Also if a pack of them would have more
     bytes than `longest`, or if the names of the task have to be checked.
     """
     if type(serde) is not Serde:

@@ -221,7 +221,7 @@ _FAMILIES: Final[Mapping[str, Callable[[list[Any]], _Named]]] = {
 def _view_readers(kinds: Mapping[str, Kind]) -> dict[bytes, Reader]:
     """Return the readers of builtin kinds that may hold an object in place of a builtin, such as a zone.
 
-    They become views then, like objects; so do values whose members would look the same and get lost.
+    They become views then, like objects; so do values that would lose members because these look the same.
     """
     read = {letter: kind.reconstruct for letter, kind in kinds.items()}
     found: dict[str, Reconstruct] = {

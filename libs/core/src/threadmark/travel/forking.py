@@ -53,7 +53,7 @@ class _Origin(NamedTuple):
 def fork(
     context: SaverContext, config: Config | str, values: Values | None, as_thread: str | None
 ) -> Operation[dict[str, Any]]:
-    """Begin a branch at a checkpoint, or a separate thread."""
+    """Begin a branch at a checkpoint, or a new thread."""
     config = as_config(config)
     where = _place(config)
     target = None if as_thread is None else _new_thread(where, as_thread)
