@@ -44,7 +44,8 @@ def leasing(view: Any, name: str) -> Any:
 
 
 OF_SAVERS: Mapping[str, Call] = {
-    **dict.fromkeys(("get", "get_tuple", "list", "tree", "restore", "delete_checkpoint"), with_(ADAS)),
+    **dict.fromkeys(("get", "get_tuple", "get_checkpoint_ref", "list", "tree"), with_(ADAS)),
+    **dict.fromkeys(("restore", "delete_checkpoint"), with_(ADAS)),
     **dict.fromkeys(("delete_thread", "verify", "stats", "get_thread", "create_thread"), with_("adas")),
     **dict.fromkeys(
         ("list_checkpoint_refs", "list_orphan_writes", "list_threads", "count_threads", "without_classes"), with_()

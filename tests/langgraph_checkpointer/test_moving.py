@@ -217,6 +217,22 @@ def test_packets_that_an_old_format_kept_with_the_parent_move(
             assert (again.problems, again.already_there) == ([], 2)
 
 
+def test_a_file_from_before_task_paths_moves_though_it_may_only_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "theirs.db"
+    with their_sqlite(tmp_path) as source:
+        made = store(source, PLACE, checkpoint({"m": 1}))
+        source.put_writes(made, [("m", 2)], "task")
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("ALTER TABLE writes DROP COLUMN task_path")
+    reading = sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, check_same_thread=False)
+    with closing(reading), InMemorySaver() as target:
+        moved = migrate(TheirSqlite(reading), target)
+        assert (moved.problems, moved.checkpoints, moved.writes) == ([], 1, 1)
+        found = target.get_tuple(made)
+        assert found is not None
+        assert found.pending_writes == [("task", "m", 2)]
+
+
 @pytest.mark.parametrize("theirs", THEIRS[:2])
 def test_writes_whose_checkpoint_is_not_there_are_reported(theirs: Callable[[Path], Any], tmp_path: Path) -> None:
     with theirs(tmp_path) as source, SqliteSaver(tmp_path / "ours.db") as target:

@@ -8,6 +8,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.channels.delta import DeltaChannel
 from langgraph.graph import START, MessagesState, StateGraph
 
+from langgraph_parity.releases import needs_sound_deltas
 from threadmark import ConfigError
 from threadmark_langgraph import InMemorySaver
 
@@ -47,6 +48,7 @@ def _grow(state: _State) -> dict[str, Any]:
     return {"items": [f"item {len(state['items'])}"], "plain": ["x"]}
 
 
+@needs_sound_deltas
 def test_a_delta_channel_is_never_read_as_something_else() -> None:
     checkpointer = InMemorySaver()
     graph = StateGraph(_State).add_node(_grow).add_edge(START, "_grow").compile(checkpointer=checkpointer)

@@ -15,6 +15,7 @@ from langgraph_parity.backends import BACKENDS, Backend
 from langgraph_parity.calls import graph_of_calls
 from langgraph_parity.calls import take_step as take_call
 from langgraph_parity.recorded.recording import load, play
+from langgraph_parity.releases import needs_sound_deltas
 from langgraph_parity.test_pruned_deltas import RECORDED
 from langgraph_parity.walks import graph_of, walk
 from threadmark_langgraph import Checkpointer
@@ -30,6 +31,7 @@ FORKED = 5
 BACKENDS_AND_WALKS = [(backend, range(WALKS if backend is MEMORY else FEWER)) for backend in BACKENDS]
 
 
+@needs_sound_deltas
 @pytest.mark.parametrize(("backend", "walks"), BACKENDS_AND_WALKS, ids=lambda item: getattr(item, "name", len(item)))
 def test_forks_of_delta_channels(backend: Backend, walks: range, tmp_path: Path) -> None:
     with backend.open(tmp_path) as saver:
@@ -38,6 +40,7 @@ def test_forks_of_delta_channels(backend: Backend, walks: range, tmp_path: Path)
             _fork(graph_of(number, saver), saver, f"walk {number}")
 
 
+@needs_sound_deltas
 @pytest.mark.parametrize("recording", RECORDED, ids=lambda path: path.name.removesuffix(".jsonl.gz"))
 def test_forks_of_what_an_older_release_stored(recording: Path, tmp_path: Path) -> None:
     recordings = load(recording)

@@ -3,12 +3,15 @@
 import operator
 from typing import Annotated, Any, TypedDict
 
+from langgraph.channels import DeltaChannel
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
+from langgraph.types import Command, interrupt
 from pydantic import BaseModel
 
 from langgraph_parity.apis import Api, Graph
 from langgraph_parity.records import one, record
+from langgraph_parity.scenarios.deltas import joined
 from langgraph_parity.states import Order, OrderLine, Position
 
 
@@ -56,6 +59,50 @@ async def replay(api: Api, saver: BaseCheckpointSaver[Any]) -> Any:
     )
 
 
+class Items(Trail):
+    items: Annotated[list[str], DeltaChannel(joined, snapshot_frequency=3)]
+
+
+def asking(saver: BaseCheckpointSaver[Any], ran: list[str]) -> Graph:
+    """A graph in which one of two parallel nodes asks a question, and all add to a delta channel."""
+
+    def node(name: str) -> Any:
+        def run(_: Items) -> dict[str, Any]:
+            ran.append(name)
+            said = interrupt("go on?") if name == "ask" else name
+            return {"trail": [said], "items": [f"{name}: {said}"]}
+
+        return run
+
+    builder: Any = StateGraph(Items)
+    for name in ("plan", "ask", "beside", "end"):
+        builder.add_node(name, node(name))
+    builder.add_edge(START, "plan").add_edge("plan", "ask").add_edge("plan", "beside")
+    graph: Graph = builder.add_edge(["ask", "beside"], "end").compile(checkpointer=saver)
+    return graph
+
+
+def runs_that_name(value: Any, name: str) -> Any:
+    """Runs and updates of a thread that waits, each from another of its checkpoints, the newest first."""
+
+    async def run(api: Api, saver: BaseCheckpointSaver[Any]) -> Any:
+        ran: list[str] = []
+        graph = asking(saver, ran)
+        thread: Any = {"configurable": {"thread_id": name}}
+        await api.invoke(graph, {"trail": ["given"], "items": ["given"], "last": ""}, thread)
+        found: list[Any] = []
+        for snapshot in await api.history(graph, thread):
+            ran.clear()
+            made = await api.invoke(graph, value, snapshot.config)
+            questions = [each.value for each in made.pop("__interrupt__", ())]
+            found.append((made, questions, sorted(ran)))
+            await api.update(graph, snapshot.config, {"items": ["by hand"]}, as_node="plan")
+        return found, record(await api.history(graph, thread))
+
+    run.__name__ = f"runs_that_name_{name}"
+    return run
+
+
 async def updates_as_nodes(api: Api, saver: BaseCheckpointSaver[Any]) -> Any:
     """The state can be set as if a node had done it, on an empty thread too, and be finished by hand."""
     graph = walk(saver)
@@ -100,4 +147,13 @@ async def _twice(api: Api, graph: Graph, value: Any) -> Any:
     return plain, len(history), history
 
 
-SCENARIOS = [fork_from_the_past, replay, updates_as_nodes, pydantic_state, dataclass_state]
+SCENARIOS = [
+    fork_from_the_past,
+    replay,
+    runs_that_name(None, "a_checkpoint_again"),
+    runs_that_name(Command(resume="yes"), "a_checkpoint_to_answer"),
+    runs_that_name({"trail": ["more"], "items": ["more"]}, "a_checkpoint_for_more"),
+    updates_as_nodes,
+    pydantic_state,
+    dataclass_state,
+]

@@ -83,6 +83,7 @@ def valid_arguments(thread: str) -> dict[str, dict[str, Any]]:
         },
         "get": {"config": config},
         "get_tuple": {"config": config},
+        "get_checkpoint_ref": {"config": config},
         "list": {"config": at(thread), "filter": {"step": 1}, "before": config, "limit": 3},
         "extract": {"thread": config, "path": "a[0]"},
         "extract_items": {"thread": at(thread), "limit": 3, "before": 1, "channel": "m"},

@@ -23,6 +23,7 @@ _WORTH_A_LOOK = 25
 _READS = {
     "get",
     "get_tuple",
+    "get_checkpoint_ref",
     "list",
     "get_delta_channel_history",
     "extract",

@@ -22,13 +22,8 @@ from threadmark.types import PruneReport, PruneStrategy
 from threadmark_langgraph.allowlist import extended
 from threadmark_langgraph.forwarding import ForwardingMethods
 from threadmark_langgraph.sends import lacks_sends, with_sends
-from threadmark_langgraph.shapes import (
-    FIRST_VERSION,
-    engine_tuple,
-    following_version,
-    stored_metadata,
-    stored_writes,
-)
+from threadmark_langgraph.shapes import FIRST_VERSION, engine_tuple, following_version, stored_metadata, stored_writes
+from threadmark_langgraph.superseded import is_asked_by_engine, only_ids
 from threadmark_langgraph.unmoved import OnUnmoved, UnmovedThreads
 from threadmark_langgraph.values import register_values_once
 
@@ -120,6 +115,8 @@ class Checkpointer(ForwardingMethods, BaseCheckpointSaver[Any]):
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """The checkpoint that `config` names, or the newest of its namespace."""
+        if is_asked_by_engine():
+            return only_ids(self._saver.get_checkpoint_ref(config))
         found = self._saver.get_tuple(config)
         if found is None and not self.unmoved.expected:
             self.unmoved.look(self._saver)
@@ -127,6 +124,8 @@ class Checkpointer(ForwardingMethods, BaseCheckpointSaver[Any]):
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Like `get_tuple`, for asyncio."""
+        if is_asked_by_engine():
+            return only_ids(await self._saver.aget_checkpoint_ref(config))
         found = await self._saver.aget_tuple(config)
         if found is None and not self.unmoved.expected:
             await self.unmoved.alook(self._saver)

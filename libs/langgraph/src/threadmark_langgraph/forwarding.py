@@ -209,6 +209,10 @@ class ForwardingMethods:
         """Like `rename_thread`, for asyncio."""
         return await self._saver.arename_thread(thread_id, new_thread_id)
 
+    def get_checkpoint_ref(self, config: Config | str) -> CheckpointRef | None:
+        """Return the ids of the checkpoint that `config` names, or of the newest of its namespace, or None."""
+        return self._saver.get_checkpoint_ref(config)
+
     def extract(self, thread: Config | str, path: str, default: Any = None) -> Any:
         """Return a part of a thread's newest state, such as `messages[-1].content`, without reading the rest."""
         return self._saver.extract(thread, path, default)
@@ -218,6 +222,10 @@ class ForwardingMethods:
     ) -> MessagePage:
         """Return a page of a thread's messages: the newest ones before `before`, oldest first."""
         return self._saver.extract_items(thread, limit=limit, before=before, channel=channel)
+
+    async def aget_checkpoint_ref(self, config: Config | str) -> CheckpointRef | None:
+        """Like `get_checkpoint_ref`, for asyncio."""
+        return await self._saver.aget_checkpoint_ref(config)
 
     async def aextract(self, thread: Config | str, path: str, default: Any = None) -> Any:
         """Like `extract`, for asyncio."""

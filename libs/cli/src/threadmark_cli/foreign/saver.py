@@ -21,7 +21,9 @@ from threadmark_cli.exits import RefusedError
 from threadmark_cli.foreign.loading import LoadedThread
 from threadmark_cli.foreign.rows import Beside, Namespace, Reader, Tables
 
-_OF_A_THREAD = frozenset({"history", "tree", "diff", "blame", "search", "get", "get_tuple", "extract", "extract_items"})
+_OF_A_THREAD = frozenset(
+    {"history", "tree", "diff", "blame", "search", "get", "get_tuple", "get_checkpoint_ref", "extract", "extract_items"}
+)
 """The methods whose first argument is a thread or a configuration that names one."""
 
 _MOST_LOADED = 8

@@ -200,6 +200,7 @@ async def a_closed_saver_says_so(world: World) -> None:
     calls: Sequence[Callable[[], Awaitable[Any]]] = (
         lambda: saver.aget(config),
         lambda: saver.aget_tuple(config),
+        lambda: saver.aget_checkpoint_ref(config),
         lambda: saver.aput(config, checkpoint({"a": 1}), {}, {"a": 1}),
         lambda: saver.aput_writes(at("thread", "", "x"), [("a", 1)], "task"),
         lambda: listed(saver, None),

@@ -46,6 +46,7 @@ _MOMENT = timedelta(microseconds=1)
 ATTACKS: Mapping[str, Attack] = {
     "get": lambda eve, config: eve.aget(config),
     "get_tuple": lambda eve, config: eve.aget_tuple(config),
+    "get_checkpoint_ref": lambda eve, config: eve.aget_checkpoint_ref(config),
     "list": listed,
     "put": lambda eve, config: eve.aput(config, _NEW, {}, {"a": 1}),
     "put_writes": lambda eve, config: eve.aput_writes(config, [("a", "planted")], "planted"),
@@ -115,6 +116,7 @@ async def no_method_reaches_the_thread_of_another_owner(world: World) -> None:
     assert (outcomes["diff"], outcomes["blame"]) == (None, None)
     assert (outcomes["delete_thread"], outcomes["copy_thread"], outcomes["rename_thread"]) == (False, False, False)
     assert (outcomes["get"], outcomes["get_tuple"], outcomes["list"], outcomes["get_thread"]) == (None, None, [], None)
+    assert outcomes["get_checkpoint_ref"] is None
 
 
 async def every_method_of_a_saver_is_attacked(world: World) -> None:

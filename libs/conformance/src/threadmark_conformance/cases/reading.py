@@ -4,6 +4,7 @@ from typing import Any
 from uuid import UUID
 
 from threadmark.ids import new_id
+from threadmark.types import CheckpointRef
 from threadmark_conformance.backend import World
 from threadmark_conformance.engine import Run, at, checkpoint, early_id, got, id_of, listed, values
 
@@ -152,6 +153,46 @@ async def once_the_clock_has_caught_up_ids_count_again(world: World) -> None:
     assert (await got(world.saver, at("thread"))).config == caught_up
     await world.saver.aput(at("thread"), checkpoint({"a": 4}, checkpoint_id=early_id(499)), {}, {"a": 1})
     assert (await got(world.another(), at("thread"))).config == caught_up
+
+
+async def a_reference_names_what_a_get_finds(world: World) -> None:
+    run, inner = Run(world.saver), Run(world.saver, ns="child")
+    configs = [await run.step({"a": number}, checkpoint_id=early_id(number)) for number in (500, 100, 300)]
+    configs += [await inner.step({"a": "inner"}), await Run(world.saver, "another").step({"a": "of another thread"})]
+    newest = [at("thread"), at("thread", "child"), at("another"), at("another", "", "")]
+    for saver in (world.saver, world.another(), world.cold):
+        for config in (*configs, *newest):
+            found = await got(saver, config)
+            named = found.config["configurable"]
+            parent = id_of(found.parent_config) if found.parent_config else None
+            expected = CheckpointRef(named["thread_id"], named["checkpoint_ns"], named["checkpoint_id"], parent)
+            assert await saver.aget_checkpoint_ref(config) == expected
+        assert await saver.aget_checkpoint_ref("thread") == await saver.aget_checkpoint_ref(configs[2])
+
+
+async def there_is_no_reference_to_what_is_not_there(world: World) -> None:
+    config = await Run(world.saver).step({"a": 1})
+    await world.saver.aput_writes(at("thread", "written", early_id(1)), [("a", 1)], "task")
+    elsewhere = (at("nobody"), at("thread", "child"), at("thread", "", early_id(0)), at("thread", "a", id_of(config)))
+    for saver in (world.saver, world.another()):
+        for where in (*elsewhere, at("thread", "written"), at("thread", "written", early_id(1))):
+            assert await saver.aget_checkpoint_ref(where) is None
+    await world.saver.adelete_thread("thread")
+    assert await world.saver.aget_checkpoint_ref(config) is None
+    assert await world.saver.aget_checkpoint_ref("thread") is None
+
+
+async def a_reference_is_to_the_newest_that_another_saver_stored(world: World) -> None:
+    other = Run(world.another())
+    for number in range(3):
+        stored = await other.step({"a": "x" * 1000 * number})
+        found = await world.saver.aget_checkpoint_ref("thread")
+        assert found is not None
+        assert found.id == id_of(stored)
+    await world.saver.adelete_checkpoint(stored)
+    found = await other.saver.aget_checkpoint_ref("thread")
+    assert found is not None
+    assert found.id != id_of(stored)
 
 
 async def values_of_every_everyday_kind_come_back(world: World) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
+from heapq import nlargest
 
 from threadmark.ids import deleted_up_to
 from threadmark.memory.adding import add_change, add_segments
@@ -226,10 +227,11 @@ class MemoryStore(MemoryThreadStore, MemoryReplicaStore, ReplicaStore):
 
     def page(self, scope: Scope, after: Outline | None, limit: int) -> Program[list[Outline]]:
         def call(tables: Tables) -> list[Outline]:
-            some = [each for each in tables.threads.values() if scope.owner in (None, each.row.owner)]
-            outlines = [row.outline for thread in some for row in thread.checkpoints.values()]
-            chosen = sorted(filter(partial(_in_scope, scope), outlines), key=_order, reverse=True)
-            return [outline for outline in chosen if after is None or _order(outline) < _order(after)][:limit]
+            named = tables.threads.keys() if scope.thread_id is None else tables.threads.keys() & {scope.thread_id}
+            some = [each for each in map(tables.threads.__getitem__, named) if scope.owner in (None, each.row.owner)]
+            outlines = (row.outline for thread in some for row in thread.checkpoints.values())
+            chosen = filter(partial(_in_scope, scope), outlines)
+            return nlargest(limit, [each for each in chosen if after is None or _order(each) < _order(after)], _order)
 
         return with_tables(call)
 

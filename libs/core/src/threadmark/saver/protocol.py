@@ -277,6 +277,9 @@ class SaverProtocol(Protocol):
     def without_classes(self) -> Self:
         """Return a saver on the same connections that shows objects by name and fields (`ObjectView`)."""
 
+    def get_checkpoint_ref(self, config: Config | str) -> CheckpointRef | None:
+        """Return the ids of the checkpoint that `config` names, or of the newest of its namespace, or None."""
+
     def extract(self, thread: Config | str, path: str, default: Any = None) -> Any:
         """Return a part of a thread's newest state, such as `messages[-1].content`, without reading the rest."""
 
@@ -285,6 +288,7 @@ class SaverProtocol(Protocol):
     ) -> MessagePage:
         """Return a page of a thread's messages: the newest ones before `before`, oldest first."""
 
+    async def aget_checkpoint_ref(self, config: Config | str) -> CheckpointRef | None: ...
     async def aextract(self, thread: Config | str, path: str, default: Any = None) -> Any: ...
     async def aextract_items(
         self, thread: Config | str, *, limit: int = 20, before: str | int | None = None, channel: str = "messages"

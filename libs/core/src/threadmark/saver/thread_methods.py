@@ -5,11 +5,21 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Self, Unpack
 
-from threadmark.model import UNSET, Config, MessagePage, ThreadFilter, ThreadInfo, ThreadPage, ThreadSort, Unset
+from threadmark.model import (
+    UNSET,
+    CheckpointRef,
+    Config,
+    MessagePage,
+    ThreadFilter,
+    ThreadInfo,
+    ThreadPage,
+    ThreadSort,
+    Unset,
+)
 from threadmark.program import Driver, arun, run
 from threadmark.saver.arguments import checked_count, checked_owner, thread_query, thread_update
 from threadmark.saver.context import SaverContext
-from threadmark.saver.operations import copying, parts, threads
+from threadmark.saver.operations import copying, parts, reading, threads
 from threadmark.saver.paths import parse_paths
 
 
@@ -200,6 +210,15 @@ class PartMethods:
         other._context = self._context.without_classes()  # noqa: SLF001 - of our own copy
         return other
 
+    def get_checkpoint_ref(self, config: Config | str) -> CheckpointRef | None:
+        """Return the ids of the checkpoint that `config` names, or of the newest of its namespace, or None.
+
+        Use it to find out if a thread has moved on. It reads neither the state nor pending writes, and does not count
+        as a read for `refresh_on_read`. A missing checkpoint raises CorruptDataError as in `get_tuple`, but the row
+        that is found is not proven.
+        """
+        return run(self._driver, reading.get_checkpoint_ref(self._context, config))
+
     def extract(self, thread: Config | str, path: str, default: Any = None) -> Any:
         """Return a part of a thread's newest state, such as `messages[-1].content`, without reading the rest.
 
@@ -242,6 +261,10 @@ class PartMethods:
         return run(self._driver, page)
 
     # Written by scripts/write_twins.py from the methods above: change those, and run it.
+
+    async def aget_checkpoint_ref(self, config: Config | str) -> CheckpointRef | None:
+        """Like `get_checkpoint_ref`, for asyncio."""
+        return await arun(self._driver, reading.get_checkpoint_ref(self._context, config))
 
     async def aextract(self, thread: Config | str, path: str, default: Any = None) -> Any:
         """Like `extract`, for asyncio."""

@@ -7,6 +7,7 @@ cannot be read does not hide others. Any other saver lists them through its inte
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, closing
+from functools import cached_property
 from typing import Any, Protocol
 
 from langchain_core.runnables import RunnableConfig
@@ -107,6 +108,15 @@ class _SqliteTables(_Tables):
     def has_tables(self) -> bool:
         with closing(self._saver.conn.cursor()) as cursor:
             return cursor.execute(sql.SQLITE_HAS_TABLES).fetchone() is not None
+
+    def paths(self, ref: CheckpointRef, found: CheckpointTuple) -> dict[str, str]:
+        return super().paths(ref, found) if self._has_paths else {}
+
+    @cached_property
+    def _has_paths(self) -> bool:
+        """Whether a release from 3.1.2 on made the table of writes, or has written to it. Older ones kept no paths."""
+        with closing(self._saver.conn.cursor()) as cursor:
+            return cursor.execute(sql.SQLITE_HAS_TASK_PATHS).fetchone() is not None
 
     def _cursor(self) -> AbstractContextManager[Any]:
         """Return the saver's own cursor, which creates the tables and updates old ones."""

@@ -40,6 +40,13 @@ FROM {writes}
 WHERE thread_id = {mark} AND checkpoint_ns = {mark} AND checkpoint_id = {mark}
 """
 
+# Whether LangGraph's table of writes has the column of task paths.
+SQLITE_HAS_TASK_PATHS = """
+SELECT 1
+FROM pragma_table_info('writes')
+WHERE name = 'task_path'
+"""
+
 # The missing checkpoints of pending writes.
 ORPHAN_WRITES = """
 SELECT DISTINCT thread_id, checkpoint_ns, checkpoint_id

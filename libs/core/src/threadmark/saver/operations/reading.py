@@ -1,17 +1,18 @@
-"""Reading one checkpoint."""
+"""Reading one checkpoint, or only its ids."""
 
 from functools import partial
 
 from threadmark.config import ParsedConfig, parse_config
 from threadmark.errors import ConfigError
-from threadmark.model import CheckpointTuple, Config
+from threadmark.model import CheckpointRef, CheckpointTuple, Config
 from threadmark.program import Operation, Program, read
 from threadmark.saver.caches import fill
-from threadmark.saver.completeness import prove_absent, proven_row
+from threadmark.saver.completeness import prove_absent, prove_complete, proven_row
 from threadmark.saver.context import SaverContext, refresh_expiry
 from threadmark.saver.decoding import decoded
 from threadmark.saver.loading import ChannelFilter, CheckpointLoader, LoadedCheckpoint, remember, remembered
 from threadmark.sealing import looks_sealed
+from threadmark.store.contract import Outline, Scope
 
 
 def get_tuple(context: SaverContext, config: Config | str) -> Operation[CheckpointTuple | None]:
@@ -24,6 +25,27 @@ def get_tuple(context: SaverContext, config: Config | str) -> Operation[Checkpoi
     if context.threads.refresh_on_read:
         yield from refresh_expiry(context, where.thread_id)
     return decoded(context, loaded)
+
+
+def get_checkpoint_ref(context: SaverContext, config: Config | str) -> Operation[CheckpointRef | None]:
+    """The ids of the checkpoint that `config` names, or of the newest of its namespace."""
+    outline = yield from read(_outline, context, parse_config(config))
+    if outline is None:
+        yield from expect_plain_once(context)
+        return None
+    return CheckpointRef(outline.thread_id, outline.ns, outline.id, outline.parent)
+
+
+def _outline(context: SaverContext, where: ParsedConfig) -> Program[Outline | None]:
+    """A checkpoint without its state. The newest is the one that the head names, as in `load`."""
+    found = yield from context.store.page(Scope(where.thread_id, where.ns, where.checkpoint_id), None, 1)
+    if where.checkpoint_id is None:
+        heads = yield from context.store.heads(where.thread_id, where.ns)
+        if [head.newest for head in heads] != [outline.rank for outline in found]:
+            yield from prove_complete(context, where.thread_id, where.ns)  # if it is, another put came between
+    elif not found:
+        yield from prove_absent(context, where)
+    return found[0] if found else None
 
 
 def load(
