@@ -120,6 +120,23 @@ async def what_the_target_held_stays_beside_the_copy(world: World) -> None:
     assert len(await listed(saver, at("target"))) == 2
 
 
+async def no_write_of_a_task_that_wrote_to_both_is_lost(world: World) -> None:
+    config = at("source")
+    made = checkpoint({})
+    stored = await world.saver.aput(config, made, {}, {})
+    await world.saver.aput(at("target"), made, {}, {})
+    await world.saver.aput_writes(stored, [("x", _LONG), ("y", f"second {_LONG}"), ("z", 3)], "task")
+    in_target = {"configurable": {**stored["configurable"], "thread_id": "target"}}
+    await world.saver.aput_writes(in_target, [("x", 9)], "task")
+    for _ in range(2):  # a second copy changes nothing
+        await world.saver.acopy_thread("source", "target")
+        for saver in (world.saver, world.another()):
+            found = await saver.aget_tuple(at("target"))
+            assert found is not None
+            assert found.pending_writes == [("task", "x", 9), ("task", "y", f"second {_LONG}"), ("task", "z", 3)]
+        assert (await world.saver.averify("target")).problems == []
+
+
 async def a_long_thread_is_copied_whole(world: World) -> None:
     made = [checkpoint({"n": number}, checkpoint_id=early_id(number)) for number in range(600)]
     await asyncio.gather(*(world.saver.aput(at("source"), each, {}, {"n": 1}) for each in made))

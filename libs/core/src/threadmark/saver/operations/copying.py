@@ -1,27 +1,32 @@
 """Copying a thread: every checkpoint, every pending write, and the bytes once."""
 
+from collections.abc import Sequence
+from itertools import groupby
+from operator import itemgetter
+
 from threadmark.config import named_thread
 from threadmark.errors import ConflictError
 from threadmark.metadata import run_id_in
 from threadmark.names import THREAD_ID_BYTES, check_length
 from threadmark.program import Operation, Program, read, write, write_and_reclaim
-from threadmark.saver.batches import proven_batches
+from threadmark.saver.batches import proven_batches, separate_rows
 from threadmark.saver.completeness import prove_complete
 from threadmark.saver.context import SaverContext
 from threadmark.saver.operations.removing import sweep
 from threadmark.saver.operations.writing import busy_error, refusal_error
 from threadmark.saver.paging import Pages
 from threadmark.saver.proving import prove_checkpoint, rebound_write, sound_row, with_check
-from threadmark.store.contract import Change, CheckpointRow, Scope, now
+from threadmark.store.contract import Change, CheckpointRow, Scope, WriteRow, now
 from threadmark.store.threads import thread_row
 
 _PAGE = 256
 
 
 def copy_thread(context: SaverContext, source: object, target: object) -> Operation[bool]:
-    """Copy everything in `source` to `target`. If a key exists in both, its row is taken from `source`.
+    """Copy everything in `source` to `target`. If both have a checkpoint, that of `source` is taken.
 
-    Returns whether there is a source.
+    If both have a task's ordinary write, the target's stays, as the first write always does. Returns whether there is a
+    source.
     """
     source, target = named_thread(source), named_thread(target)
     check_length(target, THREAD_ID_BYTES, "target_thread_id")
@@ -29,7 +34,7 @@ def copy_thread(context: SaverContext, source: object, target: object) -> Operat
         return (yield from read(context.store.epoch, source)) is not None
     replaced: list[bool] = []
     copied = yield from write(_copy, context, source, target, replaced)
-    if any(replaced):  # a message's bytes go with it
+    if any(replaced):  # a message's bytes go with it, and those of writes that were left out
         yield from sweep(context, target)
     return copied
 
@@ -72,10 +77,10 @@ def _locked(context: SaverContext, source: str, target: str) -> Program[dict[str
 
 
 def _copy(context: SaverContext, source: str, target: str, replaced: list[bool]) -> Program[bool]:
-    """One transaction: a copy is there whole or not at all. `replaced` gets whether others were replaced.
+    """Copy in one transaction: a copy is there whole or not at all.
 
-    A row's check binds it to its thread, so each row is proven under the old key and bound to the new one: damage
-    is never copied into a row that looks good.
+    `replaced` gets whether bytes were left without use. A row's check binds it to its thread, so each row is proven
+    under the old key and bound to the new one: damage is never copied into a row that looks good.
     """
     epochs = yield from _locked(context, source, target)
     if epochs[source] is None:
@@ -97,13 +102,29 @@ def _copy(context: SaverContext, source: str, target: str, replaced: list[bool])
         added = yield from context.store.replace(Change(target, None, moment, {}, bound, (), None))
         replaced.append(added.replaced)
     writes = yield from context.store.writes(source, None)
-    proven_batches(source, writes)
+    proven = proven_batches(source, writes)
     bound_writes = [rebound_write(source, target, write) for write in writes]
     # Messages are no checkpoints that listings go by, and were not stored just now.
     outline = yield from context.store.thread(source)
     updated = outline.updated_at if outline else 0
-    yield from context.store.add(Change(target, None, updated, {}, (), bound_writes, None, touches=True))
+    change = Change(target, None, updated, {}, (), bound_writes, None, touches=True)
+    added = yield from context.store.add(change)
+    if added.pack_left_out:
+        yield from _add_left_out(context, change, proven)
+        replaced.append(True)
     return True
+
+
+def _add_left_out(context: SaverContext, change: Change, writes: Sequence[WriteRow]) -> Program[None]:
+    """Add those writes that a pack of the target has kept out, because their tasks had written to the target before."""
+    target = change.thread_id
+    there = {row[:4] for row in proven_batches(target, (yield from context.store.writes(target, None)))}
+    missing = sorted((row for row in writes if row[:4] not in there), key=itemgetter(0, 1, 2, 3))
+    for (ns, checkpoint_id, task_id), of_task in groupby(missing, itemgetter(0, 1, 2)):
+        rows = list(of_task)
+        written = [(row.idx, row.channel, row.value) for row in rows]
+        separate = separate_rows(target, ns, checkpoint_id, task_id, rows[0].task_path, written)
+        yield from context.store.add(change._replace(writes=separate))
 
 
 def _describe(context: SaverContext, source: str, target: str) -> Program[None]:
