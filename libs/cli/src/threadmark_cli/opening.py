@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _SQLITE = "sqlite://"
 _READ_ONLY = "mode=ro"
+_PLAIN = "/\\:"
+"""What stays as it is in the URL of a path: it is shown, and a path of Windows has the last two."""
 _POSTGRES = ("postgres://", "postgresql://")
 _REDIS = ("redis://", "rediss://", "redis+", "rediss+")
 
@@ -37,7 +39,7 @@ def path_or_url(named: str) -> str:
         return named
     if "password=" in named:  # it is not shown
         raise ConfigError("expected a path or a URL, got a list of parameters: write postgresql://user@host/database")
-    return f"{_SQLITE}/{quote(named)}"
+    return f"{_SQLITE}/{quote(named, safe=_PLAIN)}"
 
 
 def printable_url(url: str) -> str:
