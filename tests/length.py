@@ -58,6 +58,7 @@ NOT_AGAIN = {
     "test_examples.py": "examples",
     "test_after_the_move.py": "an adapter",
     "test_agent_server.py": "an example",
+    "test_platforms.py": "systems",
     "test_house.py": "texts and imports",
     "test_make_venv.py": "a script",
     "test_operating.py": "imports",

@@ -149,6 +149,7 @@ SLOW = {
     "test_house.py": 22,
     "test_model.py": 13,
     "test_packages.py": 140,
+    "test_platforms.py": 30,
     "test_resealing.py": 6,
     "test_rooms.py": 12,
     "test_thread_stores.py": 17,
