@@ -21,6 +21,7 @@ from typing import Any
 import aiosqlite
 import pytest
 
+import marks
 import threadmark
 from children import child, finished
 from length import ALL
@@ -260,6 +261,15 @@ def test_the_index_of_a_log_says_the_same_by_its_path(tmp_path: Path) -> None:
             assert finished(child(INDEX, f"{path}-shm")).strip() == str(expected)
             if expected:
                 reader.execute("ROLLBACK")
+
+
+@pytest.mark.parametrize("system", marks.UNSUITED)
+def test_what_is_left_out_on_other_systems_is_there(system: str) -> None:
+    for begin, why in marks.UNSUITED[system].items():
+        path, _, name = begin.partition("::")
+        assert f"def {name or 'test_'}" in (PROGRAM.parent / path).read_text(encoding="utf-8"), begin
+        assert marks.unsuited(f"{begin}_and_so_on", system) == why
+    assert marks.unsuited("test_platforms.py::test_x", system) is None
 
 
 # Paths, event loops, sockets and encodings
