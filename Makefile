@@ -54,6 +54,8 @@ check: $(VENV)/.ready ## Format, lint, types, and what is written from other cod
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/mypy $(SOURCES)
+	$(BIN)/mypy --platform win32 --cache-dir .mypy_cache/win32 libs
+	$(BIN)/mypy --platform darwin --cache-dir .mypy_cache/darwin libs
 
 format: $(VENV)/.ready ## Format the sources, mend what can be mended, and write the asyncio methods and the table of tests
 	$(BIN)/python scripts/write_twins.py

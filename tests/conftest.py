@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -57,6 +58,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         item.stash[_MARKERS] = found
         for marker in found:
             item.add_marker(marker)
+        if (why := marks.unsuited(_name(item), sys.platform)) is not None:
+            item.add_marker(pytest.mark.skip(reason=f"{sys.platform}: {why}"))
     left_out = length.left_out(map(_name, items))
     config.hook.pytest_deselected(items=[item for item in items if _name(item) in left_out])
     items[:] = [item for item in items if _name(item) not in left_out]

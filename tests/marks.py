@@ -149,6 +149,7 @@ SLOW = {
     "test_house.py": 22,
     "test_model.py": 13,
     "test_packages.py": 140,
+    "test_platforms.py": 30,
     "test_resealing.py": 6,
     "test_rooms.py": 12,
     "test_thread_stores.py": 17,
@@ -159,6 +160,52 @@ SLOW = {
 
 QUICK = ("test_conformance.py::test_behaviour[", ("-memory-blocking]", "-sqlite file-asyncio]"))
 """How the tests begin and end that are quick all the same: each behaviour once in memory and once on a file."""
+
+_FORK, _TERMINAL = "there is no fork", "there is no terminal that a program can open"
+_SIGNAL, _RIGHTS = "a signal cannot be sent so", "a mode does not say who may read or write"
+_LIMIT, _KEPT = "the memory of a process cannot be limited so", "a file that is open cannot be deleted or replaced"
+_NO_FULL = "there is no /dev/full"
+UNSUITED = {
+    "darwin": {"cli/test_surroundings.py::test_a_full_disk": _NO_FULL, "sqlite/test_crafted.py::": _LIMIT},
+    "win32": {
+        "cli/test_command.py::test_a_narrow_terminal": _TERMINAL,
+        "cli/test_command.py::test_colours_are_for_terminals": _TERMINAL,
+        "cli/test_command.py::test_ctrl_c_ends": _SIGNAL,
+        "cli/test_command.py::test_keys_that_others_may_read": _RIGHTS,
+        "cli/test_command.py::test_long_work_shows": _TERMINAL,
+        "cli/test_command.py::test_a_pager_that_is_left": _TERMINAL,
+        "cli/test_command.py::test_a_terminal_gets_a_pager": _TERMINAL,
+        "cli/test_command.py::test_files_that_only_their_owner": _RIGHTS,
+        "cli/test_hostile.py::": _TERMINAL,
+        "cli/test_keys.py::test_a_new_file": _RIGHTS,
+        "cli/test_manage.py::test_a_terminal_is_asked": _TERMINAL,
+        "cli/test_reading.py::test_a_terminal_shows": _TERMINAL,
+        "cli/test_reading.py::test_json_is_an_object": _TERMINAL,
+        "cli/test_reading.py::test_the_name_of_a_node": _TERMINAL,
+        "cli/test_surroundings.py::test_a_full_disk": _NO_FULL,
+        "cli/test_surroundings.py::test_ctrl_c": _SIGNAL,
+        "cli/test_upkeep.py::test_a_backup_is_of_one_moment": _RIGHTS,
+        "cli/test_values.py::test_a_line_of_the_graph": _TERMINAL,
+        "core/test_gc_pause.py::test_the_child_of_a_fork": _FORK,
+        "core/test_keyrings.py::test_a_key_is_added": _RIGHTS,
+        "core/test_keyrings.py::test_a_new_file_is_its_owners": _RIGHTS,
+        "core/test_memory_file.py::test_the_child_of_a_fork": _FORK,
+        "core/test_persistent_dict.py::test_a_link_in_the_place": "only some users may make links",
+        "core/test_persistent_files.py::test_a_file_that_was_replaced": _KEPT,
+        "core/test_persistent_files.py::test_a_file_without_write": _RIGHTS,
+        "core/test_persistent_files.py::test_a_full_disk": _LIMIT,
+        "core/test_persistent_files.py::test_a_process_that_was_killed": _SIGNAL,
+        "sqlite/test_crafted.py::": _LIMIT,
+        "sqlite/test_exit.py::test_a_program": _FORK,
+        "sqlite/test_faults.py::test_a_read_only_file": _RIGHTS,
+        "sqlite/test_loops.py::test_a_fork": _FORK,
+        "sqlite/test_loops.py::test_after_a_fork": _FORK,
+        "sqlite/test_processes.py::test_what_was_acknowledged": _SIGNAL,
+        "sqlite/test_read_only.py::test_nothing_is_made_beside": _RIGHTS,
+        "sqlite/test_replaced_files.py::": _KEPT,
+    },
+}
+"""Why tests cannot run on a system, named as in `PATHS`."""
 
 _running: set[str] | None = None
 """The markers of the test that runs, in a run that chose its tests by markers."""
@@ -197,6 +244,11 @@ def _matcher(found: set[str]) -> ExpressionMatcher:
         return marker in found
 
     return matches
+
+
+def unsuited(name: str, system: str) -> str | None:
+    """Return why a test cannot run on a system, named as by `sys.platform`, or None if it can."""
+    return next((why for begin, why in UNSUITED.get(system, {}).items() if name.startswith(begin)), None)
 
 
 def running(found: set[str] | None) -> None:

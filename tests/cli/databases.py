@@ -1,7 +1,6 @@
 """Databases with two threads, for commands that change them, and a terminal to run them in."""
 
 import os
-import pty
 import select
 import signal
 import subprocess
@@ -18,6 +17,9 @@ from citus.nodes import ALSO, shared_nodes
 from postgres.cluster import shared
 from redis_backend.processes import DURABLE, RedisProcess
 from threadmark import SaverProtocol, new_id
+
+if sys.platform != "win32":
+    import pty
 
 STEPS = 5
 _DEADLINE = 120.0

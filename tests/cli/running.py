@@ -1,12 +1,9 @@
 """Runs the command: in this process into a pipe or a terminal, which is quick, or as a separate process."""
 
-import fcntl
 import os
-import pty
 import struct
 import subprocess
 import sys
-import termios
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, redirect_stderr, redirect_stdout
@@ -17,6 +14,11 @@ from typing import NamedTuple
 import pytest
 
 from threadmark_cli.main import run
+
+if sys.platform != "win32":
+    import fcntl
+    import pty
+    import termios
 
 COMMAND = [sys.executable, "-m", "threadmark_cli"]
 

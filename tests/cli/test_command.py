@@ -3,11 +3,11 @@
 import hashlib
 import json
 import os
-import pty
 import select
 import signal
 import stat
 import subprocess
+import sys
 import time
 from importlib import import_module
 from pathlib import Path
@@ -21,6 +21,9 @@ from cli.running import COMMAND, in_pipe, in_process, in_terminal
 from threadmark_cli.main import COMMANDS
 from threadmark_cli.opening import printable_url
 from threadmark_sqlite import SqliteSaver
+
+if sys.platform != "win32":
+    import pty
 
 PATIENCE = 120.0
 KEYS = {"newest": "2026", "keys": {"2026": "ab" * 32}, "digest_secret": "cd" * 32}

@@ -3,10 +3,10 @@
 import atexit
 import functools
 import os
-import pwd
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
@@ -17,6 +17,9 @@ import psycopg
 
 from marks import require
 from ports import free_port
+
+if sys.platform != "win32":
+    import pwd
 
 ROOT = Path(__file__).parents[2]
 _SETTINGS = {

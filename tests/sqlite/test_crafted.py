@@ -1,6 +1,5 @@
 """Small files that were made to answer for ever, or with more than there is memory for: each is refused at once."""
 
-import resource
 import sqlite3
 import subprocess
 import sys
@@ -21,6 +20,9 @@ from threadmark_sqlite import SqliteSaver
 from threadmark_sqlite.driver.connection import Settings, to_threadmark_error, transact
 from threadmark_sqlite.driver.playing import played
 from threadmark_sqlite.steps import execute
+
+if sys.platform != "win32":
+    import resource
 
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
 LARGE = "zeroblob(100000000)"

@@ -9,6 +9,7 @@ from contextlib import closing
 from pathlib import Path
 
 from threadmark import StoreError
+from threadmark.runtime.files import MODES_TELL_WHO_READS, sync_file, sync_folder
 from threadmark_cli.exits import DatabaseError, RefusedError
 from threadmark_cli.sqlite_files import read_file
 
@@ -38,15 +39,15 @@ def back_up(source: Path, target: Path, report: Callable[[int, int], object]) ->
     part = Path(name)
     try:
         _copy(source, part, report)
-        shutil.copymode(source, part)
-        _sync(part)
+        if MODES_TELL_WHO_READS:  # elsewhere a mode only says "read-only", and such a file cannot be removed
+            shutil.copymode(source, part)
         try:
             os.link(part, target)  # unlike a rename, this replaces no file that was just put there
         except FileExistsError as error:
             raise RefusedError(f"the file {str(target)!r} has come meanwhile: choose another name") from error
         except OSError:  # a file system that has no links
             part.replace(target)
-        _sync(target.parent)
+        sync_folder(target.parent)
         return target.stat().st_size
     finally:
         for suffix in ("", "-wal", "-shm", "-journal"):
@@ -64,11 +65,5 @@ def _copy(source: Path, target: Path, report: Callable[[int, int], object]) -> N
         read_file(source, copy)
     except sqlite3.Error as error:
         raise StoreError(f"{str(source)!r} cannot be copied: {error}") from error
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    with target.open("rb+") as file:  # Windows syncs only what may be written to
+        sync_file(file.fileno())

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from threadmark.runtime import compiled
+from threadmark.runtime.files import MODES_TELL_WHO_READS
 from threadmark_cli.output.quantities import bytes_text
 
 Level = Literal["ok", "warning", "fault"]
@@ -57,8 +58,7 @@ def of_file(path: Path) -> Iterator[Finding]:
     """The permissions of a SQLite file, and the length of its log."""
     if not path.is_file():  # the connection says so
         return
-    mode = path.stat().st_mode
-    if mode & _OTHERS_READ:
+    if MODES_TELL_WHO_READS and path.stat().st_mode & _OTHERS_READ:
         yield Finding("file", "warning", f"everybody on this machine may read {path}", f"chmod o= {path}")
     log = path.with_name(f"{path.name}-wal")
     size = log.stat().st_size if log.is_file() else 0

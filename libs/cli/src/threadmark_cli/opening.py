@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _SQLITE = "sqlite://"
 _READ_ONLY = "mode=ro"
+_PLAIN = "/\\:"
+"""What stays as it is in the URL of a path: it is shown, and a path of Windows has the last two."""
 _POSTGRES = ("postgres://", "postgresql://")
 _REDIS = ("redis://", "rediss://", "redis+", "rediss+")
 _PARTS: Mapping[str, Sequence[str]] = {"replicated": ("primary", "secondary"), "cached": ("saver",)}
@@ -46,7 +48,7 @@ def path_or_url(named: str) -> str:
         return named
     if "password=" in named:  # it is not printed
         raise ConfigError("expected a path or a URL, got a list of parameters: write postgresql://user@host/database")
-    return f"{_SQLITE}/{quote(named)}"
+    return f"{_SQLITE}/{quote(named, safe=_PLAIN)}"
 
 
 def printable_url(url: str) -> str:

@@ -1,5 +1,6 @@
 """Reading a SQLite file without a change to it, and without leaving a file next to it."""
 
+import os
 import sqlite3
 import time
 from collections.abc import Callable
@@ -44,7 +45,7 @@ def read_file(path: Path, work: Callable[[sqlite3.Connection], T]) -> T:
 
 
 def _once(path: Path, work: Callable[[sqlite3.Connection], T], how: str) -> T:
-    uri = f"file:{quote(str(path.absolute()))}?{how}"
+    uri = f"file:{quote(os.fsencode(path.absolute()), safe='')}?{how}"  # what follows two slashes would be a server
     with closing(BoundedConnection(uri, uri=True, isolation_level=None, timeout=_TIMEOUT)) as connection:
         connection.bound(str(path))
         connection.text_factory = lambda text: text.decode("utf-8", "surrogateescape")

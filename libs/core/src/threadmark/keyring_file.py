@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from threadmark.errors import ConfigError, short_repr
+from threadmark.runtime.files import sync_file
 
 KEY_LENGTH = 32
 LONGEST_ID = 255
@@ -59,7 +60,10 @@ def parsed(text: str, place: str) -> Keys:
 
 
 def make(path: str | os.PathLike[str], name: str) -> None:
-    """Make a file with one key. Only its owner may read it, and a file that is there is not replaced."""
+    """Make a file with one key. A file that is there is not replaced.
+
+    Only its owner may read it; on Windows, all who may read the files of its folder.
+    """
     _check_name(name)
     content = {
         "newest": name,
@@ -112,4 +116,4 @@ def _write(descriptor: int, content: dict[str, Any]) -> None:
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         file.write(json.dumps(content, indent=2) + "\n")
         file.flush()
-        os.fsync(file.fileno())
+        sync_file(file.fileno())

@@ -52,7 +52,7 @@ class SqliteSaver(Saver):
         slow: float | None = 1.0,
         **options: Unpack[SaverOptions],
     ) -> None:
-        if durability not in connections.SYNCHRONOUS:
+        if durability not in connections.DURABILITY:
             raise ConfigError(f"durability must be 'full' or 'normal', not {durability!r}")
         check_seconds(timeout, "timeout")
         driver = _driver(database, Settings(MEMORY, durability, timeout, slow=slow_after(slow)))
@@ -134,7 +134,8 @@ def _settings_of(database: "str | os.PathLike[str]", settings: Settings) -> Sett
             "give a connection opened with uri=True, or a pathlib.Path for a file of that name"
         )
     scheme, separator, _ = path.partition("://")
-    if isinstance(database, str) and separator and "/" not in scheme:  # the rest may be a password
+    is_url = separator and "/" not in scheme and len(scheme) != 1  # a letter is a drive of Windows
+    if isinstance(database, str) and is_url:  # the rest may be a password
         raise ConfigError(
             f"a {scheme!r} URL is no SQLite database: give it to threadmark.open, "
             "or a pathlib.Path for a file of that name"

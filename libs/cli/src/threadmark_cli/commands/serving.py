@@ -66,10 +66,13 @@ def _is_local(host: str) -> bool:
         return host == "localhost"
 
 
+_DESKTOPS = ("win32", "darwin")
+
+
 def _has_desktop() -> bool:
     """Whether a browser would open in a window. One for terminals would take over this one."""
     if not sys.stdout.isatty():
         return False
-    if sys.platform in ("win32", "darwin"):
+    if sys.platform in _DESKTOPS:
         return True
     return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))

@@ -21,9 +21,12 @@ def visible_fields(view: ObjectView) -> dict[str, Any]:
     return {name: "**********" if name == SECRET_FIELD else value for name, value in view.fields.items()}
 
 
-def json_line(record: Mapping[str, Any]) -> str:
-    """A record as one line of JSON, in which everything that a terminal could take for a command is escaped."""
-    text = json.dumps(json_value(record), ensure_ascii=False, separators=(", ", ": "))
+def json_line(record: Mapping[str, Any], *, ascii_only: bool = False) -> str:
+    """A record as one line of JSON, in which everything that a terminal could take for a command is escaped.
+
+    JSON is UTF-8, so `ascii_only` is for a stream that has another encoding.
+    """
+    text = json.dumps(json_value(record), ensure_ascii=ascii_only, separators=(", ", ": "))
     return escaped(text, _as_units)
 
 

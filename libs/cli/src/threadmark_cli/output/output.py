@@ -1,5 +1,6 @@
 """`Output`: the output of a command, as text for people or as one JSON object a line for programs."""
 
+import codecs
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -43,7 +44,7 @@ class Output:
 
     def record(self, record: Mapping[str, Any]) -> None:
         """Write one JSON object."""
-        self._sink.write(json_line(record) + "\n")
+        self._sink.write(json_line(record, ascii_only=not _is_utf_8(self._sink)) + "\n")
 
     def rows(
         self, columns: Sequence[Column[Item]], items: Iterable[Item], record: Callable[[Item], Mapping[str, Any]]
@@ -115,6 +116,11 @@ class Output:
             return
         pieces = (one_line(part) if isinstance(part, str) else styled(one_line(part[0]), part[1]) for part in parts)
         sink.write("".join(pieces) + "\n")
+
+
+def _is_utf_8(stream: IO[str]) -> bool:
+    """Whether text for a stream becomes UTF-8. For files and pipes it does not on Windows."""
+    return codecs.lookup(getattr(stream, "encoding", None) or "utf-8").name == "utf-8"
 
 
 def _colors(stream: IO[str], choice: bool | None) -> bool:  # noqa: FBT001 - the user's choice, None if there is none

@@ -3,6 +3,7 @@
 import asyncio
 import secrets
 import socket
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -98,8 +99,14 @@ def serve(saver: SaverProtocol, address: Address, *, write: bool, url: str, on_s
             finally:
                 await saver.aclose()
 
-        with suppress(KeyboardInterrupt):  # one that came before uvicorn took care of it
-            asyncio.run(main())
+        # A KeyboardInterrupt may come before uvicorn takes care of it.
+        with suppress(KeyboardInterrupt), asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            runner.run(main())
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """Return what makes the event loop, or None for the default one. On Windows psycopg refuses that one."""
+    return asyncio.SelectorEventLoop if sys.platform == "win32" else None
 
 
 def _listening(address: Address) -> socket.socket:

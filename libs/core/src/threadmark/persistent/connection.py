@@ -49,7 +49,7 @@ if hasattr(os, "register_at_fork"):  # some systems have no fork
 
 T = TypeVar("T")
 
-_WRITING = (sql.DURABLE, sql.OVERWRITE_DELETED)
+_WRITING = (sql.DURABLE, sql.FULL_SYNC, sql.OVERWRITE_DELETED)
 
 _TIMEOUT = 30.0
 """Seconds to wait for another reader or writer of the file."""
@@ -62,7 +62,7 @@ CREATE, WRITE, READ, UNCHANGING = "mode=rwc", "mode=rw", "mode=ro", "mode=ro&imm
 def connect(path: str, mode: Mode, timeout: float = _TIMEOUT) -> sqlite3.Connection:
     """Open the file. Returns the connection, which begins no transaction by itself."""
     connection = BoundedConnection(
-        f"file:{quote(os.fsencode(path))}?{mode}",
+        f"file:{quote(os.fsencode(path), safe='')}?{mode}",  # what follows two slashes would be a server
         uri=True,
         timeout=timeout,
         isolation_level=None,

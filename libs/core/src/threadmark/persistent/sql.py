@@ -7,6 +7,9 @@ FORMAT = 1
 # a power cut could bring the journal back, and with it the contents before a sync that has returned.
 DURABLE = "PRAGMA synchronous = EXTRA"
 
+# On macOS a sync leaves data in the cache of the disk, unless it is a full one. Other systems ignore this.
+FULL_SYNC = "PRAGMA fullfsync = ON"
+
 # Deleted rows are overwritten, and the file gets smaller. The latter takes effect before the first table is made.
 OVERWRITE_DELETED = "PRAGMA secure_delete = ON"
 SHRINK = "PRAGMA auto_vacuum = FULL"

@@ -7,7 +7,7 @@ from typing import Any
 
 import psycopg
 
-from threadmark.backends import ThreadmarkError, TransientStoreError
+from threadmark.backends import ConfigError, ThreadmarkError, TransientStoreError
 from threadmark_postgres.arrays import register_dumpers
 from threadmark_postgres.driver.blocking import is_idle
 from threadmark_postgres.driver.settings import Settings
@@ -95,6 +95,7 @@ class LoopPool:
         self._free += 1
 
     async def _connect(self) -> Connection:
+        _expect_readers(asyncio.get_running_loop())
         connection: Connection = await psycopg.AsyncConnection.connect(**self._settings.connecting())
         register_dumpers(connection)
         return connection
@@ -110,6 +111,16 @@ class LoopPool:
         finally:
             self._finish_idle()
             self._watch = None
+
+
+def _expect_readers(loop: asyncio.AbstractEventLoop) -> None:
+    """Raise ConfigError for an event loop that psycopg cannot use."""
+    if type(loop).add_reader is asyncio.AbstractEventLoop.add_reader:  # which is not implemented
+        raise ConfigError(
+            f"Postgres cannot be used with asyncio on a {type(loop).__name__}, which has no add_reader, such as the "
+            "default loop of Windows: run your program by asyncio.Runner(loop_factory=asyncio.SelectorEventLoop), or "
+            "call the blocking methods"
+        )
 
 
 class _Loan:

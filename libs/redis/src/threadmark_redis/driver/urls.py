@@ -1,6 +1,7 @@
 """URLs of Redis servers, of clusters and of Sentinels. No error shows a URL, because it may contain a password."""
 
 import re
+import socket
 from collections.abc import Callable
 from typing import Any, NoReturn
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
@@ -109,6 +110,8 @@ def _of_socket(parts: SplitResult, parameters: dict[str, Any]) -> Servers:
     path = unquote(parts.path)
     if len(path) < 2:  # noqa: PLR2004 - "/" is no socket
         _refuse("has no path: write 'redis+unix:///run/redis.sock?db=0'")
+    if not hasattr(socket, "AF_UNIX"):  # on Windows
+        _refuse("names a Unix socket, and Python offers none on this system")
     return Servers("single", (Address(path, 0),), Connecting("unix", {**parameters, **_credentials(parts)}))
 
 

@@ -57,7 +57,7 @@ def reads_only(setting: Iterable[Sequence[Any]], plan: Iterable[Sequence[Any]]) 
 def location(settings: Settings, *, unchanging: bool = False) -> str:
     """Return the file as a URI, with which SQLite never creates it."""
     how = "mode=ro&immutable=1" if unchanging else "mode=ro" if settings.read_only else "mode=rw"
-    return f"file:{quote(os.fsencode(settings.path))}?{how}"
+    return f"file:{quote(os.fsencode(settings.path), safe='')}?{how}"  # what follows two slashes would be a server
 
 
 def for_reading(settings: Settings) -> Settings:
@@ -113,7 +113,7 @@ def connection_pragmas(settings: Settings) -> tuple[str, ...]:
     """Return the pragmas that every connection runs before its first transaction."""
     return (
         busy_timeout(settings.timeout),
-        connections.SYNCHRONOUS[settings.durability],
+        *connections.DURABILITY[settings.durability],
         connections.WAL_SIZE_LIMIT,
         connections.SECURE_DELETE,
         connections.UNTRUSTED_SCHEMA,

@@ -17,6 +17,8 @@ if sys.platform != "win32":
     import fcntl
 
 _PAUSE = 0.01
+_TIMES_COUNT = sys.platform != "win32"
+"""Whether a write changes a file's time at once. On Windows it may change at any later moment."""
 
 
 class FileId(NamedTuple):
@@ -38,9 +40,9 @@ class Files(NamedTuple):
 
 
 def status_of(path: str) -> tuple[int, int, int, int]:
-    """Return the device, the inode, the time of the last write (in nanoseconds) and the size."""
+    """Return the device, the inode, the time of the last write (in nanoseconds; 0 on Windows) and the size."""
     seen = os.stat(path)  # noqa: PTH116 - a Path takes longer, and this is done before every transaction
-    return seen.st_dev, seen.st_ino, seen.st_mtime_ns, seen.st_size
+    return seen.st_dev, seen.st_ino, seen.st_mtime_ns if _TIMES_COUNT else 0, seen.st_size
 
 
 def file_id(seen: os.stat_result) -> FileId:
@@ -142,7 +144,7 @@ def _alone_in_folder(path: str) -> Iterator[None]:
     """Exclude other processes that want to delete a log in this folder: it may be the log of a new database."""
     try:
         folder = os.open(Path(path).parent, os.O_RDONLY)
-    except OSError:  # the folder was deleted with everything in it
+    except OSError:  # it was deleted with everything in it. Windows, which keeps files that are open, opens no folder
         yield
         return
     try:

@@ -207,7 +207,7 @@ class Watch:
         before that, or a reader must not see it yet.
         """
         self._alone = self._alone and _commits_of_others(connection) == self._version
-        return not self._alone or is_copied_in_part(files.wal_index)
+        return not self._alone or is_copied_in_part(files)
 
     def _refused(self, reason: str) -> StoreError:
         self._refusal = f"{self._settings}{reason}"

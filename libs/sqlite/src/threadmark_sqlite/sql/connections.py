@@ -7,9 +7,13 @@ APPLICATION_ID = 0x54484D4B  # "THMK"
 
 # Run on every new connection.
 BUSY_TIMEOUT = "PRAGMA busy_timeout = {milliseconds:d}"
-SYNCHRONOUS = {
-    "full": "PRAGMA synchronous = FULL",
-    "normal": "PRAGMA synchronous = NORMAL",
+
+# On macOS a sync leaves data in the cache of the disk, unless it is a full one. Other systems ignore the two settings.
+# With "normal" the log is copied into the file after a full sync: what a power cut leaves is whole, though not new.
+_FULL_CHECKPOINTS = "PRAGMA checkpoint_fullfsync = ON"
+DURABILITY = {
+    "full": ("PRAGMA synchronous = FULL", "PRAGMA fullfsync = ON", _FULL_CHECKPOINTS),
+    "normal": ("PRAGMA synchronous = NORMAL", _FULL_CHECKPOINTS),
 }
 WAL_SIZE_LIMIT = "PRAGMA journal_size_limit = 16777216"
 # Removed data is overwritten with zeros, also if SQLite was not built to do so.
