@@ -69,7 +69,7 @@ class Outcome(NamedTuple):
     """A number that is in all texts that it stored."""
 
     def __str__(self) -> str:
-        """Say when it ran, and what it stored."""
+        """Name its time, its kind and its place."""
         return f"{self.begun:.3f} to {self.begun + self.seconds:.3f} s: {self.operation} {self.place}".rstrip()
 
 

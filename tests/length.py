@@ -1,4 +1,4 @@
-"""How long the suite is: `THREADMARK_TESTS=all` runs what a change to many parts, or a release, is worth.
+"""How long the suite is: use `THREADMARK_TESTS=all` before a release and after a change to many parts.
 
 `make test` runs each test function, and of the cases of those in `SAMPLED` a share, the same one each time. How it
 divides the conformance suite is in shares.py. Then it runs a few tests again in Python only, without the compiled part,
@@ -33,7 +33,7 @@ AGAIN = (
     "postgres/test_thread_plans.py",
     "postgres/test_versions.py",
 )
-"""What the second run runs. A name is the beginning of a test's path, below this folder, perhaps with `::` and its own.
+"""The tests of the second run. A name is the beginning of a test's path, below this folder, perhaps with `::` and its own.
 """
 
 SAMPLED = {

@@ -1,4 +1,4 @@
-"""macOS, Windows and odd systems: what Linux has is taken away, and the suite runs without it.
+"""macOS, Windows and odd systems: the suite runs without parts of Linux, which are taken away.
 
 A test for each thing alone runs a share of the behaviours, and one without any of them a larger one. The others look at
 the places in which systems differ: syncs, modes, times of files, event loops, paths and encodings.
@@ -277,7 +277,7 @@ def test_what_is_left_out_on_other_systems_is_there(system: str) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="two slashes name a server there")
 def test_a_path_that_begins_with_two_slashes(tmp_path: Path) -> None:
-    """SQLite takes what follows two slashes in a URI for a server. A path of a share of Windows begins so."""
+    """SQLite takes the name after two slashes in a URI for a server. A path of a share of Windows begins so."""
     with SqliteSaver(f"/{tmp_path}/threads.db") as saver:
         saver.put(at("thread"), checkpoint({"a": 1}), {}, {"a": 1})
     with threadmark.open(f"sqlite:////{tmp_path}/threads.db?mode=ro") as saver:

@@ -109,7 +109,7 @@ ID = 'found.checkpoint["id"]'
 
 
 def _asked(kind: type[Checkpointer], module: str, function: str, looked_at: str) -> tuple[list[str], Any]:
-    """What a function of the engine calls, and the result; it looks at a part of the newest checkpoint."""
+    """A function of the engine with its call, and the result; it looks at a part of the newest checkpoint."""
     saver = _Noting()
     made = checkpoint({"a": 1})
     saver.put(THREAD, made, {"step": 1}, made["channel_versions"])
