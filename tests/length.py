@@ -33,8 +33,7 @@ AGAIN = (
     "postgres/test_thread_plans.py",
     "postgres/test_versions.py",
 )
-"""The tests of the second run. A name is the beginning of a test's path, below this folder, perhaps with `::` and its own.
-"""
+"""The tests of the second run, by the beginnings of their paths below this folder and perhaps `::` with their names."""
 
 SAMPLED = {
     "core/test_memory_file.py": 3,
