@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from threadmark.program import Operation, Program, read_existing
-from threadmark.runtime.compiled import STATE
+from threadmark.runtime.compiled import implementation
 from threadmark_postgres.schema import in_schema
 from threadmark_postgres.sql import reports
 from threadmark_postgres.steps import execute
@@ -31,14 +31,16 @@ class PostgresReport(NamedTuple):
     """The tables of LangGraph's own saver that the search path finds."""
     warnings: tuple[str, ...]
     """Settings that may lose threads or keep the saver from storing any."""
-    compiled: str = STATE
-    """Whether this process uses the compiled modules, in words."""
+    implementation: str
+    """Which code this process runs: "compiled (contract 10)", or "Python" and why."""
 
 
 def report(schema: str | None) -> Operation[PostgresReport]:
     """Return a report on the database. It does not create tables."""
     found = yield from read_existing(_report, schema)
-    return PostgresReport(None, None, None, None, None, None, None, None, (), ()) if found is None else found
+    if found is None:
+        return PostgresReport(None, None, None, None, None, None, None, None, (), (), implementation())
+    return found
 
 
 def _report(schema: str | None) -> Program[PostgresReport]:
@@ -55,6 +57,7 @@ def _report(schema: str | None) -> Program[PostgresReport]:
         size,
         tuple(tables),
         (),
+        implementation(),
     )
     return found._replace(warnings=tuple(_warnings(found)))
 

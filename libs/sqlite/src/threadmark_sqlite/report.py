@@ -4,7 +4,7 @@ import sqlite3
 from typing import NamedTuple
 
 from threadmark.program import Operation, Program, read_existing
-from threadmark.runtime.compiled import STATE
+from threadmark.runtime.compiled import implementation
 from threadmark_sqlite.options import Durability
 from threadmark_sqlite.sql import connections, reports
 from threadmark_sqlite.steps import execute
@@ -31,8 +31,8 @@ class SqliteReport(NamedTuple):
     """Tables that are not Threadmark's."""
     warnings: tuple[str, ...]
     """Settings and states that may lose threads or waste space."""
-    compiled: str = STATE
-    """Whether this process uses the compiled modules, in words."""
+    implementation: str
+    """Which code this process runs: "compiled (contract 10)", or "Python" and why."""
 
 
 class _Facts(NamedTuple):
@@ -45,7 +45,7 @@ class _Facts(NamedTuple):
 
 def report(durability: Durability) -> Operation[SqliteReport]:
     """Return a report on the database. It does not create tables."""
-    bare = SqliteReport(sqlite3.sqlite_version, durability, None, None, None, (), ())
+    bare = SqliteReport(sqlite3.sqlite_version, durability, None, None, None, (), (), implementation())
     facts = yield from read_existing(_facts)
     if facts is None:
         return bare
