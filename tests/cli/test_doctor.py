@@ -1,5 +1,6 @@
 """What `threadmark doctor` finds, and the way out that it shows."""
 
+import platform
 from pathlib import Path
 
 import pytest
@@ -79,7 +80,7 @@ def test_packages_of_different_releases_are_a_fault(monkeypatch: pytest.MonkeyPa
 def test_it_says_which_code_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     last = list(of_packages())[-1]
     assert (last.level, last.finding) == ("ok", f"implementation: {compiled.implementation()}")
-    monkeypatch.setattr(diagnosis.compiled, "IS_BROKEN", True)
+    monkeypatch.setattr(compiled, "IS_BROKEN", True)
     last = list(of_packages())[-1]
     assert (last.level, last.way_out) == ("fault", "install threadmark-speed again, in the version of threadmark")
 
@@ -89,7 +90,7 @@ def test_a_compiled_part_that_should_be_there_is_missed(
     python: str, level: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(diagnosis, "_version", {"threadmark": "0.1.0"}.get)
-    monkeypatch.setattr(diagnosis.platform, "python_implementation", lambda: python)
+    monkeypatch.setattr(platform, "python_implementation", lambda: python)
     assert list(of_packages())[-1].level == level
 
 
