@@ -1,13 +1,14 @@
 """Builds what a release uploads into dist/, and tries it as its users would: `make release-check`, on Linux.
 
 It makes the sdists, and the wheels from the sdists; one compiled wheel for each Python at hand (PYTHONS names others),
-which auditwheel repairs; and a list of all parts (SBOM). Then it makes empty environments, into which pip
-installs from folders alone, without an index and without a compiler: one for each Python with the compiled wheel, and
-one for the newest with the wheel that has no compiled code. There the README's examples, the command, the page and a
-sample of the behaviour suite run (scripts/smoke.py). After everything is uninstalled, no file may be left. The table at
-the end says what was tried.
+which auditwheel repairs; and a list of all parts (SBOM). Then it makes empty environments, into which pip installs from
+folders alone, without an index and without a compiler: one for each Python with the compiled wheel, and one for the
+newest with the wheel that has no compiled code. There the README's examples, the command, the page and a sample of the
+behaviour suite run (scripts/smoke.py). After everything is uninstalled, no file may be left. The table at the end says
+what was tried.
 """
 
+import json
 import os
 import re
 import shutil
@@ -287,13 +288,16 @@ def write_parts(program: str, version: str) -> None:
     if sbom.exists():
         return
     project = ["--pyproject", str(ROOT / "libs/core/pyproject.toml"), "--mc-type", "library"]
-    run([*tool("cyclonedx_py"), "environment", "--output-reproducible", *project, "--output-file", str(sbom), program])
-    text = sbom.read_text(encoding="utf-8")
-    missing = [
-        lib.name for lib in LIBS if lib.name not in ("core", "conformance") and f"threadmark-{lib.name}" not in text
-    ]
+    parts = json.loads(run([*tool("cyclonedx_py"), "environment", "--output-reproducible", *project, program]))
+    parts["metadata"]["component"]["version"] = version
+    installers = {each["bom-ref"] for each in parts["components"] if each["name"] in ("pip", "setuptools")}
+    parts["components"] = [each for each in parts["components"] if each["bom-ref"] not in installers]
+    parts["dependencies"] = [each for each in parts["dependencies"] if each["ref"] not in installers]
+    ours = {lib.name for lib in LIBS if lib.name not in ("core", "conformance")}
+    missing = ours - {each["name"].removeprefix("threadmark-") for each in parts["components"]}
     if missing:
-        raise CheckFailedError(f"{sbom.name} does not name {missing}")
+        raise CheckFailedError(f"{sbom.name} does not name {sorted(missing)}")
+    sbom.write_text(json.dumps(parts, indent=2), encoding="utf-8")
 
 
 def readme_examples() -> list[str]:
