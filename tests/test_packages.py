@@ -3,6 +3,8 @@
 import os
 import re
 import shutil
+import subprocess
+import sys
 import tarfile
 import tomllib
 import uuid
@@ -140,6 +142,26 @@ def test_what_a_package_needs_has_limits(package: Built) -> None:
             assert operators == {">="}
         else:
             assert operators == {">=", "<"}, f"{text} has no upper limit"
+
+
+def test_the_version_of_a_release_is_set_in_core_and_in_all_pins(tmp_path: Path) -> None:
+    init = "libs/core/src/threadmark/__init__.py"
+    for path in ("scripts/set-version", init, *(str(lib.relative_to(ROOT) / "pyproject.toml") for lib in LIBS)):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / path, tmp_path / path)
+    subprocess.run([sys.executable, tmp_path / "scripts/set-version", "7.8.9rc1"], check=True, capture_output=True)
+    assert '__version__ = "7.8.9rc1"' in (tmp_path / init).read_text(encoding="utf-8")
+    pins = [pin for path in tmp_path.glob("libs/*/pyproject.toml") for pin in _pins(path)]
+    assert len(pins) > len(LIBS)
+    assert set(pins) == {"==7.8.9rc1"}
+
+
+def _pins(path: Path) -> Iterator[str]:
+    project = tomllib.loads(path.read_text(encoding="utf-8"))["project"]
+    extras = project.get("optional-dependencies", {})
+    for needs in map(Requirement, [*project["dependencies"], *(each for extra in extras.values() for each in extra)]):
+        if needs.name.startswith("threadmark") and needs.name != project["name"]:
+            yield str(needs.specifier)
 
 
 def test_the_extra_that_is_everything_names_every_other(built: dict[str, Built]) -> None:
