@@ -279,7 +279,7 @@ def try_installed(python: Python, code: str, ours: Path, work: Path, version: st
     left = files_of(folder / "environment") - before
     if left:
         raise CheckFailedError(f"uninstalling left {len(left)} files, such as {sorted(left)[:5]}")
-    yield "uninstalled without a trace"
+    yield "nothing left"
 
 
 def write_parts(program: str, version: str) -> None:

@@ -74,7 +74,7 @@ def _values() -> str:
                     states.save("one", {**values, "step": number})
                 _require(states.load("one") == {**values, "step": 19}, f"{url} gives back other values")
                 _require(not saver.verify().problems, f"{url} is damaged")
-    return f"{len(values)} kinds of values, stored and read in memory and in SQLite"
+    return f"{len(values)} kinds of values"
 
 
 def _behaviour() -> str:
@@ -99,7 +99,7 @@ def _behaviour() -> str:
             for backend in (memory, sqlite):
                 with tempfile.TemporaryDirectory() as folder:
                     run_case(case, backend, api, Path(folder))
-    return f"{len(sample)} cases of the behaviour suite on two backends with both APIs"
+    return f"{len(sample)} cases of the suite, on two backends with both APIs"
 
 
 def _command(database: Path, expected: str) -> str:
@@ -133,7 +133,7 @@ def _page(database: Path) -> str:
                     _require(bool(answer.read()), f"{path} of the page is empty")
         finally:
             server.terminate()
-    return "the page, with its script and its list of threads"
+    return "the page"
 
 
 def _program() -> str:
