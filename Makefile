@@ -8,7 +8,7 @@ DATABASE := demo.db
 FAST := not postgres and not redis and not browser and not slow
 SOURCES := libs tests benchmarks examples scripts
 
-.PHONY: help demo page test test-fast coverage test-citus check format bench bench-full docs pins
+.PHONY: help demo page test test-fast coverage test-citus check format bench bench-full docs pins release-check
 
 help: ## What can be made here
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -79,6 +79,9 @@ docs: .venv-docs/.ready ## The documentation as a site, in site/; a warning, suc
 pins: $(VENV)/.ready ## Write constraints.txt anew from what is installed
 	$(BIN)/python -m pip freeze --all --exclude pip --exclude-editable >constraints.txt
 
+release-check: .venv-release/.ready ## Build what a release uploads, and try it without a compiler on each Python at hand (Linux; PYTHONS=...)
+	.venv-release/bin/python scripts/release_check.py
+
 $(VENV)/.ready: scripts/make-venv constraints.txt requirements-dev.txt $(wildcard libs/*/pyproject.toml libs/speed/*.py \
     libs/speed/src/*/*.pyx libs/speed/src/*/*.pxd)
 	@VENV=$(VENV) scripts/make-venv
@@ -86,6 +89,11 @@ $(VENV)/.ready: scripts/make-venv constraints.txt requirements-dev.txt $(wildcar
 .venv-docs/.ready: docs/requirements.txt
 	$(or $(PYTHON),python3) -m venv --clear .venv-docs
 	.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check -r docs/requirements.txt
+	@touch $@
+
+.venv-release/.ready: scripts/release-requirements.txt
+	$(or $(PYTHON),python3) -m venv --clear .venv-release
+	.venv-release/bin/python -m pip install --quiet --disable-pip-version-check -r scripts/release-requirements.txt
 	@touch $@
 
 $(DEMO)/.ready: scripts/make-venv constraints.txt examples/requirements.txt $(wildcard libs/*/pyproject.toml)

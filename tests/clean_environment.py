@@ -8,8 +8,7 @@ import fcntl
 import os
 import subprocess
 import sys
-import tarfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from email.message import Message
 from email.parser import BytesParser
 from importlib import metadata
@@ -20,7 +19,21 @@ from zipfile import ZipFile
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-_BUILD = "import sys; from hatchling import build; print(build.build_{kind}(sys.argv[1]))"
+_BUILD = """
+import os, sys, tarfile
+from pathlib import Path
+from hatchling import build
+
+folder, names = sys.argv[1], []
+for lib in sys.argv[2:]:
+    os.chdir(lib)
+    sdist = build.build_sdist(folder)
+    with tarfile.open(Path(folder, sdist)) as archive:
+        archive.extractall(Path(folder, "unpacked"), filter="data")
+    os.chdir(Path(folder, "unpacked", sdist.removesuffix(".tar.gz")))
+    names += [sdist, build.build_wheel(folder)]
+Path(folder, "names.txt").write_text("\\n".join(names), encoding="utf-8")
+"""
 
 
 class Built(NamedTuple):
@@ -32,31 +45,40 @@ class Built(NamedTuple):
     metadata: Message
     """The path of the wheel."""
 
+    @property
+    def unpacked(self) -> Path:
+        """The folder of the sdist's files."""
+        return self.sdist.parent / "unpacked" / self.sdist.name.removesuffix(".tar.gz")
 
-def build(lib: Path, folder: Path) -> Built:
-    """Build the sdist from the checkout, and the wheel from the sdist alone, unpacked elsewhere.
 
-    Processes that share the folder build each package once, because one of them is compiled.
+def build(libs: Sequence[Path], folder: Path) -> list[Built]:
+    """Build each sdist from the checkout, and each wheel from the sdist alone, unpacked elsewhere.
+
+    Processes that share the folder build once, in one child process. Nothing is compiled: `scripts/release_check.py`
+    builds the compiled wheel.
     """
     folder.mkdir(exist_ok=True)
-    names = folder / f"{lib.name}.txt"
-    with (folder / f"{lib.name}.lock").open("w") as lock:
+    names = folder / "names.txt"
+    with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not names.exists():
-            sdist = _built("sdist", lib, folder)
-            with tarfile.open(sdist) as archive:
-                archive.extractall(folder / "unpacked", filter="data")
-            wheel = _built("wheel", folder / "unpacked" / sdist.name.removesuffix(".tar.gz"), folder)
-            names.write_text(f"{sdist.name}\n{wheel.name}")
-    sdist, wheel = (folder / name for name in names.read_text().splitlines())
+            environment = {**os.environ, "THREADMARK_SPEED": "pure"}
+            _output([sys.executable, "-c", _BUILD, str(folder), *map(str, libs)], folder, environment)
+    files = [folder / name for name in names.read_text(encoding="utf-8").splitlines()]
+    return [_described(*each) for each in zip(libs, files[::2], files[1::2], strict=True)]
+
+
+def _described(lib: Path, sdist: Path, wheel: Path) -> Built:
     with ZipFile(wheel) as archive:
         (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
         return Built(lib, sdist, wheel, BytesParser().parsebytes(archive.read(name)))
 
 
-def _built(kind: str, source: Path, folder: Path) -> Path:
-    command = [sys.executable, "-c", _BUILD.format(kind=kind), str(folder)]
-    return folder / _output(command, source).splitlines()[-1]
+def build_speed(source: Path, folder: Path, **environment: str) -> Path:
+    """Build a wheel of the compiled part from its unpacked sdist, with variables of the environment."""
+    code = "import sys; from hatchling import build; print(build.build_wheel(sys.argv[1]))"
+    printed = _output([sys.executable, "-c", code, str(folder)], source, {**os.environ, **environment})
+    return folder / printed.splitlines()[-1]
 
 
 class CleanEnvironment:

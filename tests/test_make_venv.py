@@ -39,11 +39,11 @@ def test_each_package_is_a_line(tmp_path: Path) -> None:
     assert done.stderr.splitlines() == [
         f"1/5 Making {tmp_path}/made",
         "2/5 Installing what builds the packages",
-        "3/5 Collecting what requirements-dev.txt lists",
+        "3/5 Compiling ./libs/speed",
+        "4/5 Collecting what requirements-dev.txt lists",
         "  1 core",
         "  2 msgpack",
-        "4/5 Unpacking",
-        "5/5 Compiling ./libs/speed",
+        "5/5 Unpacking",
         f"{tmp_path}/made is ready.",
     ]
 

@@ -3,11 +3,15 @@
 import inspect
 import os
 import re
+import shutil
+import subprocess
+import sys
 import tarfile
 import tomllib
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.machinery import EXTENSION_SUFFIXES
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from zipfile import ZipFile
@@ -15,10 +19,9 @@ from zipfile import ZipFile
 import pytest
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
-from packaging.version import Version
 
 import threadmark
-from clean_environment import Built, CleanEnvironment, build
+from clean_environment import Built, CleanEnvironment, build, build_speed
 from postgres.cluster import shared
 from redis_backend.processes import DURABLE, RedisProcess
 from threadmark_cli.diagnosis import PACKAGES
@@ -44,7 +47,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Built]:
     """Every package, by its name: built once for all processes of a run, whose temporary folders stand side by side."""
     workers = "PYTEST_XDIST_WORKER" in os.environ
     folder = (tmp_path_factory.getbasetemp().parent if workers else tmp_path_factory.getbasetemp()) / "built"
-    return {_name(lib): build(lib, folder) for lib in LIBS}
+    return {_name(each.lib): each for each in build(LIBS, folder)}
 
 
 @pytest.fixture(params=LIBS, ids=lambda lib: lib.name)
@@ -77,9 +80,8 @@ def test_a_package_has_all_its_files(package: Built) -> None:
         assert wheel.read(licence) == (ROOT / "LICENSE").read_bytes()
     files = {name for name in expected if (source.parent / name).is_file()}
     assert f"{source.name}/py.typed" in files
-    compiled = {name for name in in_wheel if name.endswith(".so")}
-    assert {name.partition(".")[0] for name in compiled} == {name[:-4] for name in files if name.endswith(".pyx")}
-    assert {name for name in in_wheel - compiled if ".dist-info/" not in name} == files
+    installed = {name for name in files if not name.endswith((".pyx", ".pxd"))}
+    assert {name for name in in_wheel if ".dist-info/" not in name} == installed
     assert in_sdist >= {f"src/{name}" for name in files} | {"LICENSE", "README.md", "PKG-INFO", "pyproject.toml"}
 
 
@@ -126,21 +128,43 @@ def test_a_package_says_what_it_is(package: Built) -> None:
     assert urls.keys() == {"Homepage", "Documentation", "Changelog", "Issues"}
     assert all(url.startswith(PROJECT) for url in urls.values())
     classifiers = says.get_all("Classifier", [])
-    assert {f"Programming Language :: Python :: 3.{minor}" for minor in range(11, 15)} < set(classifiers)
-    assert "Typing :: Typed" in classifiers
+    languages = {each for each in classifiers if each.startswith("Programming Language :: Python")}
+    versions = {"3", "3 :: Only", *(f"3.{minor}" for minor in range(11, 15))}
+    kinds = {"Implementation :: CPython"} if package.lib.name == "speed" else set()
+    assert languages == {f"Programming Language :: Python :: {each}" for each in versions | kinds}
+    assert {"Development Status :: 4 - Beta", "Typing :: Typed"} < set(classifiers)
 
 
 def test_what_a_package_needs_has_limits(package: Built) -> None:
-    major, minor, *_ = Version(threadmark.__version__).release
     for text in package.metadata.get_all("Requires-Dist", []):
         needs = Requirement(text)
         operators = {each.operator for each in needs.specifier}
         if needs.name.startswith("threadmark"):
-            assert needs.specifier == SpecifierSet(f">={major}.{minor},<{major}.{minor + 1}")
+            assert needs.specifier == SpecifierSet(f"=={threadmark.__version__}"), "run scripts/set-version"
         elif needs.name in UNCAPPED:
             assert operators == {">="}
         else:
             assert operators == {">=", "<"}, f"{text} has no upper limit"
+
+
+def test_the_version_of_a_release_is_set_in_core_and_in_all_pins(tmp_path: Path) -> None:
+    init = "libs/core/src/threadmark/__init__.py"
+    for path in ("scripts/set-version", init, *(str(lib.relative_to(ROOT) / "pyproject.toml") for lib in LIBS)):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / path, tmp_path / path)
+    subprocess.run([sys.executable, tmp_path / "scripts/set-version", "7.8.9rc1"], check=True, capture_output=True)
+    assert '__version__ = "7.8.9rc1"' in (tmp_path / init).read_text(encoding="utf-8")
+    pins = [pin for path in tmp_path.glob("libs/*/pyproject.toml") for pin in _pins(path)]
+    assert len(pins) > len(LIBS)
+    assert set(pins) == {"==7.8.9rc1"}
+
+
+def _pins(path: Path) -> Iterator[str]:
+    project = tomllib.loads(path.read_text(encoding="utf-8"))["project"]
+    extras = project.get("optional-dependencies", {})
+    for needs in map(Requirement, [*project["dependencies"], *(each for extra in extras.values() for each in extra)]):
+        if needs.name.startswith("threadmark") and needs.name != project["name"]:
+            yield str(needs.specifier)
 
 
 def test_the_extra_that_is_everything_names_every_other(built: dict[str, Built]) -> None:
@@ -148,17 +172,58 @@ def test_the_extra_that_is_everything_names_every_other(built: dict[str, Built])
     brought: dict[str, set[str]] = {extra: set() for extra in says.get_all("Provides-Extra", [])}
     for needs in map(Requirement, says.get_all("Requires-Dist", [])):
         for extra, names in brought.items():
-            if needs.marker and needs.marker.evaluate({"extra": extra}):
+            if needs.marker and needs.marker.evaluate({"extra": extra}) and "extra" in str(needs.marker):
                 names.add(f"{needs.name}{sorted(needs.extras)}{needs.specifier}")
     everything = brought.pop("all")
     assert all(brought.values())
     assert everything == set().union(*brought.values())
 
 
+@pytest.fixture
+def one_module(built: dict[str, Built], tmp_path: Path) -> Path:
+    """The sources of the compiled part, unpacked, with one module to compile."""
+    source = Path(shutil.copytree(built["threadmark-speed"].unpacked, tmp_path / "source"))
+    for path in source.glob("src/threadmark_speed/*.p[yx][xd]"):
+        if path.stem != "seam":
+            path.unlink()
+    return source
+
+
+def test_the_compiled_part_is_a_wheel_for_this_platform(one_module: Path, tmp_path: Path) -> None:
+    wheel = build_speed(one_module, tmp_path, THREADMARK_SPEED="compiled")
+    name, version, python, abi, platform = wheel.stem.split("-")
+    assert (name, version, python) == ("threadmark_speed", threadmark.__version__, abi)
+    assert platform != "any"
+    with ZipFile(wheel) as archive:
+        (library,) = (name for name in archive.namelist() if name.endswith(EXTENSION_SUFFIXES[0]))
+    assert library == f"threadmark_speed/seam{EXTENSION_SUFFIXES[0]}"
+
+
+NO_COMPILER = {"CC": "no-such-compiler", "CXX": "no-such-compiler"}
+
+
+def test_without_a_compiler_the_build_leaves_the_compiled_code_out(one_module: Path, tmp_path: Path) -> None:
+    wheel = build_speed(one_module, tmp_path, THREADMARK_SPEED="", **NO_COMPILER)
+    assert wheel.name.endswith("-py3-none-any.whl")
+    with ZipFile(wheel) as archive:
+        assert "threadmark_speed/__init__.py" in archive.namelist()
+        assert not [name for name in archive.namelist() if name.endswith((".so", ".pyd", ".c"))]
+
+
+def test_without_a_compiler_asking_for_compiled_code_fails(one_module: Path, tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match="no-such-compiler"):
+        build_speed(one_module, tmp_path, THREADMARK_SPEED="compiled", **NO_COMPILER)
+
+
+def test_another_word_for_the_build_is_a_mistake(one_module: Path, tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match="must be compiled, pure or empty, not 'fast'"):
+        build_speed(one_module, tmp_path, THREADMARK_SPEED="fast")
+
+
 def test_a_package_works_alone_as_its_readme_says(package: Built, built: dict[str, Built], tmp_path: Path) -> None:
     readme = package.lib / "README.md"
     folders, requirement = _installs(_blocks(readme, "sh")[0])
-    assert Requirement(requirement).name == _name(package.lib)
+    assert Requirement(requirement).name == ("threadmark" if package.lib.name == "speed" else _name(package.lib))
     clean = CleanEnvironment(tmp_path / "clean", requirement, built)
     assert clean.installed() == folders
 

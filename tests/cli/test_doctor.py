@@ -1,5 +1,6 @@
 """The findings of `threadmark doctor`, and the way out that it names."""
 
+import platform
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from cli.running import in_pipe, json_lines
 from postgres.cluster import shared
 from redis_backend.processes import DURABLE, FORGETFUL, RedisProcess
+from threadmark.runtime import compiled
 from threadmark_cli import diagnosis
 from threadmark_cli.diagnosis import of_packages
 from threadmark_redis import RedisSaver
@@ -67,12 +69,29 @@ def test_a_file_that_cannot_be_opened_is_no_matter_of_a_server(tmp_path: Path) -
 
 
 def test_packages_of_different_releases_are_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    versions = {"threadmark": "0.1.0", "threadmark-sqlite": "0.2.0"}
+    versions = {"threadmark": "0.1.0", "threadmark-speed": "0.1.0", "threadmark-sqlite": "0.2.0"}
     monkeypatch.setattr(diagnosis, "_version", versions.get)
     first, *others = of_packages()
     assert (first.level, first.check) == ("fault", "packages")
     assert "threadmark-sqlite 0.2.0" in first.finding
     assert {other.level for other in others} == {"ok"}
+
+
+def test_it_says_which_code_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    last = list(of_packages())[-1]
+    assert (last.level, last.finding) == ("ok", f"implementation: {compiled.implementation()}")
+    monkeypatch.setattr(compiled, "IS_BROKEN", True)
+    last = list(of_packages())[-1]
+    assert (last.level, last.way_out) == ("fault", "install threadmark-speed again, in the version of threadmark")
+
+
+@pytest.mark.parametrize(("python", "level"), [("CPython", "warning"), ("PyPy", "ok")])
+def test_a_compiled_part_that_should_be_there_is_missed(
+    python: str, level: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(diagnosis, "_version", {"threadmark": "0.1.0"}.get)
+    monkeypatch.setattr(platform, "python_implementation", lambda: python)
+    assert list(of_packages())[-1].level == level
 
 
 def test_a_long_log_is_warned_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

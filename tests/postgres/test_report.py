@@ -6,6 +6,7 @@ import psycopg
 import pytest
 
 from postgres.cluster import Cluster
+from threadmark.runtime import compiled
 from threadmark_postgres import PostgresSaver
 
 
@@ -25,6 +26,7 @@ def test_a_report_says_what_is_known(url: str, schema: str | None) -> None:
     assert found.bytes > 0
     assert found.in_recovery is False
     assert found.langgraph_tables == ()
+    assert found.implementation == compiled.implementation()
 
 
 def test_a_report_names_the_tables_of_langgraphs_saver(url: str, tables: psycopg.Connection) -> None:

@@ -1,6 +1,6 @@
 """Records the calls of a release of LangGraph in some random walks, for `test_pruned_deltas.py`.
 
-    python -m venv old && old/bin/pip install langgraph==1.2.6 libs/core libs/langgraph
+    python -m venv old && old/bin/pip install langgraph==1.2.6 libs/core libs/speed libs/sqlite libs/langgraph
     PYTHONPATH=tests old/bin/python tests/langgraph_parity/recorded/make.py
 
 Run it once for a release; a recording is never replaced.

@@ -12,11 +12,17 @@ from threadmark_cli.output.quantities import bytes_text
 
 Level = Literal["ok", "warning", "fault"]
 
-PACKAGES = ("threadmark", "threadmark-sqlite", "threadmark-postgres", "threadmark-redis", "threadmark-langgraph")
+PACKAGES = (
+    "threadmark",
+    "threadmark-speed",
+    "threadmark-sqlite",
+    "threadmark-postgres",
+    "threadmark-redis",
+    "threadmark-langgraph",
+)
 _EXTRAS = {
     "zstandard": "compresses larger pieces: pip install 'threadmark[zstd]'",
     "cryptography": "reads and writes sealed databases: pip install 'threadmark[crypto]'",
-    "threadmark-speed": "is the compiled part, which makes it faster: pip install 'threadmark[fast]'",
 }
 _LARGE_LOG = 256_000_000
 """Bytes of a SQLite file's log. It stays at a few megabytes if no transaction stays open."""
@@ -48,10 +54,16 @@ def of_packages() -> Iterator[Finding]:
     missing = [f"{name}, which {what}" for name, what in _EXTRAS.items() if _version(name) is None]
     for each in missing:
         yield Finding("packages", "ok", f"not installed: {each}")
-    if _version("threadmark-speed") is not None:
-        level: Level = "fault" if compiled.IS_BROKEN else "ok"
-        way_out = "install threadmark-speed again, in the version of threadmark" if compiled.IS_BROKEN else ""
-        yield Finding("packages", level, f"the compiled part is {compiled.STATE}", way_out)
+    yield _implementation()
+
+
+def _implementation() -> Finding:
+    words = f"implementation: {compiled.implementation()}"
+    if compiled.IS_BROKEN:
+        return Finding("packages", "fault", words, "install threadmark-speed again, in the version of threadmark")
+    if platform.python_implementation() == "CPython" and _version("threadmark-speed") is None:
+        return Finding("packages", "warning", words, "install threadmark-speed in the version of threadmark")
+    return Finding("packages", "ok", words)
 
 
 def of_file(path: Path) -> Iterator[Finding]:

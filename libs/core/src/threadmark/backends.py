@@ -37,7 +37,7 @@ from threadmark.program import (
     relay,
     run,
 )
-from threadmark.runtime.compiled import STATE, counterpart
+from threadmark.runtime.compiled import counterpart, implementation
 from threadmark.runtime.logs import Log, slow_after
 from threadmark.runtime.outages import Outage
 from threadmark.runtime.processes import close_at_exit, reset_after_fork, was_closed
@@ -127,7 +127,7 @@ __all__ = [  # noqa: RUF022 - by what they are for, as the page has them
     "deleted_up_to", "from_column", "greatest_id", "is_pack_index", "packed_uuid", "to_column", "unpack_writes",
     "uuid_text",
     # threads of the process, forks, logs and compiled code
-    "Answer", "Failed", "Log", "Outage", "STATE", "WaitingCall", "Workers", "close_at_exit", "counterpart",
+    "Answer", "Failed", "Log", "Outage", "WaitingCall", "Workers", "close_at_exit", "counterpart", "implementation",
     "in_spite_of_cancelling", "may_be_interrupted", "reset_after_fork", "run_on_loop", "settle", "was_closed",
     # caches
     "Cache", "CacheRequest", "Filling", "Got",

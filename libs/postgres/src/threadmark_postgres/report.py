@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from threadmark.backends import STATE, Operation, Program, read_existing
+from threadmark.backends import Operation, Program, implementation, read_existing
 from threadmark_postgres.schema import in_schema
 from threadmark_postgres.sql import reports
 from threadmark_postgres.steps import execute
@@ -30,14 +30,16 @@ class PostgresReport(NamedTuple):
     """The tables of LangGraph's own saver that the search path finds."""
     warnings: tuple[str, ...]
     """Settings that may lose threads or keep the saver from storing any."""
-    compiled: str = STATE
-    """Whether this process uses the compiled modules, in words."""
+    implementation: str
+    """Which code this process runs: "compiled (contract 10)", or "Python" and why."""
 
 
 def report(schema: str | None) -> Operation[PostgresReport]:
     """Return a report on the database. It does not create tables."""
     found = yield from read_existing(_report, schema)
-    return PostgresReport(None, None, None, None, None, None, None, None, (), ()) if found is None else found
+    if found is None:
+        return PostgresReport(None, None, None, None, None, None, None, None, (), (), implementation())
+    return found
 
 
 def _report(schema: str | None) -> Program[PostgresReport]:
@@ -54,6 +56,7 @@ def _report(schema: str | None) -> Program[PostgresReport]:
         size,
         tuple(tables),
         (),
+        implementation(),
     )
     return found._replace(warnings=tuple(_warnings(found)))
 

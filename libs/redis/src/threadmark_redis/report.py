@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from threadmark.backends import STATE
+from threadmark.backends import implementation
 from threadmark_redis.driver.facts import Facts
 
 
@@ -36,8 +36,8 @@ class RedisReport(NamedTuple):
     servers: tuple[ServerReport, ...]
     warnings: tuple[str, ...]
     """Settings that may lose threads or keep the saver from storing any."""
-    compiled: str = STATE
-    """Whether this process uses the compiled modules, in words."""
+    implementation: str
+    """Which code this process runs: "compiled (contract 10)", or "Python" and why."""
 
 
 def server_report(facts: Facts, *, runs_scripts: bool) -> ServerReport:
@@ -60,4 +60,4 @@ def full_report(found: Iterable[tuple[Facts, bool]], warnings: Iterable[str]) ->
     """Return the report on all servers, with warnings."""
     servers = tuple(server_report(facts, runs_scripts=runs) for facts, runs in found)
     mute = (f"{each.address} runs no scripts, and so stores no threads" for each in servers if not each.runs_scripts)
-    return RedisReport(servers, (*warnings, *mute))
+    return RedisReport(servers, (*warnings, *mute), implementation())

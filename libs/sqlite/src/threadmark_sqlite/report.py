@@ -3,7 +3,7 @@
 import sqlite3
 from typing import NamedTuple
 
-from threadmark.backends import STATE, Operation, Program, read_existing
+from threadmark.backends import Operation, Program, implementation, read_existing
 from threadmark_sqlite.options import Durability
 from threadmark_sqlite.sql import connections, reports
 from threadmark_sqlite.steps import execute
@@ -30,8 +30,8 @@ class SqliteReport(NamedTuple):
     """Tables that are not Threadmark's."""
     warnings: tuple[str, ...]
     """Settings and states that may lose threads or waste space."""
-    compiled: str = STATE
-    """Whether this process uses the compiled modules, in words."""
+    implementation: str
+    """Which code this process runs: "compiled (contract 10)", or "Python" and why."""
 
 
 class _Facts(NamedTuple):
@@ -44,7 +44,7 @@ class _Facts(NamedTuple):
 
 def report(durability: Durability) -> Operation[SqliteReport]:
     """Return a report on the database. It does not create tables."""
-    bare = SqliteReport(sqlite3.sqlite_version, durability, None, None, None, (), ())
+    bare = SqliteReport(sqlite3.sqlite_version, durability, None, None, None, (), (), implementation())
     facts = yield from read_existing(_facts)
     if facts is None:
         return bare

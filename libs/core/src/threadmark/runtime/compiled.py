@@ -6,11 +6,13 @@ Everything is written in Python, which is the reference. A function with a compi
     def check_of(listed): ...
 
 If the package is installed, its function of that name replaces the one in the module, and calls the reference for the
-cases that it does not handle. A package that cannot be used (it was built for another Python or system, is damaged, or
-is of another release) is left out with one warning: everything works without it, only slower.
+cases that it does not handle. A package without compiled code is passed over in silence. One that cannot be used (it
+was built for another Python or system, is damaged, or has another contract) is left out with one warning: everything
+works without it, only slower.
 """
 
 import os
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -57,7 +59,11 @@ def counterpart(name: str, *leading: object, is_whole: bool = False) -> Callable
         module, _, member = name.partition(".")
         if not IN_USE or module not in import_module(_PACKAGE).MODULES:
             return reference
-        compiled = getattr(import_module(f"{_PACKAGE}.{module}"), member)
+        try:
+            compiled = getattr(import_module(f"{_PACKAGE}.{module}"), member)
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with it, core works without it
+            _give_up(error)
+            return reference
         bound = partial(compiled, *leading) if leading else compiled
         standing: Any = bound
         if not isinstance(reference, type):
@@ -88,42 +94,69 @@ def _are_enabled() -> bool:
     return switched != "1"
 
 
-def _are_there() -> bool:
-    """Whether all compiled modules are there. A source tree in which they were not compiled counts as not installed."""
+class _Choice(NamedTuple):
+    is_compiled: bool
+    words: str
+    is_broken: bool = False
+
+
+def _choice() -> _Choice:
+    if not _are_enabled():
+        return _Choice(is_compiled=False, words=f"Python (switched off by {SWITCH})")
+    try:
+        missing = _missing()
+    except Exception as error:  # noqa: BLE001 - whatever is wrong with it, core works without it
+        return _left_out(error)
+    if missing:
+        return _Choice(is_compiled=False, words=f"Python ({missing})")
+    return _Choice(is_compiled=True, words=f"compiled (contract {_CONTRACT})")
+
+
+def _missing() -> str:
+    """Return why there is no compiled code here, or "" if there is. Raise an error if it cannot be used."""
     if find_spec(_PACKAGE) is None:
-        return False
+        return "threadmark-speed is not installed"
     import threadmark_speed
 
-    specs = [find_spec(f"{_PACKAGE}.{name}") for name in threadmark_speed.MODULES]
-    if not specs or None in specs:
-        return False
+    if not getattr(threadmark_speed, "COMPILED", True):
+        return "threadmark-speed is installed without compiled code"
     if threadmark_speed.CONTRACT != _CONTRACT:
-        raise ImportError(f"it was made for another release of threadmark (contract {threadmark_speed.CONTRACT})")
-    for spec in specs:
-        if spec is not None and spec.loader is not None:
-            spec.loader.create_module(
-                spec
-            )  # loads the file, and runs nothing that imports core, which is not there yet
-    return True
-
-
-def _choice() -> tuple[bool, str, bool]:
-    """Return whether the compiled parts are used, the same in words, and whether they are there and cannot be."""
-    if not _are_enabled():
-        return False, f"switched off by {SWITCH}", False
-    try:
-        is_there = _are_there()
-    except Exception as error:  # noqa: BLE001 - whatever is wrong with it, core works without it
-        warnings.warn(
-            f"threadmark-speed cannot be used and is left out ({error}): everything works in Python, only slower. "
-            f"Install it again in the version of threadmark, or set {SWITCH}=1",
-            RuntimeWarning,
-            stacklevel=2,
+        raise ImportError(
+            f"it was built for another release: it has contract {threadmark_speed.CONTRACT} and needs {_CONTRACT}"
         )
-        return False, f"left out: {error}", True
-    return is_there, "in use" if is_there else "not installed", False
+    for name in threadmark_speed.MODULES:
+        spec = find_spec(f"{_PACKAGE}.{name}")
+        if spec is None or spec.loader is None:
+            raise ImportError(f"its module {name} is missing, or built for another Python or system")
+        spec.loader.create_module(spec)  # loads the file, and runs nothing that imports core, which is not there yet
+    return ""
 
 
-IN_USE, STATE, IS_BROKEN = _choice()
+def _left_out(error: Exception) -> _Choice:
+    warnings.warn(
+        f"threadmark-speed cannot be used and is left out ({error}): everything works in Python, only slower. "
+        f"Install it again in the version of threadmark, or set {SWITCH}=1",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+    return _Choice(is_compiled=False, words=f"Python (threadmark-speed is left out: {error})", is_broken=True)
+
+
+def _give_up(error: Exception) -> None:
+    """Call references only, from now on: a module that could be loaded has failed while it was imported."""
+    global IN_USE, IS_BROKEN, _WORDS
+    IN_USE, _WORDS, IS_BROKEN = _left_out(error)
+    COUNTERPARTS.clear()
+    seam = sys.modules.get(f"{_PACKAGE}.seam")
+    if seam is not None:
+        seam.switch(False)
+
+
+def implementation() -> str:
+    """Return which code this process runs, in words: `compiled (contract 10)`, or `Python` and why."""
+    return _WORDS
+
+
+IN_USE, _WORDS, IS_BROKEN = _choice()
 """Whether the compiled parts are used in this process; the same in words; and whether they are installed and cannot be
 used."""
