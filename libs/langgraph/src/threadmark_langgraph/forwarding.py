@@ -20,6 +20,7 @@ from threadmark.model import (
     ThreadPage,
     ThreadSort,
     Unset,
+    UpgradeReport,
 )
 from threadmark.operating.model import Stats, VerifyReport
 from threadmark.saver.protocol import SaverProtocol
@@ -336,6 +337,10 @@ class ForwardingMethods:
     def stats(self, thread_id: Config | str | None = None, *, progress: OnProgress | None = None) -> Stats:
         """Return how much is stored, and how much it would be if every value were stored whole."""
         return self._saver.stats(thread_id, progress=progress)
+
+    def upgrade(self, *, dry_run: bool = False) -> UpgradeReport:
+        """Let every process write in the newest format, and refuse processes of earlier releases from then on."""
+        return self._saver.upgrade(dry_run=dry_run)
 
     def has_tables(self) -> bool:
         """Return whether the database has its tables. Unlike every other method, this does not create them."""

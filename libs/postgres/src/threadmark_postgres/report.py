@@ -20,6 +20,10 @@ class PostgresReport(NamedTuple):
     database: str | None
     format: int | None
     """The number of the last migration."""
+    least_reader: int | None
+    """The least format that a process must know to read."""
+    least_writer: int | None
+    """The same to write. It is the format in which processes write."""
     synchronous_commit: str | None
     fsync: str | None
     full_page_writes: str | None
@@ -38,16 +42,17 @@ class PostgresReport(NamedTuple):
 def report(schema: str | None) -> Operation[PostgresReport]:
     """Return a report on the database. It does not create tables."""
     found = yield from read_existing(_report, schema)
-    return PostgresReport(None, None, None, None, None, None, None, None, (), ()) if found is None else found
+    bare = PostgresReport(None, None, None, None, None, None, None, None, None, None, (), ())
+    return bare if found is None else found
 
 
 def _report(schema: str | None) -> Program[PostgresReport]:
     (row,) = yield from execute(in_schema(reports.REPORT, schema))
-    server, synchronous_commit, fsync, full_page_writes, in_recovery, database, number, size, tables = row
+    server, synchronous_commit, fsync, full_page_writes, in_recovery, database, *formats, size, tables = row
     found = PostgresReport(
         server,
         database,
-        number,
+        *formats,
         synchronous_commit,
         fsync,
         full_page_writes,

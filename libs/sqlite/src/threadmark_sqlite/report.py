@@ -5,8 +5,10 @@ from typing import NamedTuple
 
 from threadmark.program import Operation, Program, read_existing
 from threadmark.runtime.compiled import STATE
+from threadmark.store.formats import Format
+from threadmark_sqlite.migrations import recorded_format
 from threadmark_sqlite.options import Durability
-from threadmark_sqlite.sql import connections, reports
+from threadmark_sqlite.sql import reports
 from threadmark_sqlite.steps import execute
 
 _MOST_FREE = 0.5
@@ -23,6 +25,10 @@ class SqliteReport(NamedTuple):
     """What this saver's commits wait for. It is a setting of the saver, not of the file."""
     format: int | None
     """The number of the last migration."""
+    least_reader: int | None
+    """The least format that a process must know to read."""
+    least_writer: int | None
+    """The same to write. It is the format in which processes write."""
     bytes: int | None
     """The size of the file, free pages included. Data that is still in the log is not counted."""
     free_bytes: int | None
@@ -36,7 +42,7 @@ class SqliteReport(NamedTuple):
 
 
 class _Facts(NamedTuple):
-    format: int
+    format: Format
     page_bytes: int
     pages: int
     free_pages: int
@@ -45,12 +51,14 @@ class _Facts(NamedTuple):
 
 def report(durability: Durability) -> Operation[SqliteReport]:
     """Return a report on the database. It does not create tables."""
-    bare = SqliteReport(sqlite3.sqlite_version, durability, None, None, None, (), ())
+    bare = SqliteReport(sqlite3.sqlite_version, durability, None, None, None, None, None, (), ())
     facts = yield from read_existing(_facts)
     if facts is None:
         return bare
     return bare._replace(
-        format=facts.format,
+        format=facts.format.number,
+        least_reader=facts.format.least_reader,
+        least_writer=facts.format.least_writer,
         bytes=facts.pages * facts.page_bytes,
         free_bytes=facts.free_pages * facts.page_bytes,
         other_tables=facts.other_tables,
@@ -59,12 +67,12 @@ def report(durability: Durability) -> Operation[SqliteReport]:
 
 
 def _facts() -> Program[_Facts]:
-    ((last,),) = yield from execute(connections.LAST_MIGRATION)
+    found = yield from recorded_format()
     ((page_bytes,),) = yield from execute(reports.PAGE_BYTES)
     ((pages,),) = yield from execute(reports.PAGES)
     ((free_pages,),) = yield from execute(reports.FREE_PAGES)
     others = yield from execute(reports.OTHER_TABLES)
-    return _Facts(last, page_bytes, pages, free_pages, tuple(name for (name,) in others))
+    return _Facts(found, page_bytes, pages, free_pages, tuple(name for (name,) in others))
 
 
 def _warnings(facts: _Facts, durability: Durability) -> list[str]:

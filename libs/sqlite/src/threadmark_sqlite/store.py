@@ -21,6 +21,8 @@ from threadmark.store.contract import (
     nothing_held,
 )
 from threadmark.store.replica import ReplicaStore
+from threadmark.types import UpgradeReport
+from threadmark_sqlite import migrations
 from threadmark_sqlite.adding import (
     added,
     admitted,
@@ -255,6 +257,9 @@ class SqliteStore(SqliteThreadStore, SqliteReplicaStore, ReplicaStore):
     def sample(self) -> Program[tuple[bytes, bytes] | None]:
         rows = yield from execute(reports.SAMPLE)
         return (from_blob_column(rows[0][0]), from_blob_column(rows[0][1])) if rows else None
+
+    def upgrade(self, *, dry_run: bool) -> Program[UpgradeReport]:
+        return migrations.upgrade(dry_run=dry_run)
 
     def has_only_langgraph_data(self) -> Program[bool]:
         ((tables,),) = yield from execute(reports.LANGGRAPH_TABLES)

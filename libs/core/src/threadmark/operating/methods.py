@@ -2,18 +2,29 @@
 
 from collections.abc import Sequence
 
-from threadmark.model import CheckpointRef, Config, OnProgress
+from threadmark.model import CheckpointRef, Config, OnProgress, UpgradeReport
 from threadmark.operating import counting, inspecting
 from threadmark.operating.model import Stats, VerifyReport
 from threadmark.program import Driver, arun, run
 from threadmark.saver.kit import SaverContext
+from threadmark.store import Store
 
 
 class OperatingMethods:
     """The methods of a saver that report the state of a database: damage, sizes, contents."""
 
     _driver: Driver
+    _store: Store
     _context: SaverContext
+
+    def upgrade(self, *, dry_run: bool = False) -> UpgradeReport:
+        """Let every process write in the newest format that this release knows. Returns what was written before.
+
+        Run it when no process of an earlier release is left: such a process is refused from then on, before it stores
+        anything, and there is no way back but a backup. Until then all releases write in the earlier format, so you can
+        go back without loss (docs/how-to/upgrade.md). With `dry_run` nothing is changed.
+        """
+        return run(self._driver, inspecting.upgrade(self._context, self._store, dry_run=dry_run))
 
     def verify(
         self,

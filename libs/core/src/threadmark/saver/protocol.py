@@ -28,6 +28,7 @@ from threadmark.model import (
     ThreadPage,
     ThreadSort,
     Unset,
+    UpgradeReport,
 )
 from threadmark.operating.model import Stats, VerifyReport
 from threadmark.serde import Serializer
@@ -365,6 +366,9 @@ class SaverProtocol(Protocol):
 
     def stats(self, thread_id: Config | str | None = None, *, progress: OnProgress | None = None) -> Stats:
         """Return how much is stored, and how much it would be if every value were stored whole."""
+
+    def upgrade(self, *, dry_run: bool = False) -> UpgradeReport:
+        """Let every process write in the newest format, and refuse processes of earlier releases from then on."""
 
     def has_tables(self) -> bool:
         """Return whether the database has its tables. Unlike every other method, this does not create them."""
