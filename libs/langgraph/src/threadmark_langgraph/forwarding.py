@@ -323,6 +323,10 @@ class ForwardingMethods:
         """Like `search`, for asyncio."""
         return await self._saver.asearch(thread, text, ns=ns, limit=limit, cursor=cursor)
 
+    def upgrade(self, *, dry_run: bool = False) -> UpgradeReport:
+        """Let every process write in the newest format that this release knows. Returns what was written before."""
+        return self._saver.upgrade(dry_run=dry_run)
+
     def verify(
         self,
         thread_id: Config | str | None = None,
@@ -337,10 +341,6 @@ class ForwardingMethods:
     def stats(self, thread_id: Config | str | None = None, *, progress: OnProgress | None = None) -> Stats:
         """Return how much is stored, and how much it would be if every value were stored whole."""
         return self._saver.stats(thread_id, progress=progress)
-
-    def upgrade(self, *, dry_run: bool = False) -> UpgradeReport:
-        """Let every process write in the newest format, and refuse processes of earlier releases from then on."""
-        return self._saver.upgrade(dry_run=dry_run)
 
     def has_tables(self) -> bool:
         """Return whether the database has its tables. Unlike every other method, this does not create them."""
@@ -357,6 +357,10 @@ class ForwardingMethods:
     def list_orphan_writes(self) -> Sequence[CheckpointRef]:
         """Return references to the missing checkpoints of pending writes. Creates no tables."""
         return self._saver.list_orphan_writes()
+
+    async def aupgrade(self, *, dry_run: bool = False) -> UpgradeReport:
+        """Like `upgrade`, for asyncio."""
+        return await self._saver.aupgrade(dry_run=dry_run)
 
     async def averify(
         self,

@@ -1,9 +1,9 @@
 """The database's format, as numbered steps. A released step never changes; a change of format is a new step.
 
 Steps are applied with their record in one transaction, under a lock that other processes wait for. A step only adds, so
-that it disturbs no process of an earlier release: tables, functions, columns that may be NULL or have a default. What is
-for the time when there is no such process is its switch, which `upgrade` makes. With it, functions that every change of
-an earlier release calls raise an error: so a running process is refused, and pays nothing for it before.
+that it disturbs no process of an earlier release: tables, functions, columns that may be NULL or have a default. Its
+switch, which `upgrade` makes, is for the time when there is no such process. With it, functions that every change of an
+earlier release calls raise an error: so a running process is refused, and pays nothing for it before.
 """
 
 from collections.abc import Iterator
@@ -285,8 +285,9 @@ def ddl(
     """Return the SQL script that sets up a database, if the saver's role may not create tables.
 
     By default the script is for an empty database. With `since` it updates a database of that format to the current
-    one, and processes of the earlier release may go on; the saver's error names the format that it found. Grant the saver's role USAGE on the schema, SELECT, INSERT,
-    UPDATE and DELETE on its tables, and EXECUTE on its functions, which every role has unless it was revoked.
+    one, and processes of the earlier release may go on; the saver's error names the format that it found. Grant the
+    saver's role USAGE on the schema, SELECT, INSERT, UPDATE and DELETE on its tables, and EXECUTE on its functions,
+    which every role has unless it was revoked.
     """
     if since not in range(CURRENT + 1):
         raise ConfigError(f"since must be a format from 0 (no tables yet) to {CURRENT}, not {since!r}")

@@ -9,6 +9,7 @@ from typing import Any
 
 from threadmark.errors import CorruptDataError
 from threadmark.program import Program
+from threadmark_redis import formats
 from threadmark_redis.columns import as_head, int_or_none, is_member, state_in, written_for
 from threadmark_redis.keys import replica_keys, thread_keys
 from threadmark_redis.locked import Locked, Table
@@ -24,6 +25,9 @@ _CHUNK = 1000
 """The number of fields that one command asks for."""
 
 NOTHING_THERE = b"0000"
+
+_FORM = b"s"
+"""The field of the head that says which format a process must know to change the thread."""
 
 _OF_SCRIPTS = (b"r", b"k", b"c", b"w")
 """Fields of the head that scripts set."""
@@ -81,6 +85,8 @@ class Reader:
         holds = self.work.holds
         torn, moment, fields = yield from run(OPEN, self.keys, (_HELD if holds else 0,), writes=holds)
         head = as_head(fields)
+        if (int_or_none(head.get(_FORM)) or 1) > formats.CURRENT:
+            raise formats.later_form_error(self.thread_id)
         self.work.see(self.thread_id, state_in(head.get(b"e"), head.get(b"r")), int_or_none(head.get(b"p")) or 0)
         state = state_of(head.get(b"e"), head.get(b"r"))
         stored = {name: value for name, value in head.items() if name not in _OF_SCRIPTS}

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from threadmark.runtime.compiled import STATE
+from threadmark.store.formats import Format
 from threadmark_redis.driver.facts import Facts
 
 
@@ -36,6 +37,12 @@ class RedisReport(NamedTuple):
     servers: tuple[ServerReport, ...]
     warnings: tuple[str, ...]
     """Settings that may lose threads or keep the saver from storing any."""
+    format: int = 1
+    """The format of the database."""
+    least_reader: int = 1
+    """The least format that a process must know to read."""
+    least_writer: int = 1
+    """The same to write. It is the format in which processes write."""
     compiled: str = STATE
     """Whether this process uses the compiled modules, in words."""
 
@@ -56,8 +63,8 @@ def server_report(facts: Facts, *, runs_scripts: bool) -> ServerReport:
     )
 
 
-def full_report(found: Iterable[tuple[Facts, bool]], warnings: Iterable[str]) -> RedisReport:
+def full_report(found: Iterable[tuple[Facts, bool]], warnings: Iterable[str], stored: Format) -> RedisReport:
     """Return the report on all servers, with warnings."""
     servers = tuple(server_report(facts, runs_scripts=runs) for facts, runs in found)
     mute = (f"{each.address} runs no scripts, and so stores no threads" for each in servers if not each.runs_scripts)
-    return RedisReport(servers, (*warnings, *mute))
+    return RedisReport(servers, (*warnings, *mute), *stored)

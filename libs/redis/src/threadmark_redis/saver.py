@@ -3,12 +3,15 @@
 from typing import TYPE_CHECKING, Self, Unpack
 
 from threadmark import ConfigError, Saver
+from threadmark.program import Operation, arun, read, run
 from threadmark.runtime.logs import slow_after
 from threadmark.saver import SaverOptions
 from threadmark.saver.arguments import check_seconds
 from threadmark.saver.options import options_in
+from threadmark.store.formats import Format
 from threadmark_redis.driver import RedisDriver, Settings, durability_of, servers_of_client, servers_of_url
 from threadmark_redis.driver.facts import Facts
+from threadmark_redis.formats import stored_format
 from threadmark_redis.keys import PREFIX, checked_prefix
 from threadmark_redis.options import RedisOptions
 from threadmark_redis.report import RedisReport, full_report
@@ -80,6 +83,7 @@ class RedisSaver(Saver):
             slow=slow_after(slow),
         )
         self._redis = RedisDriver(settings)
+        self._prefix = store.settings.prefix
         super().__init__(store, self._redis, **options)
 
     @classmethod
@@ -89,7 +93,7 @@ class RedisSaver(Saver):
         return cls(rest, **{**written, **options})
 
     def setup(self) -> None:
-        """Connect to every server and check its durability.
+        """Connect to every server, and check its durability and whether this release may write to it.
 
         The first call of any method does this automatically; call it to choose the time. There are no tables or indexes
         to create.
@@ -106,11 +110,14 @@ class RedisSaver(Saver):
         A field is None if the provider forbids the command that would tell. The warnings are also logged when a server
         is first reached.
         """
-        return self._reported(self._redis.survey())
+        return self._reported(self._redis.survey(), run(self._driver, self._format()))
 
     async def areport(self) -> RedisReport:
         """Like `report`, for asyncio."""
-        return self._reported(await self._redis.asurvey())
+        return self._reported(await self._redis.asurvey(), await arun(self._driver, self._format()))
 
-    def _reported(self, found: list[tuple[Facts, bool]]) -> RedisReport:
-        return full_report(found, [warning for facts, _ in found for warning in self._redis.warnings(facts)])
+    def _format(self) -> Operation[Format]:
+        return read(stored_format, self._prefix)
+
+    def _reported(self, found: list[tuple[Facts, bool]], stored: Format) -> RedisReport:
+        return full_report(found, [warning for facts, _ in found for warning in self._redis.warnings(facts)], stored)

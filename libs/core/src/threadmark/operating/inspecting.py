@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from threadmark.errors import CorruptDataError, LocatedError, TransientStoreError
-from threadmark.model import CheckpointRef, OnProgress, Problem, UpgradeReport
+from threadmark.model import CheckpointRef, OnProgress, Problem
 from threadmark.operating.model import VerifyReport
 from threadmark.program import Operation, Program, read, read_existing, read_itself, write
 from threadmark.saver.kit import (
@@ -39,7 +39,7 @@ from threadmark.saver.kit import (
     thread_ids,
     whole,
 )
-from threadmark.store.contract import Key, Outline, Scope, Store, WriteRow
+from threadmark.store.contract import Key, Outline, Scope, WriteRow
 
 _PAGE = 4096
 
@@ -48,14 +48,6 @@ def has_tables(context: SaverContext) -> Operation[bool]:
     """Whether the database is there: any answer but None comes from its tables."""
     answer = yield from read_existing(context.store.threads, "", 1)
     return answer is not None
-
-
-def upgrade(context: SaverContext, store: Store, *, dry_run: bool) -> Operation[UpgradeReport]:
-    """Switch to the newest form, after the steps that any first use of the database takes."""
-    context.expect_no_view()
-    check_flag(dry_run, "dry_run")
-    yield from read(context.store.epoch, "")
-    return (yield from (read if dry_run else write)(store.upgrade, dry_run=dry_run))
 
 
 def has_only_langgraph_data(context: SaverContext) -> Operation[bool]:

@@ -354,6 +354,9 @@ class SaverProtocol(Protocol):
         limit: int = 20,
         cursor: str | None = None,
     ) -> SearchPage: ...
+    def upgrade(self, *, dry_run: bool = False) -> UpgradeReport:
+        """Let every process write in the newest format that this release knows. Returns what was written before."""
+
     def verify(
         self,
         thread_id: Config | str | None = None,
@@ -367,9 +370,6 @@ class SaverProtocol(Protocol):
     def stats(self, thread_id: Config | str | None = None, *, progress: OnProgress | None = None) -> Stats:
         """Return how much is stored, and how much it would be if every value were stored whole."""
 
-    def upgrade(self, *, dry_run: bool = False) -> UpgradeReport:
-        """Let every process write in the newest format, and refuse processes of earlier releases from then on."""
-
     def has_tables(self) -> bool:
         """Return whether the database has its tables. Unlike every other method, this does not create them."""
 
@@ -382,6 +382,7 @@ class SaverProtocol(Protocol):
     def list_orphan_writes(self) -> Sequence[CheckpointRef]:
         """Return references to the missing checkpoints of pending writes. Creates no tables."""
 
+    async def aupgrade(self, *, dry_run: bool = False) -> UpgradeReport: ...
     async def averify(
         self,
         thread_id: Config | str | None = None,

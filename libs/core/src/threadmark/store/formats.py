@@ -33,14 +33,19 @@ class Format(NamedTuple):
         if writes and self.least_writer > current:
             raise SchemaError(
                 f"{database} has format {self.number} and is written in format {self.least_writer}, and {known}; "
-                "until then a read-only saver can read it"
+                "until then this release can only read it"
             )
 
 
 class FormatStore(Protocol):
-    """The operation of a backend on its format. A backend with one format, such as memory, leaves it as it is."""
+    """The operations of a backend on its format. One with a single format, such as memory, leaves them as they are."""
 
     def upgrade(self, *, dry_run: bool) -> Program[UpgradeReport]:  # noqa: ARG002 - of those that have something to do
         """Switch to the newest form that this release writes. With `dry_run` nothing is changed."""
         yield from ()
         return UpgradeReport(1, 1)
+
+    def awaits_others(self) -> Program[bool]:
+        """Wait for a moment if a process may not have noticed a switch yet. Returns whether to ask again."""
+        yield from ()
+        return False
