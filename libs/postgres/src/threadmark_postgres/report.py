@@ -49,10 +49,13 @@ def report(schema: str | None) -> Operation[PostgresReport]:
 def _report(schema: str | None) -> Program[PostgresReport]:
     (row,) = yield from execute(in_schema(reports.REPORT, schema))
     server, synchronous_commit, fsync, full_page_writes, in_recovery, database, *formats, size, tables = row
+    number, least_reader, least_writer = formats
     found = PostgresReport(
         server,
         database,
-        *formats,
+        number,
+        least_reader,
+        least_writer,
         synchronous_commit,
         fsync,
         full_page_writes,

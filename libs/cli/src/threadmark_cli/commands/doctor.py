@@ -63,7 +63,18 @@ def _findings(session: Session) -> Iterator[Finding]:
             yield from of_report(report(), full="durability" not in session.saver_options())
         yield from _of_tables(saver, has_tables=has_tables, ours=report is not None)
         if has_tables:
+            if report is not None:
+                yield from _of_format(saver)
             yield from _of_threads(saver)
+
+
+def _of_format(saver: SaverProtocol) -> Iterator[Finding]:
+    """Whether this release could write a newer format than the database is written in."""
+    due = saver.upgrade(dry_run=True)
+    if due.after > due.before:
+        finding = f"written in format {due.before}, and this release can write format {due.after}"
+        way_out = f"when no process older than {due.release} is left: `threadmark upgrade`"
+        yield Finding("format", "ok", finding, way_out)
 
 
 def _of_tables(saver: SaverProtocol, *, has_tables: bool, ours: bool) -> Iterator[Finding]:

@@ -22,8 +22,8 @@ class OperatingMethods:
 
         Run it when no process of an earlier release is left: such a process is refused from then on, before it stores
         anything, and there is no way back but a backup. Until then all releases write in the earlier format, so you can
-        go back without loss (docs/how-to/upgrade.md). On Redis it takes 15 seconds, until every process has noticed. With
-        `dry_run` nothing is changed.
+        go back without loss (docs/how-to/upgrade.md). On Redis it takes 15 seconds, until every process has noticed.
+        With `dry_run` nothing is changed.
         """
         self._context.expect_no_view()
         check_flag(dry_run, "dry_run")
