@@ -72,7 +72,8 @@ class Database:
     def written_by(self, release: str) -> set[str]:
         """The ids of all checkpoints that processes of a release have put, as far as they are there."""
         with self.for_reading() as saver:
-            return {found.checkpoint["id"] for found in saver.list(None) if found.metadata["by"].startswith(release)}
+            every = [found for thread in saver.list_threads(limit=100).threads for found in saver.list(at(thread.id))]
+            return {found.checkpoint["id"] for found in every if found.metadata["by"].startswith(release)}
 
     def added(self) -> tuple[int, int]:
         """How many checkpoints have the new column, and how many notes there are."""
@@ -89,7 +90,7 @@ class Database:
         else:
             fields = [
                 pair
-                for key in self._server.client.scan_iter("threadmark:{*}c")
+                for key in self._server.client.scan_iter("threadmark:{*}c", _type="hash")
                 for pair in self._server.client.hgetall(key).items()
             ]
             columns = [field for field, value in fields if field[:1] != b"\xff" and value[:1] == b"\x97"]
@@ -102,12 +103,14 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Databas
     """An empty database of format 1."""
     if request.param == "sqlite":
         found = Database("sqlite", str(tmp_path / "agents.db"))
-        found.opened().setup()
+        with found.opened() as saver:
+            saver.setup()
         yield found
     elif request.param == "postgres":
         name = f"releases_{os.getpid()}_{time.monotonic_ns()}"
         found = Database("postgres", shared().database(name))
-        found.opened().setup()
+        with found.opened() as saver:
+            saver.setup()
         yield found
         shared().execute(f"DROP DATABASE {name} WITH (FORCE)")
     else:
