@@ -133,12 +133,12 @@ def _redis(least_reader: int) -> None:
     _modules("threadmark_redis", "saver")  # and with it all others
     formats.STEPS = (*formats.STEPS, formats.Step(NUMBER, least_reader, NUMBER, RELEASE))
     formats.CURRENT = NUMBER
-    written = [1]
+    checkpoint_value, written = columns.checkpoint_value, [1]
     for module in [each for name, each in list(sys.modules.items()) if name.startswith("threadmark_redis")]:
         for name, value in list(vars(module).items()):
             if isinstance(value, steps.Script):
                 setattr(module, name, _script(value))
-            elif value is columns.checkpoint_value:
+            elif value is checkpoint_value:
                 setattr(module, name, _with_column(value, columns, written))
     _mark_threads(written)
     _follow_the_switch(formats.KnownFormat, written)

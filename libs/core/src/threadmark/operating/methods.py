@@ -7,7 +7,7 @@ from threadmark.operating import counting, inspecting
 from threadmark.operating.model import Stats, VerifyReport
 from threadmark.program import Driver, arun, run
 from threadmark.saver.kit import SaverContext, check_flag, upgrade
-from threadmark.store import Store
+from threadmark.store.contract import Store
 
 
 class OperatingMethods:
