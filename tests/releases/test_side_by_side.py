@@ -4,25 +4,19 @@ import json
 import logging
 import os
 import random
-import sqlite3
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
-from typing import Any
 
-import psycopg
 import pytest
 
 from length import times
 from patience import wait_until
-from postgres.cluster import shared
-from redis_backend.processes import FORGETFUL, RedisProcess
-from releases.worker import REFUSED, at, checkpoint, opened
-from threadmark import Saver, SchemaError
+from releases.databases import BACKENDS, READ_AGAIN, Database, made, on_its_own, python
+from releases.worker import REFUSED, at, checkpoint
+from threadmark import SchemaError
 
 SECONDS = float(os.environ.get("THREADMARK_RELEASES_SECONDS") or times(6, at_length=120))
 """How long both releases write the earlier format."""
@@ -30,92 +24,14 @@ SECONDS = float(os.environ.get("THREADMARK_RELEASES_SECONDS") or times(6, at_len
 AFTER = min(SECONDS / 3, 20.0)
 """How long the next one goes on after the switch."""
 
-READ_AGAIN = times(1, at_length=10)
-"""Seconds after which a process on Redis looks at the format."""
-
 _WORKER = Path(__file__).with_name("worker.py")
-_ON_ITS_OWN = """
-import sys
-from releases import next_release
-from releases.worker import opened
-
-backend, url, read_again, action, least_reader = sys.argv[1:]
-next_release.install(backend, least_reader=int(least_reader))
-if backend == "redis":
-    from threadmark_redis import formats
-
-    formats.READ_AGAIN, formats._MARGIN = float(read_again), 2.0
-with opened(backend, url) as saver:
-    if action == "upgrade":
-        print(*saver.upgrade())
-    else:
-        saver.setup()
-"""
 
 
-class Database:
-    """A database of one backend, and what format 2 has added to it."""
-
-    def __init__(self, backend: str, url: str, server: Any = None) -> None:
-        self.backend, self.url, self._server = backend, url, server
-
-    def opened(self) -> Saver:
-        """A saver of this release."""
-        return opened(self.backend, self.url)
-
-    def for_reading(self) -> Saver:
-        """One that stores nothing, which every saver on Redis may be."""
-        if self.backend == "sqlite":
-            return opened("sqlite", f"sqlite:///{self.url}?mode=ro")
-        return opened(self.backend, self.url, **({"read_only": True} if self.backend == "postgres" else {}))
-
-    def written_by(self, release: str) -> set[str]:
-        """The ids of all checkpoints that processes of a release have put, as far as they are there."""
-        with self.for_reading() as saver:
-            every = [found for thread in saver.list_threads(limit=100).threads for found in saver.list(at(thread.id))]
-            return {found.checkpoint["id"] for found in every if found.metadata["by"].startswith(release)}
-
-    def added(self) -> tuple[int, int]:
-        """How many checkpoints have the new column, and how many notes there are."""
-        if self.backend == "sqlite":
-            with closing(sqlite3.connect(self.url)) as connection:
-                (found,) = connection.execute(
-                    "SELECT (SELECT count(made_up) FROM threadmark_checkpoint), (SELECT count(*) FROM threadmark_note)"
-                )
-        elif self.backend == "postgres":
-            with psycopg.connect(self.url) as reader:
-                (found,) = reader.execute(
-                    "SELECT (SELECT count(made_up) FROM threadmark_checkpoint), (SELECT count(*) FROM threadmark_note)"
-                )
-        else:
-            fields = [
-                pair
-                for key in self._server.client.scan_iter("threadmark:{*}c", _type="hash")
-                for pair in self._server.client.hgetall(key).items()
-            ]
-            columns = [field for field, value in fields if field[:1] != b"\xff" and value[:1] == b"\x97"]
-            found = len(columns), len([field for field, _ in fields if field.startswith(b"\xff\x01note")])
-        return found[0], found[1]
-
-
-@pytest.fixture(params=["sqlite", "postgres", "redis"])
+@pytest.fixture(params=BACKENDS)
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
     """An empty database of format 1."""
-    if request.param == "sqlite":
-        found = Database("sqlite", str(tmp_path / "agents.db"))
-        with found.opened() as saver:
-            saver.setup()
+    with made(request.param, tmp_path) as found:
         yield found
-    elif request.param == "postgres":
-        name = f"releases_{os.getpid()}_{time.monotonic_ns()}"
-        found = Database("postgres", shared().database(name))
-        with found.opened() as saver:
-            saver.setup()
-        yield found
-        shared().execute(f"DROP DATABASE {name} WITH (FORCE)")
-    else:
-        with RedisProcess(FORGETFUL).start() as server:
-            yield Database("redis", server.url, server)
 
 
 class Processes:
@@ -137,7 +53,7 @@ class Processes:
         journal = self.folder / f"{name}.journal"
         self._begun[name] = journal.stat().st_size + 1 if journal.exists() else 1
         about = (release, self.database.backend, self.database.url, name, self.folder, READ_AGAIN)
-        self.running[name] = _python(str(_WORKER), *about)
+        self.running[name] = python(str(_WORKER), *about)
 
     def let_work(self, seconds: float) -> None:
         """Let them work, and kill one about every second: one that has done something since it was started."""
@@ -190,20 +106,6 @@ class Processes:
             process.communicate()
 
 
-def _python(*arguments: object) -> subprocess.Popen[str]:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    command = [sys.executable, *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
-
-
-def _on_its_own(database: Database, action: str, least_reader: int = 1) -> str:
-    """What a process of the next release prints."""
-    process = _python("-c", _ON_ITS_OWN, database.backend, database.url, READ_AGAIN, action, least_reader)
-    out, err = process.communicate(timeout=120)
-    assert process.returncode == 0, err
-    return out.strip()
-
-
 @pytest.fixture
 def processes(database: Database, tmp_path: Path) -> Iterator[Processes]:
     """Two of each release."""
@@ -215,14 +117,14 @@ def processes(database: Database, tmp_path: Path) -> Iterator[Processes]:
 
 
 def test_two_releases_write_one_database_until_it_is_upgraded(database: Database, processes: Processes) -> None:
-    _on_its_own(database, "setup")  # while old processes write
+    on_its_own(database, "setup")  # while old processes write
     for name in ("new-1", "new-2"):
         processes.start(name)
     processes.let_work(SECONDS)
     assert database.added() == (0, 0)
     processes.expect_well()
 
-    assert _on_its_own(database, "upgrade") == "1 2 0.2.0"
+    assert on_its_own(database, "upgrade") == "1 2 0.2.0"
     there = database.written_by("old")
     processes.expect_refused("old")
     assert len(processes.refusals) == 2
@@ -243,7 +145,7 @@ def test_two_releases_write_one_database_until_it_is_upgraded(database: Database
 
 
 def test_nothing_is_lost_by_going_back_before_the_switch(database: Database, processes: Processes) -> None:
-    _on_its_own(database, "setup")
+    on_its_own(database, "setup")
     for name in ("new-1", "new-2"):
         processes.start(name)
     processes.let_work(SECONDS / 3)
@@ -263,7 +165,7 @@ def test_nothing_is_lost_by_going_back_before_the_switch(database: Database, pro
 def test_a_process_of_the_earlier_release_reads_if_it_may(database: Database, least_reader: int) -> None:
     with database.opened() as saver:
         saver.put(at("one"), checkpoint({"a": 1}, {"a": 1}), {"by": "old"}, {"a": 1})
-        _on_its_own(database, "upgrade", least_reader)
+        on_its_own(database, "upgrade", least_reader)
         with pytest.raises(SchemaError, match="upgrade threadmark-"):
             saver.put(at("one"), checkpoint({"a": 2}, {"a": 2}), {"by": "old"}, {"a": 2})
     with database.opened() as saver, pytest.raises(SchemaError, match="upgrade threadmark-"):

@@ -33,7 +33,7 @@ class Format(NamedTuple):
         if writes and self.least_writer > current:
             raise SchemaError(
                 f"{database} has format {self.number} and is written in format {self.least_writer}, and {known}; "
-                "until then this release can only read it"
+                "until then it can only be read, on SQLite and Postgres with a read-only saver"
             )
 
 
