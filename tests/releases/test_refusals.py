@@ -1,7 +1,7 @@
 """After the switch a process of the earlier release is refused by each call that changes something, and only then."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -48,7 +48,7 @@ def _put_under(lease: Lease, saver: Saver) -> None:
     saver.put(lease.config, checkpoint({"number": 2}, {"number": 2}), {}, {"number": 2})
 
 
-CALLS: dict[str, Callable[[Saver], object]] = {
+CALLS: Mapping[str, Callable[[Saver], object]] = {
     "put": lambda saver: _put(saver, "one", 9),
     "put of a thread": lambda saver: _put(saver, "new", 9),
     "put_writes": lambda saver: saver.put_writes(saver.get_tuple(at("one")).config, [("number", 9)], "task"),  # type: ignore[union-attr] # it is there
@@ -78,12 +78,12 @@ def test_each_call_that_changes_something_is_refused_in_a_process_that_runs(data
         saver.put(lease.config, checkpoint({"number": 1}, {"number": 1}), {}, {"number": 1})
         on_its_own(database, "upgrade")
         before = _contents(database)
-        under_lease = {
-            "put": partial(_put_under, lease),
+        under_lease: Mapping[str, Callable[[Saver], object]] = {
+            "put under a lease": partial(_put_under, lease),
             "renew": lambda _: lease.renew(),
-            "end": lambda _: lease.release(),
+            "release": lambda _: lease.release(),
         }
-        for name, call in [*CALLS.items(), *under_lease.items()]:
+        for name, call in {**CALLS, **under_lease}.items():
             with pytest.raises(SchemaError, match="upgrade threadmark-"):
                 _must_not(call, saver, name)
         assert _contents(database) == before
@@ -101,19 +101,28 @@ def _contents(database: Database) -> list[object]:
         return sorted(found, key=repr)
 
 
-def _of_a_pair(store: ReplicaStore) -> dict[str, Callable[[], Program[Any]]]:
+def _of_a_pair(store: ReplicaStore) -> Mapping[str, Callable[[], Program[None]]]:
     def settle() -> Program[None]:
         yield from store.settle("one", 2**62)
 
     def set_copied() -> Program[None]:
         yield from store.set_copied("one", Copied(5, 6))
 
+    def record() -> Program[None]:
+        yield from store.record("one", b"another", 1)
+
+    def same_term() -> Program[None]:
+        yield from store.set_replica(Replica(1, "{}"))
+
+    def greater_term() -> Program[None]:
+        yield from store.set_replica(Replica(2, "{}"))
+
     return {
-        "record": lambda: store.record("one", b"another", 1),
+        "record": record,
         "settle": settle,
         "set_copied": set_copied,
-        "the same term": lambda: store.set_replica(Replica(1, "{}")),
-        "a greater term": lambda: store.set_replica(Replica(2, "{}")),
+        "the same term": same_term,
+        "a greater term": greater_term,
     }
 
 
@@ -132,9 +141,7 @@ def test_what_a_pair_of_databases_keeps_is_not_changed_either(database: Database
         on_its_own(database, "upgrade")
         for name, change in changes.items():
             with pytest.raises(SchemaError, match="upgrade threadmark-"):
-                _must_not(
-                    lambda saver, program=change: saver._driver.run(Transaction(program, writes=True)), saver, name
-                )
+                _must_not(partial(_run, change), saver, name)
     with database.for_reading() as reader:
         assert len(reader._driver.run(Transaction(store.outbox, (None, 10)))) == 1
         assert reader._driver.run(Transaction(store.replica)) == Replica(1, "{}")
