@@ -32,6 +32,7 @@ NOT_AGAIN = {
     "postgres/": "a server",
     "races/": "processes that meet",
     "redis_backend/": "a server",
+    "releases/": "formats of databases",
     "replication/": "pairs of databases",
     "signals/": "drivers",
     "speed/test_objects.py": "the compiled part itself",

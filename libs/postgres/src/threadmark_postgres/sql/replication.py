@@ -22,7 +22,7 @@ RETURNING term, body
 """
 RAISE_TERM = """
 INSERT INTO tm.replica AS r (one, term, body)
-SELECT tm.gate_1(), $1::bigint, $2::text
+VALUES (tm.gate_1(), $1::bigint, $2::text)
 ON CONFLICT (one) DO UPDATE
 SET term = excluded.term, body = excluded.body
 WHERE r.term <= excluded.term
@@ -76,8 +76,7 @@ WITH remembered AS (
     ON CONFLICT DO NOTHING
 )
 INSERT INTO tm.copied (thread_id, position, epoch)
-SELECT $1::text, $2::bigint, $3::bigint
-WHERE tm.gate_1()
+VALUES ($1::text, CASE WHEN tm.gate_1() THEN $2::bigint END, $3::bigint)
 ON CONFLICT (thread_id) DO UPDATE
 SET position = excluded.position, epoch = excluded.epoch
 """
