@@ -157,7 +157,8 @@ end
 
 def _script(old: Any) -> Any:
     """The script of the next release."""
-    text = old.text.replace("local FORM, KNOWN = 's', 1 ", f"local FORM, KNOWN = 's', {NUMBER} ")
+    text = old.text.replace("local FORM, KNOWN = 'format', 1 ", f"local FORM, KNOWN = 'format', {NUMBER} ")
+    assert old.name not in ("add", "find") or text != old.text
     text = text.replace(_MADE, _NOTED)
     return old._replace(text=text, sha=hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest())
 
@@ -174,7 +175,7 @@ def _mark_threads(written: list[int]) -> None:
     def add_to_locked(reader: Any, locked: Any, change: Change, *, replace: bool) -> Program[Added]:
         added: Added = yield from add(reader, locked, change, replace=replace)
         if written[0] == NUMBER and was_added(change, added):
-            locked.set_head({b"s": b"%d" % NUMBER})
+            locked.set_head({b"format": b"%d" % NUMBER})
             for row in change.checkpoints:
                 place = columns.member_of(row.outline.ns, row.outline.rank)
                 locked.checkpoints.changes[b"\xff\x01note" + place] = row.outline.rank.encode()

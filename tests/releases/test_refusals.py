@@ -153,7 +153,7 @@ def test_a_thread_of_redis_with_data_of_a_later_format_is_not_changed_by_a_proce
             for number in range(2):
                 _put(saver, name, number)
         head = thread_keys(b"threadmark:", "one").head
-        server.client.hset(head, "s", "2")  # as a process of the next release does with its first change
+        server.client.hset(head, "format", "2")  # as a process of the next release does with its first change
         before = server.client.hgetall(head)
         calls = {name: CALLS[name] for name in ("put", "put_writes", "delete_thread", "prune", "update_thread")}
         for name, call in calls.items():

@@ -17,6 +17,7 @@ from patience import wait_until
 from releases.databases import BACKENDS, READ_AGAIN, Database, made, on_its_own, python
 from releases.worker import REFUSED, at, checkpoint
 from threadmark import SchemaError
+from threadmark_redis import formats
 
 SECONDS = float(os.environ.get("THREADMARK_RELEASES_SECONDS") or times(6, at_length=120))
 """How long both releases write the earlier format."""
@@ -28,8 +29,9 @@ _WORKER = Path(__file__).with_name("worker.py")
 
 
 @pytest.fixture(params=BACKENDS)
-def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
+def database(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Database]:
     """An empty database of format 1."""
+    monkeypatch.setattr(formats, "READ_AGAIN", float(READ_AGAIN))
     with made(request.param, tmp_path) as found:
         yield found
 

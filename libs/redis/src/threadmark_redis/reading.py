@@ -26,8 +26,10 @@ _CHUNK = 1000
 
 NOTHING_THERE = b"0000"
 
-_FORM = b"s"
-"""The field of the head that says which format a process must know to change the thread."""
+_FORM = b"format"
+"""The field of the head that says which format a process must know to change the thread. It is no other with a bit
+changed.
+"""
 
 _OF_SCRIPTS = (b"r", b"k", b"c", b"w")
 """Fields of the head that scripts set."""
@@ -85,7 +87,7 @@ class Reader:
         holds = self.work.holds
         torn, moment, fields = yield from run(OPEN, self.keys, (_HELD if holds else 0,), writes=holds)
         head = as_head(fields)
-        if (int_or_none(head.get(_FORM)) or 1) > formats.CURRENT:
+        if (form := head.get(_FORM, b"")).isdigit() and int(form) > formats.CURRENT:
             raise formats.later_form_error(self.thread_id)
         self.work.see(self.thread_id, state_in(head.get(b"e"), head.get(b"r")), int_or_none(head.get(b"p")) or 0)
         state = state_of(head.get(b"e"), head.get(b"r"))

@@ -6,7 +6,7 @@
 local DAY = 86400000
 local MASK = 'k'
 local HELD = 'w' -- until when those who add wait for a transaction that has read the thread
-local FORM, KNOWN = 's', 1 -- the least format that a process must know to change a thread, and that of these scripts
+local FORM, KNOWN = 'format', 1 -- the least format that a process must know to change a thread, and the one known here
 local NEVER = 9007199254740992 -- microseconds: a damaged time
 
 local function clock()
