@@ -110,7 +110,8 @@ def _facts(report: Any) -> Iterator[str]:
     if hasattr(report, "servers"):
         for server in report.servers:
             yield f"{server.address}: {_known(_of_redis(server))}"
-        yield _form_of(report)
+        if report.format is not None:
+            yield _form_of(report)
     elif hasattr(report, "sqlite"):
         yield _known([f"SQLite {report.sqlite}", *_of_format(report), _named("free", report.free_bytes)])
     else:

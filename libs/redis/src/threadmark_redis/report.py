@@ -37,11 +37,11 @@ class RedisReport(NamedTuple):
     servers: tuple[ServerReport, ...]
     warnings: tuple[str, ...]
     """Settings that may lose threads or keep the saver from storing any."""
-    format: int = 1
-    """The format of the database."""
-    least_reader: int = 1
+    format: int | None = None
+    """The format of the database; this and the following two are None if it cannot be read."""
+    least_reader: int | None = None
     """The least format that a process must know to read."""
-    least_writer: int = 1
+    least_writer: int | None = None
     """The same to write. It is the format in which processes write."""
     compiled: str = STATE
     """Whether this process uses the compiled modules, in words."""
@@ -63,8 +63,8 @@ def server_report(facts: Facts, *, runs_scripts: bool) -> ServerReport:
     )
 
 
-def full_report(found: Iterable[tuple[Facts, bool]], warnings: Iterable[str], stored: Format) -> RedisReport:
+def full_report(found: Iterable[tuple[Facts, bool]], warnings: Iterable[str], stored: Format | None) -> RedisReport:
     """Return the report on all servers, with warnings."""
     servers = tuple(server_report(facts, runs_scripts=runs) for facts, runs in found)
     mute = (f"{each.address} runs no scripts, and so stores no threads" for each in servers if not each.runs_scripts)
-    return RedisReport(servers, (*warnings, *mute), *stored)
+    return RedisReport(servers, (*warnings, *mute), *(stored or ()))

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Self, Unpack
 
-from threadmark import ConfigError, Saver
+from threadmark import ConfigError, Saver, StoreError
 from threadmark.program import Operation, arun, read, run
 from threadmark.runtime.logs import slow_after
 from threadmark.saver import SaverOptions
@@ -116,8 +116,11 @@ class RedisSaver(Saver):
         """Like `report`, for asyncio."""
         return self._reported(await self._redis.asurvey(), await arun(self._driver, self._format()))
 
-    def _format(self) -> Operation[Format]:
-        return read(stored_format, self._prefix)
+    def _format(self) -> Operation[Format | None]:
+        try:
+            return (yield from read(stored_format, self._prefix))
+        except (ConfigError, StoreError):  # the rest of the report says why nothing can be read
+            return None
 
-    def _reported(self, found: list[tuple[Facts, bool]], stored: Format) -> RedisReport:
+    def _reported(self, found: list[tuple[Facts, bool]], stored: Format | None) -> RedisReport:
         return full_report(found, [warning for facts, _ in found for warning in self._redis.warnings(facts)], stored)
