@@ -27,6 +27,7 @@ FOLDERS = {
     "postgres": "Postgres: drivers, statements, pools, PgBouncer, failover",
     "races": "Processes that compete for leases and locks",
     "redis_backend": "Redis and Valkey: drivers, clusters, Sentinel, durability",
+    "releases": "Processes of two releases on one database, and the switch to a new format",
     "replication": "Pairs of databases: copying, failover, reconciling, simulated and real faults",
     "serde": "The serializer: exactness, safety, unknown classes",
     "signals": "Ctrl-C and signal handlers that raise, at any instruction",

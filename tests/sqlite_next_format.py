@@ -11,7 +11,11 @@ STEP = migrations.Migration(
     (
         "CREATE TABLE threadmark_made_up (thread_id TEXT PRIMARY KEY)",
         "ALTER TABLE threadmark_thread ADD COLUMN made_up INTEGER NOT NULL DEFAULT 7",
+        "ALTER TABLE threadmark_head ADD COLUMN made_up TEXT",
+        "CREATE INDEX threadmark_made_up_index ON threadmark_thread (made_up) WHERE made_up > 7",
     ),
+    least_writer=NUMBER,
+    release="0.2.0",
 )
 
 

@@ -51,7 +51,7 @@ OF_SAVERS: Mapping[str, Call] = {
         ("list_checkpoint_refs", "list_orphan_writes", "list_threads", "count_threads", "without_classes"), with_()
     ),
     **dict.fromkeys(
-        ("has_tables", "has_only_langgraph_data", "report", "setup", "status", "reconcile", "sync"), with_()
+        ("has_tables", "has_only_langgraph_data", "report", "setup", "status", "reconcile", "sync", "upgrade"), with_()
     ),
     **dict.fromkeys(("promote", "drain"), with_()),
     "put": with_(ADAS, PLANTED, {}, {"text": 9}),

@@ -39,6 +39,7 @@ REFUSES: Mapping[str, Sequence[str]] = {
     "migrate": ["--dry-run"],
     "export": ["--to"],
     "backup": [],
+    "upgrade": ["--yes"],
 }
 """Commands that are about the whole database, with their arguments; the copy's name comes behind it."""
 
@@ -85,7 +86,7 @@ def test_a_command_keeps_to_the_threads_of_the_owner(command: str, database: Pat
 @pytest.mark.parametrize("command", REFUSES)
 def test_a_command_of_the_whole_database_refuses_an_owner(command: str, database: Path, tmp_path: Path) -> None:
     before = state(database)
-    copy = [] if command == "reencrypt" else [str(tmp_path / "copy.db")]
+    copy = [] if command in ("reencrypt", "upgrade") else [str(tmp_path / "copy.db")]
     ran = in_pipe(command, str(database), *REFUSES[command], *copy, "--owner", "eve")
     assert ran.code == USAGE
     assert "owner" in ran.err or "'eve'" in ran.err

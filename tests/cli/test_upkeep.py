@@ -1,4 +1,4 @@
-"""`migrate`, `export`, `backup`, `reencrypt`, `setup` and `ddl`: databases as a whole."""
+"""`migrate`, `export`, `backup`, `reencrypt`, `setup`, `upgrade` and `ddl`: databases as a whole."""
 
 import json
 import sqlite3
@@ -12,6 +12,7 @@ from typing import Any
 import psycopg
 import pytest
 
+import sqlite_next_format
 import threadmark
 from cli.databases import STEPS, URLS, answering, config, fill, sizes, values
 from cli.langgraphs import PLACES, graph, say, sqlite_place
@@ -243,6 +244,31 @@ def test_setup_makes_what_a_saver_needs(empty: str, capsys: pytest.CaptureFixtur
     for layout in (("--partitions", "2"), ("--distribute", "citus")):
         with_layout = ends(capsys, DONE if empty.startswith("postgres") else USAGE, "setup", empty, *layout)
         assert ("ready" in with_layout) == empty.startswith("postgres")
+
+
+def test_upgrade_has_nothing_to_do_in_the_newest_format(empty: str, capsys: pytest.CaptureFixture[str]) -> None:
+    ends(capsys, DONE, "setup", empty)
+    assert ends(capsys, DONE, "upgrade", empty).startswith("nothing to upgrade: every process writes format 1")
+    found = json.loads(ends(capsys, DONE, "upgrade", empty, "--json"))
+    assert (found["before"], found["after"]) == (1, 1)
+
+
+def test_upgrade_asks_before_it_refuses_processes_of_the_earlier_release(
+    ours: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sqlite_next_format.install(monkeypatch)
+    ends(capsys, DONE, "setup", ours)
+    doctor = ends(capsys, DONE, "doctor", ours)
+    assert "format 2, written as format 1, readable from format 1 on" in doctor
+    assert "when no process older than 0.2.0 is left: `threadmark upgrade`" in doctor
+    asked = ends(capsys, REFUSED, "upgrade", ours)
+    assert "Processes older than 0.2.0 will be refused" in asked
+    assert ends(capsys, DONE, "upgrade", ours, "--yes") == (
+        "upgraded from format 1 to 2: processes older than 0.2.0 are refused\n"
+    )
+    assert "format 2, " in ends(capsys, DONE, "doctor", ours)
+    monkeypatch.undo()
+    assert "upgrade threadmark-sqlite" in ends(capsys, FAILED, "update", ours, "one", "--title", "late")
 
 
 def test_setup_parts_tables_of_postgres(capsys: pytest.CaptureFixture[str]) -> None:

@@ -78,7 +78,7 @@ def test_many_processes_start_at_once(url: str, tables: psycopg.Connection, befo
 def test_a_later_release_is_refused(url: str, tables: psycopg.Connection) -> None:
     with PostgresSaver(url) as saver:
         saver.setup()
-    tables.execute("INSERT INTO threadmark_migration VALUES (999, 'of the future', now())")
+    tables.execute("INSERT INTO threadmark_migration VALUES (999, 'of the future', now(), NULL, 999, 999)")
     with PostgresSaver(url) as saver, pytest.raises(SchemaError, match=r"format 999.*upgrade threadmark-postgres"):
         saver.get(thread("one"))
 

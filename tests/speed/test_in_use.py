@@ -36,7 +36,7 @@ def test_the_environment_says_which_parts_are_used(switch: str | None, *, in_use
 def test_a_report_says_which_code_runs() -> None:
     with SqliteSaver(":memory:") as saver:
         assert saver.report().implementation == compiled.implementation()
-    assert full_report((), ()).implementation == compiled.implementation()
+    assert full_report((), (), None).implementation == compiled.implementation()
 
 
 def test_compiled_code_says_its_contract() -> None:

@@ -88,6 +88,37 @@ def test_what_else_belongs_to_no_table_of_ours_is_refused(ours: Path, change: st
         saver.list_threads()
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        "CREATE TRIGGER threadmark_harmless AFTER INSERT ON threadmark_checkpoint BEGIN SELECT 1; END",
+        "CREATE VIEW threadmark_more AS SELECT 1",
+        "CREATE TABLE threadmark_more (a, b AS (a + 1))",
+        "CREATE TABLE threadmark_more (a CHECK (a > 1))",
+        "CREATE VIRTUAL TABLE threadmark_more USING fts5(a)",
+        "ALTER TABLE threadmark_segment ADD COLUMN more AS (zeroblob(100000000))",
+        "ALTER TABLE threadmark_segment ADD COLUMN more TEXT CHECK (more <> '')",
+        "ALTER TABLE threadmark_segment ADD COLUMN more TEXT REFERENCES threadmark_thread (owner)",
+        "ALTER TABLE threadmark_thread RENAME COLUMN title TO other",
+        "ALTER TABLE threadmark_thread DROP COLUMN title",
+        "DROP INDEX threadmark_thread_created",
+        "DROP TABLE threadmark_outbox",
+    ],
+)
+def test_a_file_of_a_later_release_may_only_have_more_of_what_computes_nothing(ours: Path, change: str) -> None:
+    with closing(sqlite3.connect(ours)) as connection, connection:
+        connection.execute("INSERT INTO threadmark_migration VALUES (2, 'later', '', 1, 1)")
+        connection.execute("ALTER TABLE threadmark_thread ADD COLUMN more INTEGER NOT NULL DEFAULT 1")
+        connection.execute("ALTER TABLE threadmark_head ADD COLUMN more TEXT DEFAULT 'a'")
+        connection.execute("CREATE TABLE threadmark_other (a INTEGER PRIMARY KEY, b TEXT NOT NULL)")
+    with SqliteSaver(ours) as saver:
+        assert len(saver.list_threads().threads) == 1
+    with closing(sqlite3.connect(ours)) as connection, connection:
+        connection.execute(change)
+    with pytest.raises(SchemaError, match="Threadmark"), SqliteSaver(ours) as saver:
+        saver.list_threads()
+
+
 def test_other_tables_and_an_index_of_the_user_are_no_matter(ours: Path) -> None:
     with closing(sqlite3.connect(ours)) as connection, connection:
         connection.execute("CREATE TABLE mine (a)")

@@ -122,6 +122,8 @@ def _facts(report: Any) -> Iterator[str]:
     if hasattr(report, "servers"):
         for server in report.servers:
             yield f"{server.address}: {_known(_of_redis(server))}"
+        if report.format is not None:
+            yield _form_of(report)
     elif hasattr(report, "sqlite"):
         yield _known([f"SQLite {report.sqlite}", *_of_format(report), _named("free", report.free_bytes)])
     else:
@@ -142,7 +144,15 @@ def _of_redis(server: Any) -> Sequence[str]:
 
 
 def _of_format(report: Any) -> list[str]:
-    return [f"format {report.format}" if report.format is not None else "", _named("in all", report.bytes)]
+    return [_form_of(report) if report.format is not None else "", _named("in all", report.bytes)]
+
+
+def _form_of(report: Any) -> str:
+    """The format, and what it takes of processes where that is not the same."""
+    least = report.least_reader, report.least_writer
+    if least == (report.format, report.format):
+        return f"format {report.format}"
+    return f"format {report.format}, written as format {least[1]}, readable from format {least[0]} on"
 
 
 def _named(name: str, size: int | None) -> str:

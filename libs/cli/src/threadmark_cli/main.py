@@ -40,6 +40,7 @@ COMMANDS = {
     "export": "threadmark_cli.commands.moving:export",
     "backup": "threadmark_cli.commands.upkeep:backup",
     "setup": "threadmark_cli.commands.upkeep:setup",
+    "upgrade": "threadmark_cli.commands.upkeep:upgrade",
     "ddl": "threadmark_cli.commands.upkeep:ddl",
 }
 """The module of each command. The order is that of the help."""

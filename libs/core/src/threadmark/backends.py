@@ -19,7 +19,7 @@ from threadmark.errors import (
 from threadmark.format.digests import KEY_SIZE
 from threadmark.format.packs import FIRST_RECORD, MOST_KEYS, PACK, is_pack_index, unpack_writes
 from threadmark.ids import UUID_BYTES, deleted_up_to, greatest_id, packed_uuid, uuid_text
-from threadmark.model import SPECIAL_WRITES
+from threadmark.model import SPECIAL_WRITES, UpgradeReport
 from threadmark.names import ESCAPES, MESSAGES_NS, from_column, to_column
 from threadmark.program import (
     Attempts,
@@ -33,6 +33,7 @@ from threadmark.program import (
     aplay,
     arun,
     play,
+    read,
     read_existing,
     relay,
     run,
@@ -75,6 +76,7 @@ from threadmark.store.contract import (
     now,
     was_added,
 )
+from threadmark.store.formats import Format, FormatStore
 from threadmark.store.judging import Facts, is_outdated, judged, may_be_gone, renewal
 from threadmark.store.replica import (
     LONG_MARK,
@@ -110,13 +112,15 @@ __all__ = [  # noqa: RUF022 - by what they are for, as the page has them
     "Saver", "SaverOptions", "check_flag", "check_seconds", "check_word", "options_in", "slow_after",
     # programs and their players
     "Attempts", "Driver", "Flow", "Operation", "Pause", "Program", "Step", "Transaction", "aplay", "arun", "play",
-    "read_existing", "relay", "run",
+    "read", "read_existing", "relay", "run",
     # the store
     "ANYONE", "Added", "Beginning", "Change", "CheckpointRow", "Follows", "Found", "Head", "Key", "NO_NUMBER",
     "Outline", "Refusal", "Scope", "Store", "TOMBSTONE_MICROSECONDS", "WriteRow", "all_held", "nothing_held", "now",
     "was_added",
     # threads and leases
     "LeaseRow", "ThreadCounts", "ThreadOutline", "ThreadPlace", "ThreadRow", "ThreadScope", "ThreadStore", "in_scope",
+    # the format of a database
+    "Format", "FormatStore", "UpgradeReport",
     # judging a change
     "Facts", "is_outdated", "judged", "may_be_gone", "renewal",
     # replication

@@ -70,6 +70,16 @@ class DeltaChannelHistory(TypedDict):
     seed: NotRequired[Any]
 
 
+class UpgradeReport(NamedTuple):
+    """The formats in which a database was written before `upgrade`, and is written after it."""
+
+    before: int
+    after: int
+    """The same as `before` if there was nothing to do."""
+    release: str = "0.1.0"
+    """The first version of Threadmark that writes the format `after`. Processes of earlier ones are refused."""
+
+
 class PruneReport(NamedTuple):
     """The rows that `prune` or `delete_for_runs` removed, or would remove with `dry_run`."""
 

@@ -25,6 +25,7 @@ from threadmark.model import (
     ThreadSort,
     ThreadStatus,
     Unset,
+    UpgradeReport,
 )
 from threadmark.operating.model import ChannelStats, Stats, VerifyReport
 from threadmark.replication import ReconcileReport, ReplicatedSaver, ReplicationStatus, SideStatus
@@ -95,6 +96,7 @@ __all__ = [
     "Tree",
     "TreeNode",
     "Unset",
+    "UpgradeReport",
     "ValueChange",
     "VerifyReport",
     "WriteInfo",

@@ -20,6 +20,7 @@ from threadmark.model import (
     ThreadPage,
     ThreadSort,
     Unset,
+    UpgradeReport,
 )
 from threadmark.operating.model import Stats, VerifyReport
 from threadmark.saver.protocol import SaverProtocol
@@ -330,6 +331,10 @@ class ForwardingMethods:
         """Like `search`, for asyncio."""
         return await self._saver.asearch(thread, text, ns=ns, limit=limit, cursor=cursor)
 
+    def upgrade(self, *, dry_run: bool = False) -> UpgradeReport:
+        """Let every process write in the newest format that this release knows. Returns what was written before."""
+        return self._saver.upgrade(dry_run=dry_run)
+
     def verify(
         self,
         thread_id: Config | str | None = None,
@@ -360,6 +365,10 @@ class ForwardingMethods:
     def list_orphan_writes(self) -> Sequence[CheckpointRef]:
         """Return references to the missing checkpoints of pending writes. Creates no tables."""
         return self._saver.list_orphan_writes()
+
+    async def aupgrade(self, *, dry_run: bool = False) -> UpgradeReport:
+        """Like `upgrade`, for asyncio."""
+        return await self._saver.aupgrade(dry_run=dry_run)
 
     async def averify(
         self,

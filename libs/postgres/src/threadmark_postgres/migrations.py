@@ -1,13 +1,16 @@
 """The database's format, as numbered steps. A released step never changes; a change of format is a new step.
 
-Steps are applied with their record in one transaction, under a lock that other processes wait for.
+Steps are applied with their record in one transaction, under a lock that other processes wait for. A step only adds, so
+that it disturbs no process of an earlier release: tables, functions, columns that may be NULL or have a default. Its
+switch, which `upgrade` makes, is for the time when there is no such process. With it, functions that every change of an
+earlier release calls raise an error: so a running process is refused, and pays nothing for it before.
 """
 
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from threadmark.backends import ConfigError, Program, SchemaError
-from threadmark_postgres.functions import text_of
+from threadmark.backends import ConfigError, Format, Program, UpgradeReport
+from threadmark_postgres.functions import refusal_of, text_of
 from threadmark_postgres.schema import in_schema, quoted
 from threadmark_postgres.sql import connections, distributing
 from threadmark_postgres.sql.editing import replaced
@@ -26,13 +29,17 @@ class Layout(NamedTuple):
     """`CITUS`: over the nodes of its cluster, by thread."""
 
 
-class Format(NamedTuple):
-    """The format of a database."""
+class Found(NamedTuple):
+    """The format and the layout of a database."""
 
-    number: int
-    """0 if there are no tables."""
+    format: Format
     distribute: str | None = None
     """As in `Layout`."""
+
+    @property
+    def number(self) -> int:
+        """The last step; 0 if there are no tables."""
+        return self.format.number
 
 
 class Table(NamedTuple):
@@ -55,6 +62,16 @@ class Migration(NamedTuple):
     """Those that are made, by their names, which end with the number of the step."""
     everywhere: tuple[str, ...] = ()
     """Tables of the statements of which every node of a cluster has a copy."""
+    switch: tuple[str, ...] = ()
+    """Statements for the time when no process of an earlier release is left."""
+    retired: tuple[str, ...] = ()
+    """Functions of earlier steps that raise an error from the switch on."""
+    least_reader: int = 1
+    """The least format that a process must know to read what is written after the switch."""
+    least_writer: int = 1
+    """The same to write. It is the format in which processes write from the switch on."""
+    release: str = "0.1.0"
+    """The first version of Threadmark that has this step."""
 
 
 # Ids, ranks and names are compared as code points in a database of any language.
@@ -209,6 +226,7 @@ MIGRATIONS = (
             """,
         ),
         (
+            "gate_1",
             "lock_1",
             "lock_lease_1",
             "set_lease_1",
@@ -243,12 +261,17 @@ MIGRATIONS = (
 
 CURRENT = MIGRATIONS[-1].number
 
+GATES = ("gate_1", "refusal_1", "begin_1", "enter_1")
+"""Functions of format 1. Each change calls one of them after its first lock on a table (tests/releases)."""
+
 _MIGRATION_TABLE = """
 CREATE TABLE tm.migration (
     number integer PRIMARY KEY,
     name text NOT NULL,
     applied_at timestamptz NOT NULL,
-    distribute text
+    distribute text,
+    least_reader integer NOT NULL,
+    least_writer integer NOT NULL
 )
 """
 
@@ -259,8 +282,9 @@ def ddl(
     """Return the SQL script that sets up a database, if the saver's role may not create tables.
 
     By default the script is for an empty database. With `since` it updates a database of that format to the current
-    one; the saver's error names the format that it found. Grant the saver's role USAGE on the schema, SELECT, INSERT,
-    UPDATE and DELETE on its tables, and EXECUTE on its functions, which every role has unless it was revoked.
+    one, and processes of the earlier release may go on; the saver's error names the format that it found. Grant the
+    saver's role USAGE on the schema, SELECT, INSERT, UPDATE and DELETE on its tables, and EXECUTE on its functions,
+    which every role has unless it was revoked.
     """
     if since not in range(CURRENT + 1):
         raise ConfigError(f"since must be a format from 0 (no tables yet) to {CURRENT}, not {since!r}")
@@ -269,44 +293,69 @@ def ddl(
     if since == 0:
         statements += [f"CREATE SCHEMA IF NOT EXISTS {quoted(schema)}"] if schema is not None else []
         statements += _first(layout, schema)
-    for migration in MIGRATIONS[since:]:
-        statements += _statements(migration, layout, schema)
-        values = migration.number, f"'{migration.name}'", f"'{distribute}'" if distribute else "NULL"
+    for step in MIGRATIONS[since:]:
+        least = (
+            (str(step.least_reader), str(step.least_writer))
+            if since == 0
+            else (connections.PRESENT_READER, connections.PRESENT_WRITER)
+        )
+        statements += _statements(step, layout, schema)
+        statements += _switched(step) if since == 0 else ()
+        values = step.number, f"'{step.name}'", f"'{distribute}'" if distribute else "NULL", *least
         placed = [(f"${place}", str(value)) for place, value in enumerate(values, 1)]
         statements.append(replaced(connections.RECORD_MIGRATION, *placed))
     script = ";\n\n".join(_dedented(in_schema(statement, schema)) for statement in ("BEGIN", *statements, "COMMIT"))
     return f"{script};\n"
 
 
-def format_of(schema: str | None) -> Program[Format]:
-    """Return the database's format. Raises SchemaError if a later release made it."""
-    found = yield from _last(schema)
-    if found.number > CURRENT:
-        raise SchemaError(
-            f"the database has format {found.number}, this release knows formats up to {CURRENT}: upgrade "
-            "threadmark-postgres"
-        )
+def format_of(schema: str | None, database: str, *, writes: bool) -> Program[Found]:
+    """Return the database's format. Raises SchemaError if this release must not read it, or `writes` and must not."""
+    found = yield from _recorded(schema)
+    found.format.expect_known(CURRENT, database, "threadmark-postgres", writes=writes)
     return found
 
 
-def migrate(schema: str | None, layout: Layout) -> Program[Format]:
-    """Bring the database to the current format. Run it in a write transaction.
+def migrate(schema: str | None, layout: Layout, database: str) -> Program[Found]:
+    """Add the steps that are missing. Run it in a write transaction.
 
-    Returns the previous format and how the tables are distributed; new tables are distributed like existing ones.
+    Returns the previous format and how the tables are distributed; new tables are distributed like existing ones, and
+    a new database is written in the newest format at once.
     """
     yield from execute(connections.LOCK_SETUP)
-    found = yield from format_of(schema)
+    found = yield from format_of(schema, database, writes=True)
     if found.number == 0:
         yield from _begin(layout, schema)
     else:
         layout = layout._replace(distribute=found.distribute)
-    for migration in MIGRATIONS:
-        if migration.number > found.number:
-            for statement in _statements(migration, layout, schema):
+        yield from execute(connections.SHORT_WAIT)
+    for step in MIGRATIONS[found.number :]:
+        switched = () if found.number else _switched(step)
+        for statement in (*_statements(step, layout, schema), *switched):
+            yield from execute(in_schema(statement, schema))
+        least = found.format[1:] if found.number else (step.least_reader, step.least_writer)
+        record = in_schema(connections.RECORD_MIGRATION, schema)
+        yield from execute(record, (step.number, step.name, layout.distribute, *least))
+    return found._replace(distribute=layout.distribute)
+
+
+def upgrade(schema: str | None, *, dry_run: bool) -> Program[UpgradeReport]:
+    """Make the switch of every step, when all transactions that write have ended, and before the next one begins."""
+    if not dry_run:
+        yield from execute(connections.LOCK_SETUP)
+    found = (yield from _recorded(schema)).format
+    newest = MIGRATIONS[-1]
+    report = UpgradeReport(found.least_writer, max(found.least_writer, newest.least_writer), newest.release)
+    if dry_run or (newest.least_reader, newest.least_writer) <= found[1:]:
+        return report
+    yield from execute(connections.SHORT_WAIT)
+    yield from execute(in_schema(connections.LOCK_WRITING, schema))
+    for step in MIGRATIONS:
+        if (step.least_reader, step.least_writer) > found[1:]:
+            for statement in _switched(step):
                 yield from execute(in_schema(statement, schema))
-            record = in_schema(connections.RECORD_MIGRATION, schema)
-            yield from execute(record, (migration.number, migration.name, layout.distribute))
-    return Format(found.number, layout.distribute)
+            record = in_schema(connections.RECORD_SWITCH, schema)
+            yield from execute(record, (step.number, step.least_reader, step.least_writer))
+    return report
 
 
 def checked_layout(partitions: int | None, distribute: str | None) -> Layout:
@@ -331,12 +380,16 @@ def _begin(layout: Layout, schema: str | None) -> Program[None]:
         yield from execute(in_schema(statement, schema))
 
 
-def _last(schema: str | None) -> Program[Format]:
+def _recorded(schema: str | None) -> Program[Found]:
     ((exists,),) = yield from execute(connections.HAS_MIGRATIONS, (schema,))
     if not exists:
-        return Format(0)
-    ((number, distribute),) = yield from execute(in_schema(connections.LAST_MIGRATION, schema))
-    return Format(number, distribute)
+        return Found(Format(0, 0, 0))
+    ((*columns, distribute),) = yield from execute(in_schema(connections.RECORDED_FORMAT, schema))
+    return Found(Format(*columns), distribute)
+
+
+def _switched(step: Migration) -> tuple[str, ...]:
+    return *step.switch, *map(refusal_of, step.retired)
 
 
 def _first(layout: Layout, schema: str | None) -> Iterator[str]:

@@ -19,6 +19,10 @@ class PostgresReport(NamedTuple):
     database: str | None
     format: int | None
     """The number of the last migration."""
+    least_reader: int | None
+    """The least format that a process must know to read."""
+    least_writer: int | None
+    """The same to write. It is the format in which processes write."""
     synchronous_commit: str | None
     fsync: str | None
     full_page_writes: str | None
@@ -37,18 +41,20 @@ class PostgresReport(NamedTuple):
 def report(schema: str | None) -> Operation[PostgresReport]:
     """Return a report on the database. It does not create tables."""
     found = yield from read_existing(_report, schema)
-    if found is None:
-        return PostgresReport(None, None, None, None, None, None, None, None, (), (), implementation())
-    return found
+    bare = PostgresReport(None, None, None, None, None, None, None, None, None, None, (), (), implementation())
+    return bare if found is None else found
 
 
 def _report(schema: str | None) -> Program[PostgresReport]:
     (row,) = yield from execute(in_schema(reports.REPORT, schema))
-    server, synchronous_commit, fsync, full_page_writes, in_recovery, database, number, size, tables = row
+    server, synchronous_commit, fsync, full_page_writes, in_recovery, database, *formats, size, tables = row
+    number, least_reader, least_writer = formats
     found = PostgresReport(
         server,
         database,
         number,
+        least_reader,
+        least_writer,
         synchronous_commit,
         fsync,
         full_page_writes,

@@ -13,6 +13,7 @@ from threadmark.backends import (
     Program,
     ReplicaStore,
     Scope,
+    UpgradeReport,
     WriteRow,
     all_held,
     from_column,
@@ -20,6 +21,7 @@ from threadmark.backends import (
     nothing_held,
     to_column,
 )
+from threadmark_postgres import migrations
 from threadmark_postgres.adding import AddingStore, keys_as_arrays
 from threadmark_postgres.arrays import Blobs, Texts
 from threadmark_postgres.columns import (
@@ -219,6 +221,10 @@ class PostgresStore(AddingStore, PostgresReplicaStore, ReplicaStore):
         """One statement."""
         rows = yield from self._execute(reports.SAMPLE)
         return (bytes(rows[0][0]), bytes(rows[0][1])) if rows else None
+
+    def upgrade(self, *, dry_run: bool) -> Program[UpgradeReport]:
+        """One transaction, which writes of others wait for."""
+        return migrations.upgrade(self._schema, dry_run=dry_run)
 
     def has_only_langgraph_data(self) -> Program[bool]:
         """One statement. It reads no table of LangGraph's, because the role may not be allowed to."""

@@ -6,6 +6,7 @@ from threadmark.backends import Added, Change, CorruptDataError, Program, was_ad
 from threadmark_redis.announcing import announce
 from threadmark_redis.changes import change_columns, is_replicated
 from threadmark_redis.columns import int_or_none, text_or_none
+from threadmark_redis.formats import later_form_error
 from threadmark_redis.index import STALE, Indexed, Settings, index
 from threadmark_redis.keys import index_keys, replica_keys, shard_of, thread_keys
 from threadmark_redis.reading import evicted_error
@@ -63,6 +64,8 @@ def _add(settings: Settings, change: Change, replica: tuple[bytes, ...]) -> Prog
         )
     if outcome == b"torn":
         raise evicted_error(change.thread_id)
+    if outcome == b"form":
+        raise later_form_error(change.thread_id)
     if outcome == b"held":
         raise ChangedError
     if outcome == b"damaged":

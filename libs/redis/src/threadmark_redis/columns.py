@@ -171,9 +171,9 @@ def checkpoint_row(thread_id: str, member: bytes, value: bytes) -> CheckpointRow
     """Return a checkpoint from its field."""
     ns, rank = parts_of(member)
     columns = unpack(value)
-    if not isinstance(columns, list) or len(columns) != _CHECKPOINT_COLUMNS:
+    if not isinstance(columns, list) or len(columns) < _CHECKPOINT_COLUMNS:
         columns = [None, None, 0, b"", b"", b"damaged"]
-    own_id, parent, created_at, metadata, header, check = columns
+    own_id, parent, created_at, metadata, header, check, *_ = columns  # a later release may have more columns
     return CheckpointRow(
         Outline(
             thread_id,

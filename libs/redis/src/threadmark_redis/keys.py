@@ -80,6 +80,11 @@ def pending_key(prefix: bytes) -> bytes:
     return prefix + b"{replica}p"
 
 
+def format_key(prefix: bytes) -> bytes:
+    """Return the key of the database's format."""
+    return prefix + b"{format}f"
+
+
 def index_keys(prefix: bytes, shard: int) -> IndexKeys:
     """Return the keys of one shard of the index of threads."""
     start = b"%b{index-%d}" % (prefix, shard)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from threadmark.backends import CorruptDataError, Program
+from threadmark_redis import formats
 from threadmark_redis.columns import as_head, int_or_none, is_member, state_in, written_for
 from threadmark_redis.keys import replica_keys, thread_keys
 from threadmark_redis.locked import Locked, Table
@@ -23,6 +24,11 @@ _CHUNK = 1000
 """The number of fields that one command asks for."""
 
 NOTHING_THERE = b"0000"
+
+_FORM = b"format"
+"""The field of the head that says which format a process must know to change the thread. It is no other with a bit
+changed.
+"""
 
 _OF_SCRIPTS = (b"r", b"k", b"c", b"w")
 """Fields of the head that scripts set."""
@@ -80,6 +86,8 @@ class Reader:
         holds = self.work.holds
         torn, moment, fields = yield from run(OPEN, self.keys, (_HELD if holds else 0,), writes=holds)
         head = as_head(fields)
+        if (form := head.get(_FORM, b"")).isdigit() and int(form) > formats.CURRENT:
+            raise formats.later_form_error(self.thread_id)
         self.work.see(self.thread_id, state_in(head.get(b"e"), head.get(b"r")), int_or_none(head.get(b"p")) or 0)
         state = state_of(head.get(b"e"), head.get(b"r"))
         stored = {name: value for name, value in head.items() if name not in _OF_SCRIPTS}

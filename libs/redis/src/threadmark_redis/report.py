@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from threadmark.backends import implementation
+from threadmark.backends import Format, implementation
 from threadmark_redis.driver.facts import Facts
 
 
@@ -38,6 +38,12 @@ class RedisReport(NamedTuple):
     """Settings that may lose threads or keep the saver from storing any."""
     implementation: str
     """Which code this process runs: "compiled (contract 10)", or "Python" and why."""
+    format: int | None = None
+    """The format of the database; this and the following two are None if it cannot be read."""
+    least_reader: int | None = None
+    """The least format that a process must know to read."""
+    least_writer: int | None = None
+    """The same to write. It is the format in which processes write."""
 
 
 def server_report(facts: Facts, *, runs_scripts: bool) -> ServerReport:
@@ -56,8 +62,8 @@ def server_report(facts: Facts, *, runs_scripts: bool) -> ServerReport:
     )
 
 
-def full_report(found: Iterable[tuple[Facts, bool]], warnings: Iterable[str]) -> RedisReport:
+def full_report(found: Iterable[tuple[Facts, bool]], warnings: Iterable[str], stored: Format | None) -> RedisReport:
     """Return the report on all servers, with warnings."""
     servers = tuple(server_report(facts, runs_scripts=runs) for facts, runs in found)
     mute = (f"{each.address} runs no scripts, and so stores no threads" for each in servers if not each.runs_scripts)
-    return RedisReport(servers, (*warnings, *mute), implementation())
+    return RedisReport(servers, (*warnings, *mute), implementation(), *(stored or ()))

@@ -2,9 +2,23 @@
 
 from typing import TYPE_CHECKING, Unpack
 
-from threadmark.backends import ConfigError, Saver, SaverOptions, check_seconds, options_in, slow_after
+from threadmark.backends import (
+    ConfigError,
+    Format,
+    Operation,
+    Saver,
+    SaverOptions,
+    StoreError,
+    arun,
+    check_seconds,
+    options_in,
+    read,
+    run,
+    slow_after,
+)
 from threadmark_redis.driver import RedisDriver, Settings, durability_of, servers_of_client, servers_of_url
 from threadmark_redis.driver.facts import Facts
+from threadmark_redis.formats import stored_format
 from threadmark_redis.keys import PREFIX, checked_prefix
 from threadmark_redis.options import RedisOptions
 from threadmark_redis.report import RedisReport, full_report
@@ -76,10 +90,11 @@ class RedisSaver(Saver):
             slow=slow_after(slow),
         )
         self._redis = RedisDriver(settings)
+        self._prefix = store.settings.prefix
         super().__init__(store, self._redis, **options)
 
     def setup(self) -> None:
-        """Connect to every server and check its durability.
+        """Connect to every server, and check its durability and whether this release may write to it.
 
         The first call of any method does this automatically; call it to choose the time. There are no tables or indexes
         to create.
@@ -96,14 +111,20 @@ class RedisSaver(Saver):
         A field is None if the provider forbids the command that would tell. The warnings are also logged when a server
         is first reached.
         """
-        return self._reported(self._redis.survey())
+        return self._reported(self._redis.survey(), run(self._driver, self._format()))
 
     async def areport(self) -> RedisReport:
         """Like `report`, for asyncio."""
-        return self._reported(await self._redis.asurvey())
+        return self._reported(await self._redis.asurvey(), await arun(self._driver, self._format()))
 
-    def _reported(self, found: list[tuple[Facts, bool]]) -> RedisReport:
-        return full_report(found, [warning for facts, _ in found for warning in self._redis.warnings(facts)])
+    def _format(self) -> Operation[Format | None]:
+        try:
+            return (yield from read(stored_format, self._prefix))
+        except (ConfigError, StoreError):  # the rest of the report says why nothing can be read
+            return None
+
+    def _reported(self, found: list[tuple[Facts, bool]], stored: Format | None) -> RedisReport:
+        return full_report(found, [warning for facts, _ in found for warning in self._redis.warnings(facts)], stored)
 
 
 def open_url(url: str, **options: Unpack[RedisOptions]) -> RedisSaver:

@@ -15,11 +15,13 @@ from threadmark.backends import (
     Program,
     ReplicaStore,
     Scope,
+    UpgradeReport,
     WriteRow,
     all_held,
     deleted_up_to,
     nothing_held,
 )
+from threadmark_redis import formats
 from threadmark_redis.adding import add_to_locked, settle_heads, stored_rows
 from threadmark_redis.adding_at_once import add_at_once
 from threadmark_redis.columns import (
@@ -287,6 +289,12 @@ class RedisStore(RedisReplicaStore, ReplicaStore):
 
     def threads(self, after: str, limit: int) -> Program[list[str]]:
         return (yield from live_ids(self.settings, after, limit))
+
+    def upgrade(self, *, dry_run: bool) -> Program[UpgradeReport]:
+        return formats.upgrade(self.settings.prefix, dry_run=dry_run)
+
+    def awaits_others(self) -> Program[bool]:
+        return formats.awaits_others(self.settings.prefix)
 
     def sample(self) -> Program[tuple[bytes, bytes] | None]:
         for name in (yield from live_ids(self.settings, None, 1)):

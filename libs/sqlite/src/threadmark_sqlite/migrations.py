@@ -1,9 +1,11 @@
 """The database's format, as a sequence of numbered steps. A released step is never changed; a new one is added.
 
-Each step and its record are one transaction, and the file's `user_version` is the number of the last one, so that
-a database tells its format even to tools that know nothing of its tables.
+Each step and its record are one transaction. A step only adds, so that it disturbs no process of an earlier release:
+tables, indexes, and columns of the shapes in `_ADDED`. Its `switch`, which `upgrade` makes, is for the time when there
+is no such process. The file's `user_version` is the format in which all write, and changes with the switch only.
 """
 
+import re
 import sqlite3
 from contextlib import closing
 from datetime import UTC, datetime
@@ -11,7 +13,7 @@ from functools import cache
 from textwrap import dedent
 from typing import NamedTuple
 
-from threadmark.backends import ConfigError, Program, SchemaError
+from threadmark.backends import ConfigError, Format, Program, SchemaError, UpgradeReport
 from threadmark_sqlite.sql import connections
 from threadmark_sqlite.steps import execute
 
@@ -22,6 +24,14 @@ class Migration(NamedTuple):
     number: int
     name: str
     statements: tuple[str, ...]
+    switch: tuple[str, ...] = ()
+    """Statements for the time when no process of an earlier release is left."""
+    least_reader: int = 1
+    """The least format that a process must know to read what is written after the switch."""
+    least_writer: int = 1
+    """The same to write. It is the format in which processes write from the switch on."""
+    release: str = "0.1.0"
+    """The first version of Threadmark that has this step."""
 
 
 MIGRATIONS = (
@@ -33,7 +43,9 @@ MIGRATIONS = (
             CREATE TABLE threadmark_migration (
                 number INTEGER PRIMARY KEY,
                 name TEXT NOT NULL,
-                applied_at TEXT NOT NULL
+                applied_at TEXT NOT NULL,
+                least_reader INTEGER NOT NULL,
+                least_writer INTEGER NOT NULL
             )
             """,
             """
@@ -201,19 +213,26 @@ def ddl(*, since: int = 0) -> str:
     """Return the SQL script that creates the tables, if you make the file before a saver may write there.
 
     By default the script is for an empty file, which may be one that does not exist yet. With `since` it updates a file
-    of that format to the current one.
+    of that format to the current one, and processes of the earlier release may go on using it.
     """
     if since not in range(CURRENT + 1):
         raise ConfigError(f"since must be a format from 0 (no tables yet) to {CURRENT}, not {since!r}")
     # Neither works within a transaction, nor does the first once there is a table.
     before = [connections.INCREMENTAL_VACUUM, connections.WRITE_AHEAD_LOG] if since == 0 else []
     statements = [connections.BEGIN_WRITE]
-    for migration in MIGRATIONS[since:]:
+    for step in MIGRATIONS[since:]:
+        reader, writer = (
+            (step.least_reader, step.least_writer)
+            if since == 0
+            else (connections.PRESENT_READER, connections.PRESENT_WRITER)
+        )
         statements += [
-            *migration.statements,
-            connections.SCRIPTED_RECORD.format(number=migration.number, name=migration.name),
+            *(_all_of(step) if since == 0 else step.statements),
+            connections.SCRIPTED_RECORD.format(number=step.number, name=step.name, reader=reader, writer=writer),
         ]
-    statements += [connections.SET_FORMAT.format(number=CURRENT), connections.SET_APPLICATION_ID, connections.COMMIT]
+    if since == 0:
+        statements.append(connections.SET_WRITTEN.format(number=MIGRATIONS[-1].least_writer))
+    statements += [connections.SET_APPLICATION_ID, connections.COMMIT]
     script = ";\n\n".join(dedent(statement).strip() for statement in (*before, *statements))
     return f"{script};\n"
 
@@ -228,41 +247,92 @@ def is_made(location: str) -> Program[bool]:
     return bool(application_id == connections.APPLICATION_ID)
 
 
-def is_current(location: str) -> Program[bool]:
-    """Return whether the format is current. Raises SchemaError if the file is another application's or newer."""
-    made = yield from is_made(location)
-    ((number,),) = yield from execute(connections.GET_FORMAT)
-    if made and number > CURRENT:
-        raise SchemaError(
-            f"{location} has format {number}, this release knows formats up to {CURRENT}: upgrade threadmark-sqlite"
-        )
-    if not made or number != CURRENT:
-        return False
-    yield from _expect_own_schema(location)
-    return True
+def is_current(location: str, *, writes: bool) -> Program[bool]:
+    """Return whether the tables have every step that this release knows.
 
-
-def _expect_own_schema(location: str) -> Program[None]:
-    """Raise SchemaError if a table or an index has been changed: a view, for example, could answer with anything.
-
-    Indexes that you added are accepted. Triggers are refused, because their effects are unknown here.
+    Raises SchemaError if the file is another application's, or this release must not read it, or `writes` and must not.
     """
+    if not (yield from is_made(location)):
+        return False
+    found = yield from _expected_format(location)
+    found.expect_known(CURRENT, location, "threadmark-sqlite", writes=writes)
+    return found.number >= CURRENT
+
+
+def recorded_format() -> Program[Format]:
+    """Return the format of a file that has tables."""
+    ((number, least_reader, least_writer),) = yield from execute(connections.RECORDED_FORMAT)
+    ((written,),) = yield from execute(connections.GET_WRITTEN)
+    return Format(number, least_reader, max(least_writer, written))
+
+
+def refusal(connection: sqlite3.Connection) -> SchemaError:
+    """Return the error of a transaction that found the file switched to a form that this release does not write."""
+    ((_, _, path), *_) = connection.execute(connections.FILES).fetchall()
+    ((number, _, _),) = connection.execute(connections.RECORDED_FORMAT).fetchall()
+    ((written,),) = connection.execute(connections.GET_WRITTEN).fetchall()
+    try:
+        Format(number, 0, written).expect_known(CURRENT, f"SQLite database {path!r}", "threadmark-sqlite", writes=True)
+    except SchemaError as error:
+        return error
+    return SchemaError(f"SQLite database {path!r} was switched to another format; try again")
+
+
+def _expected_format(location: str) -> Program[Format]:
+    """Return the format. Raises SchemaError if a table or an index has been changed: a view could answer with anything.
+
+    Indexes that you added are accepted, and so is what a later release may add. Triggers are refused, because their
+    effects are unknown here.
+    """
+    rows = yield from execute(connections.SCHEMA)
+    there = {name: _normal(sql) for _, name, _, sql in rows}
     expected = _schema_of(MIGRATIONS)
+    if there.get(_RECORDS) != expected[_RECORDS]:
+        raise SchemaError(f"{location} has no {_RECORDS!r}, which Threadmark made, as it was made: it is not read")
+    found = yield from recorded_format()
+    expected = _schema_of(MIGRATIONS[: found.number])
+    is_later = found.number > CURRENT
     missing = set(expected)
-    for kind, name, _, sql in (yield from execute(connections.SCHEMA)):
-        if expected.get(name) == _normal(sql):
+    for kind, name, _, _ in rows:
+        sql = there[name]
+        if expected.get(name) == sql or (is_later and name in expected and _has_more_columns(expected[name], sql)):
             missing.discard(name)
-        elif kind != "index" or name.lower().startswith("threadmark_"):
+        elif (kind != "index" or name.lower().startswith("threadmark_")) and not (
+            is_later and name not in expected and _LATER[kind].fullmatch(sql)
+        ):
             raise SchemaError(f"{location} has a {kind} {name!r} that Threadmark did not make: it is not read")
     for name in sorted(missing):
         raise SchemaError(f"{location} has no {name!r}, which Threadmark made: something has removed it")
+    return found
+
+
+_RECORDS = "threadmark_migration"
+
+_ADDED = r"\w+ (?:TEXT|INTEGER|BLOB|REAL)(?: NOT NULL)?(?: DEFAULT (?:NULL|-?\d+|'[^']*'))?"
+"""A column that a later release may add to a table. It cannot compute anything."""
+
+_LATER = {
+    "table": re.compile(r"CREATE TABLE (?!.*\b(?:AS|GENERATED|CHECK)\b)threadmark_\w+ ?\(.*\)(?: WITHOUT ROWID)?"),
+    "index": re.compile(r"CREATE (?:UNIQUE )?INDEX threadmark_\w+ ON threadmark_\w+ .*"),
+    "view": re.compile(r"(?!)"),
+    "trigger": re.compile(r"(?!)"),
+}
+"""What a later release may add. This one neither reads nor writes it."""
+
+
+def _has_more_columns(made: str, found: str) -> bool:
+    """Return whether a table is as it was made, with columns added to it. SQLite writes them behind the last column."""
+    end = made.find(", PRIMARY KEY (")
+    end = made.rindex(" )") if end < 0 else end
+    last = re.escape(made[end:].lstrip())
+    return re.fullmatch(f"{re.escape(made[:end])} ?(?:, {_ADDED})+ ?{last}", found) is not None
 
 
 @cache
 def _schema_of(made: tuple[Migration, ...]) -> dict[str, str]:
     """Return the statements of all tables and indexes that these migrations create, by name."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        for statement in (statement for migration in made for statement in migration.statements):
+        for statement in (statement for step in made for statement in step.statements):
             connection.execute(statement)
         return {name: _normal(sql) for _, name, _, sql in connection.execute(connections.SCHEMA)}
 
@@ -272,24 +342,42 @@ def _normal(sql: str) -> str:
     return " ".join(sql.split())
 
 
-def migrate(location: str) -> Program[int]:
-    """Bring the database to the current format. Run it in a write transaction, which keeps other processes out.
+def _all_of(step: Migration) -> tuple[str, ...]:
+    return *step.statements, *step.switch
 
-    Returns the previous format, 0 if there were no tables.
+
+def migrate(location: str) -> Program[int]:
+    """Add the steps that are missing. Run it in a write transaction, which keeps other processes out.
+
+    Returns the previous format, 0 if there were no tables: a new file is written in the newest form at once.
     """
-    if (yield from is_current(location)):
+    if (yield from is_current(location, writes=True)):
         return CURRENT
-    ((exists,),) = yield from execute(connections.HAS_MIGRATIONS)
-    ((last,),) = (yield from execute(connections.LAST_MIGRATION)) if exists else ((0,),)
-    for migration in MIGRATIONS:
-        if migration.number <= last:
-            continue
-        for statement in migration.statements:
+    is_made_before = yield from is_made(location)
+    found = (yield from recorded_format()) if is_made_before else Format(0, 0, 0)
+    for step in MIGRATIONS[found.number :]:
+        for statement in step.statements if found.number else _all_of(step):
             yield from execute(statement)
-        yield from execute(
-            connections.RECORD_MIGRATION,
-            (migration.number, migration.name, datetime.now(UTC).isoformat(timespec="seconds")),
-        )
-    yield from execute(connections.SET_FORMAT.format(number=CURRENT))
-    yield from execute(connections.SET_APPLICATION_ID)
-    return int(last)
+        least = found[1:] if found.number else (step.least_reader, step.least_writer)
+        moment = datetime.now(UTC).isoformat(timespec="seconds")
+        yield from execute(connections.RECORD_MIGRATION, (step.number, step.name, moment, *least))
+    if not found.number:
+        yield from execute(connections.SET_WRITTEN.format(number=MIGRATIONS[-1].least_writer))
+        yield from execute(connections.SET_APPLICATION_ID)
+    return found.number
+
+
+def upgrade(*, dry_run: bool) -> Program[UpgradeReport]:
+    """Make the switch of every step, in the transaction that writes."""
+    found = yield from recorded_format()
+    newest = MIGRATIONS[-1]
+    report = UpgradeReport(found.least_writer, max(found.least_writer, newest.least_writer), newest.release)
+    if dry_run or (newest.least_reader, newest.least_writer) <= found[1:]:
+        return report
+    for step in MIGRATIONS:
+        if (step.least_reader, step.least_writer) > found[1:]:
+            for statement in step.switch:
+                yield from execute(statement)
+            yield from execute(connections.RECORD_SWITCH, (step.least_reader, step.least_writer, step.number))
+    yield from execute(connections.SET_WRITTEN.format(number=newest.least_writer))
+    return report

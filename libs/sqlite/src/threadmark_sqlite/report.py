@@ -3,9 +3,10 @@
 import sqlite3
 from typing import NamedTuple
 
-from threadmark.backends import Operation, Program, implementation, read_existing
+from threadmark.backends import Format, Operation, Program, implementation, read_existing
+from threadmark_sqlite.migrations import recorded_format
 from threadmark_sqlite.options import Durability
-from threadmark_sqlite.sql import connections, reports
+from threadmark_sqlite.sql import reports
 from threadmark_sqlite.steps import execute
 
 _MOST_FREE = 0.5
@@ -22,6 +23,10 @@ class SqliteReport(NamedTuple):
     """What this saver's commits wait for. It is a setting of the saver, not of the file."""
     format: int | None
     """The number of the last migration."""
+    least_reader: int | None
+    """The least format that a process must know to read."""
+    least_writer: int | None
+    """The same to write. It is the format in which processes write."""
     bytes: int | None
     """The size of the file, free pages included. Data that is still in the log is not counted."""
     free_bytes: int | None
@@ -35,7 +40,7 @@ class SqliteReport(NamedTuple):
 
 
 class _Facts(NamedTuple):
-    format: int
+    format: Format
     page_bytes: int
     pages: int
     free_pages: int
@@ -44,12 +49,14 @@ class _Facts(NamedTuple):
 
 def report(durability: Durability) -> Operation[SqliteReport]:
     """Return a report on the database. It does not create tables."""
-    bare = SqliteReport(sqlite3.sqlite_version, durability, None, None, None, (), (), implementation())
+    bare = SqliteReport(sqlite3.sqlite_version, durability, None, None, None, None, None, (), (), implementation())
     facts = yield from read_existing(_facts)
     if facts is None:
         return bare
     return bare._replace(
-        format=facts.format,
+        format=facts.format.number,
+        least_reader=facts.format.least_reader,
+        least_writer=facts.format.least_writer,
         bytes=facts.pages * facts.page_bytes,
         free_bytes=facts.free_pages * facts.page_bytes,
         other_tables=facts.other_tables,
@@ -58,12 +65,12 @@ def report(durability: Durability) -> Operation[SqliteReport]:
 
 
 def _facts() -> Program[_Facts]:
-    ((last,),) = yield from execute(connections.LAST_MIGRATION)
+    found = yield from recorded_format()
     ((page_bytes,),) = yield from execute(reports.PAGE_BYTES)
     ((pages,),) = yield from execute(reports.PAGES)
     ((free_pages,),) = yield from execute(reports.FREE_PAGES)
     others = yield from execute(reports.OTHER_TABLES)
-    return _Facts(last, page_bytes, pages, free_pages, tuple(name for (name,) in others))
+    return _Facts(found, page_bytes, pages, free_pages, tuple(name for (name,) in others))
 
 
 def _warnings(facts: _Facts, durability: Durability) -> list[str]:

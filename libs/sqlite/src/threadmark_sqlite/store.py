@@ -17,11 +17,13 @@ from threadmark.backends import (
     Program,
     ReplicaStore,
     Scope,
+    UpgradeReport,
     WriteRow,
     deleted_up_to,
     nothing_held,
     to_column,
 )
+from threadmark_sqlite import migrations
 from threadmark_sqlite.adding import (
     added,
     admitted,
@@ -256,6 +258,9 @@ class SqliteStore(SqliteThreadStore, SqliteReplicaStore, ReplicaStore):
     def sample(self) -> Program[tuple[bytes, bytes] | None]:
         rows = yield from execute(reports.SAMPLE)
         return (from_blob_column(rows[0][0]), from_blob_column(rows[0][1])) if rows else None
+
+    def upgrade(self, *, dry_run: bool) -> Program[UpgradeReport]:
+        return migrations.upgrade(dry_run=dry_run)
 
     def has_only_langgraph_data(self) -> Program[bool]:
         ((tables,),) = yield from execute(reports.LANGGRAPH_TABLES)

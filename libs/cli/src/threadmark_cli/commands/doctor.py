@@ -66,6 +66,8 @@ def _findings(session: Session) -> Iterator[Finding]:
             yield from _of_part(part)
         yield from _of_tables(saver, has_tables=has_tables, ours=isinstance(saver, Saver))
         if has_tables:
+            if report is not None:
+                yield from _of_format(saver)
             yield from _of_threads(saver)
 
 
@@ -79,6 +81,15 @@ def _of_part(url: str) -> Iterator[Finding]:
                 yield from (each._replace(finding=f"{name}: {each.finding}") for each in of_report(report()))
     except StoreError as error:
         yield Finding("database", "fault", f"{name}: {error}", "look whether the server runs, and at its URL")
+
+
+def _of_format(saver: SaverProtocol) -> Iterator[Finding]:
+    """Whether this release could write a newer format than the database is written in."""
+    due = saver.upgrade(dry_run=True)
+    if due.after > due.before:
+        finding = f"written in format {due.before}, and this release can write format {due.after}"
+        way_out = f"when no process older than {due.release} is left: `threadmark upgrade`"
+        yield Finding("format", "ok", finding, way_out)
 
 
 def _of_tables(saver: SaverProtocol, *, has_tables: bool, ours: bool) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""`setup`, `ddl`, `backup`, `reencrypt`: the upkeep of a database, apart from its threads."""
+"""`setup`, `upgrade`, `ddl`, `backup`, `reencrypt`: the upkeep of a database, apart from its threads."""
 
 from pathlib import Path
 from typing import Any
@@ -56,6 +56,39 @@ def setup(session: Session, *, partitions: int | None, distribute: str | None) -
         session.out.record({"database": session.printable_url, "ready": True})
     else:
         session.out.line("ready: ", session.printable_url)
+
+
+@command(
+    "upgrade",
+    examples="""
+    threadmark upgrade agents.db                     # when no process of the earlier release is left
+    threadmark upgrade postgresql://deploy@host/agents --yes
+    """,
+)
+@yes_option
+def upgrade(session: Session, *, yes: bool) -> None:
+    """Let every process write in the newest format that this release knows.
+
+    Until then, this release and the earlier one share the database, and you can go back to the earlier one.
+    """
+    session.expect_no_owner()
+    with session.saver(write=True) as saver:
+        due = saver.upgrade(dry_run=True)
+        if due.after > due.before:
+            session.out.confirm(
+                f"Write {session.printable_url} in format {due.after} from now on? Processes older than {due.release} "
+                "will be refused, and there is no way back to them but a backup.",
+                yes=yes,
+            )
+            due = saver.upgrade()
+    if session.out.as_json:
+        session.out.record({"database": session.printable_url, "before": due.before, "after": due.after})
+    elif due.after > due.before:
+        session.out.line(
+            f"upgraded from format {due.before} to {due.after}: processes older than {due.release} are refused"
+        )
+    else:
+        session.out.line(f"nothing to upgrade: every process writes format {due.after}, the newest of this release")
 
 
 def _expect_postgres(session: Session) -> None:

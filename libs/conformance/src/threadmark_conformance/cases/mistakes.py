@@ -212,6 +212,7 @@ async def a_closed_saver_says_so(world: World) -> None:
         lambda: saver.aget_delta_channel_history(config=config, channels=["a"]),
         saver.asetup,
         saver.ahas_tables,
+        saver.aupgrade,
         saver.alist_checkpoint_refs,
         saver.alist_orphan_writes,
     )

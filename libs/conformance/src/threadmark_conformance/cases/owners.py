@@ -86,6 +86,7 @@ _HARMLESS = {
     "ahas_tables",
     "ahas_only_langgraph_data",
     "areport",  # of a Redis saver, about its servers
+    "aupgrade",  # in a view it is refused
     "adrain",  # this and the following of a replicated saver, about its databases: in a view they are refused
     "apromote",
     "areconcile",

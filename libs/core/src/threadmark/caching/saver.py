@@ -13,7 +13,7 @@ from threadmark.around.read_from import ReadFromSaver
 from threadmark.caching.cache import Cache, CacheKeys, segment_proof
 from threadmark.caching.flows import Access, CachedDriver, Flows
 from threadmark.errors import ConfigError, MissingDependencyError, short_repr
-from threadmark.model import Duration
+from threadmark.model import Duration, UpgradeReport
 from threadmark.saver import Saver, SaverOptions
 from threadmark.saver.kit import check_seconds, checked_duration, option_in_url
 from threadmark.urls import open as open_saver
@@ -87,9 +87,17 @@ class CachedSaver(ReadFromSaver):
         """Call `setup` of the saver behind this one."""
         self._uncached.setup()
 
+    def upgrade(self, *, dry_run: bool = False) -> UpgradeReport:
+        """Do what `upgrade` of the saver behind this one does."""
+        return self.uncached.upgrade(dry_run=dry_run)
+
     async def asetup(self) -> None:
         """Like `setup`, for asyncio."""
         await self._uncached.asetup()
+
+    async def aupgrade(self, *, dry_run: bool = False) -> UpgradeReport:
+        """Like `upgrade`, for asyncio."""
+        return await self.uncached.aupgrade(dry_run=dry_run)
 
 
 def cached(

@@ -2,18 +2,33 @@
 
 from collections.abc import Sequence
 
-from threadmark.model import CheckpointRef, Config, OnProgress
+from threadmark.model import CheckpointRef, Config, OnProgress, UpgradeReport
 from threadmark.operating import counting, inspecting
 from threadmark.operating.model import Stats, VerifyReport
 from threadmark.program import Driver, arun, run
-from threadmark.saver.kit import SaverContext
+from threadmark.saver.kit import SaverContext, check_flag, upgrade
+from threadmark.store.contract import Store
 
 
 class OperatingMethods:
     """The methods of a saver that report the state of a database: damage, sizes, contents."""
 
     _driver: Driver
+    _store: Store
     _context: SaverContext
+
+    def upgrade(self, *, dry_run: bool = False) -> UpgradeReport:
+        """Let every process write in the newest format that this release knows. Returns what was written before.
+
+        Run it when no process of an earlier release is left: such a process is refused from then on, before it stores
+        anything, and there is no way back but a backup. Until then all releases write in the earlier format, so you can
+        go back without loss (docs/how-to/upgrade.md). On Redis it takes 15 seconds, until every process has noticed.
+        With `dry_run` nothing is changed.
+        """
+        check_flag(dry_run, "dry_run")
+        if not dry_run:
+            self._context.expect_no_view()
+        return run(self._driver, upgrade(self._store, dry_run=dry_run))
 
     def verify(
         self,
@@ -65,6 +80,13 @@ class OperatingMethods:
         return run(self._driver, inspecting.list_orphan_writes(self._context))
 
     # Written by scripts/write_twins.py from the methods above: change those, and run it.
+
+    async def aupgrade(self, *, dry_run: bool = False) -> UpgradeReport:
+        """Like `upgrade`, for asyncio."""
+        check_flag(dry_run, "dry_run")
+        if not dry_run:
+            self._context.expect_no_view()
+        return await arun(self._driver, upgrade(self._store, dry_run=dry_run))
 
     async def averify(
         self,

@@ -9,21 +9,21 @@ from typing import Any, TypeVar, get_args
 from weakref import finalize, ref
 
 from threadmark.errors import ClosedError, ConfigError, ReplicationError, ThreadmarkError, short_repr
-from threadmark.model import OnProgress
-from threadmark.program import Transaction
+from threadmark.model import OnProgress, UpgradeReport
+from threadmark.program import Transaction, relay
 from threadmark.replication.background import Background
 from threadmark.replication.health import checked_first, watched
 from threadmark.replication.model import ReconcileReport, ReplicationStatus, SideName, SideStatus
 from threadmark.replication.pair import Pair
 from threadmark.replication.playing import Player
 from threadmark.replication.promoting import count_waiting, drain, promote, reconcile_pair, unless_moved
-from threadmark.replication.steps import PairFlow, Side
+from threadmark.replication.steps import PairFlow, Side, on
 from threadmark.replication.terms import agree, read_replica
 from threadmark.replication.transactions import run_transaction
 from threadmark.runtime.logs import log
 from threadmark.runtime.processes import close_before_others, reset_after_fork, was_closed
 from threadmark.runtime.workers import Workers
-from threadmark.saver.kit import check_flag, check_progress, check_seconds
+from threadmark.saver.kit import check_flag, check_progress, check_seconds, upgrade
 from threadmark.store.contract import now
 
 
@@ -115,6 +115,14 @@ class PairDriver:
     def status(self) -> PairFlow[ReplicationStatus]:
         """How both are doing."""
         return watched(self.pair, status(self.pair))
+
+    def upgrade(self, *, dry_run: bool) -> PairFlow[UpgradeReport]:
+        """Upgrade both, one after the other."""
+        check_flag(dry_run, "dry_run")
+        one, other = self.pair.sides
+        first = yield from relay(upgrade(one.store, dry_run=dry_run), partial(on, one))
+        second = yield from relay(upgrade(other.store, dry_run=dry_run), partial(on, other))
+        return min(first, second)
 
     def reconcile(
         self, *, both_ways: bool, dry_run: bool, after: str, progress: OnProgress | None

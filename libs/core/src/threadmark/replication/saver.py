@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Unpack
 
 from threadmark.around.deferred import deferred_store
 from threadmark.around.read_from import ReadFromSaver
-from threadmark.model import Duration, OnProgress
+from threadmark.model import Duration, OnProgress, UpgradeReport
 from threadmark.replication.model import (
     Failover,
     OnSecondaryFailure,
@@ -63,6 +63,13 @@ class ReplicatedSaver(ReadFromSaver):
         """Wait until everything is copied, for up to `within` seconds. Returns the number of changes still waiting."""
         return self._pair.play(self._whole_pair.drain(within))
 
+    def upgrade(self, *, dry_run: bool = False) -> UpgradeReport:
+        """Upgrade both databases, one after the other. Returns the report on the one that is behind.
+
+        Both must be reachable. While they are written in different formats, this release copies between them.
+        """
+        return self._pair.play(self._whole_pair.upgrade(dry_run=dry_run))
+
     @property
     def _whole_pair(self) -> "PairDriver":
         """The driver, for methods that concern all threads. Raises ConfigError in the view of one owner."""
@@ -90,6 +97,10 @@ class ReplicatedSaver(ReadFromSaver):
     async def adrain(self, within: float = 30.0) -> int:
         """Like `drain`, for asyncio."""
         return await self._pair.aplay(self._whole_pair.drain(within))
+
+    async def aupgrade(self, *, dry_run: bool = False) -> UpgradeReport:
+        """Like `upgrade`, for asyncio."""
+        return await self._pair.aplay(self._whole_pair.upgrade(dry_run=dry_run))
 
     # The end of the part that scripts/write_twins.py wrote.
 

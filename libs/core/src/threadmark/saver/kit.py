@@ -52,7 +52,7 @@ from threadmark.saver.completeness import lacking, missing, prove_absent, prove_
 from threadmark.saver.context import SaverContext, checked_serde, first_expiry, refresh_expiry
 from threadmark.saver.decoding import decode_channel, decode_metadata, decode_part, decode_write, decoded
 from threadmark.saver.loading import NO_EPOCH, CheckpointLoader, LoadedCheckpoint, missing_headers
-from threadmark.saver.operations.beginning import check_keyring
+from threadmark.saver.operations.beginning import check_keyring, upgrade
 from threadmark.saver.operations.delta import ANCESTORS_ASKED, counted_channels, is_snapshot, may_be_delta
 from threadmark.saver.operations.listing import (
     Item,
@@ -133,6 +133,6 @@ __all__ = [  # noqa: RUF022 - by their purpose
     # threads
     "count_threads", "filtered", "get_thread", "list_threads", "last_lease",
     # the parts that operations share
-    "SaverContext", "checked_serde", "damaged", "reporter_of_threads", "some_threads",
+    "SaverContext", "checked_serde", "damaged", "reporter_of_threads", "some_threads", "upgrade",
 ]
 # fmt: on

@@ -28,6 +28,7 @@ from threadmark.model import (
     ThreadPage,
     ThreadSort,
     Unset,
+    UpgradeReport,
 )
 from threadmark.operating.model import Stats, VerifyReport
 from threadmark.serde import Serializer
@@ -357,6 +358,9 @@ class SaverProtocol(Protocol):
         limit: int = 20,
         cursor: str | None = None,
     ) -> SearchPage: ...
+    def upgrade(self, *, dry_run: bool = False) -> UpgradeReport:
+        """Let every process write in the newest format that this release knows. Returns what was written before."""
+
     def verify(
         self,
         thread_id: Config | str | None = None,
@@ -382,6 +386,7 @@ class SaverProtocol(Protocol):
     def list_orphan_writes(self) -> Sequence[CheckpointRef]:
         """Return references to the missing checkpoints of pending writes. Creates no tables."""
 
+    async def aupgrade(self, *, dry_run: bool = False) -> UpgradeReport: ...
     async def averify(
         self,
         thread_id: Config | str | None = None,

@@ -13,6 +13,7 @@ from threadmark.errors import CorruptDataError
 from threadmark.format.digests import CHECK_SIZE, HOW_TO_SEAL, NOT_SEALED, row_check
 from threadmark.model import ThreadStatus
 from threadmark.program import Program
+from threadmark.store.formats import FormatStore
 
 SortKey = Literal["updated", "created", "id"]
 
@@ -174,7 +175,7 @@ class LeaseRow(NamedTuple):
     """Whether it would live for longer than was asked for, because another clock gave it; `lock_lease` bounds it."""
 
 
-class ThreadStore(Protocol):
+class ThreadStore(FormatStore, Protocol):
     """The operations of a backend on threads themselves."""
 
     def thread(self, thread_id: str) -> Program[ThreadOutline | None]:

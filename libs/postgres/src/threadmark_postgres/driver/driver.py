@@ -34,13 +34,14 @@ from threadmark_postgres.driver.failures import (
     advising_on_privileges,
     check_worth_waiting,
     is_for_all,
+    is_switched,
     note_failed_batch,
     raise_encoding_error,
 )
 from threadmark_postgres.driver.log import log
 from threadmark_postgres.driver.loop_pool import LoopPool
 from threadmark_postgres.driver.settings import Settings
-from threadmark_postgres.migrations import Format, Layout, format_of, migrate
+from threadmark_postgres.migrations import Found, Layout, format_of, migrate
 from threadmark_postgres.steps import Query, Rows, execute
 
 _inherited: list[object] = []
@@ -201,6 +202,7 @@ class PostgresDriver:
             except psycopg.Error as error:
                 retries = retries or Retries(self._settings, begun, self._outage)
                 wait = retries.next_wait(error, reached=self._reached)
+                self._ready = self._ready and not is_switched(error)  # the next attempt reads the format again
                 if is_for_all(error):
                     source.forget_idle(retries.left)
             else:
@@ -221,6 +223,7 @@ class PostgresDriver:
             except psycopg.Error as error:
                 retries = retries or Retries(self._settings, begun, self._outage)
                 wait = retries.next_wait(error, reached=self._reached)
+                self._ready = self._ready and not is_switched(error)  # the next attempt reads the format again
                 if is_for_all(error):
                     await source.forget_idle(retries.left)
             else:
@@ -329,7 +332,7 @@ class PostgresDriver:
         self._note_ready(found)
         return True
 
-    def _note_ready(self, found: Format) -> None:
+    def _note_ready(self, found: Found) -> None:
         # Citus would commit the calls of a batch one after the other.
         self._combines = self._settings.combine and found.distribute is None
         self._ready = True
@@ -341,11 +344,12 @@ class PostgresDriver:
             )
             raise SchemaError(f"{self._settings} has {state}; a read-only saver does not change that, but setup() does")
 
-    def _checking(self) -> Transaction[Format]:
-        return Transaction(format_of, (self._settings.schema,))
+    def _checking(self) -> Transaction[Found]:
+        about = self._settings.schema, str(self._settings)
+        return Transaction(format_of, about, {"writes": not self._settings.read_only})
 
-    def _migrating(self) -> Transaction[Format]:
-        return Transaction(migrate, (self._settings.schema, self._layout), writes=True)
+    def _migrating(self) -> Transaction[Found]:
+        return Transaction(migrate, (self._settings.schema, self._layout, str(self._settings)), writes=True)
 
     def _source(self) -> blocking.ConnectionSource:
         if self._pool is not None and self._process == os.getpid() and not self._closed:

@@ -16,6 +16,7 @@ from psycopg import errors
 from threadmark.backends import Attempts, ConfigError, Outage, StoreError, ThreadmarkError, TransientStoreError
 from threadmark_postgres.driver.log import log
 from threadmark_postgres.driver.settings import Settings
+from threadmark_postgres.functions import SWITCHED
 
 # By SQLSTATE, or its class. All others are errors at once, such as a full disk (53100), a missing right or your own
 # timeout: the next attempt would meet them again.
@@ -108,12 +109,19 @@ def _soon_passes(error: psycopg.Error) -> bool:
 
 def passes(error: psycopg.Error) -> bool:
     """Return whether the same transaction may succeed on another connection, now or soon."""
+    if is_switched(error):
+        return True
     if error.sqlstate is not None:
         is_passing = error.sqlstate == "0A000" and error.diag.source_function in _PASSING_IN
         return error.sqlstate.startswith(_PASSING) or is_passing or error.diag.message_primary == _NODE_ENDED
     if isinstance(error, psycopg.OperationalError):
         return not any(words in str(error) for words in _HOPELESS)
     return isinstance(error, psycopg.InterfaceError) and "closed" in str(error)
+
+
+def is_switched(error: psycopg.Error) -> bool:
+    """Return whether the database was switched to another format since this saver read which it has."""
+    return error.diag.sqlstate == SWITCHED
 
 
 def note_failed_batch(error: psycopg.Error, settings: Settings, outage: Outage) -> None:
@@ -126,6 +134,8 @@ def note_failed_batch(error: psycopg.Error, settings: Settings, outage: Outage) 
 
 def what_happened(error: psycopg.Error) -> str:
     """Describe a passing error for the log, with advice if there is some. Quotes no stored data."""
+    if is_switched(error):
+        return "the database was switched to another format"
     if error.sqlstate is None:
         return f"no connection, or it was lost ({_words(error)})"
     event = _EVENTS.get(error.sqlstate, "the server refused a transaction")

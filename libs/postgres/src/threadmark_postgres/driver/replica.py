@@ -15,7 +15,7 @@ from threadmark_postgres.driver import aio, blocking
 from threadmark_postgres.driver.driver import PostgresDriver
 from threadmark_postgres.driver.log import log
 from threadmark_postgres.driver.settings import Settings
-from threadmark_postgres.migrations import Format
+from threadmark_postgres.migrations import Found
 from threadmark_postgres.sql import connections
 from threadmark_postgres.steps import Query, Rows, execute
 
@@ -151,7 +151,7 @@ class _StandbyDriver(PostgresDriver):
             await connection.close()
         return result
 
-    def _note_ready(self, found: Format) -> None:
+    def _note_ready(self, found: Found) -> None:
         if found.distribute is not None:
             raise ConfigError(
                 f"{self} is distributed over nodes, and each node has its own log: read_from='replica' is for one "

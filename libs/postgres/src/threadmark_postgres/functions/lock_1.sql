@@ -15,5 +15,6 @@ BEGIN
     FROM tm.thread AS t
     WHERE t.thread_id = p_thread
     FOR UPDATE;
+    PERFORM tm.gate_1();
 END
 $body$

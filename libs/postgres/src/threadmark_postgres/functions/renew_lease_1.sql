@@ -6,7 +6,7 @@ DECLARE
 BEGIN
     UPDATE tm.thread AS t
     SET lease_ends = v_clock + p_left, lease_ttl = p_left
-    WHERE t.thread_id = p_thread AND t.token = p_token;
+    WHERE t.thread_id = p_thread AND t.token = p_token AND tm.gate_1();
     RETURN FOUND;
 END
 $body$

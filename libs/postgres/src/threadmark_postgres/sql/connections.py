@@ -34,12 +34,26 @@ HAS_SCHEMA = "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1::text)"
 
 HAS_CITUS = "SELECT FROM pg_extension WHERE extname = 'citus'"
 
-LAST_MIGRATION = """
-SELECT coalesce(max(number), 0), max(distribute)
+# A table that others use is locked for a moment only, or not at all: the transaction is tried again.
+SHORT_WAIT = "SET LOCAL lock_timeout = '200ms'"
+
+# Waits for every transaction that has begun to write, in the order in which those take their locks.
+LOCK_WRITING = "LOCK TABLE tm.replica, tm.outbox, tm.thread, tm.copied IN EXCLUSIVE MODE"
+
+RECORDED_FORMAT = """
+SELECT coalesce(max(number), 0), coalesce(max(least_reader), 0), coalesce(max(least_writer), 0), max(distribute)
 FROM tm.migration
 """
 
 RECORD_MIGRATION = """
-INSERT INTO tm.migration (number, name, distribute, applied_at)
-VALUES ($1::bigint, $2::text, $3::text, now())
+INSERT INTO tm.migration (number, name, distribute, least_reader, least_writer, applied_at)
+VALUES ($1::bigint, $2::text, $3::text, $4::bigint, $5::bigint, now())
+"""
+PRESENT_READER = "(SELECT max(least_reader) FROM tm.migration)"
+PRESENT_WRITER = "(SELECT max(least_writer) FROM tm.migration)"
+
+RECORD_SWITCH = """
+UPDATE tm.migration
+SET least_reader = $2::bigint, least_writer = $3::bigint
+WHERE number = $1::bigint
 """

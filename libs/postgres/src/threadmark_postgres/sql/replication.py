@@ -13,16 +13,16 @@ FROM tm.replica
 LIMIT_WAIT = "SET LOCAL lock_timeout = '5s'"
 LOCK_TERM = "LOCK TABLE tm.outbox IN SHARE ROW EXCLUSIVE MODE"
 
-# Does not wait for additions, because the term stays.
+# Does not wait for additions, because the term stays. A statement that is not behind a lock on a thread has the gate.
 SET_REPLICA_BODY = """
 UPDATE tm.replica
 SET body = $2::text
-WHERE term = $1::bigint
+WHERE term = $1::bigint AND tm.gate_1()
 RETURNING term, body
 """
 RAISE_TERM = """
 INSERT INTO tm.replica AS r (one, term, body)
-VALUES (true, $1::bigint, $2::text)
+VALUES (tm.gate_1(), $1::bigint, $2::text)
 ON CONFLICT (one) DO UPDATE
 SET term = excluded.term, body = excluded.body
 WHERE r.term <= excluded.term
@@ -52,7 +52,7 @@ SELECT
 
 SETTLE = """
 DELETE FROM tm.outbox
-WHERE thread_id = $1::text AND position <= $2::bigint
+WHERE thread_id = $1::text AND position <= $2::bigint AND tm.gate_1()
 """
 
 POSITIONS = """
@@ -76,7 +76,7 @@ WITH remembered AS (
     ON CONFLICT DO NOTHING
 )
 INSERT INTO tm.copied (thread_id, position, epoch)
-VALUES ($1::text, $2::bigint, $3::bigint)
+VALUES ($1::text, CASE WHEN tm.gate_1() THEN $2::bigint END, $3::bigint)
 ON CONFLICT (thread_id) DO UPDATE
 SET position = excluded.position, epoch = excluded.epoch
 """

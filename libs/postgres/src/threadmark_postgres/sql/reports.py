@@ -12,6 +12,8 @@ SELECT
     pg_catalog.pg_is_in_recovery(),
     current_database(),
     (SELECT coalesce(max(number), 0) FROM tm.migration),
+    (SELECT coalesce(max(least_reader), 0) FROM tm.migration),
+    (SELECT coalesce(max(least_writer), 0) FROM tm.migration),
     (
         SELECT coalesce(sum(pg_catalog.pg_total_relation_size(c.oid)), 0)::bigint
         FROM pg_catalog.pg_class AS c

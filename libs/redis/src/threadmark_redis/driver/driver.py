@@ -60,12 +60,14 @@ class RedisDriver:
         return await self._aconverse(self._router.answer(step, retries))
 
     def start(self) -> None:
-        """Connect to every master, and check its durability."""
+        """Connect to every master, check its durability, and whether this release may write."""
         self._converse(self._router.start(self._router.retries()))
+        self._router.format.expect(writes=True)
 
     async def astart(self) -> None:
         """Like `start`, for asyncio."""
         await self._aconverse(self._router.start(self._router.retries()))
+        self._router.format.expect(writes=True)
 
     def survey(self) -> list[tuple[Facts, bool]]:
         """Return each master's facts about itself, and whether it runs scripts."""

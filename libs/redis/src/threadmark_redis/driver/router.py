@@ -6,6 +6,7 @@ step either only reads, or is a script that has the same effect a second time.
 """
 
 import logging
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -26,6 +27,7 @@ from threadmark_redis.driver.topology import (
     slot_of,
     topology_of,
 )
+from threadmark_redis.formats import KnownFormat
 from threadmark_redis.steps import AllKeys, Command, Commands, Run, RunEach, Script
 
 _REDIRECTIONS = 16
@@ -48,6 +50,7 @@ class Router:
         """Whether any server ever answered."""
         self._started = False
         self._warned: set[str] = set()
+        self.format = KnownFormat(settings.prefix, settings, is_kept=not settings.may_be_evicted)
 
     def retries(self) -> Retries:
         """Return the retries of a new operation."""
@@ -57,6 +60,8 @@ class Router:
         """Return the answer to a step."""
         if not self._started:
             yield from self.start(retries)
+        if self.format.is_due():
+            yield from self._read_format(retries)
         if isinstance(step, Run):
             return (yield from self._run(step, retries))
         if isinstance(step, RunEach):
@@ -71,6 +76,8 @@ class Router:
         """Greet every master: each must be as durable as the saver requires."""
         yield from self._of_masters(lambda: self._ask_all(("PING",)), retries)
         self._started = True
+        if self.format.is_due():
+            yield from self._read_format(retries)
 
     def survey(self, retries: Retries) -> Conversation:
         """Return each master's facts about itself, and whether it runs scripts."""
@@ -107,6 +114,11 @@ class Router:
         for index, command in enumerate(commands):
             batches.setdefault(self._slot(command[1]), _Batch([], [], [])).add(index, command)
         return (yield from self._sent(batches, retries))
+
+    def _read_format(self, retries: Retries) -> Conversation:
+        asked = time.monotonic()
+        (columns,) = yield from self._read([self.format.asking], retries)
+        self.format.note(asked, columns)
 
     def _slot(self, key: bytes | str | int) -> int:
         """Return the slot of a key in a cluster, in which each may move by itself. A single server has one for all."""
@@ -157,6 +169,10 @@ class Router:
         replies: dict[int, Any] = {}
         redirections = 0
         while batches:
+            if change is not None:  # before each attempt, because a server may have been away for long
+                if self.format.is_due():
+                    yield from self._read_format(retries)
+                self.format.expect(writes=True)
             failed: tuple[Address, Failure] | None = None
             try:
                 slots_by_address = yield from self._addresses_of(batches)

@@ -17,8 +17,11 @@ local outbox, replica, pending = KEYS[on_one_server and 11 or 6], KEYS[12], KEYS
 if term and on_one_server and is_raised(replica, term) then
     return { 'term', 0 }
 end
-local stored = redis.call('HMGET', head, 'e', 'v', 'o', 'x', 't', 'z', 'l', 'd', 'u', 'y', MASK, 'a', HELD)
+local stored = redis.call('HMGET', head, 'e', 'v', 'o', 'x', 't', 'z', 'l', 'd', 'u', 'y', MASK, 'a', HELD, FORM)
 local epoch, live = tonumber(stored[1]), stored[2] == '1'
+if is_of_later_form(stored[14]) then
+    return { 'form', epoch or 0 }
+end
 if stored[13] and (tonumber(stored[13]) or 0) > clock() then
     return { 'held', epoch or 0 }
 end

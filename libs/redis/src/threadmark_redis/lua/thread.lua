@@ -6,6 +6,7 @@
 local DAY = 86400000
 local MASK = 'k'
 local HELD = 'w' -- until when those who add wait for a transaction that has read the thread
+local FORM, KNOWN = 'format', 1 -- the least format that a process must know to change a thread, and the one known here
 local NEVER = 9007199254740992 -- microseconds: a damaged time
 
 local function clock()
@@ -30,6 +31,10 @@ end
 -- Whether a key was evicted, or expired without the others: the head says which should be there.
 local function is_torn(base, mask)
     return present(base) ~= (mask or '0000')
+end
+
+local function is_of_later_form(form)
+    return form and (tonumber(form) or 0) > KNOWN
 end
 
 -- The packed list; an empty one if it is damaged.

@@ -173,11 +173,12 @@ class AiosqliteDriver:
             return False
         for statement in connection_pragmas(self._settings):
             await cursor.execute(statement)
-        if not await aplay(is_current(str(self._settings)), partial(_execute, cursor)):
-            # A query-only connection would change the kind of the log all the same.
-            if reads_only(
-                await _asked(cursor, connections.READS_ONLY), await _asked(cursor, connections.PLAN_OF_WRITING)
-            ):
+        # A query-only connection would change the kind of the log all the same.
+        only_reads = reads_only(
+            await _asked(cursor, connections.READS_ONLY), await _asked(cursor, connections.PLAN_OF_WRITING)
+        )
+        if not await aplay(is_current(str(self._settings), writes=not only_reads), partial(_execute, cursor)):
+            if only_reads:
                 raise StoreError(f"{self._settings}{NOT_OURS}")
             await cursor.execute(connections.INCREMENTAL_VACUUM)
             await cursor.execute(connections.WRITE_AHEAD_LOG)
@@ -195,6 +196,10 @@ class AiosqliteDriver:
         self._began = True
         begun = time.monotonic()
         await cursor.execute(connections.BEGIN_WRITE if transaction.writes else connections.BEGIN_READ)
+        if transaction.writes:
+            ((written,),) = await _asked(cursor, connections.GET_WRITTEN)
+            if written > migrations.CURRENT:
+                await aplay(is_current(str(self._settings), writes=True), partial(_execute, cursor))
         result = await aplay(transaction.begin(), partial(_execute, cursor))
         await cursor.execute(connections.COMMIT)
         self._began = False

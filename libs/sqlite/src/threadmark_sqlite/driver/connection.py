@@ -135,7 +135,7 @@ def prepare(connection: sqlite3.Connection, settings: Settings) -> None:
     try:
         for statement in connection_pragmas(settings):
             connection.execute(statement)
-        if not played(connection, is_current(str(settings))):
+        if not played(connection, is_current(str(settings), writes=not settings.read_only)):
             if settings.read_only:
                 raise StoreError(f"{settings}{NOT_OURS}")
             connection.execute(connections.INCREMENTAL_VACUUM)

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from threadmark.backends import Program, Step, Transaction, play
 from threadmark.bounded_sqlite import fetched
+from threadmark_sqlite import migrations
 from threadmark_sqlite.sql import connections
 from threadmark_sqlite.steps import Alone, Direct, Many, Query
 
@@ -30,6 +31,7 @@ def committed(
     try:
         if transaction.writes:
             connection.execute(connections.BEGIN_WRITE)
+            expect_own_form(connection)
             result, has_begun = play(transaction.begin(), partial(execute, connection)), True
         else:
             result, has_begun = _read(connection, transaction)
@@ -42,6 +44,13 @@ def committed(
             connection.execute(connections.ROLLBACK)
         raise
     return result
+
+
+def expect_own_form(connection: sqlite3.Connection) -> None:
+    """Raise SchemaError if the file was switched to a form of a later release, in a transaction that will write."""
+    ((written,),) = connection.execute(connections.GET_WRITTEN).fetchall()
+    if written > migrations.CURRENT:
+        raise migrations.refusal(connection)
 
 
 def _read(connection: sqlite3.Connection, transaction: Transaction[Any]) -> tuple[Any, bool]:

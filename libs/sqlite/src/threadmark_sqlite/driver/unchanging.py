@@ -71,7 +71,7 @@ def _read_once(settings: Settings, transaction: Transaction[Any]) -> Any:
         connection.text_factory = plain_text
         if not transaction.creates_tables:
             expect_made(connection, settings)
-        if not played(connection, is_current(str(settings))):
+        if not played(connection, is_current(str(settings), writes=False)):
             raise StoreError(f"{settings}{NOT_OURS}")
         return transact(connection, transaction, settings)
 

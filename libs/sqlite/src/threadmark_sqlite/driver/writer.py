@@ -34,7 +34,7 @@ from threadmark_sqlite.driver.connection import (
 from threadmark_sqlite.driver.forking import Pausing
 from threadmark_sqlite.driver.jobs import Job, Jobs, answer, lacked_room
 from threadmark_sqlite.driver.log import log
-from threadmark_sqlite.driver.playing import committed, end_transaction, played
+from threadmark_sqlite.driver.playing import committed, end_transaction, expect_own_form, played
 from threadmark_sqlite.driver.waiting import begin_later, busy_timeout, is_busy, shorten_waits
 from threadmark_sqlite.driver.watch import ReplacedError, Watch
 from threadmark_sqlite.sql import connections
@@ -277,6 +277,7 @@ class Writer:
         except sqlite3.Error as error:  # another connection has the lock, and all have waited long enough
             return [Failed(meant(error, self._settings)) for _ in transactions]
         try:
+            expect_own_form(connection)
             outcomes = [played(connection, transaction.begin()) for transaction in transactions]
             while joining and (more := joining()):
                 transactions += more

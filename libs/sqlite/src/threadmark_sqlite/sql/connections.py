@@ -66,8 +66,9 @@ SET epoch = max(epoch + 1, ?)
 
 GET_APPLICATION_ID = "PRAGMA application_id"
 SET_APPLICATION_ID = f"PRAGMA application_id = {APPLICATION_ID:d}"
-GET_FORMAT = "PRAGMA user_version"
-SET_FORMAT = "PRAGMA user_version = {number:d}"
+# The format in which the file is written, so that each transaction learns of a switch by one short statement.
+GET_WRITTEN = "PRAGMA user_version"
+SET_WRITTEN = "PRAGMA user_version = {number:d}"
 
 HAS_MIGRATIONS = """
 SELECT count(*)
@@ -83,18 +84,26 @@ FROM sqlite_master
 WHERE sql IS NOT NULL AND (lower(name) GLOB 'threadmark_*' OR lower(tbl_name) GLOB 'threadmark_*')
 """
 
-LAST_MIGRATION = """
-SELECT coalesce(max(number), 0)
+RECORDED_FORMAT = """
+SELECT coalesce(max(number), 0), coalesce(max(least_reader), 0), coalesce(max(least_writer), 0)
 FROM threadmark_migration
 """
 
 RECORD_MIGRATION = """
-INSERT INTO threadmark_migration (number, name, applied_at)
-VALUES (?, ?, ?)
+INSERT INTO threadmark_migration (number, name, applied_at, least_reader, least_writer)
+VALUES (?, ?, ?, ?, ?)
 """
 
 # The same for a script, which has no parameters.
 SCRIPTED_RECORD = """
-INSERT INTO threadmark_migration (number, name, applied_at)
-VALUES ({number:d}, '{name}', strftime('%Y-%m-%dT%H:%M:%S+00:00', 'now'))
+INSERT INTO threadmark_migration (number, name, applied_at, least_reader, least_writer)
+VALUES ({number:d}, '{name}', strftime('%Y-%m-%dT%H:%M:%S+00:00', 'now'), {reader}, {writer})
+"""
+PRESENT_READER = "(SELECT max(least_reader) FROM threadmark_migration)"
+PRESENT_WRITER = "(SELECT max(least_writer) FROM threadmark_migration)"
+
+RECORD_SWITCH = """
+UPDATE threadmark_migration
+SET least_reader = ?, least_writer = ?
+WHERE number = ?
 """

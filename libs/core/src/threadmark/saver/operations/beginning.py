@@ -13,7 +13,8 @@ from threadmark.config import ParsedConfig
 from threadmark.errors import CorruptDataError
 from threadmark.format.digests import NOT_OPENED
 from threadmark.metadata import to_json
-from threadmark.program import Operation, Program, read
+from threadmark.model import UpgradeReport
+from threadmark.program import Operation, Program, read, write
 from threadmark.saver.context import SaverContext
 from threadmark.saver.operations.reading import expect_plain, load
 from threadmark.saver.proving import metadata_of, sound_row
@@ -28,6 +29,18 @@ _LOOKED_AT = 4
 def setup(context: SaverContext) -> Operation[None]:
     """Create missing tables, as any transaction does that may: this one asks for next to nothing."""
     yield from read(context.store.epoch, "")
+
+
+def upgrade(store: Store, *, dry_run: bool) -> Operation[UpgradeReport]:
+    """Switch a database to the newest form, after the steps that any first use of it takes.
+
+    The store is that of the backend: what stands around it has no format of its own.
+    """
+    yield from read(store.epoch, "")
+    report = yield from (read if dry_run else write)(store.upgrade, dry_run=dry_run)
+    while not dry_run and (yield from read(store.awaits_others)):
+        pass
+    return report
 
 
 def check_keyring(context: SaverContext) -> Operation[None]:
