@@ -76,7 +76,7 @@ from threadmark.store.contract import (
     now,
     was_added,
 )
-from threadmark.store.formats import Format, FormatStore
+from threadmark.store.formats import Format
 from threadmark.store.judging import Facts, is_outdated, judged, may_be_gone, renewal
 from threadmark.store.replica import (
     LONG_MARK,
@@ -120,7 +120,7 @@ __all__ = [  # noqa: RUF022 - by what they are for, as the page has them
     # threads and leases
     "LeaseRow", "ThreadCounts", "ThreadOutline", "ThreadPlace", "ThreadRow", "ThreadScope", "ThreadStore", "in_scope",
     # the format of a database
-    "Format", "FormatStore", "UpgradeReport",
+    "Format", "UpgradeReport",
     # judging a change
     "Facts", "is_outdated", "judged", "may_be_gone", "renewal",
     # replication
