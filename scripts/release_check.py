@@ -1,11 +1,11 @@
-"""Builds what a release uploads into dist/, and tries it as its users would: `make release-check`, on Linux.
+"""Builds the files of a release into dist/, and tries them as its users would: `make release-check`, on Linux.
 
 It makes the sdists, and the wheels from the sdists; one compiled wheel for each Python at hand (PYTHONS names others),
 which auditwheel repairs; and a list of all parts (SBOM). Then it makes empty environments, into which pip installs from
 folders alone, without an index and without a compiler: one for each Python with the compiled wheel, and one for the
 newest with the wheel that has no compiled code. There the README's examples, the command, the page and a sample of the
-behaviour suite run (scripts/smoke.py). After everything is uninstalled, no file may be left. The table at the end says
-what was tried.
+behaviour suite run (scripts/smoke.py). After everything is uninstalled, no file may be left. The table at the end has all
+steps.
 """
 
 import json
@@ -42,7 +42,7 @@ SHARED_FIELDS = ("Version", "Requires-Python", "License-Expression", "License-Fi
 
 
 class CheckFailedError(Exception):
-    """Something is not as a release must be. Its text says what."""
+    """Something is not as a release must be."""
 
 
 class Python(NamedTuple):
@@ -54,14 +54,14 @@ class Python(NamedTuple):
 
 
 class Table:
-    """What was tried, with the result and the seconds."""
+    """The steps that were tried, with the result and the seconds."""
 
     def __init__(self) -> None:
         self.rows: list[tuple[str, str, float]] = []
 
     @contextmanager
     def step(self, name: str) -> Iterator[list[str]]:
-        """Try something. What the block appends to the list is its result."""
+        """Try something. The block appends its result to the list."""
         say(f"{name} ...")
         begin, said = time.monotonic(), list[str]()
         try:
@@ -188,7 +188,7 @@ def build_compiled(python: Python, work: Path) -> Path:
 
 
 def compare_metadata(version: str) -> str:
-    """Fail if packages differ in what they share, or files of one package in anything."""
+    """Fail if packages differ in their common metadata, or files of one package in anything."""
     packages: dict[str, list[tuple[str, Message]]] = {}
     for path in package_files():
         described = metadata_of(path)
@@ -235,7 +235,7 @@ def metadata_of(path: Path) -> Message:
 
 
 def prefetch(python: Python, work: Path) -> int:
-    """Download what the packages need, as wheels for this Python. Returns how many there are."""
+    """Download the dependencies of the packages, as wheels for this Python. Returns their number."""
     folder = work / f"dependencies-{python.version}"
     pip = [program_of(work / f"build-{python.version}"), "-m", "pip", "--disable-pip-version-check"]
     pinned = ["--constraint", str(ROOT / "constraints.txt"), "--only-binary", ":all:"]
@@ -283,7 +283,7 @@ def try_installed(python: Python, code: str, ours: Path, work: Path, version: st
 
 
 def write_parts(program: str, version: str) -> None:
-    """Write the list of what `threadmark[all]` consists of, with licences and dependencies (CycloneDX)."""
+    """Write the list of the packages of `threadmark[all]`, with licences and dependencies (CycloneDX)."""
     sbom = DIST / f"threadmark-{version}.cdx.json"
     if sbom.exists():
         return
@@ -301,7 +301,7 @@ def write_parts(program: str, version: str) -> None:
 
 
 def readme_examples() -> list[str]:
-    """Return the examples of README.md, of which the later ones read what the first one stores."""
+    """Return the examples of README.md. Later ones read the data of the first one."""
     return re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE | re.DOTALL)
 
 
@@ -336,7 +336,7 @@ def tool(name: str) -> list[str]:
 
 
 def run(command: list[str], *, folder: Path = ROOT, environment: Mapping[str, str] | None = None) -> str:
-    """Return what a command prints. Fail with all that it says."""
+    """Return the output of a command. Fail with its output and its errors."""
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise CheckFailedError(f"{' '.join(command)}\n{done.stdout}{done.stderr}")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Tries an installation of Threadmark, not the checkout: run it with the Python of an environment, in an empty folder.
 
-    python -I scripts/smoke.py --expect compiled              # what is installed stores and reads, in compiled code
+    python -I scripts/smoke.py --expect compiled              # the installed packages store and read, in compiled code
     python -I scripts/smoke.py --expect Python --demo demo.db # the same in Python, then the command and the page
 
 It uses core and SQLite. If `threadmark-conformance` is installed, it runs a sample of the behaviour suite; with a
@@ -31,7 +31,7 @@ TIMEOUT = 120
 
 
 def main() -> None:
-    """Try what is installed, and print a line for each part."""
+    """Try the installed packages, and print a line for each part."""
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("--expect", choices=["compiled", "Python"], required=True)
     arguments.add_argument("--demo", type=Path)

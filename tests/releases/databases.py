@@ -1,4 +1,4 @@
-"""Databases that two releases use, and what a process of the next release does with one."""
+"""Databases that two releases use, and processes of the next release."""
 
 import os
 import sqlite3
@@ -41,7 +41,7 @@ with opened(backend, url) as saver:
 
 
 class Database:
-    """A database of one backend, and what format 2 has added to it."""
+    """A database of one backend, and the additions of format 2."""
 
     def __init__(self, backend: str, url: str, server: Any = None) -> None:
         self.backend, self.url, self._server = backend, url, server
@@ -109,14 +109,14 @@ def made(backend: str, folder: Path) -> Iterator[Database]:
 
 
 def python(*arguments: object) -> subprocess.Popen[str]:
-    """A process of Python with these arguments, which finds what this one finds."""
+    """A process of Python with these arguments, which finds the same modules as this one."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     command = [sys.executable, *map(str, arguments)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
 
 
 def on_its_own(database: Database, action: str, least_reader: int = 1) -> str:
-    """What a process of the next release prints."""
+    """The output of a process of the next release."""
     process = python("-c", ON_ITS_OWN, database.backend, database.url, READ_AGAIN, action, least_reader)
     out, err = process.communicate(timeout=120)
     assert process.returncode == 0, err

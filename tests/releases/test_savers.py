@@ -1,4 +1,4 @@
-"""`upgrade` of every kind of saver, blocking and with asyncio: what it switches, and what it only reports."""
+"""`upgrade` of every kind of saver, blocking and with asyncio: it switches, or only reports."""
 
 import asyncio
 from collections.abc import Callable

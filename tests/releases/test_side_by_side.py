@@ -78,13 +78,13 @@ class Processes:
         return journal.exists() and journal.stat().st_size > self._begun[name]
 
     def expect_well(self) -> None:
-        """Fail with what a process has to say that has ended by itself."""
+        """Fail with the output of a process that has ended by itself."""
         for name, process in self.running.items():
             if process.poll() is not None:
                 raise AssertionError(f"{name} ended with {process.returncode}: {process.communicate()}")
 
     def stop(self, release: str) -> None:
-        """Let the processes of a release end, and hear what they did."""
+        """Let the processes of a release end, and read their results."""
         (self.folder / f"stop-{release}").touch()
         for name in [name for name in self.running if self.releases[name] == release]:
             process = self.running.pop(name)

@@ -1,7 +1,7 @@
 """A process of one of two releases, which works on a database until it is told to stop, killed or refused.
 
-It compares everything that it reads with what was written: its own threads with what its journal says that it wrote,
-threads that it shares with others by a digest in each value. It ends with a line of JSON about what it did, and with
+It compares everything that it reads with the writes: its own threads with those in its journal, threads that it shares
+with others by a digest in each value. It ends with a line of JSON about its work, and with
 `REFUSED` if the database is written in a later format than its release knows.
 """
 
@@ -58,7 +58,7 @@ def opened(backend: str, url: str, **options: Any) -> Saver:
 
 
 def state_of(name: str, number: int) -> dict[str, Any]:
-    """What a process puts as its step of this number: a list that grows, and starts again after 40 steps."""
+    """The state that a process puts as its step of this number: a list that grows, and starts again after 40 steps."""
     first = number - number % 40
     return {"number": number, "log": [f"{name} {each} " * 8 for each in range(first, number + 1)]}
 
@@ -74,7 +74,7 @@ def expect_signed(state: dict[str, Any]) -> None:
 
 
 class Journal:
-    """What one process has begun and has done, in a file that survives it."""
+    """The changes that one process has begun and has done, in a file that survives it."""
 
     def __init__(self, path: Path) -> None:
         lines = path.read_text().splitlines() if path.exists() else []
@@ -104,7 +104,7 @@ class Journal:
 
 
 class Worker:
-    """What one process does, one thing after another."""
+    """The work of one process, one thing after another."""
 
     def __init__(self, saver: Saver, name: str, journal: Journal) -> None:
         self.saver, self.name, self.journal = saver, name, journal
@@ -168,7 +168,7 @@ class Worker:
         self.journal.end()
 
     def write(self) -> None:
-        """What a task writes after the newest step of the own thread."""
+        """Write as a task after the newest step of the own thread."""
         self._settle()
         if self.journal.done["there"] and not self.journal.done["written"]:
             found = self.saver.get_tuple(at(self.own))
@@ -179,7 +179,7 @@ class Worker:
             self.journal.end()
 
     def list_own(self) -> None:
-        """Older checkpoints are what they were."""
+        """Older checkpoints are unchanged."""
         for found in self.saver.list(at(self.own)):
             number = found.checkpoint["channel_values"]["number"]
             assert found.checkpoint["channel_values"] == state_of(self.name, number)

@@ -332,7 +332,7 @@ class ForwardingMethods:
         return await self._saver.asearch(thread, text, ns=ns, limit=limit, cursor=cursor)
 
     def upgrade(self, *, dry_run: bool = False) -> UpgradeReport:
-        """Let every process write in the newest format that this release knows. Returns what was written before."""
+        """Let every process write in the newest format that this release knows. Returns a report."""
         return self._saver.upgrade(dry_run=dry_run)
 
     def verify(

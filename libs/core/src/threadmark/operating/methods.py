@@ -18,7 +18,7 @@ class OperatingMethods:
     _context: SaverContext
 
     def upgrade(self, *, dry_run: bool = False) -> UpgradeReport:
-        """Let every process write in the newest format that this release knows. Returns what was written before.
+        """Let every process write in the newest format that this release knows. Returns a report.
 
         Run it when no process of an earlier release is left: such a process is refused from then on, before it stores
         anything, and there is no way back but a backup. Until then all releases write in the earlier format, so you can

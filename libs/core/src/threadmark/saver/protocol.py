@@ -359,7 +359,7 @@ class SaverProtocol(Protocol):
         cursor: str | None = None,
     ) -> SearchPage: ...
     def upgrade(self, *, dry_run: bool = False) -> UpgradeReport:
-        """Let every process write in the newest format that this release knows. Returns what was written before."""
+        """Let every process write in the newest format that this release knows. Returns a report."""
 
     def verify(
         self,
