@@ -4,8 +4,8 @@ It makes the sdists, and the wheels from the sdists; one compiled wheel for each
 which auditwheel repairs; and a list of all parts (SBOM). Then it makes empty environments, into which pip installs from
 folders alone, without an index and without a compiler: one for each Python with the compiled wheel, and one for the
 newest with the wheel that has no compiled code. There the README's examples, the command, the page and a sample of the
-behaviour suite run (scripts/smoke.py). After everything is uninstalled, no file may be left. The table at the end has all
-steps.
+behaviour suite run (scripts/smoke.py). After everything is uninstalled, no file may be left. The table at the end has
+all steps.
 """
 
 import json
