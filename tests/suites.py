@@ -1,7 +1,7 @@
 """How the conformance suite is divided between backends and APIs, as all of it on each would take too long.
 
-`MEMORY`, `POSTGRES` and the others say what runs where. The files named `test_conformance.py` make their tests of them
-(`checks`, `random_use`). With THREADMARK_TESTS=all nothing is divided (length.py).
+`MEMORY`, `POSTGRES` and the others say which cases run on which backend. The files named `test_conformance.py` make
+their tests of them (`checks`, `random_use`). With THREADMARK_TESTS=all nothing is divided (length.py).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -40,16 +40,15 @@ EIGHTHS = 8
 
 
 class Suite(NamedTuple):
-    """What each way runs."""
+    """The cases and the other checks of each way."""
 
     shares: Mapping[Way, Share]
     dying: Sequence[Way]
-    """Where operations die. Every second step is a death under one API, and every other under the other one."""
+    """The ways on which operations die. Under one API every second step is a death, under the other every other."""
     meeting: Sequence[Way]
-    """Where operations meet in any order. Savers that remember the thread meet under one API, others under the other.
-    """
+    """The ways on which operations meet. Savers that remember the thread meet under one API, others under the other."""
     random: Sequence[Way] = ()
-    """Where savers are used at random."""
+    """The ways on which savers are used at random."""
     cases: Sequence[Case] = CASES
     same_ways: bool = False
     """Whether the long form, too, takes these ways only, and not every backend with both APIs."""
@@ -65,7 +64,7 @@ class Suite(NamedTuple):
         ]
 
     def of_this_length(self, backends: Backends) -> "Suite":
-        """Return what each way runs in the form of the suite that was asked for."""
+        """Return the suite in the form that was asked for."""
         if not ALL:
             return self
         if self.same_ways:

@@ -106,7 +106,7 @@ class _Round(World):
         self.operated.close()
 
     def calls(self) -> list[Call]:
-        """Return what the workers did so far, and their answers."""
+        """Return the calls of the workers so far, and their answers."""
         return calls_of(self._lines())
 
     def _start(self, number: int, api: str) -> None:

@@ -128,7 +128,7 @@ class Simulation(World):
                 client.step()
 
     def calls(self) -> list[Call]:
-        """Return what the clients did so far, and their answers."""
+        """Return the calls of the clients so far, and their answers."""
         return calls_of(self.lines)
 
     def judge_now(self) -> dict[int, Found]:

@@ -19,7 +19,7 @@ LONG = 60.0
 
 
 class World(ABC):
-    """The databases, and what is wrong with them."""
+    """The databases, and the objections so far."""
 
     operated: ReplicatedSaver
     """The pair, as the operator has it."""
@@ -41,7 +41,7 @@ class World(ABC):
 
     @abstractmethod
     def calls(self) -> list[Call]:
-        """Return what the clients did so far, and their answers."""
+        """Return the calls of the clients so far, and their answers."""
 
     def begin(self) -> None:
         """Note failovers from now on: the pair is set up."""
@@ -87,7 +87,7 @@ class World(ABC):
         return Found(look.name, seen)
 
     def judge_now(self) -> dict[int, Found]:
-        """Look at the reachable sides in the middle of a round; the clients may go on. Returns what was found."""
+        """Look at the reachable sides in the middle of a round; the clients may go on. Returns the contents."""
         sides = [side for side in (0, 1) if side not in self.down]
         active, before = self.active_among(sides), self.expectations()
         found = {side: self.found(side, before.threads()) for side in sides}
