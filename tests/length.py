@@ -1,7 +1,7 @@
 """How long the suite is: use `THREADMARK_TESTS=all` before a release and after a change to many parts.
 
 `make test` runs each test function, and of the cases of those in `SAMPLED` a share, the same one each time. How it
-divides the conformance suite is in shares.py. Then it runs a few tests again in Python only, without the compiled part,
+divides the conformance suite is in suites.py. Then it runs a few tests again in Python only, without the compiled part,
 and on the newest Postgres instead of the machine's own (`AGAIN`). The long form leaves out nothing either time.
 """
 

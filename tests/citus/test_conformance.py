@@ -8,25 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-import pytest
 
 from citus.nodes import shared_nodes, skip_without_citus
-from length import times
-from shares import steps, warm
+from suites import CITUS, checks, random_use
 from threadmark import Saver
-from threadmark_conformance import (
-    APIS,
-    CASES,
-    MEETINGS,
-    OPERATIONS,
-    Case,
-    Opener,
-    check_crash,
-    check_interleavings,
-    check_model,
-    run_case,
-)
-from threadmark_conformance.interleaving import Meeting
+from threadmark_conformance import Opener
 from threadmark_postgres import PostgresSaver
 
 skip_without_citus()
@@ -58,24 +44,6 @@ def citus(_: Path) -> Iterator[Opener]:
     yield open_saver
 
 
-@pytest.mark.parametrize("api", APIS)
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_behaviour(case: Case, api: str, tmp_path: Path) -> None:
-    run_case(case, citus, api, tmp_path)
-
-
-@pytest.mark.parametrize("api", APIS)
-@pytest.mark.parametrize("operation", OPERATIONS)
-def test_death_at_any_step(operation: str, api: str, tmp_path: Path) -> None:
-    check_crash(OPERATIONS[operation], citus, api, tmp_path, **steps(api))
-
-
-@pytest.mark.parametrize("api", APIS)
-@pytest.mark.parametrize("meeting", MEETINGS, ids=str)
-def test_meeting_in_any_order(meeting: Meeting, api: str, tmp_path: Path) -> None:
-    check_interleavings(meeting, citus, api, tmp_path, warm=warm(api))
-
-
-@pytest.mark.parametrize("api", APIS)
-def test_random_use(api: str) -> None:
-    check_model(citus, api, examples=times(4, at_length=8))
+BACKENDS = {"citus": citus}
+test_behaviour, test_death_at_any_step, test_meeting_in_any_order = checks(CITUS, BACKENDS)
+test_random_use = random_use(CITUS, BACKENDS)

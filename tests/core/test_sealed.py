@@ -134,17 +134,6 @@ def test_rotation_reads_the_old_writes_the_new_and_reencrypts_the_rest(tmp_path:
         assert saver.verify().problems == []
 
 
-def test_a_copied_thread_opens_under_its_own_name(tmp_path: Path) -> None:
-    with SqliteSaver(tmp_path / "sealed.db", keyring=ring("old")) as saver:
-        values = fill(saver)
-        saver.copy_thread("thread", "copy")
-        saver.delete_thread("thread")
-        found = saver.get({"configurable": {"thread_id": "copy"}})
-        assert found is not None
-        assert found["channel_values"] == values
-        assert saver.verify().problems == []
-
-
 def test_reencrypting_without_a_keyring_says_so() -> None:
     with pytest.raises(ConfigError, match="keyring"):
         MemorySaver().reencrypt()

@@ -9,26 +9,24 @@ import os
 import random
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
-from replication.checker import Expectations, Failovers, Found, Mode, altered, blamed, missing, returned
+from replication.checker import Mode
 from replication.gates import Ways
 from replication.journal import Call, calls_of, ended_by_themselves
-from replication.look import Look, unequal
+from replication.look import Look
 from replication.rounds import CALM, OF_SERVERS, Outcome, Plan
 from replication.servers import Server, open_side
 from replication.workers import Task, Workers, is_running, open_pair
-from threadmark import StoreError, ThreadmarkError
+from replication.world import LONG, World
+from threadmark import StoreError
 from threadmark.replication.model import SideName
 
 LAG = 20
 DEADLINE = 1.0
-LONG = 60.0
-"""Seconds after which something that must come has not come."""
-
 NAMES = ("primary", "secondary")
 WORKERS = ("blocking", "asyncio", "blocking")
 _FALLING_BEHIND = 0.7
@@ -79,26 +77,21 @@ class Chaos:
         )
 
 
-class _Round:
+class _Round(World):
     def __init__(self, chaos: Chaos, plan: Plan, name: str, chance: random.Random) -> None:
+        super().__init__(chaos.looks, chaos.mode, max_lag=LAG, clients=len(WORKERS), alone=False)
         self._chaos = chaos
         self._plan = plan
         self._name = name
         self._chance = chance
         self._running: dict[str, int] = {}
-        self._killed: set[str] = set()
         self._journals: list[Path] = []
-        self.objections: list[str] = []
-        self.missing = 0
-        self.lag = 0.0
-        self._operator = open_pair(*self._reached_by(len(WORKERS)), self._options())
-        self._wait_for(self._is_set_up, "the pair to be set up")
-        self._down: set[int] = set()
-        """The sides that would not answer."""
-        self.failovers = Failovers(chaos.mode, self._term())
+        self.operated = open_pair(*self._reached_by(len(WORKERS)), self._options())
+        self.wait_for(self._is_set_up, "the pair to be set up")
+        self.begin()
 
     def play(self) -> None:
-        term = self._term()
+        term = self.term
         try:
             for number, api in enumerate(WORKERS):
                 self._start(number, api)
@@ -107,12 +100,13 @@ class _Round:
             self._get_on()
         finally:
             self._stop()
-        self._judge_at_the_end()
-        if self._plan.fault == "none" and self._term() != term:
+        self.judge_at_the_end(calm=self._plan.fault in CALM)
+        if self._plan.fault == "none" and self.term != term:
             self.objections.append("the term was raised though both sides were well")
-        self._operator.close()
+        self.operated.close()
 
     def calls(self) -> list[Call]:
+        """Return the calls of the workers so far, and their answers."""
         return calls_of(self._lines())
 
     def _start(self, number: int, api: str) -> None:
@@ -140,7 +134,7 @@ class _Round:
         }
 
     def _break_something(self) -> None:
-        plan, active = self._plan, self._active()
+        plan, active = self._plan, self.active
         side = active if plan.victim == "active" else 1 - active
         if plan.fault in OF_SERVERS and not self._chaos._servers[side].port:
             self._plan = plan = plan._replace(fault="closed")
@@ -151,8 +145,7 @@ class _Round:
         elif plan.fault == "workers":
             for name in list(self._running)[1:]:
                 os.kill(self._running.pop(name), signal.SIGKILL)
-                self._killed.add(name)
-            self._judge_now()
+            self.judge_now()
             for number in range(1, len(WORKERS)):
                 self._start(number, WORKERS[number])
         elif plan.fault != "none":
@@ -160,7 +153,7 @@ class _Round:
                 time.sleep(self._chance.uniform(0, 0.2))
                 if side == active:
                     self._move_to(1 - side)
-                self._judge_now()
+                self.judge_now()
                 time.sleep(self._chance.uniform(0.1, 0.5))
 
     def _fall_behind(self, active: int) -> None:
@@ -168,12 +161,12 @@ class _Round:
         for client in range(len(WORKERS) + 1):
             self._chaos._ways[1 - active].set(client, "closed")
         time.sleep(_FALLING_BEHIND)
-        self._judge_now()
+        self.judge_now()
         for client in range(len(WORKERS) + 1):
             self._chaos._ways[active].set(client, "closed")
             self._chaos._ways[1 - active].set(client, "open")
         self._move_to(1 - active)
-        self._judge_now()
+        self.judge_now()
         for client in range(len(WORKERS) + 1):
             self._chaos._ways[active].set(client, "open")
 
@@ -181,15 +174,15 @@ class _Round:
     def _broken(self, side: int) -> Iterator[None]:
         server, fault = self._chaos._servers[side], self._plan.fault
         if fault in ("kill", "pause"):
-            self._note_failover()
-            self._down.add(side)
+            self.note_failover()
+            self.down.add(side)
             stop, go_on = (server.kill, server.start) if fault == "kill" else (server.suspend, server.resume)
             stop()
             try:
                 yield
             finally:
                 go_on()
-                self._down.clear()
+                self.down.clear()
         elif fault == "restart":
             server.restart()
             yield
@@ -217,104 +210,34 @@ class _Round:
         if self._plan.failover == "manual":
             self._promote(side)
             return
-        self._wait_for(lambda: self._active([side]) == side, "a client to promote the other side by itself")
-        self._note_failover()
+        self.wait_for(lambda: self.active_among([side]) == side, "a client to promote the other side by itself")
+        self.note_failover()
 
     def _promote(self, side: int) -> None:
-        self._note_failover()
-        self._wait_for(lambda: self._is_promoted("secondary" if side else "primary"), "a promotion")
-        self._note_failover()
+        self.note_failover()
+        self.wait_for(lambda: self._is_promoted("secondary" if side else "primary"), "a promotion")
+        self.note_failover()
 
     def _is_promoted(self, name: SideName) -> bool:
         """Promote a side. A machine that is busy may miss a deadline, so this may take several attempts."""
         try:
-            self._operator.promote(name, force=True)
+            self.operated.promote(name, force=True)
         except StoreError:
             return False
         return True
-
-    def _judge_now(self) -> None:
-        """Look at the reachable sides while the workers go on."""
-        sides = [side for side in (0, 1) if side not in self._down]
-        active, before = self._active(sides), self._expectations()
-        found = {side: self._found(side, before.threads()) for side in sides}
-        after = self._expectations()
-        for side in sides:
-            self.objections += altered(found[side], after)
-            if self._chaos.mode == "sync":
-                self.objections += missing(found[side], before, after) + returned(found[side], before)
-        if active in sides:
-            self.missing = len(missing(found[active], before, after))
-            if self.missing > LAG + len(WORKERS):
-                self.objections.append(f"{self.missing} acknowledged changes are missing, with a max_lag of {LAG}")
-        changes = max(self._chaos.looks[side].changes_waiting() for side in sides)
-        if self._chaos.mode == "async" and changes > LAG + len(WORKERS):
-            self.objections.append(f"{changes} changes wait, with a max_lag of {LAG}")
-        waiting = [self._chaos.looks[side].waiting() for side in sides]
-        self.lag = max([time.time() - each.oldest / 1e6 for each in waiting if each.entries], default=0.0)
-
-    def _judge_at_the_end(self) -> None:
-        looks = self._chaos.looks
-        self._wait_for(self._is_copied, "everything to be copied")
-        self.objections += [f"after the copying: {each}" for each in unequal(looks[0], looks[1])]
-        self._operator.reconcile(both_ways=True)
-        self.objections += [f"after reconcile: {each}" for each in unequal(looks[0], looks[1])]
-        expectations = self._expectations()
-        for side in (0, 1):
-            found = self._found(side, expectations.threads())
-            for rule in (missing, returned, altered):
-                self.objections += rule(found, expectations)
-        self.objections += blamed(expectations.calls, calm=self._plan.fault in CALM)
-
-    def _found(self, side: int, threads: Sequence[str]) -> Found:
-        look, seen = self._chaos.looks[side], {}
-        orphans = {thread_id: look.orphans(thread_id) for thread_id in threads}
-        for thread_id in threads:
-            seen[thread_id], wrong = look.thread(thread_id)
-            self.objections += wrong
-        expectations = self._expectations()
-        for thread_id, found in orphans.items():
-            for (ns, checkpoint), parent in found:
-                if not expectations.may_lack_parent((thread_id, ns, checkpoint, ""), parent):
-                    self.objections.append(f"{look.name}: {thread_id}: {checkpoint} is there without its parent")
-        self.objections += look.problems(threads)
-        return Found(look.name, seen)
-
-    def _note_failover(self) -> None:
-        """Note whether the term was raised since this was last asked: by a worker, perhaps."""
-        looks = enumerate(self._chaos.looks)
-        self.failovers.note([None if side in self._down else look.replica().term for side, look in looks])
-
-    def _expectations(self) -> Expectations:
-        self._note_failover()
-        return Expectations(self.calls(), self._chaos.mode, self.failovers.noted)
-
-    def _active(self, sides: Sequence[int] = (0, 1)) -> int:
-        """Which side takes the writes, as the side with the greatest term says."""
-        newest = max((self._chaos.looks[side].replica() for side in sides), key=lambda each: each.term)
-        return 0 if '"active":"primary"' in newest.body.replace(" ", "") else 1
-
-    def _term(self) -> int:
-        return max(look.replica().term for look in self._chaos.looks)
 
     def _is_set_up(self) -> bool:
         """Make the tables, which on a busy machine may miss a deadline."""
         try:
-            self._operator.setup()
+            self.operated.setup()
         except StoreError:
             return False
         return True
 
-    def _is_copied(self) -> bool:
-        with suppress(ThreadmarkError):
-            self._operator.drain(1.0)
-        looks = self._chaos.looks
-        return not any(look.waiting().entries for look in looks) and len({look.replica().term for look in looks}) == 1
-
     def _get_on(self) -> None:
         """Wait until every worker has done some more."""
         wanted = {path: len(_lines_of(path)) + 2 * PUTS for path in self._journals if path.name[8:] in self._running}
-        self._wait_for(
+        self.wait_for(
             lambda: all(len(_lines_of(path)) >= number for path, number in wanted.items()), "the workers to get on"
         )
 
@@ -322,21 +245,13 @@ class _Round:
         for process in self._running.values():
             with suppress(ProcessLookupError):  # it failed; its journal has no last line, or another file tells why
                 os.kill(process, signal.SIGTERM)
-        self._wait_for(lambda: not any(map(is_running, self._running.values())), "the workers to end")
+        self.wait_for(lambda: not any(map(is_running, self._running.values())), "the workers to end")
         for name in self._running.keys() - ended_by_themselves(self._lines()):
             errors = self._chaos._folder / f"journal {name}.error"
             self.objections.append(f"worker {name} failed: {errors.read_text() if errors.exists() else 'no word'}")
 
     def _lines(self) -> list[str]:
         return [line for path in self._journals for line in _lines_of(path)]
-
-    def _wait_for(self, come: Callable[[], bool], what: str) -> None:
-        until = time.monotonic() + LONG
-        while not come():
-            if time.monotonic() > until:
-                self.objections.append(f"waited in vain for {what}")
-                return
-            time.sleep(0.01)
 
 
 def _lines_of(path: Path) -> list[str]:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from replication.actor import atake_step
 from replication.links import Link
-from replication.simulation import LAG, Client, Plan, World
+from replication.simulation import LAG, Client, Plan, Simulation
 from threadmark import Saver, ThreadmarkError
 from threadmark.program import Pause, aplay
 from threadmark.replication.driver import PairDriver
@@ -39,7 +39,7 @@ _LOOKS = 0.5
 """In this part of its rounds a pair's own task looks at both sides, and does not only copy."""
 
 
-class ScheduledWorld(World):
+class ScheduledWorld(Simulation):
     """A simulation whose clients take turns at each transaction."""
 
     def __init__(self, plan: Plan, seed: int, folder: Path) -> None:
@@ -94,12 +94,12 @@ class ScheduledWorld(World):
             self._turn()
         self.objections.append(f"waited in vain for {what}")
 
-    def judge_at_the_end(self) -> None:
+    def judge_at_the_end(self, *, calm: bool) -> None:
         """Let the clients finish their work, and judge."""
         for client in self.clients:
             self._steps[client.name] = -1
         self.wait_for(lambda: not any(name.endswith(_ENDING) for name in self._tasks), "the clients to end")
-        super().judge_at_the_end()
+        super().judge_at_the_end(calm=calm)
 
     def close(self) -> None:
         """End all tasks, then the clients."""

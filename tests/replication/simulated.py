@@ -7,28 +7,30 @@ from pathlib import Path
 from typing import Any
 
 from replication.journal import Journal
-from replication.simulation import STEPS, Client, Fault, Plan, World
+from replication.simulation import CALM, STEPS, Client, Fault, Plan, Simulation
 from threadmark import ThreadmarkError
 
 
-def play(plan: Plan, seed: int, folder: Path, make_world: type[World] = World) -> list[str]:
+def play(plan: Plan, seed: int, folder: Path, make_world: type[Simulation] = Simulation) -> list[str]:
     """Play one round. Returns the checker's objections."""
     world = make_world(plan, seed, folder)
     try:
-        term = world.looks[0].replica().term
+        term = world.term
         world.work()
         world.judge_now()
         _ROUNDS[plan.fault](world)
-        if plan.fault == "none" and world.looks[0].replica().term != term:
+        if plan.fault == "none" and world.term != term:
             world.objections.append("the term was raised though both sides were well")
         if not world.objections:
-            world.judge_at_the_end()
+            world.judge_at_the_end(calm=plan.fault in CALM)
     finally:
         world.close()
     return world.objections
 
 
-def first_objections(plans: list[Plan], folder: Path, *, rounds: int, make_world: type[World] = World) -> list[str]:
+def first_objections(
+    plans: list[Plan], folder: Path, *, rounds: int, make_world: type[Simulation] = Simulation
+) -> list[str]:
     """Play rounds of these plans in turn until the checker objects."""
     for number in range(rounds):
         for index, plan in enumerate(plans):
@@ -40,17 +42,17 @@ def first_objections(plans: list[Plan], folder: Path, *, rounds: int, make_world
     return []
 
 
-def _none(world: World) -> None:
+def _none(world: Simulation) -> None:
     world.work()
 
 
-def _move(world: World) -> None:
+def _move(world: Simulation) -> None:
     world.promote()
     world.work()
     world.judge_now()
 
 
-def _active(world: World) -> None:
+def _active(world: Simulation) -> None:
     """No client reaches the active side."""
     side = world.active
     with _unreachable(world, side):
@@ -61,13 +63,13 @@ def _active(world: World) -> None:
         world.judge_now()
 
 
-def _standby(world: World) -> None:
+def _standby(world: Simulation) -> None:
     with _unreachable(world, 1 - world.active):
         world.work(4 * STEPS)
         world.judge_now()
 
 
-def _split(world: World) -> None:
+def _split(world: Simulation) -> None:
     """One client sees only the active side, the others only the other one."""
     side = world.active
     lonely = world.clients[0]
@@ -80,7 +82,7 @@ def _split(world: World) -> None:
     world.work()
 
 
-def _deaf(world: World) -> None:
+def _deaf(world: Simulation) -> None:
     """Commits without an answer, of one client at the active side and of another at the other one."""
     side = world.active
     world.clients[0].links[side].way = "deaf"
@@ -92,7 +94,7 @@ def _deaf(world: World) -> None:
     world.work()
 
 
-def _late(world: World) -> None:
+def _late(world: Simulation) -> None:
     """Writes to the active side fail, and are carried out when others may have done the same elsewhere."""
     side = world.active
     links = [each.links[side] for each in (*world.clients, world.operator)]
@@ -109,7 +111,7 @@ def _late(world: World) -> None:
     world.work()
 
 
-def _death(world: World) -> None:
+def _death(world: Simulation) -> None:
     """A client dies between any two transactions, then the active side cannot be reached."""
     for client in world.clients[1:]:
         client.death.at(world._chance.randrange(12))
@@ -120,7 +122,7 @@ def _death(world: World) -> None:
     _active(world)
 
 
-def _slow(world: World) -> None:
+def _slow(world: Simulation) -> None:
     """A client is stopped while it copies. In that time others delete its thread, and the writes are moved."""
     victim, side = world.clients[0], 1 - world.active
     victim.links[side].way = "silent"
@@ -148,7 +150,7 @@ def _work(client: Client, steps: int) -> None:
         client.step()
 
 
-def _move_from(world: World, side: int) -> None:
+def _move_from(world: Simulation, side: int) -> None:
     if world.plan.failover == "manual":
         world.promote()
         return
@@ -156,7 +158,7 @@ def _move_from(world: World, side: int) -> None:
 
 
 @contextmanager
-def _unreachable(world: World, side: int, but: Client | None = None) -> Iterator[None]:
+def _unreachable(world: Simulation, side: int, but: Client | None = None) -> Iterator[None]:
     links = [each.links[side] for each in (*world.clients, world.operator) if each is not but]
     for link in links:
         link.way = "closed"
@@ -167,7 +169,7 @@ def _unreachable(world: World, side: int, but: Client | None = None) -> Iterator
             link.way = "open"
 
 
-_ROUNDS: dict[Fault, Callable[[World], Any]] = {
+_ROUNDS: dict[Fault, Callable[[Simulation], Any]] = {
     "none": _none,
     "move": _move,
     "active": _active,
