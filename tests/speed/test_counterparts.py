@@ -156,7 +156,7 @@ WRITTEN = st.dictionaries(
     min_size=1,
     max_size=5,
 )
-WRONG = st.sampled_from([None, 1.5, -1, 2**70, b"", "", "\ud800", "x"]) | st.binary(max_size=3)
+WRONG: Any = st.sampled_from([None, 1.5, -1, 2**70, b"", "", "\ud800", "x"]) | st.binary(max_size=3)
 
 
 @st.composite
@@ -278,9 +278,10 @@ def _with_pack(body: bytes) -> tuple[str, list[WriteRow]]:
     return "thread", [write_row("thread", *pack._replace(value=body)[:-1]), record]
 
 
+OTHER_FIELDS: list[list[Any]] = [["\ud800"], [2**63], [True], [0.5], [[]], [None] * 65_536]
+
 ALWAYS: dict[str, list[tuple[Any, ...]]] = {
-    "threadmark.format.digests.check_of": [([each],) for each in ("\ud800", 2**63, True, 0.5, [])]
-    + [([None] * 65_536,)],
+    "threadmark.format.digests.check_of": [(fields,) for fields in OTHER_FIELDS],
     "threadmark.saver.batches.proven_writes": [_with_pack(body) for body in UNREADABLE_PACKS],
     "threadmark.serde.wire.unpack_plain": [(encoded,) for encoded in UNREADABLE_VALUES],
 }

@@ -1,4 +1,4 @@
-"""What the user sees of a checkpoint is that of the reference, be its values plain, of any type, or damaged."""
+"""A checkpoint is read as by the reference, with plain values, with values of any type, and with damaged ones."""
 
 import gc
 import random
