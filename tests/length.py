@@ -55,7 +55,6 @@ SAMPLED = {
     "replication/test_simulation.py": 2,
     "serde/test_bombs.py": 2,
     "signals/": 3,
-    "speed/test_objects.py": 2,
     "sqlite/test_crafted.py": 2,
     "sqlite/test_damaged_keys.py": 2,
     "sqlite/test_processes.py": 3,

@@ -4,9 +4,9 @@ import pytest
 
 from threadmark.errors import CorruptDataError
 from threadmark.format.digests import check_of
-from threadmark.format.packs import PACK, unpack_writes
-from threadmark.saver.batches import proven_writes, rows_of_batch
-from threadmark.saver.proving import PACKED, RECORDED, write_row
+from threadmark.format.packs import MOST_KEYS, PACK, unpack_writes
+from threadmark.saver.batches import batch_record, proven_writes, rows_of_batch, separate_rows
+from threadmark.saver.proving import PACKED, RECORDED, write_row, write_rows
 
 
 def test_the_check_of_a_pack_is_none_of_another_row() -> None:
@@ -46,3 +46,27 @@ def test_of_two_packs_with_the_same_write_the_first_counts() -> None:
     assert values == {index: value for index, _, value in (*long, *short)}
     with pytest.raises(CorruptDataError, match="the row of its writes is missing"):
         proven_writes("thread", [*second[:1], *second[2:]])
+
+
+def test_the_row_of_a_write_counts_more_than_a_pack() -> None:
+    at = "thread", "ns", "checkpoint", "task", "path"
+    packed, own = [(index, "a", b"\0\1mP") for index in (0, 1, 3)], [(1, "b", b"\0\1mX"), (2, "c", b"\0\1mY")]
+    rows = [*rows_of_batch(*at, packed, None), *separate_rows(*at, own)]
+    values = [(write.row.idx, write.value.packed) for write in proven_writes("thread", rows)]
+    assert values == [(0, b"P"), (1, b"X"), (2, b"Y"), (3, b"P")]
+
+
+def test_a_pack_begins_with_the_keys_of_its_segments() -> None:
+    bodies = [b"\1" + index.to_bytes(12, "big") + b"\5" + b"d" * 16 + b"m\1" for index in range(MOST_KEYS + 2)]
+    for some in (bodies[:1] * 2, bodies):
+        keys = list(dict.fromkeys(body[1:13] for body in some))[:MOST_KEYS]
+        written = [(index, "a", body) for index, body in enumerate(some)]
+        pack, _ = rows_of_batch("thread", "ns", "checkpoint", "task", "path", written, None)
+        assert pack.value.startswith(bytes([len(keys)]) + b"".join(keys))
+        assert unpack_writes(pack.value) == written
+
+
+def test_a_pack_that_cannot_be_read_names_its_task() -> None:
+    rows = [(PACK, "path", "", b"\0\x90"), batch_record((PACK,))]
+    with pytest.raises(CorruptDataError, match="pending writes of task 'task': the row of its writes cannot be read"):
+        proven_writes("thread", write_rows("thread", "ns", "checkpoint", "task", rows))

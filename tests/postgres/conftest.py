@@ -7,6 +7,9 @@ import psycopg
 import pytest
 
 from postgres.cluster import PostgresServer, shared
+from postgres.proxy import Proxy
+from threadmark_postgres import PostgresSaver
+from threadmark_postgres.arrays import register_dumpers
 
 _numbers = itertools.count()
 
@@ -29,3 +32,20 @@ def tables(url: str) -> Iterator[psycopg.Connection]:
     """A connection to the database of `url`, to look at its tables or to damage them."""
     with psycopg.connect(url, autocommit=True) as connection:
         yield connection
+
+
+@pytest.fixture
+def proxy(cluster: PostgresServer) -> Iterator[Proxy]:
+    """A proxy before the server."""
+    with Proxy(cluster.port) as running:
+        yield running
+
+
+@pytest.fixture
+def session(url: str) -> Iterator[psycopg.Connection]:
+    """A session in a database that has its tables, whose arrays are ours."""
+    with PostgresSaver(url) as saver:
+        saver.setup()
+    with psycopg.connect(url) as session:
+        register_dumpers(session)
+        yield session

@@ -1,6 +1,6 @@
 """The functions for one checkpoint and for one task have the effect of the one for any change, or none."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import psycopg
@@ -12,8 +12,6 @@ from threadmark.format.packs import FIRST_RECORD, PACK
 from threadmark.program import Program
 from threadmark.store.contract import ANYONE, Added, Change, CheckpointRow, WriteRow, was_added
 from threadmark.store.threads import beginning
-from threadmark_postgres import PostgresSaver
-from threadmark_postgres.arrays import register_dumpers
 from threadmark_postgres.store import PostgresStore
 
 THREAD, OTHER = "5", "6"
@@ -131,15 +129,6 @@ OTHERS: Mapping[str, Sequence[WriteRow]] = {
     "that are a pack alone": [_write(PACK)],
 }
 """Writes that only the function for any change adds."""
-
-
-@pytest.fixture
-def session(url: str) -> Iterator[psycopg.Connection]:
-    with PostgresSaver(url) as saver:
-        saver.setup()
-    with psycopg.connect(url) as session:
-        register_dumpers(session)
-        yield session
 
 
 def _outcome(session: psycopg.Connection, store: PostgresStore, before: Act, change: Change) -> tuple[Any, ...]:

@@ -5,7 +5,7 @@ import contextlib
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
 from typing import Any
@@ -16,6 +16,7 @@ import pytest
 from patience import wait_until
 from postgres.cluster import PostgresServer
 from postgres.proxy import Proxy
+from postgres.sessions import END_SESSIONS, HELD_UP, SESSIONS
 from postgres.steps import APIS, aplay, count, play, step, thread
 from postgres.test_concurrency import deadlocks
 from threadmark import ClosedError, ConfigError, Saver, StoreError, ThreadDeletedError
@@ -28,26 +29,8 @@ from threadmark_postgres.driver.blocking import _LEADERS, StatementBatcher, _Mem
 from threadmark_postgres.steps import Query, Rows
 
 _BLOCKED = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'threadmark_write'::regclass"
-_HELD_UP = """
-    SELECT count(*) FROM pg_stat_activity
-    WHERE datname = current_database() AND application_name = 'threadmark' AND wait_event_type = 'Lock'
-"""
-_SESSIONS = """
-    SELECT count(*) FROM pg_stat_activity
-    WHERE datname = current_database() AND application_name = 'threadmark'
-"""
-_END_SESSIONS = """
-    SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-    WHERE datname = current_database() AND application_name = 'threadmark'
-"""
 
 NAMES = [f"thread {number}" for number in range(MOST)]
-
-
-@pytest.fixture
-def proxy(cluster: PostgresServer) -> Iterator[Proxy]:
-    with Proxy(cluster.port) as running:
-        yield running
 
 
 async def warmed(saver: PostgresSaver) -> list[dict[str, Any]]:
@@ -214,7 +197,7 @@ def test_nothing_acknowledged_is_lost_while_sessions_end_under_batches(url: str,
             await saver.asetup()
             work = [asyncio.ensure_future(run(saver, name)) for name in NAMES]
             for _ in range(8):
-                tables.execute(_END_SESSIONS)
+                tables.execute(END_SESSIONS)
                 await asyncio.sleep(0.03)
             await asyncio.gather(*work)
             found = [item async for item in saver.alist(None)]
@@ -425,7 +408,7 @@ def test_a_checkpoint_that_two_savers_put_at_once_after_two_parents_has_one_rank
         holder.execute("UPDATE threadmark_head SET rank = rank")  # so that neither sees the other's rows
         with ThreadPoolExecutor(2) as pool:
             work = [pool.submit(saver.put, config, made, *more) for config in (parent, thread("one"))]
-            wait_until(lambda: next(tables.execute(_HELD_UP))[0] == len(work), "they are not held up")
+            wait_until(lambda: next(tables.execute(HELD_UP))[0] == len(work), "they are not held up")
             holder.commit()
             for each in work:
                 each.result()
@@ -448,7 +431,7 @@ def test_a_checkpoint_that_two_savers_rank_after_two_parents_is_stored_by_both_u
         with ThreadPoolExecutor(2) as pool:
             holder.execute("UPDATE threadmark_head SET rank = rank")  # so that neither sees the other's rows
             work = [pool.submit(saver.put, parent, made, *more) for parent in (first, second)]
-            wait_until(lambda: next(tables.execute(_HELD_UP))[0] == len(work), "they are not held up")
+            wait_until(lambda: next(tables.execute(HELD_UP))[0] == len(work), "they are not held up")
             holder.commit()
             for each in work:
                 each.result()
@@ -463,7 +446,7 @@ def test_savers_that_begin_a_deleted_thread_anew_never_wait_in_a_circle(url: str
         remover.execute("SELECT FROM threadmark_thread FOR UPDATE")
         with ThreadPoolExecutor(4) as pool:
             work = [pool.submit(cold.put, thread("one"), *step(1)) for _ in range(4)]
-            wait_until(lambda: next(tables.execute(_HELD_UP))[0] == len(work), "they are not held up")
+            wait_until(lambda: next(tables.execute(HELD_UP))[0] == len(work), "they are not held up")
             remover.execute("UPDATE threadmark_thread SET live = false, epoch = epoch + 1, deleted_up_to = ''")
             remover.execute("DELETE FROM threadmark_checkpoint")
             remover.execute("DELETE FROM threadmark_write")
@@ -506,7 +489,7 @@ def test_closing_a_saver_that_many_use_answers_everybody_and_leaves_no_session(
             each.result()
     found = {checkpoint_id for (checkpoint_id,) in tables.execute("SELECT rank FROM threadmark_checkpoint")}
     assert set(stored) <= found
-    wait_until(lambda: next(tables.execute(_SESSIONS))[0] == 0, "a session is left")
+    wait_until(lambda: next(tables.execute(SESSIONS))[0] == 0, "a session is left")
 
 
 def test_threads_play_together(url: str) -> None:

@@ -15,14 +15,9 @@ import pytest
 
 from patience import wait_until
 from postgres.cluster import PostgresServer
+from postgres.sessions import OPEN, SESSIONS
 from postgres.steps import aplay, count, play, step, thread
-from threadmark import ClosedError
 from threadmark_postgres import PostgresSaver
-
-_OPEN = """
-    SELECT count(*) FROM pg_stat_activity
-    WHERE application_name = 'threadmark' AND datname = current_database() AND state <> 'idle'
-"""
 
 
 def deadlocks(tables: psycopg.Connection) -> int:
@@ -133,11 +128,7 @@ def test_one_saver_serves_loops_in_several_threads_and_blocking_callers(url: str
 def test_a_loop_that_ends_closes_its_connections(url: str, tables: psycopg.Connection) -> None:
     saver = PostgresSaver(url)
     asyncio.run(aplay(saver, "one", 2))
-    sessions = """
-        SELECT count(*) FROM pg_stat_activity
-        WHERE application_name = 'threadmark' AND datname = current_database()
-    """
-    wait_until(lambda: next(tables.execute(sessions))[0] == 0, "a connection is left")
+    wait_until(lambda: next(tables.execute(SESSIONS))[0] == 0, "a connection is left")
     asyncio.run(aplay(saver, "two", 2))
     saver.close()
 
@@ -179,7 +170,7 @@ def test_a_cancelled_task_leaves_nothing_open_and_nothing_half(url: str, tables:
             assert len([item async for item in saver.alist(thread("two"))]) == 4
             copies = [item.config["configurable"]["thread_id"] async for item in saver.alist(None)]
             assert {copies.count(name) for name in copies} == {4}
-            assert next(tables.execute(_OPEN))[0] == 0
+            assert next(tables.execute(OPEN))[0] == 0
 
     asyncio.run(body())
 
@@ -238,14 +229,3 @@ saver.close()
         check=False,
     )
     assert done.returncode == 0, done.stderr
-
-
-def test_a_closed_saver_says_so(url: str) -> None:
-    saver = PostgresSaver(url)
-    play(saver, "one", 1)
-    saver.close()
-    saver.close()
-    with pytest.raises(ClosedError):
-        saver.get(thread("one"))
-    with pytest.raises(ClosedError):
-        asyncio.run(saver.aget(thread("one")))

@@ -103,20 +103,6 @@ def test_a_thread_that_no_listing_finds_is_named(database: Database) -> None:
     database.saver.delete_thread("empty")
 
 
-def test_what_an_earlier_release_left_of_a_deleted_thread_is_gone_when_it_begins_again(database: Database) -> None:
-    database.saver.create_thread("deleted")
-    database.saver.delete_thread("deleted")
-    database.execute(
-        "UPDATE threadmark_thread SET owner = 'ada', title = 'x', folded_title = 'x', metadata = '{\"a\": 1}', "
-        "checksum = '\\x00' WHERE thread_id = 'deleted'"
-    )
-    database.saver.create_thread("deleted")
-    found = database.saver.get_thread("deleted")
-    assert found is not None
-    assert (found.owner, found.title, found.metadata) == (None, None, {})
-    database.saver.delete_thread("deleted")
-
-
 def test_a_head_that_names_another_owner_shows_nobody_the_thread(database: Database) -> None:
     database.execute("UPDATE threadmark_head SET owner = 'bob' WHERE ns = ''")
     store, driver = database.saver._context.store, database.saver._driver

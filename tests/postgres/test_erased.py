@@ -1,13 +1,12 @@
 """A message that was deleted is in no row of any table; and the queries of an append."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import psycopg
 import pytest
 
-from postgres.cluster import PostgresServer
 from postgres.proxy import Proxy
 from postgres.steps import APIS
 from threadmark import Conversations, Saver
@@ -20,12 +19,6 @@ _APPEND, _PAGE = 4, 11
 is asked with each part of a page, and the last two of these count the messages, so that none is missing unseen."""
 _CHECK = 1
 """A connection that was idle for a while is tried first."""
-
-
-@pytest.fixture
-def proxy(cluster: PostgresServer) -> Iterator[Proxy]:
-    with Proxy(cluster.port) as running:
-        yield running
 
 
 def _rows_with(tables: psycopg.Connection[Any], mark: str) -> int:

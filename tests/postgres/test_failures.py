@@ -3,26 +3,30 @@
 import asyncio
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
 import psycopg
 import pytest
 from psycopg_pool import ConnectionPool
 
+from outages import (
+    SHORT,
+    cut_connections_are_replaced,
+    ended_sessions_are_replaced,
+    in_time,
+    is_an_error_while_it_is_away,
+    is_waited_for,
+)
 from postgres.cluster import Cluster, PostgresServer
 from postgres.proxy import Proxy
+from postgres.sessions import END_SESSIONS
 from postgres.steps import APIS, aplay, count, play, step, thread
 from threadmark import Saver, StoreError, TransientStoreError
 from threadmark.program import Program, Transaction
 from threadmark_postgres import PostgresSaver
 from threadmark_postgres.driver.failures import passes
 from threadmark_postgres.steps import Query, Rows
-
-_END_SESSIONS = """
-    SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-    WHERE pid <> pg_backend_pid() AND datname = current_database() AND application_name = 'threadmark'
-"""
 
 
 @pytest.mark.parametrize("api", APIS)
@@ -31,13 +35,7 @@ def test_sessions_that_the_server_ended_are_replaced(
 ) -> None:
     async def body() -> None:
         async with PostgresSaver(url) as saver:
-            calls = api(saver)
-            config = await aplay(calls, "one", 2)
-            for number in range(2, 6):
-                assert tables.execute(_END_SESSIONS).fetchall()
-                config = await calls.aput(config, *step(number))
-            assert tables.execute(_END_SESSIONS).fetchall()
-            assert len([item async for item in saver.alist(thread("one"))]) == 6
+            await ended_sessions_are_replaced(api(saver), lambda: tables.execute(END_SESSIONS).fetchall())
 
     asyncio.run(body())
 
@@ -61,7 +59,7 @@ def test_nothing_acknowledged_is_lost_while_sessions_end_under_load(url: str, ta
             worker.start()
         rounds = 0
         while rounds < 20 or (len(stored) <= 2 * len(workers) and rounds < 2000):
-            tables.execute(_END_SESSIONS)
+            tables.execute(END_SESSIONS)
             time.sleep(0.02)
             rounds += 1
         stop.set()
@@ -80,13 +78,7 @@ def test_connections_cut_without_a_word_are_replaced(
         with Proxy(cluster.port) as proxy:
             through = url.replace(f":{cluster.port}/", f":{proxy.port}/")
             async with PostgresSaver(through) as saver:
-                calls = api(saver)
-                config = await aplay(calls, "one", 2)
-                proxy.cut()
-                await calls.aput(config, *step(2))
-                proxy.cut()
-                found = await calls.aget(thread("one"))
-                assert found["channel_values"]["count"] == 2
+                await cut_connections_are_replaced(api(saver), proxy.cut)
 
     asyncio.run(body())
 
@@ -95,31 +87,15 @@ def test_connections_cut_without_a_word_are_replaced(
 def test_a_server_that_is_away_is_an_error_and_one_that_is_back_is_used(api: Callable[[Saver], Any]) -> None:
     async def body() -> None:
         with Cluster(durable=True) as own:
-            async with PostgresSaver(own.url, timeout=0.3) as saver:
-                calls = api(saver)
-                config = await aplay(calls, "one", 3)
-                own.stop()
-                with pytest.raises(TransientStoreError, match=r"port=.*could not be used for 0.3 s"):
-                    await calls.aget(thread("one"))
-                own.start()
-                found = await _in_time(lambda: calls.aget(thread("one")), "for 0.3 s")
-                assert found["channel_values"]["count"] == 2
-                own.restart()
-                await _in_time(lambda: calls.aput(config, *step(3)), "for 0.3 s")
-                assert (await calls.aget(thread("one")))["channel_values"]["count"] == 3
+            async with PostgresSaver(own.url, timeout=SHORT) as saver:
+                await is_an_error_while_it_is_away(api(saver), own)
 
     asyncio.run(body())
 
 
 def test_an_operation_waits_for_a_server_that_comes_back() -> None:
     with Cluster() as own, PostgresSaver(own.url, timeout=30) as saver:
-        config = play(saver, "one", 2)
-        own.stop()
-        starting = threading.Timer(0.5, own.start)
-        starting.start()
-        saver.put(config, *step(2))
-        starting.join()
-        assert count(saver, "one") == 2
+        is_waited_for(saver, own)
 
 
 @pytest.mark.parametrize("host", ["database", "pool-1.internal"])
@@ -160,20 +136,10 @@ def test_a_statement_that_takes_too_long_is_an_error_at_once(
                 with pytest.raises(StoreError, match="statement_timeout"):
                     await calls.aput(config, *step(2))
             assert count(saver, "one") == 1
-            await _in_time(lambda: calls.aput(config, *step(2)), "statement_timeout")
+            await in_time(lambda: calls.aput(config, *step(2)), "statement_timeout")
             assert count(saver, "one") == 2
 
     asyncio.run(body())
-
-
-async def _in_time(call: Callable[[], Awaitable[Any]], out_of_time: str) -> Any:
-    """Repeat a call for as long as its error says `out_of_time`: on a busy machine any call may be too slow."""
-    while True:
-        try:
-            return await call()
-        except StoreError as error:
-            if out_of_time not in str(error):
-                raise
 
 
 def test_a_plan_that_fits_no_more_is_made_again_and_what_the_server_cannot_do_is_an_error_at_once(
@@ -202,17 +168,6 @@ def test_a_plan_that_fits_no_more_is_made_again_and_what_the_server_cannot_do_is
         with pytest.raises(StoreError, match="FOR UPDATE is not allowed with DISTINCT"):
             run("SELECT DISTINCT one FROM changing FOR UPDATE")
         assert len(tried) == 6
-
-
-def test_an_id_that_is_too_long_for_an_index_is_refused(url: str) -> None:
-    import random
-
-    name = "".join(chr(random.randrange(0x4E00, 0x9FFF)) for _ in range(5000))
-    with PostgresSaver(url) as saver:
-        with pytest.raises(ValueError, match="has 15000 bytes, and at most 512 are allowed"):
-            saver.put(thread(name), *step(0))
-        play(saver, "one", 1)
-        assert count(saver, "one") == 0
 
 
 def test_an_exhausted_pool_is_an_error(url: str, tables: psycopg.Connection) -> None:

@@ -1,6 +1,6 @@
 """A change from another database: one call, and nothing older over newer."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -14,8 +14,6 @@ from threadmark.format.packs import FIRST_RECORD, PACK
 from threadmark.program import Program
 from threadmark.store.contract import ANYONE, NEVER, Added, Change, CheckpointRow, Follows, WriteRow
 from threadmark.store.replica import Copied, Replica
-from threadmark_postgres import PostgresSaver
-from threadmark_postgres.arrays import register_dumpers
 from threadmark_postgres.store import PostgresStore
 
 __all__ = ["scene"]
@@ -39,15 +37,6 @@ def _write(idx: int, path: str = "path") -> WriteRow:
 
 TASKS = [_write(PACK), _write(FIRST_RECORD, "")]
 """A task's writes, and the record of them."""
-
-
-@pytest.fixture
-def session(url: str) -> Iterator[psycopg.Connection]:
-    with PostgresSaver(url) as saver:
-        saver.setup()
-    with psycopg.connect(url) as session:
-        register_dumpers(session)
-        yield session
 
 
 def told(

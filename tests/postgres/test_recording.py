@@ -30,7 +30,7 @@ from postgres.test_order import (
     write,
 )
 from postgres.test_order import run as order_run
-from postgres.test_round_trips import proxy, through
+from postgres.test_round_trips import through
 from threadmark import Saver
 from threadmark.store.contract import Added, Change
 from threadmark.store.replica import Copied, Replica
@@ -42,7 +42,7 @@ from threadmark_postgres.sql import replication
 from threadmark_postgres.steps import Query
 from threadmark_postgres.store import PostgresStore
 
-__all__ = ["proxy", "scene"]
+__all__ = ["scene"]
 
 STORE = PostgresStore(None)
 

@@ -2,25 +2,18 @@
 
 import asyncio
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any, get_args
 
 import pytest
 
-from postgres.cluster import PostgresServer
 from postgres.proxy import Proxy
 from postgres.steps import APIS, aplay, play, step, thread
 from threadmark import Checkpoint, Saver
 from threadmark.program import Transaction
 from threadmark.store.threads import SortKey, ThreadScope
 from threadmark_postgres import PostgresSaver
-
-
-@pytest.fixture
-def proxy(cluster: PostgresServer) -> Iterator[Proxy]:
-    with Proxy(cluster.port) as running:
-        yield running
 
 
 def through(proxy: Proxy, url: str, **options: Any) -> PostgresSaver:

@@ -12,10 +12,12 @@ import psycopg
 import pytest
 from psycopg_pool import AsyncConnectionPool
 
+from log_lines import assert_nothing_is_logged_of, handlers, lines_of
 from patience import wait_until
 from postgres import next_format
 from postgres.cluster import Cluster, PostgresServer
 from postgres.proxy import Proxy
+from postgres.sessions import END_SESSIONS, HELD_UP
 from postgres.steps import APIS, aplay, count, play, step, thread
 from threadmark import ConfigError, Saver, StoreError
 from threadmark_postgres import PostgresSaver, ddl
@@ -23,27 +25,13 @@ from threadmark_postgres.migrations import CURRENT
 
 LOGGER = "threadmark.postgres"
 PASSWORD = "correct-horse-battery"  # noqa: S105 - the test looks for it in the log
-_END_SESSIONS = """
-    SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-    WHERE pid <> pg_backend_pid() AND datname = current_database() AND application_name = 'threadmark'
-"""
-_HELD_UP = """
-    SELECT count(*) FROM pg_stat_activity
-    WHERE datname = current_database() AND application_name = 'threadmark' AND wait_event_type = 'Lock'
-"""
 
 
 @pytest.fixture(autouse=True)
 def lines(caplog: pytest.LogCaptureFixture) -> Iterator[Callable[..., list[str]]]:
     """The lines logged so far at a level, which it then forgets."""
-
-    def logged(level: int) -> list[str]:
-        found = [record.getMessage() for record in caplog.records if (record.name, record.levelno) == (LOGGER, level)]
-        caplog.clear()
-        return found
-
-    with caplog.at_level(logging.DEBUG, "threadmark"):
-        yield logged
+    with lines_of(LOGGER, caplog) as found:
+        yield found
 
 
 def place(url: str) -> str:
@@ -111,7 +99,7 @@ def test_a_session_that_the_server_ended_is_told(
         async with PostgresSaver(url) as saver:
             calls = api(saver)
             await aplay(calls, "one", 2)
-            tables.execute(_END_SESSIONS)
+            tables.execute(END_SESSIONS)
             await calls.aget(thread("one"))
 
     asyncio.run(body())
@@ -193,7 +181,7 @@ def test_a_statement_that_waits_for_a_lock_is_told(
                 tables.execute("SELECT FROM threadmark_thread FOR UPDATE")
                 put = asyncio.ensure_future(calls.aput(config, *step(2)))
                 with psycopg.connect(url, autocommit=True) as other:
-                    await asyncio.to_thread(wait_until, lambda: next(other.execute(_HELD_UP))[0], "nobody waits")
+                    await asyncio.to_thread(wait_until, lambda: next(other.execute(HELD_UP))[0], "nobody waits")
                 await asyncio.sleep(0.4)
             await put
         (line,) = lines(logging.WARNING)
@@ -229,8 +217,8 @@ def test_a_batch_that_is_taken_apart_is_told(
                 tables.execute("LOCK TABLE threadmark_head IN EXCLUSIVE MODE")
                 puts = [asyncio.ensure_future(calls.aput(thread(f"{each}"), *step(1))) for each in range(4)]
                 with psycopg.connect(url, autocommit=True) as other:
-                    await asyncio.to_thread(wait_until, lambda: next(other.execute(_HELD_UP))[0], "nobody waits")
-                    other.execute(_END_SESSIONS)
+                    await asyncio.to_thread(wait_until, lambda: next(other.execute(HELD_UP))[0], "nobody waits")
+                    other.execute(END_SESSIONS)
                     await asyncio.sleep(0.1)
             await asyncio.gather(*puts)
             assert len([item async for item in saver.alist(None)]) == 5
@@ -239,29 +227,10 @@ def test_a_batch_that_is_taken_apart_is_told(
     assert any("a batch failed (" in line and "stored one by one" in line for line in lines(logging.DEBUG))
 
 
-class _Handler(logging.Handler):
-    """Does something with each line, and lets its errors pass."""
-
-    def __init__(self, do: Callable[[], Any]) -> None:
-        super().__init__()
-        self._do = do
-
-    def handle(self, record: logging.LogRecord) -> bool:
-        self._do()
-        return bool(record)
-
-
 @pytest.fixture
 def handler() -> Iterator[Callable[[Callable[[], Any]], None]]:
-    added: list[logging.Handler] = []
-
-    def add(do: Callable[[], Any]) -> None:
-        added.append(_Handler(do))
-        logging.getLogger(LOGGER).addHandler(added[-1])
-
-    yield add
-    for each in added:
-        logging.getLogger(LOGGER).removeHandler(each)
+    with handlers(LOGGER) as add:
+        yield add
 
 
 @pytest.mark.parametrize("api", APIS)
@@ -279,7 +248,7 @@ def test_a_handler_that_raises_ends_no_attempt_and_loses_no_answer(
         async with PostgresSaver(url, slow=0) as saver:
             calls = api(saver)
             config = await aplay(calls, "one", 2)
-            tables.execute(_END_SESSIONS)
+            tables.execute(END_SESSIONS)
             await calls.aput(config, *step(2))
             assert len([item async for item in saver.alist(thread("one"))]) == 3
 
@@ -318,7 +287,7 @@ def test_no_value_and_no_password_is_logged(
                 made, metadata, versions = step(number + 1)
                 made["channel_values"]["messages"] += [f"{distinctive} {each}" for each in range(100)]
                 config = await calls.aput(config, made, metadata | {"note": distinctive}, versions)
-                tables.execute(_END_SESSIONS)
+                tables.execute(END_SESSIONS)
                 await calls.aput_writes(config, [("messages", distinctive), ("__error__", distinctive)], f"{number}")
             assert [item async for item in saver.alist(thread("one"), filter={"note": distinctive})]
             await asyncio.gather(*(calls.aput(thread(f"{each}"), made, metadata, versions) for each in range(20)))
@@ -353,15 +322,7 @@ def test_no_value_and_no_password_is_logged(
             await aplay(saver, "three", 2)
 
     asyncio.run(pools())
-    ours = [record for record in caplog.records if record.name.startswith("threadmark")]
-    assert {record.levelno for record in ours} == {logging.DEBUG, logging.INFO, logging.WARNING}
-    for text in (text for record in ours for text in _texts(record)):
-        assert distinctive not in text
-        assert PASSWORD not in text
-
-
-def _texts(record: logging.LogRecord) -> list[str]:
-    return [record.getMessage(), repr(record.args), str(record.msg), str(record.exc_text), repr(record.exc_info)]
+    assert_nothing_is_logged_of(caplog, distinctive, PASSWORD)
 
 
 @pytest.mark.parametrize(

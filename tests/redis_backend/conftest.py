@@ -6,8 +6,10 @@ from collections.abc import Iterator
 import pytest
 
 from redis_backend import processes
+from redis_backend.backends import OPTIONS
 from redis_backend.processes import RedisProcess
 from redis_backend.proxy import Proxy
+from threadmark_redis import RedisSaver
 
 _numbers = itertools.count()
 
@@ -33,3 +35,16 @@ def proxy(server: RedisProcess) -> Iterator[Proxy]:
     """A proxy before the single server."""
     with Proxy(server.port) as running:
         yield running
+
+
+@pytest.fixture
+def key(prefix: str) -> bytes:
+    """A key of the test's own."""
+    return f"{prefix}{{one}}".encode()
+
+
+@pytest.fixture
+def saver(server: RedisProcess, prefix: str) -> Iterator[RedisSaver]:
+    """A saver on the single server."""
+    with RedisSaver(server.url, prefix=prefix, **OPTIONS) as opened:
+        yield opened

@@ -55,12 +55,6 @@ def own() -> Iterator[RedisProcess]:
         yield process.start()
 
 
-@pytest.fixture
-def key(prefix: str) -> bytes:
-    """A key of the test's own."""
-    return f"{prefix}{{one}}".encode()
-
-
 @BOTH
 def test_a_connection_that_the_server_killed_is_replaced(own: RedisProcess, key: bytes, call: Call) -> None:
     driver = driver_of(own.url)

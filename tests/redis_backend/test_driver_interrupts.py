@@ -18,12 +18,6 @@ from redis_backend.proxy import Proxy
 from threadmark_redis.driver import RedisDriver
 
 
-@pytest.fixture
-def key(prefix: str) -> bytes:
-    """A key of the test's own."""
-    return f"{prefix}{{one}}".encode()
-
-
 def _requested(proxy: Proxy) -> None:
     """Forget the requests that have come, so that the next one is noticed."""
     while proxy.requested.acquire(blocking=False):

@@ -2,12 +2,21 @@
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 
 from client_log import Load, all_faults
+from outages import (
+    SHORT,
+    cut_connections_are_replaced,
+    ended_sessions_are_replaced,
+    in_time,
+    is_an_error_while_it_is_away,
+    is_waited_for,
+)
 from patience import wait_until
 from postgres.steps import APIS, aplay, count, play, step, thread
 from redis_backend.backends import OPTIONS
@@ -23,13 +32,7 @@ from threadmark_redis import RedisSaver
 def test_connections_cut_without_a_word_are_replaced(proxy: Proxy, prefix: str, api: Callable[[Saver], Any]) -> None:
     async def body() -> None:
         async with RedisSaver(proxy.url, prefix=prefix, **OPTIONS) as saver:
-            calls = api(saver)
-            config = await aplay(calls, "one", 2)
-            proxy.cut()
-            await calls.aput(config, *step(2))
-            proxy.cut()
-            found = await calls.aget(thread("one"))
-            assert found["channel_values"]["count"] == 2
+            await cut_connections_are_replaced(api(saver), proxy.cut)
 
     asyncio.run(body())
 
@@ -40,12 +43,8 @@ def test_connections_that_the_server_closed_are_replaced(
 ) -> None:
     async def body() -> None:
         async with RedisSaver(server.url, prefix=prefix, **OPTIONS) as saver:
-            calls = api(saver)
-            config = await aplay(calls, "one", 2)
-            for number in range(2, 6):
-                assert server.command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
-                config = await calls.aput(config, *step(number))
-            assert len([item async for item in saver.alist(thread("one"))]) == 6
+            kill = partial(server.command, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+            await ended_sessions_are_replaced(api(saver), kill)
 
     asyncio.run(body())
 
@@ -89,45 +88,15 @@ def test_a_removal_whose_reply_was_lost_is_done(proxy: Proxy, prefix: str, api: 
 def test_a_server_that_is_away_is_an_error_and_one_that_is_back_is_used(api: Callable[[Saver], Any]) -> None:
     async def body() -> None:
         with RedisProcess(DURABLE).start() as own:
-            async with RedisSaver(own.url, timeout=0.3) as saver:
-                calls = api(saver)
-                config = await aplay(calls, "one", 3)
-                own.stop()
-                with pytest.raises(TransientStoreError, match=r"could not be used for 0.3 s"):
-                    await calls.aget(thread("one"))
-                own.start()
-                found = await _in_time(lambda: calls.aget(thread("one")))
-                assert found["channel_values"]["count"] == 2
-                own.restart()
-                await _in_time(lambda: calls.aput(config, *step(3)))
-                found = await _in_time(lambda: calls.aget(thread("one")))
-                assert found["channel_values"]["count"] == 3
+            async with RedisSaver(own.url, timeout=SHORT) as saver:
+                await is_an_error_while_it_is_away(api(saver), own)
 
     asyncio.run(body())
 
 
-async def _in_time(call: Callable[[], Awaitable[Any]], *others: str) -> Any:
-    """Repeat a call for as long as it ran out of time: on a busy machine any call may be too slow.
-
-    The error says so, or one of the `others`, as it does if a saver has no connection yet.
-    """
-    while True:
-        try:
-            return await call()
-        except StoreError as error:
-            if not any(words in str(error) for words in ("for 0.3 s", *others)):
-                raise
-
-
 def test_an_operation_waits_for_a_server_that_comes_back() -> None:
     with RedisProcess(DURABLE).start() as own, RedisSaver(own.url, timeout=120) as saver:
-        config = play(saver, "one", 2)
-        own.stop()
-        starting = threading.Timer(0.5, own.start)
-        starting.start()
-        saver.put(config, *step(2))
-        starting.join()
-        assert count(saver, "one") == 2
+        is_waited_for(saver, own)
 
 
 @pytest.mark.parametrize("api", APIS)
@@ -136,14 +105,14 @@ def test_a_server_that_hangs_is_an_error_in_time(api: Callable[[Saver], Any]) ->
         with RedisProcess(DURABLE).start() as own:
             with RedisSaver(own.url) as patient:
                 play(patient, "one", 3)
-            async with RedisSaver(f"{own.url}?socket_timeout=0.2", timeout=0.3) as saver:
+            async with RedisSaver(f"{own.url}?socket_timeout=0.2", timeout=SHORT) as saver:
                 calls = api(saver)
-                await _in_time(lambda: calls.aget(thread("one")), "Timeout")
+                await in_time(lambda: calls.aget(thread("one")), f"for {SHORT} s", "Timeout")
                 own.suspend()
                 with pytest.raises(TransientStoreError):
                     await calls.aget(thread("one"))
                 own.resume()
-                found = await _in_time(lambda: calls.aget(thread("one")))
+                found = await in_time(lambda: calls.aget(thread("one")), f"for {SHORT} s")
                 assert found["channel_values"]["count"] == 2
 
     asyncio.run(body())

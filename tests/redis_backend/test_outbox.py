@@ -1,6 +1,6 @@
 """Redis' data for replication: a change's own script on one server, and a cluster's data in other slots."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 from typing import Any, cast
@@ -28,12 +28,6 @@ _MANY = 1000
 
 class DiedError(Exception):
     """The process is killed here."""
-
-
-@pytest.fixture
-def saver(server: RedisProcess, prefix: str) -> Iterator[RedisSaver]:
-    with RedisSaver(server.url, prefix=prefix, **OPTIONS) as opened:
-        yield opened
 
 
 def _ask(saver: Saver, method: Callable[..., Program[Any]], *args: Any) -> Any:

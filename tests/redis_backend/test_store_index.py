@@ -1,6 +1,5 @@
 """The index of threads: listings are right if it is a little behind, and it can be rebuilt."""
 
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 from unittest.mock import patch
@@ -14,12 +13,6 @@ from threadmark.program import Program
 from threadmark_redis import RedisSaver
 from threadmark_redis.index import STALE, unindex
 from threadmark_redis.keys import SHARDS, index_keys, shard_of, thread_keys
-
-
-@pytest.fixture
-def saver(server: RedisProcess, prefix: str) -> Iterator[RedisSaver]:
-    with RedisSaver(server.url, prefix=prefix, **OPTIONS) as opened:
-        yield opened
 
 
 def _ids(saver: RedisSaver, sort: str, limit: int = 100) -> list[str]:

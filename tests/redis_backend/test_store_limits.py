@@ -1,6 +1,5 @@
 """Sizes at which one command, one reply or Lua's stack would not do."""
 
-from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -16,12 +15,6 @@ from threadmark_redis import store as store_module
 
 MANY = 9_000
 """More than Lua's `unpack` takes."""
-
-
-@pytest.fixture
-def saver(server: RedisProcess, prefix: str) -> Iterator[RedisSaver]:
-    with RedisSaver(server.url, prefix=prefix, **OPTIONS) as opened:
-        yield opened
 
 
 def test_a_task_may_have_thousands_of_writes(saver: RedisSaver) -> None:

@@ -21,12 +21,6 @@ from threadmark_redis.locked import Locked
 
 
 @pytest.fixture
-def saver(server: RedisProcess, prefix: str) -> Iterator[RedisSaver]:
-    with RedisSaver(server.url, prefix=prefix, **OPTIONS) as opened:
-        yield opened
-
-
-@pytest.fixture
 def other(server: RedisProcess, prefix: str) -> Iterator[RedisSaver]:
     with RedisSaver(server.url, prefix=prefix, **OPTIONS) as opened:
         yield opened

@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import timedelta
 from functools import partial
@@ -10,6 +9,7 @@ from typing import Any, TypeVar
 
 import pytest
 
+from outages import in_time
 from patience import PATIENCE
 from replication.lines import Database, Opened, checkpoint, config, number_in, put, wait_for
 from threadmark import (
@@ -30,21 +30,8 @@ T = TypeVar("T")
 CONTINUE: dict[str, Any] = {"failover": "automatic", "on_secondary_failure": "continue", "deadline": PATIENCE}
 SHORT = 0.2
 """A deadline while a database hangs."""
-
-
-@pytest.fixture
-def databases() -> tuple[Database, Database]:
-    return Database(), Database()
-
-
-async def _in_time(call: Callable[[], Awaitable[T]]) -> T:
-    """Repeat a call for as long as it misses a short deadline, which on a busy machine any call may do."""
-    while True:
-        try:
-            return await call()
-        except (ReplicationError, TransientStoreError) as error:
-            if f"within {SHORT:g} s (deadline)" not in str(error):
-                raise
+LATE = f"within {SHORT:g} s (deadline)"
+"""In errors of calls that missed it, which on a busy machine any call may do."""
 
 
 def test_reads_come_from_the_standby_and_say_so(databases: tuple[Database, Database]) -> None:
@@ -204,7 +191,7 @@ def test_asyncio_moves_them_as_well(databases: tuple[Database, Database]) -> Non
             await saver.aput(config(), checkpoint(1), {}, {"n": 1, "text": 1})
             pair.primary.hang()
             pair.set_deadline(SHORT)
-            await _in_time(lambda: saver.aput(config(), checkpoint(2), {}, {"n": 2, "text": 1}))
+            await in_time(lambda: saver.aput(config(), checkpoint(2), {}, {"n": 2, "text": 1}), LATE)
             assert (await saver.astatus()).active == "secondary"
             pair.set_deadline(PATIENCE)
             pair.primary.resume()
@@ -223,8 +210,8 @@ def test_a_database_that_hangs_holds_nobody_for_longer_than_the_deadline(
     pair.set_deadline(SHORT)
 
     async def go_on() -> None:
-        await _in_time(partial(asyncio.to_thread, put, pair.saver, 2))  # it would wait for a minute, and fail
-        assert await _in_time(partial(asyncio.to_thread, number_in, pair.saver)) == 2
+        await in_time(partial(asyncio.to_thread, put, pair.saver, 2), LATE)  # it would wait for a minute, and fail
+        assert await in_time(partial(asyncio.to_thread, number_in, pair.saver), LATE) == 2
 
     asyncio.run(go_on())
     pair.set_deadline(PATIENCE)

@@ -15,11 +15,6 @@ from threadmark.replication.reconciling import reconcile
 from threadmark.replication.steps import Side
 
 
-@pytest.fixture
-def databases() -> tuple[Database, Database]:
-    return Database(), Database()
-
-
 def _differences(one: Database, other: Database) -> int:
     """How many threads differ between two databases."""
     sides = Side("primary", one.store, one.driver), Side("secondary", other.store, other.driver)

@@ -20,11 +20,6 @@ from threadmark.types import ReplicatedSaver
 from threadmark_langgraph import wrap
 
 
-@pytest.fixture
-def databases() -> tuple[Database, Database]:
-    return Database(), Database()
-
-
 def test_the_status_of_a_pair_that_is_well(databases: tuple[Database, Database]) -> None:
     with Opened(*databases).saver as saver:
         put(saver, 1)

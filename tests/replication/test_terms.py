@@ -17,11 +17,6 @@ from threadmark.types import Progress
 from threadmark_sqlite import SqliteSaver
 
 
-@pytest.fixture
-def databases() -> tuple[Database, Database]:
-    return Database(), Database()
-
-
 def _replica(database: Database) -> Replica:
     return database.driver.run(Transaction(database.store.replica, writes=False))
 

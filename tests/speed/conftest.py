@@ -8,9 +8,10 @@ collect_ignore = (
     else [
         "test_both_ways.py",
         "test_counterparts.py",
-        "test_packs.py",
+        "test_files.py",
+        "test_harm.py",
+        "test_objects.py",
         "test_reading.py",
         "test_rope.py",
-        "test_tuples.py",
     ]
 )

@@ -1,13 +1,9 @@
 """The compiled part of the serializer equals the one in Python: the same bytes, values, refusals and errors."""
 
-import gc
 import random
 import sys
-import threading
-import tracemalloc
 import types
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
@@ -22,12 +18,11 @@ from serde.catalogue import EXACT, REFUSED
 from serde.hierarchies import Maker
 from serde.packers import in_python
 from serde.sameness import same
-from serde.test_exact import KINDS, PLACES
 from serde_exact import nested
 from speed.both import Both
 from threadmark.errors import SerializationError
 from threadmark.runtime import compiled
-from threadmark.serde import Registry, Serde
+from threadmark.serde import Serde
 
 pytestmark = pytest.mark.skipif(not compiled.IN_USE, reason="this run of the suite is the one in Python only")
 
@@ -76,18 +71,10 @@ def test_both_agree_on_values_of_all_lengths_and_sizes(value: Any) -> None:
     Both().agree(value)
 
 
-def test_both_agree_on_every_kind_in_every_place() -> None:
-    both = Both()
-    for make in KINDS.values():
-        for put_into in PLACES.values():
-            both.agree(put_into(make()))
-
-
 def test_both_refuse_the_same_in_the_same_words() -> None:
     both = Both()
     for make, _ in REFUSED.values():
-        for put_into in PLACES.values():
-            assert isinstance(both.encoding(put_into(make())), SerializationError)
+        assert isinstance(both.encoding([s.Point(1, {"k": make()}), s.Model(x=(make(),))]), SerializationError)
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -168,6 +155,7 @@ CHANGES: dict[str, Callable[[Any], None]] = {
     "another order": _with_dict({"y": 1, "x": 2}),
     "fewer entries": _with_dict({"x": 2}),
     "more entries": _with_dict({"x": 2, "y": 1, "z": 3}),
+    "the same names, made of text": _with_dict({b"x".decode(): 2, b"y".decode(): 1}),
     "a name of another type": _with_dict({Name("x"): 2, "y": 1}),
     "a number for a name": _with_dict({1: 2, "y": 1}),
     "a dictionary of another type": _with_dict(Entries(x=1, y=2)),
@@ -190,120 +178,6 @@ def test_both_agree_on_an_object_that_was_tampered_with(make: Callable[[], Any],
         assert not isinstance(tampered, Plain)
         return
     both.agree([make(), tampered, make(), tampered])
-
-
-def test_names_are_compared_by_what_they_say() -> None:
-    """Most are the very same objects, but those of a dictionary that was made from text are not."""
-    both, usual, made = Both(), s.Computed(x=1), s.Computed(x=1)
-    for model in (usual, made):
-        assert model.lazy == 3
-    vars(made)[b"lazy".decode()] = vars(made).pop("lazy")
-    both.agree([usual, made, usual])
-    assert not isinstance(both.encoding([usual, made]), Exception)
-
-
-def test_a_class_that_is_defined_again_is_another_one() -> None:
-    module = types.ModuleType("speed_redefined")
-    both = Both()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(sys.modules, module.__name__, module)
-        for fields in ("x: int", "x: int\n    y: int = 2"):
-            exec(f"import dataclasses\n@dataclasses.dataclass\nclass Again:\n    {fields}", vars(module))  # noqa: S102 - two fixed texts
-            stored = both.encoding([module.Again(1)])
-            assert not isinstance(stored, Exception)
-            assert vars(both.value(stored)[0]) == vars(module.Again(1))
-
-
-@dataclass
-class Handle:
-    """An object that a user's function encodes, which may do anything."""
-
-    act: Callable[[], Any] = field(default=lambda: None)
-
-
-MEANWHILE: dict[str, Callable[[list[Any], dict[Any, Any], Any], Any]] = {
-    "a list grows": lambda items, *_: items.append(1),
-    "a list shrinks": lambda items, *_: items.clear(),
-    "a list is filled with others": lambda items, *_: items.__setitem__(slice(None), [2.5, "x"] * 100),
-    "a dictionary grows": lambda _, entries, __: entries.update({str(number): 1 for number in range(100)}),
-    "a dictionary shrinks": lambda _, entries, __: entries.clear(),
-    "an object's dictionary shrinks": lambda _, __, point: vars(point).clear(),
-    "an object gets another dictionary": lambda _, __, point: setattr(point, "__dict__", {"z": [3]}),
-    "memory is collected": lambda *_: gc.collect() and None,
-}
-
-
-@pytest.mark.parametrize("change", MEANWHILE)
-def test_what_changes_while_it_is_written_harms_nothing(change: str) -> None:
-    """The stored value is one of the states that it had, or it is an error of ours."""
-    registry = Registry()
-    registry.register(Handle, "handle", lambda handle: handle.act(), lambda _: Handle())
-    serde = Serde(registry=registry)
-    for position in range(3):
-        point, entries, items = s.Point(1, [2]), dict[Any, Any](), list[Any]()
-        handle = Handle(lambda: MEANWHILE[change](items, entries, point))  # noqa: B023 - it is called before the next
-        point.y = [handle]
-        items += [[1], point, entries, "text" * 100]
-        items.insert(position, handle)
-        entries |= {"a": [1], "b": handle, "c": "text" * 100}
-        try:
-            stored = serde.dumps_typed({"k": items, "l": entries, "m": point})
-        except SerializationError:
-            continue
-        serde.loads_typed(stored)
-
-
-def test_threads_that_change_what_is_written_harm_nothing() -> None:
-    serde, made, stop = Serde(), messages(20), threading.Event()
-
-    def change() -> None:
-        while not stop.is_set():
-            for message in made:
-                message.__dict__["name"] = "x"
-                message.__pydantic_fields_set__.add("name")
-                message.additional_kwargs["k"] = len(made)
-                message.additional_kwargs.clear()
-                message.__pydantic_fields_set__.discard("name")
-
-    worker = threading.Thread(target=change)
-    worker.start()
-    try:
-        for _ in range(300):
-            found = serde.loads_typed(serde.dumps_typed(made))
-            assert [type(one) for one in found] == [type(one) for one in made]
-    finally:
-        stop.set()
-        worker.join()
-
-
-def test_nothing_is_kept_of_what_is_written_and_read() -> None:
-    """A hundred thousand objects go through; no more memory stays than before."""
-    serde, made = Serde(), messages(25)
-    odd = [*made, s.Point((1, {2})), s.Hidden(), s.SlotPoint(1), s.Model(x=b"x", y=[bytearray(b"y"), 1 << 70])]
-    refused = [s.Point(1), s.Model(x=threading.Lock())]
-
-    def rounds(count: int) -> None:
-        for _ in range(count):
-            assert len(serde.loads_typed(serde.dumps_typed(odd))) == len(odd)
-            with pytest.raises(SerializationError):
-                serde.dumps_typed(refused)
-
-    rounds(20)
-    gc.collect()
-    references = [sys.getrefcount(each) for each in (*odd, *refused, s.Point, s.Model, AIMessage, None, True)]
-    tracemalloc.start()
-    try:
-        rounds(20)
-        gc.collect()
-        before, _ = tracemalloc.get_traced_memory()
-        rounds(500)
-        gc.collect()
-        after, _ = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert after - before < 20_000
-    now = [sys.getrefcount(each) for each in (*odd, *refused, s.Point, s.Model, AIMessage, None, True)]
-    assert all(abs(one - other) < 50 for one, other in zip(references, now, strict=True))
 
 
 def test_what_the_usual_case_is_needs_no_function_in_python() -> None:

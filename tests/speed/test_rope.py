@@ -17,17 +17,16 @@ from speed.ropes import (
     PYTHON,
     Rope,
     damaged,
-    edited,
     history,
     in_turns,
-    manifest,
     outcome,
     packed_manifest,
     read,
 )
 from threadmark.format.digests import segment_key
-from threadmark.format.rope import Slice, Source, pack, unpack
+from threadmark.format.rope import Slice, Source, pack
 
+ROPES = (PYTHON, COMPILED)
 BOTH = pytest.mark.parametrize("of", [pytest.param(PYTHON, id="python"), pytest.param(COMPILED, id="compiled")])
 
 
@@ -47,15 +46,15 @@ def test_a_manifest_is_read_in_the_same_way_whole_and_damaged() -> None:
 
 @given(st.binary(max_size=120))
 def test_arbitrary_bytes_are_read_in_the_same_way(junk: bytes) -> None:
-    assert read(COMPILED, junk) == read(PYTHON, junk)
-    assert read(COMPILED, b"\x01" + junk) == read(PYTHON, b"\x01" + junk)
-
-
-@pytest.mark.parametrize("length", range(1, 12))
-def test_the_longest_number_is_the_same(length: int) -> None:
-    for last in (b"\x00", b"\x01", b"\x7f"):
-        packed = b"\x01" + bytes(12) + b"\xff" * length + last + b"\x1f"
+    for packed in (junk, b"\x01" + junk):
         assert read(COMPILED, packed) == read(PYTHON, packed)
+
+
+def test_the_longest_number_is_the_same() -> None:
+    for length in range(1, 12):
+        for last in (b"\x00", b"\x01", b"\x7f"):
+            packed = b"\x01" + bytes(12) + b"\xff" * length + last + b"\x1f"
+            assert read(COMPILED, packed) == read(PYTHON, packed)
 
 
 def test_a_value_is_joined_in_the_same_way_or_refused_in_the_same_words() -> None:
@@ -69,22 +68,13 @@ def test_a_value_is_joined_in_the_same_way_or_refused_in_the_same_words() -> Non
         packed = pack(tuple(parts))
         held = {key: segment for key, segment in segments.items() if chance.random() < 0.9}
         held = {key: segment if chance.random() < 0.95 else segment + b"x" for key, segment in held.items()}
-        assert outcome(COMPILED.join, COMPILED.layout(packed), held) == outcome(
-            PYTHON.join, PYTHON.layout(packed), held
-        )
+        joined = {repr(outcome(one.join, other.layout(packed), held)) for one in ROPES for other in ROPES}
+        assert len(joined) == 1
 
 
 def _some_of(whole: Slice, chance: random.Random) -> Slice:
     start = chance.choice([0, chance.randrange(whole.size)])
     return whole._replace(start=start, length=chance.randint(1, whole.size - start))
-
-
-def test_each_reads_the_layout_of_the_other() -> None:
-    packed = pack((b"<", Slice(segment_key(b"x"), 9, 2, 5), b">"))
-    segments = {segment_key(b"x"): b"012345678"}
-    assert (
-        PYTHON.join(COMPILED.layout(packed), segments) == COMPILED.join(PYTHON.layout(packed), segments) == b"<23456>"
-    )
 
 
 def test_a_value_that_is_one_whole_segment_is_not_copied() -> None:
@@ -93,18 +83,12 @@ def test_a_value_that_is_one_whole_segment_is_not_copied() -> None:
     assert COMPILED.join(COMPILED.layout(packed), {segment_key(segment): segment}) is segment
 
 
-@pytest.mark.parametrize("seed", range(times(40, at_length=1000)))
-def test_any_history_is_stored_within_the_limits_by_both_and_by_the_two_in_turns(seed: int) -> None:
-    chance = random.Random(seed)
-    history(chance, 30, PYTHON, COMPILED, in_turns(random.Random(seed)))
-
-
-def test_the_compiled_rope_stores_no_more_bytes() -> None:
-    totals = [0, 0]
-    for seed in range(100, 130):
-        stored = history(random.Random(seed), 25, PYTHON, COMPILED)
+def test_any_history_is_stored_within_the_limits_by_both_and_by_the_two_in_turns() -> None:
+    totals = [0, 0, 0]
+    for seed in range(times(40, at_length=1000)):
+        stored = history(random.Random(seed), 30, PYTHON, COMPILED, in_turns(random.Random(seed)))
         totals = [total + more for total, more in zip(totals, stored, strict=True)]
-    python, compiled = totals
+    python, compiled, _ = totals
     assert compiled <= 1.02 * python
 
 
@@ -204,10 +188,3 @@ def test_a_part_of_a_much_longer_source_is_found(piece: int) -> None:
     stored = pack((Slice(segment_key(whole), len(whole), 0, len(whole)),))
     found = COMPILED.deduplicate(data, [Source(whole, stored)], beside=[segment_key(whole)])
     assert sum(map(len, found.fresh.values())) <= 20 * len(starts) + len(data) // 10
-
-
-def test_edits_and_manifests_are_of_every_kind() -> None:
-    chance = random.Random(5)
-    lengths = {len(edited(bytes(3000), chance)) for _ in range(200)}
-    assert len(lengths) > 50
-    assert {len(unpack(pack(manifest(chance)))) for _ in range(200)} >= set(range(20))

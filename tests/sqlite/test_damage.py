@@ -32,13 +32,6 @@ ROUNDS = times(30, at_length=2000)
 NO_DAMAGE = Damage("none", Field("", "", (), "", 0), 0)
 
 
-@pytest.fixture(scope="module")
-def database() -> Iterator[sqlite3.Connection]:
-    connection = sqlite3.connect(":memory:", isolation_level=None)
-    yield connection
-    connection.close()
-
-
 @pytest.fixture(autouse=True)
 def mended(database: sqlite3.Connection, expected: Expected) -> Iterator[None]:
     """Whatever a test leaves behind, the next one finds the database whole."""

@@ -18,13 +18,6 @@ KEYS = ("thread", "ns", "id", "rank")
 
 
 @pytest.fixture(scope="module")
-def database() -> Iterator[sqlite3.Connection]:
-    connection = sqlite3.connect(":memory:", isolation_level=None)
-    yield connection
-    connection.close()
-
-
-@pytest.fixture(scope="module")
 def saver(database: sqlite3.Connection) -> SqliteSaver:
     saver = SqliteSaver(database, cache_bytes=0)
     Conversations(saver).put_messages(TALK, [{"id": each, "text": f"{each} " * 30} for each in IDS])

@@ -18,6 +18,7 @@ import aiosqlite
 import pytest
 
 import sqlite_next_format
+from log_lines import assert_nothing_is_logged_of, handlers, lines_of
 from patience import wait_until
 from sqlite_file import looking_at
 from threadmark import ConfigError, StoreError
@@ -34,14 +35,8 @@ SLOW = 0.2
 @pytest.fixture(autouse=True)
 def lines(caplog: pytest.LogCaptureFixture) -> Iterator[Callable[..., list[str]]]:
     """The lines logged so far at a level, which it then forgets."""
-
-    def logged(level: int) -> list[str]:
-        found = [record.getMessage() for record in caplog.records if (record.name, record.levelno) == (LOGGER, level)]
-        caplog.clear()
-        return found
-
-    with caplog.at_level(logging.DEBUG, "threadmark"):
-        yield logged
+    with lines_of(LOGGER, caplog) as found:
+        yield found
 
 
 def store(saver: SqliteSaver, thread: str = "thread") -> Any:
@@ -222,29 +217,10 @@ def test_a_file_that_was_replaced_is_told(tmp_path: Path, lines: Callable[..., l
         ]
 
 
-class _Handler(logging.Handler):
-    """Does something with each line, and lets its errors pass."""
-
-    def __init__(self, do: Callable[[], Any]) -> None:
-        super().__init__()
-        self._do = do
-
-    def handle(self, record: logging.LogRecord) -> bool:
-        self._do()
-        return bool(record)
-
-
 @pytest.fixture
 def handler() -> Iterator[Callable[[Callable[[], Any]], None]]:
-    added: list[logging.Handler] = []
-
-    def add(do: Callable[[], Any]) -> None:
-        added.append(_Handler(do))
-        logging.getLogger(LOGGER).addHandler(added[-1])
-
-    yield add
-    for each in added:
-        logging.getLogger(LOGGER).removeHandler(each)
+    with handlers(LOGGER) as add:
+        yield add
 
 
 @pytest.mark.parametrize("run", THREADS)
@@ -322,10 +298,4 @@ def test_no_value_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) ->
                 with pytest.raises(Exception, match="cannot be stored"):
                     saver.put(config, checkpoint(wrong), {"note": distinctive}, {"a": 99})
             saver.stats()
-    ours = [record for record in caplog.records if record.name.startswith("threadmark")]
-    assert {record.levelno for record in ours} == {logging.DEBUG, logging.INFO, logging.WARNING}
-    assert not any(distinctive in text for record in ours for text in _texts(record))
-
-
-def _texts(record: logging.LogRecord) -> list[str]:
-    return [record.getMessage(), repr(record.args), str(record.msg), str(record.exc_text), repr(record.exc_info)]
+    assert_nothing_is_logged_of(caplog, distinctive)

@@ -1,7 +1,6 @@
 """Every column of every table with a value of another kind: an error names the thread, and the others are served."""
 
 import sqlite3
-from collections.abc import Iterator
 
 import pytest
 
@@ -12,13 +11,6 @@ from threadmark import Saver
 from threadmark_sqlite import SqliteSaver
 
 WRONG: tuple[object, ...] = ("a text", b"\xff\x00bytes", 1.5, -1, (1 << 63) - 1)
-
-
-@pytest.fixture(scope="module")
-def database() -> Iterator[sqlite3.Connection]:
-    connection = sqlite3.connect(":memory:", isolation_level=None)
-    yield connection
-    connection.close()
 
 
 @pytest.fixture(scope="module")
