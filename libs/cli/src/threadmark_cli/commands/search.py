@@ -25,7 +25,7 @@ class _Passage:
 
     first: Match
     """The place that is named: the newest in a value, or if there is none, the newest."""
-    places: int = 1
+    count: int = 1
 
 
 @command(
@@ -54,7 +54,7 @@ def search(session: Session, thread: str, text: str, *, ns: str | None, every: b
         matches = _matches(saver, thread, text, addresses.ns(ns) if ns else ns)
         with out.paged():
             if out.as_json or every:
-                found, is_cut = _show_places(out, addresses, thread, matches, limit)
+                found, is_cut = _show_every(out, addresses, thread, matches, limit)
             else:
                 found, is_cut = _show_passages(out, addresses, matches, limit)
         if is_cut:
@@ -62,7 +62,7 @@ def search(session: Session, thread: str, text: str, *, ns: str | None, every: b
     return None if found else MISSING
 
 
-def _show_places(
+def _show_every(
     out: Output, addresses: Addresses, thread: str, matches: Iterator[Match], limit: int
 ) -> tuple[int, bool]:
     """Show every place. Returns how many, and whether there are more."""
@@ -93,12 +93,12 @@ def _show_passages(out: Output, addresses: Addresses, matches: Iterator[Match], 
                 break
             passages[key] = _Passage(match)
             continue
-        passage.places += 1
+        passage.count += 1
         if passage.first.place != "values" and match.place == "values":
             passage.first = match
     for passage in passages.values():
-        more = count_text(passage.places - 1, "more place")
-        out.line(*_described(addresses, passage.first), (f"  ({more})" if passage.places > 1 else "", "dim"))
+        more = count_text(passage.count - 1, "more place")
+        out.line(*_described(addresses, passage.first), (f"  ({more})" if passage.count > 1 else "", "dim"))
     return len(passages), is_cut
 
 
