@@ -23,6 +23,7 @@ FOLDERS = {
     "core": "Savers and interfaces on any backend: the rope of segments, diffs, sealing, leases, sessions, states",
     "langgraph_checkpointer": "Savers under LangGraph's names, and moving from LangGraph's savers",
     "langgraph_parity": "The same results as LangGraph's savers",
+    "langgraph_server": "LangGraph's server with a checkpointer of ours, as docs/how-to/langgraph-json.md sets it up",
     "page": "The page of `threadmark serve`: its API, its security, and the page in Chromium",
     "postgres": "Postgres: drivers, statements, pools, PgBouncer, failover",
     "races": "Processes that compete for leases and locks",

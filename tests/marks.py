@@ -88,6 +88,7 @@ SLOW = {
     "langgraph_checkpointer/test_moving.py": 22,
     "langgraph_checkpointer/test_named_databases.py": 6,
     "langgraph_checkpointer/test_old_formats.py": 7,
+    "langgraph_server/": 20,
     "langgraph_parity/test_conformance.py": 6,
     "langgraph_parity/test_crashes.py": 12,
     "langgraph_parity/test_forks.py": 5,
