@@ -174,3 +174,30 @@ import numpy
 print(Serde().loads_typed(Serde().dumps_typed(numpy.arange(3))).tolist())
 """
     assert _run(tmp_path, program).splitlines() == ["[]", "[]", "[0, 1, 2]"]
+
+
+@pytest.mark.parametrize("module", ["numpy", "pandas", "msgspec", "pydantic_core", "pydantic.main", "pydantic.types"])
+def test_values_are_stored_while_another_thread_imports_a_library(tmp_path: Path, module: str) -> None:
+    package, _, name = module.partition(".")
+    file = tmp_path / package / f"{name}.py" if name else tmp_path / f"{package}.py"
+    file.parent.mkdir(exist_ok=True)
+    (file.parent / "__init__.py").touch()
+    file.write_text("import threading\nthreading.half.set()\nthreading.rest.wait()\n")
+    program = f"""
+import dataclasses, importlib, threading
+from threadmark.serde import Serde
+
+@dataclasses.dataclass
+class Value:
+    text: str
+
+threading.half, threading.rest = threading.Event(), threading.Event()
+importing = threading.Thread(target=importlib.import_module, args=["{module}"], daemon=True)
+importing.start()
+threading.half.wait()
+serde = Serde(allow=[Value])
+print(serde.loads_typed(serde.dumps_typed([Value("a")])))
+threading.rest.set()
+importing.join()
+"""
+    assert "[Value(text='a')]" in _run(tmp_path, program)

@@ -7,13 +7,13 @@ with Threadmark, are found in the same way.
 """
 
 import re
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
 from threadmark.errors import SerializationError
 from threadmark.serde.kinds_api import Family
+from threadmark.serde.lookup import imported
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -54,11 +54,11 @@ class Families:
 
     def by_code(self) -> Mapping[str, Family]:
         """Return every family whose library has been imported, by code and in order."""
-        imported = [entry for entry in installed_entries() if entry.name in sys.modules]
-        if imported != self._imported:
-            added = [family for entry in imported for family in _loaded(entry)]
+        found = [entry for entry in installed_entries() if imported(entry.name)]
+        if found != self._imported:
+            added = [family for entry in found for family in _loaded(entry)]
             self._by_code = _by_code((*self._first, *added, *self._last))
-            self._imported = imported
+            self._imported = found
         return self._by_code
 
 

@@ -59,6 +59,13 @@ def found_under(name: str) -> object:
     return found
 
 
+def imported(name: str) -> Any:
+    """Return a module that the program has imported, or None, also while another thread is in the middle of it."""
+    module = sys.modules.get(name)
+    spec = None if module is None else object.__getattribute__(module, "__dict__").get("__spec__")
+    return None if getattr(spec, "_initializing", False) else module
+
+
 def is_class(found: object) -> TypeGuard[type]:
     """Whether it is a class. `isinstance` would run the `__class__` property of an object that is not."""
     return issubclass(type(found), type)

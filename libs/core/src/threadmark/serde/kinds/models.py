@@ -1,6 +1,5 @@
 """Pydantic models, stored by their state after validation, which does not run again."""
 
-import sys
 from collections.abc import Collection
 from typing import Any
 
@@ -18,7 +17,7 @@ from threadmark.serde.attributes import (
 )
 from threadmark.serde.kinds.records import attribute_reader, attribute_writer
 from threadmark.serde.kinds_api import Deconstruct, Definer, Family, Reconstruct, Shape, Shapes, StoredClass
-from threadmark.serde.lookup import attribute, derives
+from threadmark.serde.lookup import attribute, derives, imported
 
 # How a model's dictionary of extra values, or of private attributes, is stored.
 _NONE, _EMPTY, _HERE = 0, 1, 2
@@ -40,7 +39,7 @@ class Models(Family):
 
     def accepts(self, cls: type) -> bool:
         """Whether the class is a model."""
-        pydantic = sys.modules.get("pydantic.main")
+        pydantic = imported("pydantic.main")
         return pydantic is not None and derives(cls, pydantic.BaseModel) and cls is not pydantic.BaseModel
 
     def check(self, cls: type) -> None:
@@ -203,7 +202,7 @@ class FirstModels(Family):
 
     def accepts(self, cls: type) -> bool:
         """Whether the class is a model of pydantic 1."""
-        pydantic = sys.modules.get("pydantic.v1.main")
+        pydantic = imported("pydantic.v1.main")
         return pydantic is not None and derives(cls, pydantic.BaseModel) and cls is not pydantic.BaseModel
 
     def writer(self, define: Definer) -> Deconstruct:
@@ -229,7 +228,7 @@ class Secrets(Family):
 
     def accepts(self, cls: type) -> bool:
         """Whether the class is one of pydantic's secrets."""
-        modules = [sys.modules.get("pydantic.types"), sys.modules.get("pydantic.v1.types")]
+        modules = [imported("pydantic.types"), imported("pydantic.v1.types")]
         return any(module is not None and cls in (module.SecretStr, module.SecretBytes) for module in modules)
 
     def writer(self, define: Definer) -> Deconstruct:

@@ -26,7 +26,7 @@ from threadmark.serde.attributes import (
     storable_names,
 )
 from threadmark.serde.kinds_api import Deconstruct, Definer, Family, Reconstruct, Shapes, StoredClass
-from threadmark.serde.lookup import ancestry, attribute, derives
+from threadmark.serde.lookup import ancestry, attribute, derives, imported
 
 
 def attribute_writer(fields: Fields, define: Definer) -> Deconstruct:
@@ -167,7 +167,7 @@ class Structs(Family):
 
     def accepts(self, cls: type) -> bool:
         """Whether the class is a Struct."""
-        msgspec = sys.modules.get("msgspec")
+        msgspec = imported("msgspec")
         return msgspec is not None and derives(cls, msgspec.Struct)
 
     def check(self, cls: Any) -> None:

@@ -2,7 +2,6 @@
 
 import datetime as dt
 import re
-import sys
 import time
 from pickle import PicklingError
 from typing import Any
@@ -10,6 +9,7 @@ from zoneinfo import ZoneInfo
 
 from threadmark.errors import CorruptDataError, SerializationError
 from threadmark.serde.kinds_api import Deconstruct, Definer, Family, Kind, Reconstruct, StoredClass, exactly, only
+from threadmark.serde.lookup import imported
 
 
 def deconstruct_datetime(value: dt.datetime) -> tuple[Any, ...]:
@@ -129,7 +129,7 @@ class Offsets(Family):
 
     def accepts(self, cls: type) -> bool:
         """Whether the class is pydantic's zone."""
-        pydantic = sys.modules.get("pydantic_core")
+        pydantic = imported("pydantic_core")
         return pydantic is not None and cls is getattr(pydantic, "TzInfo", None)
 
     def writer(self, define: Definer) -> Deconstruct:
