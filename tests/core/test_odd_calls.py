@@ -9,6 +9,7 @@ from threadmark_conformance.odd_calls import all_odd_calls, odd_calls, valid_arg
 NO_ARGUMENTS = {"setup", "has_only_langgraph_data", "has_tables", "list_checkpoint_refs", "list_orphan_writes", "close"}
 ELSEWHERE = {
     "reencrypt": "only sealed stores have it",
+    "upgrade": "it has one flag, to which releases/test_savers.py gives odd values",
     "with_serde": "it takes a serializer",
     "without_classes": "it returns a saver, and takes nothing",
     "lease": "it returns a lease, which cases of its own give odd arguments",
