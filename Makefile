@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 DEMO := .venv-demo
 DATABASE := demo.db
 FAST := not postgres and not redis and not browser and not slow
+# Tests wait for servers and child processes, so one worker more than there are processors keeps these at work.
+WORKERS := --numprocesses $(shell python3 -c 'import os; print((os.cpu_count() or 1) + 1)') --dist worksteal
 SOURCES := libs tests benchmarks examples scripts
 
 .PHONY: help demo page test test-fast coverage test-citus check format bench bench-full docs pins release-check
@@ -26,19 +28,19 @@ test: $(VENV)/.ready ## The whole suite, on real databases (Postgres, PgBouncer,
 	@scripts/ensure-redis >/dev/null
 	@scripts/ensure-chromium >/dev/null
 	@# Without compiled files every worker and every child process would compile the packages again.
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses 2 --dist worksteal
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest $(WORKERS)
 	@# Again without the compiled parts, if there are any, and on the newest Postgres: tests/length.py.
 	case "$$($(BIN)/python -c 'from threadmark.runtime.compiled import IN_USE; print(IN_USE)')" in \
-	    True) POSTGRES_BIN="$$($(BIN)/python scripts/newest_postgres.py)" THREADMARK_PURE_PYTHON=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses 2 --dist worksteal;; \
+	    True) POSTGRES_BIN="$$($(BIN)/python scripts/newest_postgres.py)" THREADMARK_PURE_PYTHON=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest $(WORKERS);; \
 	    False) ;; \
 	    *) exit 1;; \
 	esac
 
 test-fast: $(VENV)/.ready ## What needs no server and is quick, in two minutes
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -m "$(FAST)" --numprocesses 2 --dist worksteal
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -m "$(FAST)" $(WORKERS)
 
 coverage: $(VENV)/.ready ## What the quick tests reach of libs/, by lines and branches; fails below the floor of pyproject.toml
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -m "$(FAST)" --numprocesses 2 --dist worksteal --cov --cov-report= \
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -m "$(FAST)" $(WORKERS) --cov --cov-report= \
 	    --deselect tests/test_public_names.py::test_what_is_needed_rarely_is_not_imported_with_the_package
 
 test-citus: $(VENV)/.ready ## What needs Citus, on a coordinator with two workers (it must be installed: docs/how-to/citus.md)
@@ -46,7 +48,7 @@ test-citus: $(VENV)/.ready ## What needs Citus, on a coordinator with two worker
 	@scripts/ensure-chromium >/dev/null
 	THREADMARK_CITUS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest tests/citus tests/cli/test_reading.py \
 	    tests/cli/test_manage.py tests/page/test_api.py tests/page/test_browser_reading.py \
-	    tests/page/test_browser_changing.py -k citus --numprocesses 2 --dist worksteal -rs
+	    tests/page/test_browser_changing.py -k citus $(WORKERS) -rs
 
 check: $(VENV)/.ready ## Format, lint, types, and what is written from other code
 	$(BIN)/python scripts/write_twins.py --check

@@ -60,9 +60,9 @@ def quick() -> Plan:
     """SQLite, the steps that cost most on Postgres, and whole runs of a chat: a few minutes on two idle cores."""
     return Plan(
         [
-            *(steps(SQLITE, workload) for workload in SIZES[SQLITE]),
-            *(steps(POSTGRES, workload) for workload in ("wide", "tiny")),
-            *(Comparison(TURNS, SQLITE, "chat", TURNS_OF["chat"], api) for api in (BLOCKING, ASYNCIO)),
+            *(with_pure(steps(SQLITE, workload)) for workload in SIZES[SQLITE]),
+            *(with_pure(steps(POSTGRES, workload)) for workload in ("chat", "wide", "tiny")),
+            *(with_pure(Comparison(TURNS, SQLITE, "chat", TURNS_OF["chat"], api)) for api in (BLOCKING, ASYNCIO)),
         ],
         rounds=5,
         margin=0.15,
