@@ -46,8 +46,6 @@ SAMPLED = {
     "redis_backend/test_conformance.py::test_death": 3,
     "redis_backend/test_conformance.py::test_meeting": 3,
     "redis_backend/test_wrong_fields.py": 3,
-    "releases/test_refusals.py": 2,
-    "releases/test_side_by_side.py": 3,
     "replication/test_conformance.py::test_death": 2,
     "replication/test_conformance.py::test_meeting": 2,
     "replication/test_meetings.py": 4,
