@@ -36,6 +36,7 @@ AGAIN = (
 """The tests of the second run, by the beginnings of their paths below this folder and perhaps `::` with their names."""
 
 SAMPLED = {
+    "cli/test_moving_classes.py": 2,
     "core/test_memory_file.py": 3,
     "langgraph_checkpointer/test_imports.py": 3,
     "langgraph_checkpointer/test_moving.py": 2,
@@ -46,6 +47,7 @@ SAMPLED = {
     "redis_backend/test_conformance.py::test_death": 3,
     "redis_backend/test_conformance.py::test_meeting": 3,
     "redis_backend/test_wrong_fields.py": 3,
+    "replication/test_chaos.py": 2,
     "replication/test_conformance.py::test_death": 2,
     "replication/test_conformance.py::test_meeting": 2,
     "replication/test_meetings.py": 4,
