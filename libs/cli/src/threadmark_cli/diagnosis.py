@@ -148,7 +148,7 @@ def _of_format(report: Any) -> list[str]:
 
 
 def _form_of(report: Any) -> str:
-    """The format, and what it takes of processes where that is not the same."""
+    """The format, and the formats that readers and writers must know if they are not the same."""
     least = report.least_reader, report.least_writer
     if least == (report.format, report.format):
         return f"format {report.format}"

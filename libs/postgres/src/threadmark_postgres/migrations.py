@@ -67,7 +67,7 @@ class Migration(NamedTuple):
     retired: tuple[str, ...] = ()
     """Functions of earlier steps that raise an error from the switch on."""
     least_reader: int = 1
-    """The least format that a process must know to read what is written after the switch."""
+    """The least format that a process must know to read the rows of the new form."""
     least_writer: int = 1
     """The same to write. It is the format in which processes write from the switch on."""
     release: str = "0.1.0"

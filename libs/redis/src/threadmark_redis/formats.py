@@ -1,6 +1,6 @@
 """The format of a database, which one key has from the first switch on, and how a running process learns of a switch.
 
-Redis has no tables to change, so a format has no structure: only what is written differs. A process reads the key when
+Redis has no tables to change, so a format has no structure: only the written form differs. A process reads the key when
 it begins, and again before a step if that was `READ_AGAIN` seconds ago. `upgrade` names the format, and then waits for
 longer than that, before anything is written in it. For a process that stood still between its look and its change, each
 thread that has something of a later format says so in its head (`FORM` in lua/thread.lua), and scripts refuse to change
@@ -17,7 +17,7 @@ from threadmark_redis.steps import Command, commands, run, script
 
 
 class Step(NamedTuple):
-    """A change of what is written."""
+    """A change of the written form."""
 
     number: int
     least_reader: int

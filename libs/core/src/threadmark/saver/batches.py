@@ -60,7 +60,7 @@ def separate_rows(
 def has_more(rows: Sequence[WriteRow]) -> bool:
     """Whether a batch has a pack, and more rows than that one and its record: special writes, or another pack.
 
-    A store adds these even where it leaves the first pack out, so such a batch is added by `add_whole`.
+    A store adds these even if it leaves the first pack out, so such a batch is added by `add_whole`.
     """
     return len(rows) > 2 and rows[-2].idx >= PACK  # noqa: PLR2004 - the pack and its record
 
@@ -68,8 +68,8 @@ def has_more(rows: Sequence[WriteRow]) -> bool:
 def add_whole(store: Store, written: Sequence[Written], change: Change) -> Program[Added]:
     """Add the writes of one task in one transaction, also if it has written before.
 
-    Returns what became of the change, with every new write added. The task's first writes stay. Where the change has
-    other values for them, those count as replaced.
+    Returns the result of the change, with every new write added. The task's first writes stay. If the change has other
+    values for them, those count as replaced.
     """
     yield from store.lock(change.thread_id)
     added = yield from store.add(change)

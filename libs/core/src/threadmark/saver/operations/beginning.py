@@ -34,7 +34,7 @@ def setup(context: SaverContext) -> Operation[None]:
 def upgrade(store: Store, *, dry_run: bool) -> Operation[UpgradeReport]:
     """Switch a database to the newest form, after the steps that any first use of it takes.
 
-    The store is that of the backend: what stands around it has no format of its own.
+    Pass the store of the backend: the stores that wrap it have no format.
     """
     yield from read(store.epoch, "")
     report = yield from (read if dry_run else write)(store.upgrade, dry_run=dry_run)
