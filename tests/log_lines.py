@@ -13,9 +13,10 @@ def lines_of(logger: str, caplog: pytest.LogCaptureFixture) -> Iterator[Callable
     """Yield a function that returns the lines logged so far at a level, and forgets them."""
 
     def logged(level: int) -> list[str]:
-        found = [record.getMessage() for record in caplog.records if (record.name, record.levelno) == (logger, level)]
-        caplog.clear()
-        return found
+        records = caplog.handler.records
+        seen = records[:]
+        del records[: len(seen)]  # not all of them: another thread may have logged one since
+        return [record.getMessage() for record in seen if (record.name, record.levelno) == (logger, level)]
 
     with caplog.at_level(logging.DEBUG, "threadmark"):
         yield logged

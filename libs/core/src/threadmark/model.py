@@ -220,7 +220,11 @@ OnProgress = Callable[[Progress], object]
 
 
 class RetentionReport(NamedTuple):
-    """The threads and rows that `apply_retention` removed, or would remove with `dry_run`."""
+    """The threads and rows that `apply_retention` removed, or would remove with `dry_run`.
+
+    On a Redis cluster, which commits each thread by itself, two calls at the same time may count less than they
+    remove, but never a thread twice.
+    """
 
     threads: int
     """The number of threads that were considered. If nothing is pruned, only expired and idle threads count."""

