@@ -14,7 +14,7 @@ from redis_backend.places import saver_at
 from redis_backend.processes import RedisProcess
 from threadmark import Saver, ThreadBusyError, TransientStoreError
 from threadmark.program import Program, Transaction
-from threadmark.store.contract import Scope
+from threadmark.store.contract import Head, Scope
 from threadmark_redis import RedisSaver, transactions
 from threadmark_redis.keys import thread_keys
 from threadmark_redis.locked import Locked
@@ -62,6 +62,28 @@ def test_what_is_read_is_of_one_epoch(saver: RedisSaver, other: RedisSaver) -> N
 
     assert _run(saver, program, writes=False) == (1, 1)
     assert attempts == [3, 1]
+
+
+@pytest.mark.parametrize("order", [("heads", "counted_heads"), ("counted_heads", "heads")])
+@pytest.mark.parametrize("thread_id", [None, "one"])
+@pytest.mark.parametrize("late", [False, True])
+def test_recorded_and_counted_heads_are_of_one_moment(
+    saver: RedisSaver, other: RedisSaver, order: tuple[str, str], thread_id: str | None, *, late: bool
+) -> None:
+    config = play(saver, "one", 3)
+    store, attempts = saver._context.store, []
+
+    def program() -> Program[tuple[list[Head], list[Head]]]:
+        (yield from transactions.the_work()).is_late = late
+        first = yield from getattr(store, order[0])(thread_id, None)
+        attempts.append(first)
+        if len(attempts) == 1:
+            other.put(config, *step(3))
+        return first, (yield from getattr(store, order[1])(thread_id, None))
+
+    first, second = _run(saver, program, writes=False)
+    assert first == second
+    assert len(attempts) == (1 if late or thread_id is None else 2)
 
 
 def test_an_error_about_half_of_what_somebody_did_is_not_raised(saver: RedisSaver, other: RedisSaver) -> None:

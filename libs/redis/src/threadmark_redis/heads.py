@@ -1,8 +1,8 @@
 """The recorded heads of namespaces, and the heads computed from the checkpoints that exist.
 
-A caller asks for one after the other and compares them. A put in between would look like damage, so both must be from
-the same moment. For one thread that holds because the transaction is strict. For all threads, both are read of each
-thread at once, and so they are for one thread if others change it too often.
+A caller asks for one after the other, in either order, and compares them. A put in between would look like damage, so
+both must be from the same moment. For one thread that holds because the transaction is strict. For all threads, both
+are read of each thread at once, and so they are for one thread if others change it too often.
 """
 
 from threadmark.backends import CorruptDataError, Head, Program
@@ -10,7 +10,7 @@ from threadmark_redis.columns import namespaces_in, parts_of
 from threadmark_redis.index import Settings
 from threadmark_redis.listing import live_ids
 from threadmark_redis.reading import Reader
-from threadmark_redis.transactions import ChangedError, the_work
+from threadmark_redis.transactions import ChangedError, HeadKind, Work, the_work
 
 _TRIES = 16
 """How often a thread is read before everything starts again."""
@@ -19,31 +19,37 @@ _TRIES = 16
 def recorded_heads(settings: Settings, thread_id: str | None, ns: str | None) -> Program[list[Head]]:
     """Return the recorded heads of a namespace (None: of all), of a thread (None: of all)."""
     work = yield from the_work()
-    if thread_id is not None and not work.is_late:
-        return _of_namespace((yield from _recorded(Reader(settings.prefix, thread_id, work))), ns)
-    found: list[Head] = []
-    work.counted.clear()
-    for name in (yield from live_ids(settings)) if thread_id is None else [thread_id]:
-        try:
-            recorded, work.counted[name] = yield from _both(Reader(settings.prefix, name, work))
-        except CorruptDataError:
-            if thread_id is not None:
-                raise
-            recorded, work.counted[name] = [Head(name, "", "", 1)], []  # so that the missing checkpoints show
-        found += recorded
-    return _of_namespace(found, ns)
+    if thread_id is None or work.is_late:
+        return _of_namespace((yield from _half(settings, thread_id, work, "recorded")), ns)
+    return _of_namespace((yield from _recorded(Reader(settings.prefix, thread_id, work))), ns)
 
 
 def counted_heads(settings: Settings, thread_id: str | None, ns: str | None) -> Program[list[Head]]:
     """Return the heads computed from the checkpoints."""
     work = yield from the_work()
-    if thread_id is not None and thread_id not in work.counted:
-        work.is_strict = True
-        return _of_namespace((yield from _counted(Reader(settings.prefix, thread_id, work))), ns)
-    if not work.counted:
-        yield from recorded_heads(settings, None, ns)
-    counted = work.counted.values() if thread_id is None else [work.counted[thread_id]]
-    return _of_namespace([head for some in counted for head in some], ns)
+    if thread_id is None or work.is_late:
+        return _of_namespace((yield from _half(settings, thread_id, work, "counted")), ns)
+    work.is_strict = True
+    return _of_namespace((yield from _counted(Reader(settings.prefix, thread_id, work))), ns)
+
+
+def _half(settings: Settings, thread_id: str | None, work: Work, kind: HeadKind) -> Program[list[Head]]:
+    """Return the heads of one kind. Those of the other kind, read at the same moment, are kept until you ask for them."""
+    if (kept := work.heads.pop((thread_id, kind), None)) is not None:
+        return kept
+    halves: dict[HeadKind, list[Head]] = {"recorded": [], "counted": []}
+    for name in (yield from live_ids(settings)) if thread_id is None else [thread_id]:
+        try:
+            recorded, counted = yield from _both(Reader(settings.prefix, name, work))
+        except CorruptDataError:
+            if thread_id is not None:
+                raise
+            recorded, counted = [Head(name, "", "", 1)], []  # so that the missing checkpoints show
+        halves["recorded"] += recorded
+        halves["counted"] += counted
+    result = halves.pop(kind)
+    work.heads.update(((thread_id, other), heads) for other, heads in halves.items())
+    return result
 
 
 def _both(reader: Reader) -> Program[tuple[list[Head], list[Head]]]:

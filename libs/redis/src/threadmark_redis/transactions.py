@@ -11,7 +11,7 @@ A program that locks nothing needs none of that, because each of its steps is at
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from secrets import token_bytes
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from threadmark.backends import Head, Program, StaleTermError, Step, ThreadmarkError, relay
 from threadmark_redis.announcing import announce
@@ -20,6 +20,8 @@ from threadmark_redis.locked import Locked
 from threadmark_redis.steps import commands, run, script
 
 T = TypeVar("T")
+
+HeadKind = Literal["recorded", "counted"]
 
 ATTEMPTS = 64
 """How often a driver runs a program before it gives up."""
@@ -72,8 +74,8 @@ class Work:
     """Whether the program was tried so often that rows may have been added while it ran."""
     holds: bool = False
     """Whether the program was tried so often that other clients must wait: their additions kept interrupting it."""
-    counted: dict[str, list[Head]] = field(default_factory=dict)
-    """The heads of threads, computed when the recorded ones were read."""
+    heads: dict[tuple[str | None, HeadKind], list[Head]] = field(default_factory=dict)
+    """The heads of a thread (None: of all) that were read together with those of the other kind, and not used yet."""
     after: dict[str, Callable[[], Program[None]]] = field(default_factory=dict)
     """The actions for each thread after the commit."""
     term: int | None = None
