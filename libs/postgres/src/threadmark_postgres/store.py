@@ -202,10 +202,10 @@ class PostgresStore(AddingStore, PostgresReplicaStore, ReplicaStore):
         return found
 
     def drop(self, thread_id: str, now: int) -> Program[int | None]:
-        """One call of a server function, which now and then also forgets old deletions."""
+        """One call of a server function, which now and then also forgets old deletions. Alone, it is a transaction."""
         forgotten = None if now % _DELETIONS else now - TOMBSTONE_MICROSECONDS
         params = to_column(thread_id), now, greatest_id(now), forgotten
-        ((epoch,),) = yield from self._execute(removing.DROP, *params)
+        ((epoch,),) = yield from self._execute(removing.DROP, *params, likely_last=True)
         return None if epoch is None else int(epoch)
 
     def copy_segments(self, source: str, target: str) -> Program[None]:

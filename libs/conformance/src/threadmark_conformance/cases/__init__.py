@@ -77,7 +77,8 @@ class Case:
 def _cases_of(module: ModuleType) -> Iterator[Case]:
     topic = module.__name__.rpartition(".")[2]
     for name, member in vars(module).items():
-        if inspect.iscoroutinefunction(member) and member.__module__ == module.__name__ and name[0] != "_":
+        is_own = inspect.isfunction(member) and member.__module__ == module.__name__
+        if is_own and inspect.iscoroutinefunction(member) and name[0] != "_":
             yield Case(topic, name, member)
 
 

@@ -1,5 +1,6 @@
 -- Deletes a thread: everything of it goes, and its row becomes the mark of a deleted one, with the greatest id that the
--- thread may have had. Returns the epoch that the live thread had, NULL where there was none.
+-- thread may have had. Returns the epoch that the live thread had, NULL where there was none. An epoch is also returned
+-- if the thread was deleted at p_now: this is another attempt then, after the reply of the first one was lost.
 --
 -- p_greatest is the greatest id that is made at this time: a run that still goes on cannot have made a greater one. Ids
 -- that tell no time are only compared with those that the thread had. Users choose the ids of messages, and no run
@@ -16,8 +17,8 @@ DECLARE
     c_time CONSTANT text := '^[0-9a-f]{8}-[0-9a-f]{4}-6[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$';
 BEGIN
     SELECT l.epoch, l.live INTO v_epoch, v_live FROM tm.lock_1(p_thread) AS l;
-    IF v_epoch IS NULL THEN
-        RETURN NULL;
+    IF v_epoch IS NULL OR (v_epoch = p_now AND NOT v_live) THEN
+        RETURN v_epoch;
     END IF;
     -- No checkpoint's id is greater than the rank of its namespace's head, and none that was made by now is greater than
     -- p_greatest. So where those ranks tell the time, the ids need not be read.
@@ -61,7 +62,7 @@ BEGIN
         lease_ttl = NULL,
         holder = NULL,
         began = NULL,
-        epoch = greatest(t.epoch + 1, p_now),
+        epoch = CASE WHEN t.live THEN greatest(t.epoch + 1, p_now) ELSE t.epoch + 1 END,
         deleted_up_to = greatest(t.deleted_up_to, t.removed_up_to, v_greatest),
         removed_up_to = NULL
     WHERE t.thread_id = p_thread;

@@ -66,7 +66,7 @@ class Removal(NamedTuple):
 
 def delete_thread(context: SaverContext, thread_id: object) -> Operation[bool]:
     """Remove a thread whole. Returns whether there was one."""
-    return (yield from write_and_reclaim(_delete, context, named_thread(thread_id), []))
+    return (yield from write_and_reclaim(_delete, context, named_thread(thread_id), now(), []))
 
 
 def sweep(context: SaverContext, thread_id: str) -> Operation[None]:
@@ -150,9 +150,12 @@ def _removal(context: SaverContext, thread_id: str, rule: Rule) -> Operation[Pru
     return write_and_reclaim(remove, context, thread_id, rule)
 
 
-def _delete(context: SaverContext, thread_id: str, tried: list[int]) -> Program[bool]:
-    """Remove a thread. `tried` has its epochs before earlier attempts, one of which may have been committed."""
-    epoch = yield from context.store.drop(thread_id, now())
+def _delete(context: SaverContext, thread_id: str, moment: int, tried: list[int]) -> Program[bool]:
+    """Remove a thread. `tried` has its epochs before earlier attempts, one of which may have been committed.
+
+    `moment` is the same for all attempts: by it a backend knows what an earlier one removed.
+    """
+    epoch = yield from context.store.drop(thread_id, moment)
     if epoch is not None:
         tried.append(epoch)
     return bool(tried)
