@@ -14,6 +14,7 @@ import psycopg
 
 from length import times
 from postgres.cluster import shared
+from redis_backend.places import PLACES
 from redis_backend.processes import FORGETFUL, RedisProcess
 from releases.worker import at, opened
 from threadmark import Saver
@@ -87,6 +88,9 @@ class Database:
 
 BACKENDS = ("sqlite", "postgres", "redis")
 
+SEVERAL_SERVERS = ("redis cluster", "redis sentinel")
+"""Those of Redis that other tests use, too, under a prefix of their own."""
+
 
 @contextmanager
 def made(backend: str, folder: Path) -> Iterator[Database]:
@@ -103,9 +107,12 @@ def made(backend: str, folder: Path) -> Iterator[Database]:
             saver.setup()
         yield found
         shared().execute(f"DROP DATABASE {name} WITH (FORCE)")
-    else:
+    elif backend == "redis":
         with RedisProcess(FORGETFUL).start() as server:
             yield Database("redis", server.url, server)
+    else:
+        url = PLACES[backend.removeprefix("redis ")]()
+        yield Database("redis", f"{url}{'&' if '?' in url else '?'}prefix=releases_{time.monotonic_ns()}")
 
 
 def python(*arguments: object) -> subprocess.Popen[str]:

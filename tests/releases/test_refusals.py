@@ -12,7 +12,7 @@ import pytest
 
 from postgres.cluster import shared
 from redis_backend.processes import FORGETFUL, RedisProcess
-from releases.databases import BACKENDS, READ_AGAIN, Database, made, on_its_own
+from releases.databases import BACKENDS, READ_AGAIN, SEVERAL_SERVERS, Database, made, on_its_own
 from releases.worker import at, checkpoint, opened
 from threadmark import Saver, SchemaError
 from threadmark.program import Program, Transaction
@@ -23,7 +23,7 @@ from threadmark_redis import formats
 from threadmark_redis.keys import thread_keys
 
 
-@pytest.fixture(params=BACKENDS)
+@pytest.fixture(params=(*BACKENDS, *SEVERAL_SERVERS))
 def database(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Database]:
     """An empty database of format 1."""
     monkeypatch.setattr(formats, "READ_AGAIN", float(READ_AGAIN))

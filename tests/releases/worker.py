@@ -52,9 +52,9 @@ def opened(backend: str, url: str, **options: Any) -> Saver:
         from threadmark_postgres import PostgresSaver
 
         return PostgresSaver(url, pool_size=2, **options)
-    from threadmark_redis import RedisSaver
+    from threadmark_redis.saver import open_url
 
-    return RedisSaver(url, durability="memory", pool_size=2, **options)
+    return open_url(url, durability="memory", pool_size=2, **options)
 
 
 def state_of(name: str, number: int) -> dict[str, Any]:
