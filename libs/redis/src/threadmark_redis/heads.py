@@ -34,7 +34,7 @@ def counted_heads(settings: Settings, thread_id: str | None, ns: str | None) -> 
 
 
 def _half(settings: Settings, thread_id: str | None, work: Work, kind: HeadKind) -> Program[list[Head]]:
-    """Return the heads of one kind. Those of the other kind, read at the same moment, are kept until you ask for them."""
+    """Return the heads of one kind, and keep those of the other kind, which are of the same moment, until asked for."""
     if (kept := work.heads.pop((thread_id, kind), None)) is not None:
         return kept
     halves: dict[HeadKind, list[Head]] = {"recorded": [], "counted": []}
