@@ -46,6 +46,17 @@ def test_many_tasks_write_to_one_thread(url: str, tables: psycopg.Connection) ->
     assert deadlocks(tables) == 0
 
 
+def test_two_retentions_at_once_count_everything_that_they_remove(url: str) -> None:
+    """The conformance suite asks for at most that, because a Redis cluster commits each thread by itself."""
+    with PostgresSaver(url) as first, PostgresSaver(url, cache_bytes=0) as second, ThreadPoolExecutor(2) as pool:
+        for number in range(70):
+            play(first, f"thread {number}", 2)
+        halves = [pool.submit(saver.apply_retention, keep_last=1) for saver in (first, second)]
+        assert sum(half.result().pruned.checkpoints for half in halves) == 70
+        halves = [pool.submit(saver.apply_retention, max_bytes=0) for saver in (first, second)]
+        assert sum(half.result().for_space for half in halves) == 70
+
+
 def test_savers_put_prune_copy_and_delete_at_once(url: str, tables: psycopg.Connection) -> None:
     with PostgresSaver(url, pool_size=4) as first, PostgresSaver(url, pool_size=4, cache_bytes=0) as second:
         first.setup()
