@@ -112,7 +112,7 @@ def made(backend: str, folder: Path) -> Iterator[Database]:
             yield Database("redis", server.url, server)
     else:
         url = PLACES[backend.removeprefix("redis ")]()
-        yield Database("redis", f"{url}{'&' if '?' in url else '?'}prefix=releases_{time.monotonic_ns()}")
+        yield Database("redis", f"{url}?prefix=releases_{time.monotonic_ns()}")
 
 
 def python(*arguments: object) -> subprocess.Popen[str]:

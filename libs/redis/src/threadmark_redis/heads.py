@@ -20,7 +20,7 @@ def recorded_heads(settings: Settings, thread_id: str | None, ns: str | None) ->
     """Return the recorded heads of a namespace (None: of all), of a thread (None: of all)."""
     work = yield from the_work()
     if thread_id is None or work.is_late:
-        return _of_namespace((yield from _half(settings, thread_id, work, "recorded")), ns)
+        return _of_namespace((yield from _of_one_moment(settings, thread_id, work, "recorded")), ns)
     return _of_namespace((yield from _recorded(Reader(settings.prefix, thread_id, work))), ns)
 
 
@@ -28,28 +28,26 @@ def counted_heads(settings: Settings, thread_id: str | None, ns: str | None) -> 
     """Return the heads computed from the checkpoints."""
     work = yield from the_work()
     if thread_id is None or work.is_late:
-        return _of_namespace((yield from _half(settings, thread_id, work, "counted")), ns)
+        return _of_namespace((yield from _of_one_moment(settings, thread_id, work, "counted")), ns)
     work.is_strict = True
     return _of_namespace((yield from _counted(Reader(settings.prefix, thread_id, work))), ns)
 
 
-def _half(settings: Settings, thread_id: str | None, work: Work, kind: HeadKind) -> Program[list[Head]]:
-    """Return the heads of one kind, and keep those of the other kind, which are of the same moment, until asked for."""
-    if (kept := work.heads.pop((thread_id, kind), None)) is not None:
-        return kept
-    halves: dict[HeadKind, list[Head]] = {"recorded": [], "counted": []}
-    for name in (yield from live_ids(settings)) if thread_id is None else [thread_id]:
-        try:
-            recorded, counted = yield from _both(Reader(settings.prefix, name, work))
-        except CorruptDataError:
-            if thread_id is not None:
-                raise
-            recorded, counted = [Head(name, "", "", 1)], []  # so that the missing checkpoints show
-        halves["recorded"] += recorded
-        halves["counted"] += counted
-    result = halves.pop(kind)
-    work.heads.update(((thread_id, other), heads) for other, heads in halves.items())
-    return result
+def _of_one_moment(settings: Settings, thread_id: str | None, work: Work, kind: HeadKind) -> Program[list[Head]]:
+    """Return the heads of one kind. Those of the other kind are read with them, and kept for the next call."""
+    if (thread_id, kind) not in work.heads:
+        recorded, counted = list[Head](), list[Head]()
+        for name in (yield from live_ids(settings)) if thread_id is None else [thread_id]:
+            try:
+                some_recorded, some_counted = yield from _both(Reader(settings.prefix, name, work))
+            except CorruptDataError:
+                if thread_id is not None:
+                    raise
+                some_recorded, some_counted = [Head(name, "", "", 1)], []  # so that the missing checkpoints show
+            recorded += some_recorded
+            counted += some_counted
+        work.heads |= {(thread_id, "recorded"): recorded, (thread_id, "counted"): counted}
+    return work.heads.pop((thread_id, kind))
 
 
 def _both(reader: Reader) -> Program[tuple[list[Head], list[Head]]]:

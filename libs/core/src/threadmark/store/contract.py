@@ -388,9 +388,11 @@ class Store(ThreadStore, Protocol):
         """Remove everything of a thread, and remember for a while up to which checkpoint it was deleted.
 
         Its owner, title, metadata and expiry are removed, too. Its lease ends, with the next token. Returns the epoch
-        that the live thread had, or None if there was none. A program that goes on after this locks the thread first:
-        a backend may commit a drop that comes first at once. If it does, and the thread was dropped at this `now`
-        already, it returns an epoch, because the reply of an earlier attempt may have been lost.
+        that the live thread had, or None if there was none.
+
+        If your program has further steps after this one, lock the thread first: a backend may commit at once if the
+        drop is the first step. Such a backend also returns an epoch if the thread was dropped with the same `now`
+        before: that was an earlier attempt, whose reply was lost.
         """
 
     def copy_segments(self, source: str, target: str) -> Program[None]:

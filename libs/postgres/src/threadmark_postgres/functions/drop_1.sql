@@ -62,6 +62,7 @@ BEGIN
         lease_ttl = NULL,
         holder = NULL,
         began = NULL,
+        -- Only the call that deletes a live thread leaves its p_now: by it another attempt of the same call is known.
         epoch = CASE WHEN t.live THEN greatest(t.epoch + 1, p_now) ELSE t.epoch + 1 END,
         deleted_up_to = greatest(t.deleted_up_to, t.removed_up_to, v_greatest),
         removed_up_to = NULL
