@@ -9,8 +9,10 @@ earlier release calls raise an error: so a running process is refused, and pays 
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from threadmark.backends import ConfigError, Format, Program, UpgradeReport
+from threadmark.backends import ConfigError, Format, Operation, Program, UpgradeReport
+from threadmark_postgres import indexes
 from threadmark_postgres.functions import refusal_of, text_of
+from threadmark_postgres.indexes import Index
 from threadmark_postgres.schema import in_schema, quoted
 from threadmark_postgres.sql import connections, distributing
 from threadmark_postgres.sql.editing import replaced
@@ -60,6 +62,8 @@ class Migration(NamedTuple):
     statements: tuple[str, ...] = ()
     functions: tuple[str, ...] = ()
     """Those that are made, by their names, which end with the number of the step."""
+    indexes: tuple[Index, ...] = ()
+    """Those of tables of earlier steps. In a database in use, `setup()` builds them after the step."""
     everywhere: tuple[str, ...] = ()
     """Tables of the statements of which every node of a cluster has a copy."""
     switch: tuple[str, ...] = ()
@@ -300,11 +304,13 @@ def ddl(
             else (connections.PRESENT_READER, connections.PRESENT_WRITER)
         )
         statements += _statements(step, layout, schema)
-        statements += _switched(step) if since == 0 else ()
+        statements += (*_plain_indexes(step), *_switched(step)) if since == 0 else ()
         values = step.number, f"'{step.name}'", f"'{distribute}'" if distribute else "NULL", *least
         placed = [(f"${place}", str(value)) for place, value in enumerate(values, 1)]
         statements.append(replaced(connections.RECORD_MIGRATION, *placed))
-    script = ";\n\n".join(_dedented(in_schema(statement, schema)) for statement in ("BEGIN", *statements, "COMMIT"))
+    later = [index.statement(concurrently=True) for index in _indexes() if since]
+    whole = ("BEGIN", *statements, "COMMIT", *later)
+    script = ";\n\n".join(_dedented(in_schema(statement, schema)) for statement in whole)
     return f"{script};\n"
 
 
@@ -329,13 +335,23 @@ def migrate(schema: str | None, layout: Layout, database: str) -> Program[Found]
         layout = layout._replace(distribute=found.distribute)
         yield from execute(connections.SHORT_WAIT)
     for step in MIGRATIONS[found.number :]:
-        switched = () if found.number else _switched(step)
+        switched = () if found.number else (*_plain_indexes(step), *_switched(step))
         for statement in (*_statements(step, layout, schema), *switched):
             yield from execute(in_schema(statement, schema))
         least = found.format[1:] if found.number else (step.least_reader, step.least_writer)
         record = in_schema(connections.RECORD_MIGRATION, schema)
         yield from execute(record, (step.number, step.name, layout.distribute, *least))
     return found._replace(distribute=layout.distribute)
+
+
+def build_indexes(schema: str | None) -> Operation[None]:
+    """Build indexes of the steps that are missing, while others write."""
+    return indexes.build_missing(schema, _indexes())
+
+
+def missing_indexes(schema: str | None) -> Program[tuple[str, ...]]:
+    """Return the names of those that `build_indexes` would build, or that others are building."""
+    return indexes.missing(schema, _indexes())
 
 
 def upgrade(schema: str | None, *, dry_run: bool) -> Program[UpgradeReport]:
@@ -386,6 +402,15 @@ def _recorded(schema: str | None) -> Program[Found]:
         return Found(Format(0, 0, 0))
     ((*columns, distribute),) = yield from execute(in_schema(connections.RECORDED_FORMAT, schema))
     return Found(Format(*columns), distribute)
+
+
+def _indexes() -> list[Index]:
+    return [index for step in MIGRATIONS for index in step.indexes]
+
+
+def _plain_indexes(step: Migration) -> tuple[str, ...]:
+    """Return the statements for a new database."""
+    return tuple(index.statement(concurrently=False) for index in step.indexes)
 
 
 def _switched(step: Migration) -> tuple[str, ...]:

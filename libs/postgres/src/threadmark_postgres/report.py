@@ -1,8 +1,10 @@
 """The report on a Postgres server and database, which `PostgresSaver.report` returns."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from threadmark.backends import Operation, Program, implementation, read_existing
+from threadmark_postgres.migrations import missing_indexes
 from threadmark_postgres.schema import in_schema
 from threadmark_postgres.sql import reports
 from threadmark_postgres.steps import execute
@@ -64,10 +66,11 @@ def _report(schema: str | None) -> Program[PostgresReport]:
         (),
         implementation(),
     )
-    return found._replace(warnings=tuple(_warnings(found)))
+    missing = yield from missing_indexes(schema)
+    return found._replace(warnings=tuple(_warnings(found, missing)))
 
 
-def _warnings(found: PostgresReport) -> list[str]:
+def _warnings(found: PostgresReport, missing: Sequence[str]) -> list[str]:
     warnings = []
     if found.fsync != "on":
         warnings.append("fsync is off: a power cut may destroy the database")
@@ -77,4 +80,5 @@ def _warnings(found: PostgresReport) -> list[str]:
         warnings.append("synchronous_commit is off: a crash of the server may undo the last commits")
     if found.in_recovery:
         warnings.append("the server is a standby: it stores nothing")
+    warnings += [f"the index {name} is missing: saver.setup() builds it while others write" for name in missing]
     return warnings

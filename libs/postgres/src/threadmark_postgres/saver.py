@@ -25,7 +25,7 @@ from threadmark.backends import (
 )
 from threadmark_postgres.driver import PostgresDriver, ReadOnlyDriver, ReplicaDriver, Settings, aio, blocking
 from threadmark_postgres.driver.settings import PATH_PARAMETERS
-from threadmark_postgres.migrations import checked_layout
+from threadmark_postgres.migrations import build_indexes, checked_layout
 from threadmark_postgres.options import PostgresOptions, ReadFrom
 from threadmark_postgres.report import PostgresReport, report
 from threadmark_postgres.schema import quoted
@@ -124,13 +124,15 @@ class PostgresSaver(Saver):
 
         The first call of any method does this automatically. Call it to choose the time, to partition new tables by
         thread into `partitions` parts, or with `distribute="citus"` to distribute them by thread over the nodes of a
-        Citus cluster.
+        Citus cluster. Only this method builds indexes that a release adds to tables in use, while others write.
         """
         self._postgres.setup(checked_layout(partitions, distribute))
+        run(self._postgres, build_indexes(self._schema))
 
     async def asetup(self, *, partitions: int | None = None, distribute: str | None = None) -> None:
         """Like `setup`, for asyncio."""
         await self._postgres.asetup(checked_layout(partitions, distribute))
+        await arun(self._postgres, build_indexes(self._schema))
 
     def report(self) -> PostgresReport:
         """Return the versions, durability, size and warnings of the server and the database.
