@@ -115,6 +115,8 @@ class Tables:
     def __init__(self) -> None:
         self.threads: dict[str, Thread] = {}
         self.pair: dict[str, Replica] = {"replica": Replica()}
+        self.others: dict[str, dict[Any, Any]] = {}
+        """Tables of other packages, by name."""
         self._journal: list[Callable[[], object]] = []
 
     def set(self, table: dict[Any, Any], key: Any, value: Any) -> None:

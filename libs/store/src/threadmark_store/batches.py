@@ -1,0 +1,179 @@
+"""What a batch asks, and the program that answers it: all reads first, then all puts, in one transaction.
+
+So the reads of a batch see the items as they were before it, on every backend, and of several puts of one key the last
+one counts.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from threadmark.backends import Program
+from threadmark_store.contract import ItemStore
+from threadmark_store.filters import conditions_of, meets
+from threadmark_store.namespaces import joined, literal_prefix, selected
+from threadmark_store.shapes import ItemKey, ItemRow, Labels, Match, Place, Scope
+from threadmark_store.values import Values, check_of
+
+_FEWEST, _MOST = 64, 1024
+"""Rows that a search with a filter reads at once: few first, then more."""
+
+
+class Get(NamedTuple):
+    """A request for one item."""
+
+    key: ItemKey
+    refresh: bool = False
+
+
+class Search(NamedTuple):
+    """A request for the items of a namespace and those below it."""
+
+    prefix: str = ""
+    filter: Mapping[str, Any] | None = None
+    limit: int = 10
+    offset: int = 0
+    refresh: bool = False
+
+
+class ListNamespaces(NamedTuple):
+    """A request for the namespaces that meet all conditions."""
+
+    matches: tuple[Match, ...] = ()
+    max_depth: int | None = None
+    limit: int = 100
+    offset: int = 0
+
+
+class Put(NamedTuple):
+    """A request to store an item, or to remove it if the value is None."""
+
+    key: ItemKey
+    stored: str | bytes | None
+    ttl: int | None = None
+
+
+Request = Get | Search | ListNamespaces | Put
+
+
+class Found(NamedTuple):
+    """An item with its value."""
+
+    row: ItemRow
+    value: dict[str, Any]
+
+
+Answer = Found | list[Found] | list[Labels] | None
+
+
+class Answers(NamedTuple):
+    """The answers to a batch's requests, in their order."""
+
+    answers: list[Answer]
+    refreshed: list[ItemKey]
+    """The items that live on because they were read. A transaction after this one notes it, since few items end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Requests that are answered in one transaction."""
+
+    requests: Sequence[Request]
+    values: Values
+    owner: str | None = None
+    omits_expired: bool = False
+    clock: Callable[[], int] = field(kw_only=True)
+
+    @property
+    def writes(self) -> bool:
+        """Whether it may change anything but the time at which items expire."""
+        return any(isinstance(request, Put) for request in self.requests)
+
+    def answers(self, items: ItemStore) -> Program[Answers]:
+        """Answer the requests, in their order. Raises PermissionError for a put of another owner's item."""
+        now = self.clock()
+        answers: list[Answer] = [None] * len(self.requests)
+        refreshed = yield from self._get(items, now, answers)
+        for place, request in enumerate(self.requests):
+            if isinstance(request, Search):
+                found = yield from self._search(items, now, request)
+                answers[place] = found
+                if request.refresh:
+                    refreshed.update((each.row.key, None) for each in found if each.row.ttl)
+            elif isinstance(request, ListNamespaces):
+                answers[place] = yield from self._namespaces(items, now, request)
+        yield from self._put(items, now)
+        return Answers(answers, list(refreshed))
+
+    def _scope(self, now: int, prefix: str = "") -> Scope:
+        return Scope(prefix, self.owner, now if self.omits_expired else None)
+
+    def _is_there(self, row: ItemRow, now: int) -> bool:
+        if self.owner is not None and row.owner != self.owner:
+            return False
+        return not (self.omits_expired and row.expires_at is not None and row.expires_at <= now)
+
+    def _get(self, items: ItemStore, now: int, answers: list[Answer]) -> Program[dict[ItemKey, None]]:
+        """Answer the gets. Returns the keys of items that live on."""
+        gets = [(place, request) for place, request in enumerate(self.requests) if isinstance(request, Get)]
+        if not gets:
+            return {}
+        rows = yield from items.items(list(dict.fromkeys(request.key for _, request in gets)))
+        refreshed = {}
+        for place, request in gets:
+            row = rows.get(request.key)
+            if row is not None and self._is_there(row, now):
+                answers[place] = Found(row, self.values.decoded(row))
+                if request.refresh and row.ttl:
+                    refreshed[request.key] = None
+        return refreshed
+
+    def _search(self, items: ItemStore, now: int, request: Search) -> Program[list[Found]]:
+        scope = self._scope(now, request.prefix)
+        if not request.filter:
+            rows = yield from items.search(scope, None, request.limit, request.offset)
+            return [Found(row, self.values.decoded(row)) for row in rows]
+        if self.values.comparable:
+            scope = scope._replace(conditions=tuple(conditions_of(request.filter)))
+        found: list[Found] = []
+        after, wanted, size = None, request.offset + request.limit, _FEWEST
+        while len(found) < wanted:
+            rows = yield from items.search(scope, after, size := max(min(wanted - len(found), _MOST), size), 0)
+            for row in rows:
+                value = self.values.decoded(row)
+                if meets(value, request.filter):
+                    found.append(Found(row, value))
+            if len(rows) < size:
+                break
+            after, size = Place(rows[-1].updated_at, rows[-1].key), min(2 * size, _MOST)
+        return found[request.offset : wanted]
+
+    def _namespaces(self, items: ItemStore, now: int, request: ListNamespaces) -> Program[list[Labels]]:
+        names = yield from items.namespaces(self._scope(now, literal_prefix(request.matches)))
+        found = selected(names, request.matches, request.max_depth)
+        return found[request.offset : request.offset + request.limit]
+
+    def _put(self, items: ItemStore, now: int) -> Program[None]:
+        last = {request.key: request for request in self.requests if isinstance(request, Put)}
+        if removed := [key for key, put in last.items() if put.stored is None]:
+            yield from items.delete(removed, self.owner)
+        if rows := list(self._rows(last.values(), now)):
+            refused = yield from items.put(rows)
+            if refused:
+                key = refused[0]
+                raise PermissionError(
+                    f"item {key.key!r} of namespace {key.namespace!r} belongs to another owner than {self.owner!r}"
+                )
+
+    def _rows(self, puts: Iterable[Put], now: int) -> Iterable[ItemRow]:
+        """Return rows whose times differ, so that a search lists the last one first."""
+        for moment, put in enumerate(puts, now):
+            if put.stored is not None:
+                expires_at = None if put.ttl is None else now + put.ttl
+                check = check_of(put.key, put.stored)
+                yield ItemRow(put.key, put.stored, check, moment, moment, self.owner, expires_at, put.ttl)
+
+
+def key_of(namespace: Labels, key: str) -> ItemKey:
+    """Return the key of an item."""
+    return ItemKey(joined(namespace), key)

@@ -1,0 +1,50 @@
+"""The questions that a backend answers about items. Each method is a program of the saver's own driver.
+
+Rows are added and read whole; what they mean is decided in `operations`. An implementation gets only checked arguments.
+"""
+
+from collections.abc import Collection, Sequence
+from typing import Protocol
+
+from threadmark.backends import Program
+from threadmark_store.shapes import ItemKey, ItemRow, Place, Scope
+
+
+class ItemStore(Protocol):
+    """The items of one database."""
+
+    def exists(self) -> Program[bool]:
+        """Return whether the tables exist."""
+
+    def create(self) -> Program[None]:
+        """Create the tables that are missing. Runs in a transaction that writes."""
+
+    def items(self, keys: Sequence[ItemKey]) -> Program[dict[ItemKey, ItemRow]]:
+        """Return those of the items that exist, expired or not."""
+
+    def put(self, rows: Sequence[ItemRow]) -> Program[list[ItemKey]]:
+        """Add or replace items; one that is replaced keeps its `created_at`. Keys are distinct.
+
+        Returns the keys of those that were not stored because they belong to another owner than the row's.
+        """
+
+    def delete(self, keys: Sequence[ItemKey], owner: str | None) -> Program[None]:
+        """Remove items; with an owner, only those of this owner."""
+
+    def refresh(self, keys: Collection[ItemKey], now: int) -> Program[None]:
+        """Let items with a `ttl` live on for that long from now."""
+
+    def search(self, scope: Scope, after: Place | None, limit: int, offset: int) -> Program[list[ItemRow]]:
+        """Return items of a scope, the most recently updated first and then by key, from behind a place."""
+
+    def in_key_order(self, scope: Scope, after: ItemKey | None, limit: int) -> Program[list[ItemRow]]:
+        """Return items of a scope in the order of their namespaces and keys, from behind a key."""
+
+    def namespaces(self, scope: Scope) -> Program[list[str]]:
+        """Return the namespaces of the items of a scope, each once."""
+
+    def sweep(self, now: int, limit: int) -> Program[int]:
+        """Remove items that had expired at this time, at most `limit`. Returns how many."""
+
+    def count(self, scope: Scope) -> Program[tuple[int, int]]:
+        """Return how many items a scope has, and the bytes of their keys and values."""

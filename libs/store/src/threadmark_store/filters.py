@@ -1,0 +1,110 @@
+"""Filters of a search: `{"color": "red", "size": {"$gte": 3}}`. Python judges; a database only leaves rows out.
+
+So every backend answers alike, whatever it can compare, also for values that it cannot read. Numbers compare with
+numbers, text with text; a bool is no number, and a missing key is None.
+"""
+
+import math
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Literal, cast
+
+from threadmark.backends import short_repr
+from threadmark_store.shapes import Condition, Labels
+
+_ORDERS: dict[str, Callable[[Any, Any], bool]] = {
+    "$gt": operator.gt,
+    "$gte": operator.ge,
+    "$lt": operator.lt,
+    "$lte": operator.le,
+}
+_OPERATORS = ("$eq", "$ne", *_ORDERS)
+
+_EXACT = 2**53
+"""Databases may compare greater numbers as floats, which are not exact."""
+_MARGIN = 1e-9
+"""Bounds for a database are wider by this share, since its floats may differ in the last place."""
+
+
+def check_filter(condition: Any) -> None:
+    """Raise ValueError for an operator that there is not."""
+    if isinstance(condition, Mapping):
+        names = [key for key in condition if isinstance(key, str) and key.startswith("$")]
+        for name in names:
+            if name not in _OPERATORS:
+                raise ValueError(f"the filter has an unknown operator {short_repr(name)}: use {', '.join(_OPERATORS)}")
+        if names and len(names) < len(condition):
+            raise ValueError(f"the filter mixes operators and keys: {short_repr(dict(condition))}")
+        for nested in () if names else condition.values():
+            check_filter(nested)
+
+
+def meets(value: Any, condition: Any) -> bool:
+    """Return whether a value meets a condition of a filter."""
+    if isinstance(condition, Mapping) and condition:
+        if any(isinstance(key, str) and key.startswith("$") for key in condition):
+            return all(_compare(value, name, asked) for name, asked in condition.items())
+        return isinstance(value, Mapping) and all(meets(value.get(key), each) for key, each in condition.items())
+    return _equal(value, condition)
+
+
+def conditions_of(condition: Mapping[str, Any], path: Labels = ()) -> Iterator[Condition]:
+    """Yield what a database can compare of a filter: every value that meets the filter meets these."""
+    for key, asked in condition.items():
+        if not isinstance(key, str):
+            continue
+        if not isinstance(asked, Mapping):
+            yield from _narrowed((*path, key), "$eq", asked)
+        elif any(isinstance(name, str) and name.startswith("$") for name in asked):
+            for name, operand in asked.items():
+                yield from _narrowed((*path, key), name, operand)
+        else:
+            yield from conditions_of(asked, (*path, key))
+
+
+def _compare(value: Any, name: str, asked: Any) -> bool:
+    if name == "$eq":
+        return _equal(value, asked)
+    if name == "$ne":
+        return not _equal(value, asked)
+    if (_is_number(value) and _is_number(asked)) or (isinstance(value, str) and isinstance(asked, str)):
+        return _ORDERS[name](value, asked)
+    return False
+
+
+def _equal(value: Any, asked: Any) -> bool:
+    if isinstance(asked, (list, tuple)):
+        same = isinstance(value, (list, tuple)) and len(value) == len(asked)
+        return same and all(meets(mine, theirs) for mine, theirs in zip(value, asked, strict=True))
+    if isinstance(value, bool) or isinstance(asked, bool):
+        return value is asked
+    return bool(value == asked)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _narrowed(path: Labels, name: str, asked: Any) -> Iterator[Condition]:
+    if name == "$eq":
+        if type(asked) in (str, bool) or (type(asked) is int and abs(asked) < _EXACT):
+            yield Condition(path, "=", asked)
+        elif type(asked) is float and math.isfinite(asked):
+            yield Condition(path, ">=", _wider(asked, -1))
+            yield Condition(path, "<=", _wider(asked, 1))
+    elif name in ("$gt", "$gte"):
+        yield from _bounded(path, ">=", asked, -1)
+    elif name in ("$lt", "$lte"):
+        yield from _bounded(path, "<=", asked, 1)
+
+
+def _bounded(path: Labels, sign: Literal[">=", "<="], asked: Any, side: int) -> Iterator[Condition]:
+    if type(asked) is str:
+        yield Condition(path, sign, asked)
+    elif type(asked) in (int, float) and abs(asked) < cast("float", math.inf):
+        yield Condition(path, sign, _wider(asked, side))
+
+
+def _wider(asked: float, side: int) -> float:
+    near = min(max(asked, -1e300), 1e300)
+    return float(near) + side * max(abs(near) * _MARGIN, 1e-300)

@@ -1,0 +1,69 @@
+"""The rows of a store and the questions about them, as a backend sees them. Times are microseconds since 1970."""
+
+from typing import Literal, NamedTuple
+
+Labels = tuple[str, ...]
+"""A namespace as its labels, outermost first."""
+
+
+class ItemKey(NamedTuple):
+    """What identifies an item."""
+
+    namespace: str
+    """The labels, joined by dots."""
+    key: str
+
+
+class ItemRow(NamedTuple):
+    """An item as it is stored."""
+
+    key: ItemKey
+    value: str | bytes
+    """JSON as text; bytes that start with a mark of their form for everything else (`values`)."""
+    check: int
+    """64 bits of a digest over the key and the value."""
+    created_at: int
+    updated_at: int
+    owner: str | None = None
+    expires_at: int | None = None
+    ttl: int | None = None
+    """The microseconds for which it lives on after a put or a refreshing read."""
+    score: float | None = None
+    """How near it is to the query of a search. Not stored."""
+
+
+class Place(NamedTuple):
+    """Where in the order of a search a row stands: the most recently updated first, then by key."""
+
+    updated_at: int
+    key: ItemKey
+
+
+class Condition(NamedTuple):
+    """A comparison that a database may use to leave rows out. Rows that meet a filter meet all its conditions."""
+
+    path: Labels
+    """The keys that lead to the value."""
+    operator: Literal["=", ">", ">=", "<", "<="]
+    value: str | bool | int | float
+
+
+class Scope(NamedTuple):
+    """Which items a question is about."""
+
+    prefix: str = ""
+    """Their namespace is this one, or below it; all namespaces if it is empty."""
+    owner: str | None = None
+    """Only those of this owner, if there is one."""
+    alive_at: int | None = None
+    """Only those that have not expired at this time, if there is one."""
+    conditions: tuple[Condition, ...] = ()
+    """Rows of JSON that meet one of them not may be left out. Other rows always come along."""
+
+
+class Match(NamedTuple):
+    """A condition on a namespace."""
+
+    kind: Literal["prefix", "suffix"]
+    path: Labels
+    """Labels; `*` stands for any one."""

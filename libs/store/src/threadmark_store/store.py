@@ -1,0 +1,218 @@
+"""`Store`: LangGraph's interface to items, over a Threadmark saver and in its database."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from types import TracebackType
+from typing import Any, Self
+
+from langgraph.store.base import (
+    BaseStore,
+    GetOp,
+    IndexConfig,
+    Item,
+    ListNamespacesOp,
+    Op,
+    PutOp,
+    Result,
+    SearchItem,
+    SearchOp,
+    TTLConfig,
+    validate_op_namespace,
+)
+
+from threadmark.backends import ConfigError, now, short_repr
+from threadmark.program import Operation, arun, read, run, write
+from threadmark.saver import Saver
+from threadmark_store.batches import Answer, Batch, Found, Get, ListNamespaces, Put, Request, Search, key_of
+from threadmark_store.filters import check_filter
+from threadmark_store.items import items_of
+from threadmark_store.namespaces import joined, labels_of
+from threadmark_store.shapes import Match
+from threadmark_store.sweeping import Sweeper
+from threadmark_store.values import Values
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MINUTE = 60_000_000
+_SWEPT_AT_ONCE = 1000
+
+
+class Store(BaseStore):
+    """Keeps items in the database of a saver, and uses its connections, serializer, keyring and owner.
+
+    `saver` is a Threadmark saver, also under LangGraph's name. Values come back with the types that you put. Both APIs
+    work on one store, from any thread and any event loop. Closing the store closes the saver only if the store made it.
+
+    `ttl` and `index` are LangGraph's configurations.
+    """
+
+    supports_ttl = True
+
+    def __init__(self, saver: Any, *, index: IndexConfig | None = None, ttl: TTLConfig | None = None) -> None:
+        self.saver = _checked_saver(saver)
+        self.ttl_config = ttl
+        self.index_config = index
+        context = self.saver._context  # noqa: SLF001 - it works on the saver's database as the saver itself does
+        self._owner = context.threads.owner
+        self._values = Values(context.serde, context.cipher)
+        self._items = items_of(self.saver)
+        self._driver = self.saver._driver  # noqa: SLF001 - see above
+        self._is_ready = False
+        self._closes_saver = False
+        self._sweeper = Sweeper(self.sweep_ttl)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} on {self._driver}>"
+
+    def setup(self) -> None:
+        """Create the tables that are missing. The first call of any other method does so, too."""
+        self.saver.setup()
+        run(self._driver, self._prepared())
+
+    async def asetup(self) -> None:
+        """Like `setup`, for asyncio."""
+        await self.saver.asetup()
+        await arun(self._driver, self._prepared())
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        """Answer all reads, then make all puts, in one transaction. The results have the order of `ops`."""
+        return run(self._driver, self._batch(tuple(ops)))
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """Like `batch`, for asyncio."""
+        return await arun(self._driver, self._batch(tuple(ops)))
+
+    def sweep_ttl(self) -> int:
+        """Remove expired items. Returns how many."""
+        return run(self._driver, self._sweep())
+
+    async def asweep_ttl(self) -> int:
+        """Like `sweep_ttl`, for asyncio."""
+        return await arun(self._driver, self._sweep())
+
+    def close(self) -> None:
+        """End the sweeper, and close the saver if the store made it."""
+        self._sweeper.stop()
+        if self._closes_saver:
+            self.saver.close()
+
+    async def aclose(self) -> None:
+        """Like `close`, for asyncio."""
+        self._sweeper.stop()
+        if self._closes_saver:
+            await self.saver.aclose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def _prepared(self) -> Operation[None]:
+        if not self._is_ready:
+            if not (yield from read(self._items.exists)):
+                yield from write(self._items.create)
+            self._is_ready = True
+
+    def _batch(self, ops: Sequence[Op]) -> Operation[list[Result]]:
+        requests = [self._request(op) for op in ops]
+        omits = bool(self.ttl_config and self.ttl_config.get("omit_expired"))
+        batch = Batch(requests, self._values, self._owner, omits, clock=now)
+        yield from self._prepared()
+        answered = yield from (write if batch.writes else read)(batch.answers, self._items)
+        if answered.refreshed:
+            yield from write(self._items.refresh, answered.refreshed, now())
+        return [_result(op, answer) for op, answer in zip(ops, answered.answers, strict=True)]
+
+    def _sweep(self) -> Operation[int]:
+        yield from self._prepared()
+        removed, last = 0, _SWEPT_AT_ONCE
+        while last == _SWEPT_AT_ONCE:
+            last = yield from write(self._items.sweep, now(), _SWEPT_AT_ONCE)
+            removed += last
+        return removed
+
+    def _request(self, op: Op) -> Request:
+        """Return what an operation asks. Raises an error for arguments that nobody can answer."""
+        if isinstance(op, GetOp):
+            validate_op_namespace(op)
+            return Get(key_of(op.namespace, _checked_key(op.key)), op.refresh_ttl)
+        if isinstance(op, PutOp):
+            validate_op_namespace(op)
+            key = key_of(op.namespace, _checked_key(op.key))
+            return Put(key, None if op.value is None else self._values.encoded(key, op.value), _microseconds(op.ttl))
+        if isinstance(op, SearchOp):
+            validate_op_namespace(op)
+            _check_page(op.limit, op.offset)
+            check_filter(op.filter or {})
+            return Search(joined(op.namespace_prefix), op.filter, op.limit, op.offset, op.refresh_ttl)
+        if isinstance(op, ListNamespacesOp):
+            validate_op_namespace(op)
+            _check_page(op.limit, op.offset)
+            return ListNamespaces(tuple(_matches(op)), op.max_depth, op.limit, op.offset)
+        raise ValueError(f"unknown operation {short_repr(op)}: give GetOp, PutOp, SearchOp or ListNamespacesOp")
+
+
+def _matches(op: ListNamespacesOp) -> Iterator[Match]:
+    for condition in op.match_conditions or ():
+        if condition.match_type not in ("prefix", "suffix"):
+            raise ValueError(f"match_type must be 'prefix' or 'suffix', not {short_repr(condition.match_type)}")
+        yield Match(condition.match_type, tuple(condition.path))
+
+
+def _result(op: Op, answer: Answer) -> Result:
+    if isinstance(op, GetOp):
+        return Item(**_fields(answer)) if isinstance(answer, Found) else None
+    if isinstance(op, SearchOp):
+        found = [each for each in answer or () if isinstance(each, Found)]
+        return [SearchItem(**_fields(each), score=each.row.score) for each in found]
+    return answer  # type: ignore[return-value]  # namespaces, or None
+
+
+def _fields(found: Found) -> dict[str, Any]:
+    row = found.row
+    return {
+        "namespace": labels_of(row.key.namespace),
+        "key": row.key.key,
+        "value": found.value,
+        "created_at": _time(row.created_at),
+        "updated_at": _time(row.updated_at),
+    }
+
+
+def _time(microseconds: int) -> datetime:
+    return _EPOCH + timedelta(microseconds=microseconds)
+
+
+def _microseconds(minutes: float | None) -> int | None:
+    return None if minutes is None else round(minutes * _MINUTE)
+
+
+def _checked_key(key: object) -> str:
+    if not isinstance(key, str):
+        raise TypeError(f"the key of an item must be text, not {short_repr(key)}")
+    return key
+
+
+def _check_page(limit: object, offset: object) -> None:
+    for name, number in (("limit", limit), ("offset", offset)):
+        if type(number) is not int or number < 0:
+            raise ValueError(f"{name} must be a number from 0 on, not {short_repr(number)}")
+
+
+def _checked_saver(candidate: Any) -> Saver:
+    saver = getattr(candidate, "saver", candidate)  # under LangGraph's name
+    if isinstance(saver, Saver):
+        return saver
+    raise ConfigError(
+        f"expected a Threadmark saver, got {type(candidate).__name__}: threadmark.open(url) returns one"
+    )
