@@ -281,7 +281,7 @@ def refusal(connection: sqlite3.Connection) -> SchemaError:
 def _expected_format(location: str) -> Program[Format]:
     """Return the format. Raises SchemaError if a table or an index has been changed: a view could answer with anything.
 
-    Indexes that you added are accepted, and so is what a later release may add. Triggers are refused, because their
+    Indexes that you added are accepted, tables of threadmark-store, and additions of a later release. Triggers are refused, because their
     effects are unknown here.
     """
     rows = yield from execute(connections.SCHEMA)
@@ -298,7 +298,7 @@ def _expected_format(location: str) -> Program[Format]:
         if expected.get(name) == sql or (is_later and name in expected and _has_more_columns(expected[name], sql)):
             missing.discard(name)
         elif (kind != "index" or name.lower().startswith("threadmark_")) and not (
-            is_later and name not in expected and _LATER[kind].fullmatch(sql)
+            (is_later or name.startswith(_STORE)) and name not in expected and _LATER[kind].fullmatch(sql)
         ):
             raise SchemaError(f"{location} has a {kind} {name!r} that Threadmark did not make: it is not read")
     for name in sorted(missing):
@@ -307,6 +307,8 @@ def _expected_format(location: str) -> Program[Format]:
 
 
 _RECORDS = "threadmark_migration"
+_STORE = "threadmark_store_"
+"""The beginning of the names of threadmark-store's tables, which it creates."""
 
 _ADDED = r"\w+ (?:TEXT|INTEGER|BLOB|REAL)(?: NOT NULL)?(?: DEFAULT (?:NULL|-?\d+|'[^']*'))?"
 """A column that a later release may add to a table. It cannot compute anything."""

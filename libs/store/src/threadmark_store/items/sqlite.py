@@ -14,11 +14,11 @@ from threadmark_sqlite.steps import Rows, execute, execute_alone, executemany
 from threadmark_store.namespaces import bounds_below
 from threadmark_store.shapes import Condition, ItemKey, ItemRow, Place, Scope
 
-_EXISTS = "SELECT 1 FROM sqlite_master WHERE name = 'threadmark_item'"
+_EXISTS = "SELECT 1 FROM sqlite_master WHERE name = 'threadmark_store_item'"
 
 _TABLES = (
     """
-    CREATE TABLE IF NOT EXISTS threadmark_item (
+    CREATE TABLE IF NOT EXISTS threadmark_store_item (
         namespace TEXT NOT NULL,
         key TEXT NOT NULL,
         value NOT NULL,
@@ -30,18 +30,18 @@ _TABLES = (
         ttl INTEGER
     )
     """,
-    "CREATE UNIQUE INDEX IF NOT EXISTS threadmark_item_key ON threadmark_item (namespace, key)",
-    "CREATE INDEX IF NOT EXISTS threadmark_item_expiry ON threadmark_item (expires_at) WHERE expires_at IS NOT NULL",
+    "CREATE UNIQUE INDEX IF NOT EXISTS threadmark_store_item_key ON threadmark_store_item (namespace, key)",
+    "CREATE INDEX IF NOT EXISTS threadmark_store_item_expiry ON threadmark_store_item (expires_at) WHERE expires_at IS NOT NULL",
 )
 
 _COLUMNS = "namespace, key, value, checksum, created_at, updated_at, owner, expires_at, ttl"
 
-_ITEM = f"SELECT {_COLUMNS} FROM threadmark_item WHERE namespace = ? AND key = ?"
+_ITEM = f"SELECT {_COLUMNS} FROM threadmark_store_item WHERE namespace = ? AND key = ?"
 
-_ITEMS = f"SELECT {_COLUMNS} FROM threadmark_item WHERE (namespace, key) IN (VALUES {{placeholders}})"
+_ITEMS = f"SELECT {_COLUMNS} FROM threadmark_store_item WHERE (namespace, key) IN (VALUES {{placeholders}})"
 
 _PUT = f"""
-INSERT INTO threadmark_item ({_COLUMNS})
+INSERT INTO threadmark_store_item ({_COLUMNS})
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (namespace, key) DO UPDATE
 SET value = excluded.value,
@@ -53,21 +53,21 @@ SET value = excluded.value,
 
 _OTHERS = """
 SELECT namespace, key
-FROM threadmark_item
+FROM threadmark_store_item
 WHERE (namespace, key) IN (VALUES {placeholders}) AND owner IS NOT ?
 """
 
-_DELETE = "DELETE FROM threadmark_item WHERE namespace = ? AND key = ? AND (? IS NULL OR owner = ?)"
+_DELETE = "DELETE FROM threadmark_store_item WHERE namespace = ? AND key = ? AND (? IS NULL OR owner = ?)"
 
 _REFRESH = """
-UPDATE threadmark_item
+UPDATE threadmark_store_item
 SET expires_at = ? + ttl
 WHERE namespace = ? AND key = ? AND ttl IS NOT NULL
 """
 
 _SEARCH = f"""
 SELECT {_COLUMNS}
-FROM threadmark_item
+FROM threadmark_store_item
 WHERE {{clauses}}
 ORDER BY updated_at DESC, namespace, key
 LIMIT ? OFFSET ?
@@ -75,17 +75,17 @@ LIMIT ? OFFSET ?
 
 _IN_KEY_ORDER = f"""
 SELECT {_COLUMNS}
-FROM threadmark_item
+FROM threadmark_store_item
 WHERE {{clauses}}
 ORDER BY namespace, key
 LIMIT ?
 """
 
-_NAMESPACES = "SELECT DISTINCT namespace FROM threadmark_item WHERE {clauses}"
+_NAMESPACES = "SELECT DISTINCT namespace FROM threadmark_store_item WHERE {clauses}"
 
 _SWEEP = """
-DELETE FROM threadmark_item
-WHERE rowid IN (SELECT rowid FROM threadmark_item WHERE expires_at <= ? LIMIT ?)
+DELETE FROM threadmark_store_item
+WHERE rowid IN (SELECT rowid FROM threadmark_store_item WHERE expires_at <= ? LIMIT ?)
 RETURNING 1
 """
 
@@ -93,7 +93,7 @@ _COUNT = """
 SELECT
     count(*),
     coalesce(sum(length(CAST(namespace AS BLOB)) + length(CAST(key AS BLOB)) + length(CAST(value AS BLOB))), 0)
-FROM threadmark_item
+FROM threadmark_store_item
 WHERE {clauses}
 """
 
