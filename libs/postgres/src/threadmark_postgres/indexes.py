@@ -21,18 +21,17 @@ class Index(NamedTuple):
     columns: str
     """With their brackets, and the condition of a partial index."""
 
-    def statement(self, table: str | None = None, name: str | None = None, *, concurrently: bool) -> str:
-        """Return the statement that creates it: of its table, or of a partition under another name."""
-        how = "CONCURRENTLY " if concurrently else ""
-        return f"CREATE INDEX {how}IF NOT EXISTS {name or self.name} ON {table or f'tm.{self.table}'} {self.columns}"
+    def statement(self, *, concurrently: bool) -> str:
+        """Return the statement that creates it."""
+        return indexes.create(self.name, f"tm.{self.table}", self.columns, concurrently=concurrently)
 
 
 class _Place(NamedTuple):
     """A table or a partition of it, and the state of its index."""
 
     table: str
-    index: str
-    """Of a partition it ends with the partition's number in the catalogue."""
+    name: str
+    """That of the index, with its schema. Of a partition it ends with the partition's number in the catalogue."""
     state: str
     """One of "missing", "building", "invalid" and "valid"."""
     is_partition: bool
@@ -44,11 +43,10 @@ def build_missing(schema: str | None, wanted: Sequence[Index]) -> Operation[None
         places = yield from read(_places, schema, index)
         for place in places:
             if place.state == "invalid":  # its builder was interrupted
-                yield from read(_execute_alone, f"DROP INDEX CONCURRENTLY IF EXISTS {place.index}")
+                yield from read(_execute_alone, indexes.drop(place.name))
             if place.state in ("invalid", "missing"):
-                name = place.index.rpartition(".")[2]
-                statement = index.statement(place.table, name, concurrently=True)
-                yield from read(_execute_alone, statement)
+                name = place.name.rpartition(".")[2]
+                yield from read(_execute_alone, indexes.create(name, place.table, index.columns, concurrently=True))
         if any(place.is_partition for place in places):  # takes the partitions' indexes, and builds none
             yield from read(_execute_alone, in_schema(index.statement(concurrently=False), schema))
 

@@ -1,4 +1,16 @@
-"""The state of an index on a table, or on each of its partitions."""
+"""The state of an index on a table, or on each of its partitions, and the statements that create and drop one."""
+
+
+def create(name: str, table: str, columns: str, *, concurrently: bool) -> str:
+    """Return the statement that creates an index. `columns` has the brackets, and the condition of a partial index."""
+    how = "CONCURRENTLY " if concurrently else ""
+    return f"CREATE INDEX {how}IF NOT EXISTS {name} ON {table} {columns}"
+
+
+def drop(name: str) -> str:
+    """Return the statement that drops an index while others use the table."""
+    return f"DROP INDEX CONCURRENTLY IF EXISTS {name}"
+
 
 PLACES = """
 SELECT
