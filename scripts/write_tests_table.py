@@ -34,6 +34,7 @@ FOLDERS = {
     "signals": "Ctrl-C and signal handlers that raise, at any instruction",
     "speed": "The compiled part against the Python that it replaces",
     "sqlite": "SQLite: drivers, connections, damaged and replaced files, processes, disk space",
+    "store": "LangGraph's stores: items in the database of a saver",
     "stored": "Databases of released formats",
 }
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import is_typeddict
 
 import pytest
+from langgraph.store.base import BaseStore
 
 import threadmark
 
@@ -51,6 +52,8 @@ def _methods(cls: type) -> set[str]:
     shown = {name for base in cls.__mro__[1:] if base in CLASSES or base is dict for name in dir(base)}
     if cls is not threadmark.Saver and hasattr(cls, "put_writes"):  # a checkpointer forwards the methods of a saver
         shown |= set(dir(threadmark.Saver))
+    if issubclass(cls, BaseStore):  # whose methods LangGraph's documentation shows
+        shown |= set(dir(BaseStore))
     return {name for name in names - shown if not (name.startswith("a") and name[1:] in names)}
 
 

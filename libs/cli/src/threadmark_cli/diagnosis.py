@@ -19,6 +19,7 @@ PACKAGES = (
     "threadmark-postgres",
     "threadmark-redis",
     "threadmark-langgraph",
+    "threadmark-store",
 )
 _EXTRAS = {
     "zstandard": "compresses larger pieces: pip install 'threadmark[zstd]'",

@@ -1,9 +1,9 @@
 """`Store`: LangGraph's interface to items, over a Threadmark saver and in its database."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from langgraph.store.base import (
     BaseStore,
@@ -31,9 +31,15 @@ from threadmark_store.shapes import Match
 from threadmark_store.sweeping import Sweeper
 from threadmark_store.values import Values
 
+if TYPE_CHECKING:
+    import asyncio
+    from concurrent.futures import Future
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MINUTE = 60_000_000
 _SWEPT_AT_ONCE = 1000
+_SWEEP_INTERVAL = 5
+"""Minutes, as in LangGraph's stores."""
 
 
 class Store(BaseStore):
@@ -58,7 +64,7 @@ class Store(BaseStore):
         self._driver = self.saver._driver  # noqa: SLF001 - see above
         self._is_ready = False
         self._closes_saver = False
-        self._sweeper = Sweeper(self.sweep_ttl)
+        self._sweeper = Sweeper(self._driver, self._sweep)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} on {self._driver}>"
@@ -89,6 +95,27 @@ class Store(BaseStore):
         """Like `sweep_ttl`, for asyncio."""
         return await arun(self._driver, self._sweep())
 
+    def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> "Future[None]":
+        """Remove expired items again and again on a daemon thread, unless one does so already.
+
+        The interval is that of `ttl`, or 5 minutes. The first sweep comes after it. An error is logged, and the next
+        sweep tries again. `stop_ttl_sweeper`, closing the store and cancelling the future end it. The future is done
+        when it has ended.
+        """
+        return self._sweeper.start(self._interval(sweep_interval_minutes))
+
+    async def astart_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> "asyncio.Task[None]":
+        """Like `start_ttl_sweeper`, as a task of the running event loop."""
+        return self._sweeper.astart(self._interval(sweep_interval_minutes))
+
+    def stop_ttl_sweeper(self, timeout: float | None = None) -> bool:
+        """End the sweeper after the transaction that runs. Returns whether it ended within `timeout` seconds."""
+        return self._sweeper.stop(timeout)
+
+    async def astop_ttl_sweeper(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109 - LangGraph's parameter
+        """Like `stop_ttl_sweeper`, for asyncio."""
+        return await self._sweeper.astop(timeout)
+
     def close(self) -> None:
         """End the sweeper, and close the saver if the store made it."""
         self._sweeper.stop()
@@ -97,7 +124,7 @@ class Store(BaseStore):
 
     async def aclose(self) -> None:
         """Like `close`, for asyncio."""
-        self._sweeper.stop()
+        await self._sweeper.astop()
         if self._closes_saver:
             await self.saver.aclose()
 
@@ -133,16 +160,23 @@ class Store(BaseStore):
             yield from write(self._items.refresh, answered.refreshed, now())
         return [_result(op, answer) for op, answer in zip(ops, answered.answers, strict=True)]
 
-    def _sweep(self) -> Operation[int]:
+    def _interval(self, minutes: float | None) -> float:
+        """Return the seconds between two sweeps."""
+        asked = minutes or (self.ttl_config or {}).get("sweep_interval_minutes") or _SWEEP_INTERVAL
+        if isinstance(asked, bool) or not isinstance(asked, (int, float)) or not asked > 0:
+            raise ConfigError(f"sweep_interval_minutes must be a number of minutes above 0, not {short_repr(asked)}")
+        return asked * 60
+
+    def _sweep(self, ends: Callable[[], bool] = lambda: False) -> Operation[int]:
         yield from self._prepared()
         removed, last = 0, _SWEPT_AT_ONCE
-        while last == _SWEPT_AT_ONCE:
+        while last == _SWEPT_AT_ONCE and not ends():
             last = yield from write(self._items.sweep, now(), _SWEPT_AT_ONCE)
             removed += last
         return removed
 
     def _request(self, op: Op) -> Request:
-        """Return what an operation asks. Raises an error for arguments that nobody can answer."""
+        """Return what an operation asks. Raises an error for arguments that no backend can answer."""
         if isinstance(op, GetOp):
             validate_op_namespace(op)
             return Get(key_of(op.namespace, _checked_key(op.key)), op.refresh_ttl)
@@ -213,6 +247,4 @@ def _checked_saver(candidate: Any) -> Saver:
     saver = getattr(candidate, "saver", candidate)  # under LangGraph's name
     if isinstance(saver, Saver):
         return saver
-    raise ConfigError(
-        f"expected a Threadmark saver, got {type(candidate).__name__}: threadmark.open(url) returns one"
-    )
+    raise ConfigError(f"expected a Threadmark saver, got {type(candidate).__name__}: threadmark.open(url) returns one")

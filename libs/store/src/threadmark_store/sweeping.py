@@ -1,49 +1,167 @@
-"""The sweeper of a store: a thread that removes expired items again and again, until the store is closed."""
+"""The sweeper of a store: it removes expired items again and again, on a daemon thread or as a task of an event loop.
 
+It holds the store by a weak reference, so a store that you forget to close can go, and the sweeper with it. It also
+ends with the interpreter, and with its event loop, and prints nothing then.
+"""
+
+import asyncio
+import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from weakref import WeakMethod, finalize
 
-from threadmark.runtime.logs import log
+from threadmark.backends import ClosedError, Driver, Operation, arun, run
+from threadmark.runtime.processes import close_at_exit, reset_after_fork, was_closed
+from threadmark_store.log import log
+
+Ends = Callable[[], bool]
+"""Whether a sweep should end before its next transaction."""
+Sweep = Callable[[Ends], Operation[int]]
+Stopping = SimpleQueue[None]
+"""Something in it ends a thread. Unlike an Event, it can be set while memory is reclaimed, at any moment."""
 
 
 class Sweeper:
-    """Calls a function every so many seconds on a daemon thread."""
+    """Runs the method `sweep` of a store every so many seconds."""
 
-    def __init__(self, sweep: Callable[[], int]) -> None:
-        self._sweep = sweep
-        self._stopped = threading.Event()
+    def __init__(self, driver: Driver, sweep: Sweep) -> None:
+        self._driver = driver
+        self._sweep = WeakMethod(sweep)
         self._changing = threading.Lock()
+        self._stopping, self._waking = Stopping(), asyncio.Event()
         self._thread: threading.Thread | None = None
+        self._ended: Future[None] | None = None
+        self._task: asyncio.Task[None] | None = None
+        reset_after_fork(self)
+        finalize(sweep.__self__, self._signal).atexit = False  # type: ignore[attr-defined]  # it is a bound method
 
     def start(self, seconds: float) -> "Future[None]":
-        """Start it, unless it runs. The future is done when it has ended; cancelling it has no effect."""
-        ended: Future[None] = Future()
+        """Start it on a thread, unless one runs. The future is done when it has ended, and cancelling that ends it."""
         with self._changing:
-            if self._thread is not None and self._thread.is_alive():
-                ended.set_result(None)
-                return ended
-            self._stopped.clear()
-            self._thread = threading.Thread(
-                target=self._run, args=(seconds, ended), name="threadmark-store-sweeper", daemon=True
-            )
-            self._thread.start()
-        return ended
+            if self._ended is None or self._ended.done():
+                self._stopping, self._ended = stopping, ended = Stopping(), Future[None]()
+                ended.add_done_callback(lambda _: stopping.put(None))
+                arguments = self._driver, self._sweep, stopping, seconds, ended
+                self._thread = threading.Thread(
+                    target=_repeat, args=arguments, name="threadmark-store-sweeper", daemon=True
+                )
+                self._thread.start()
+                close_at_exit(self)
+            return self._ended
 
     def stop(self, timeout: float | None = None) -> bool:
-        """End it, and wait for a running sweep. Returns whether it has ended."""
-        with self._changing:
-            thread, self._thread = self._thread, None
-        self._stopped.set()
-        if thread is None or thread is threading.current_thread():
-            return True
-        thread.join(timeout)
-        return not thread.is_alive()
+        """End it, after the transaction that runs. Returns whether the thread has ended; a task ends soon after."""
+        self._signal()
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(timeout)
+            if thread.is_alive():
+                return False
+        was_closed(self)
+        return True
 
-    def _run(self, seconds: float, ended: "Future[None]") -> None:
-        while not self._stopped.wait(seconds):
-            try:
-                self._sweep()
-            except Exception as error:  # noqa: BLE001 - the next sweep may succeed
-                log.warning("expired items were not removed: %s: %s", type(error).__name__, error)
+    def close(self) -> None:
+        """Like `stop`."""
+        self.stop()
+
+    def astart(self, seconds: float) -> "asyncio.Task[None]":
+        """Start it as a task of the running event loop, unless one runs. Cancelling the task ends it."""
+        if self._task is None or self._task.done():
+            self._waking = asyncio.Event()
+            repeating = _arepeat(self._driver, self._sweep, self._waking, seconds)
+            self._task = asyncio.get_running_loop().create_task(repeating, name="threadmark-store-sweeper")
+            # A loop that is closed without cancelling its tasks would complain; nothing is lost with this one.
+            setattr(self._task, "_log_destroy_pending", False)  # noqa: B010 - the type stubs leave it out
+        return self._task
+
+    async def astop(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109 - as `asyncio.wait` has it
+        """Like `stop`, and waits for a task as well, if it is one of this event loop."""
+        task, thread = self._task, self._thread
+        if thread is not None and thread.is_alive():
+            stopped = await asyncio.to_thread(self.stop, timeout)
+        else:
+            stopped = self.stop()
+        if task is None or task.get_loop() is not asyncio.get_running_loop() or task is asyncio.current_task():
+            return stopped
+        await asyncio.wait([task], timeout=timeout)
+        return stopped and task.done()
+
+    def _signal(self) -> None:
+        self._stopping.put(None)
+        if self._task is not None and not self._task.done():
+            with suppress(RuntimeError):  # its event loop is closed, and it is gone
+                self._task.get_loop().call_soon_threadsafe(self._waking.set)
+
+    def _reset_after_fork(self) -> None:
+        """In the child of a fork, which has neither the thread nor the event loop."""
+        self._changing = threading.Lock()
+        self._thread = self._ended = self._task = None
+
+
+def _repeat(
+    driver: Driver, sweep: WeakMethod[Sweep], stopping: Stopping, seconds: float, ended: "Future[None]"
+) -> None:
+    goes_on = True
+    while goes_on:
+        try:
+            stopping.get(timeout=min(seconds, threading.TIMEOUT_MAX))
+            break
+        except Empty:
+            goes_on = _goes_on(driver, sweep, lambda: not stopping.empty())
+    if ended.set_running_or_notify_cancel():
         ended.set_result(None)
+
+
+async def _arepeat(driver: Driver, sweep: WeakMethod[Sweep], waking: asyncio.Event, seconds: float) -> None:
+    with suppress(asyncio.CancelledError):  # awaiting a task that was cancelled is no error, as with LangGraph's
+        while not await _waited(waking, seconds):
+            if not await _agoes_on(driver, sweep, waking.is_set):
+                break
+
+
+async def _waited(waking: asyncio.Event, seconds: float) -> bool:
+    """Wait for an event for this many seconds, with no further task. Returns whether it was set."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await waking.wait()
+    return waking.is_set()
+
+
+def _goes_on(driver: Driver, sweep: WeakMethod[Sweep], ends: Ends) -> bool:
+    """Sweep once. Returns whether there will be a next time."""
+    operation = sweep()
+    if operation is None:
+        return False
+    try:
+        _note(run(driver, operation(ends)))
+    except Exception as error:  # noqa: BLE001 - the next sweep may succeed
+        return _failed(error)
+    return True
+
+
+async def _agoes_on(driver: Driver, sweep: WeakMethod[Sweep], ends: Ends) -> bool:
+    """Like `_goes_on`, for asyncio."""
+    operation = sweep()
+    if operation is None:
+        return False
+    try:
+        _note(await arun(driver, operation(ends)))
+    except Exception as error:  # noqa: BLE001 - the next sweep may succeed
+        return _failed(error)
+    return True
+
+
+def _note(removed: int) -> None:
+    log.write(logging.DEBUG, "sweeper: removed %d expired items", removed)
+
+
+def _failed(error: Exception) -> bool:
+    """Log an error. Returns whether to try again."""
+    if isinstance(error, ClosedError):
+        log.write(logging.INFO, "sweeper: it ends, because the store was closed")
+        return False
+    log.write(logging.WARNING, "sweeper: expired items were not removed: %s: %s", type(error).__name__, str(error))
+    return True

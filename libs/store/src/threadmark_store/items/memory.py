@@ -10,7 +10,7 @@ from threadmark_store.shapes import ItemKey, ItemRow, Place, Scope
 
 
 def items_over(rows: object) -> "MemoryItems":  # noqa: ARG001 - the dictionaries are the driver's
-    """Return the items beside a saver's rows."""
+    """Return the items next to a saver's rows."""
     return MemoryItems()
 
 

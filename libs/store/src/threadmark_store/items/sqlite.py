@@ -99,7 +99,7 @@ WHERE {clauses}
 
 
 def items_over(rows: object) -> "SqliteItems":  # noqa: ARG001 - a file has one set of tables
-    """Return the items beside a saver's rows."""
+    """Return the items next to a saver's rows."""
     return SqliteItems()
 
 
