@@ -7,7 +7,7 @@ numbers, text with text; a bool is no number, and a missing key is None.
 import math
 import operator
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from threadmark.backends import short_repr
 from threadmark_store.shapes import Condition, Labels
@@ -24,10 +24,24 @@ _EXACT = 2**53
 """Databases may compare greater numbers as floats, which are not exact."""
 _MARGIN = 1e-9
 """Bounds for a database are wider by this share, since its floats may differ in the last place."""
+_GREATEST = 1e300
+"""A wider bound behind this number may be no float, and no database looks at it."""
 
 
 def check_filter(condition: Any) -> None:
-    """Raise ValueError for an operator that there is not."""
+    """Raise an error for a filter that is no dictionary, and for an operator that there is not."""
+    if not isinstance(condition, Mapping):
+        raise TypeError(f"a filter must be a dictionary, not {short_repr(condition)}")
+    for each in condition.values():
+        _check_condition(each)
+
+
+def meets(value: Mapping[str, Any], condition: Mapping[str, Any]) -> bool:
+    """Return whether a value meets a filter, whose keys are those of the value."""
+    return all(_meets(value.get(key), each) for key, each in condition.items())
+
+
+def _check_condition(condition: Any) -> None:
     if isinstance(condition, Mapping):
         names = [key for key in condition if isinstance(key, str) and key.startswith("$")]
         for name in names:
@@ -35,23 +49,26 @@ def check_filter(condition: Any) -> None:
                 raise ValueError(f"the filter has an unknown operator {short_repr(name)}: use {', '.join(_OPERATORS)}")
         if names and len(names) < len(condition):
             raise ValueError(f"the filter mixes operators and keys: {short_repr(dict(condition))}")
-        for nested in () if names else condition.values():
-            check_filter(nested)
+        for nested in condition.values():
+            if not names or isinstance(nested, (list, tuple)):
+                _check_condition(nested)
+    elif isinstance(condition, (list, tuple)):
+        for nested in condition:
+            _check_condition(nested)
 
 
-def meets(value: Any, condition: Any) -> bool:
-    """Return whether a value meets a condition of a filter."""
+def _meets(value: Any, condition: Any) -> bool:
     if isinstance(condition, Mapping) and condition:
         if any(isinstance(key, str) and key.startswith("$") for key in condition):
             return all(_compare(value, name, asked) for name, asked in condition.items())
-        return isinstance(value, Mapping) and all(meets(value.get(key), each) for key, each in condition.items())
+        return isinstance(value, Mapping) and all(_meets(value.get(key), each) for key, each in condition.items())
     return _equal(value, condition)
 
 
 def conditions_of(condition: Mapping[str, Any], path: Labels = ()) -> Iterator[Condition]:
     """Yield what a database can compare of a filter: every value that meets the filter meets these."""
     for key, asked in condition.items():
-        if not isinstance(key, str):
+        if not isinstance(key, str) or not _is_of_json(key):
             continue
         if not isinstance(asked, Mapping):
             yield from _narrowed((*path, key), "$eq", asked)
@@ -75,10 +92,16 @@ def _compare(value: Any, name: str, asked: Any) -> bool:
 def _equal(value: Any, asked: Any) -> bool:
     if isinstance(asked, (list, tuple)):
         same = isinstance(value, (list, tuple)) and len(value) == len(asked)
-        return same and all(meets(mine, theirs) for mine, theirs in zip(value, asked, strict=True))
+        return same and all(_meets(mine, theirs) for mine, theirs in zip(value, asked, strict=True))
     if isinstance(value, bool) or isinstance(asked, bool):
         return value is asked
-    return bool(value == asked)
+    if isinstance(asked, Mapping):
+        same = isinstance(value, Mapping) and value.keys() == asked.keys()
+        return same and all(_equal(value[key], each) for key, each in asked.items())
+    try:
+        return bool(value == asked)
+    except Exception:  # noqa: BLE001 - an array has no truth, and the other items of a search do not need it
+        return False
 
 
 def _is_number(value: Any) -> bool:
@@ -87,11 +110,12 @@ def _is_number(value: Any) -> bool:
 
 def _narrowed(path: Labels, name: str, asked: Any) -> Iterator[Condition]:
     if name == "$eq":
-        if type(asked) in (str, bool) or (type(asked) is int and abs(asked) < _EXACT):
+        is_text = type(asked) is str and _is_of_json(asked)
+        if is_text or type(asked) is bool or (type(asked) is int and abs(asked) < _EXACT):
             yield Condition(path, "=", asked)
-        elif type(asked) is float and math.isfinite(asked):
-            yield Condition(path, ">=", _wider(asked, -1))
-            yield Condition(path, "<=", _wider(asked, 1))
+        elif type(asked) is float:
+            yield from _bounded(path, ">=", asked, -1)
+            yield from _bounded(path, "<=", asked, 1)
     elif name in ("$gt", "$gte"):
         yield from _bounded(path, ">=", asked, -1)
     elif name in ("$lt", "$lte"):
@@ -99,12 +123,17 @@ def _narrowed(path: Labels, name: str, asked: Any) -> Iterator[Condition]:
 
 
 def _bounded(path: Labels, sign: Literal[">=", "<="], asked: Any, side: int) -> Iterator[Condition]:
-    if type(asked) is str:
+    if type(asked) is str and _is_of_json(asked):
         yield Condition(path, sign, asked)
-    elif type(asked) in (int, float) and abs(asked) < cast("float", math.inf):
+    elif type(asked) in (int, float) and abs(asked) < math.inf and side * asked < _GREATEST:
         yield Condition(path, sign, _wider(asked, side))
 
 
+def _is_of_json(text: str) -> bool:
+    """Return whether a value that is stored as JSON may have this text. Databases take no other."""
+    return "\0" not in text and not any("\ud800" <= sign <= "\udfff" for sign in text)
+
+
 def _wider(asked: float, side: int) -> float:
-    near = min(max(asked, -1e300), 1e300)
+    near = min(max(asked, -_GREATEST), _GREATEST)
     return float(near) + side * max(abs(near) * _MARGIN, 1e-300)

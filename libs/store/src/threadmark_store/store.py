@@ -187,7 +187,7 @@ class Store(BaseStore):
         if isinstance(op, SearchOp):
             validate_op_namespace(op)
             _check_page(op.limit, op.offset)
-            check_filter(op.filter or {})
+            check_filter({} if op.filter is None else op.filter)
             return Search(joined(op.namespace_prefix), op.filter, op.limit, op.offset, op.refresh_ttl)
         if isinstance(op, ListNamespacesOp):
             validate_op_namespace(op)

@@ -85,7 +85,7 @@ def check_of(key: ItemKey, value: str | bytes) -> int:
 
 def _location(key: ItemKey) -> bytes:
     """Return what a value is bound to. A namespace has no NUL, so no two keys have the same."""
-    return b"item\0" + key.namespace.encode() + b"\0" + key.key.encode("utf-8", "surrogatepass") + b"\0"
+    return b"\0".join([b"item", *(part.encode("utf-8", "surrogatepass") for part in key), b""])
 
 
 def _named(key: ItemKey) -> str:

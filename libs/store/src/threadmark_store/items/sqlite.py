@@ -216,7 +216,7 @@ def _compared(condition: Condition) -> tuple[list[str], list[Any]]:
 
     Values of different types compare, and text is greater than any number, so too many rows may come, and none lacks.
     """
-    if any('"' in key or "\\" in key for key in condition.path):
+    if any(sign < " " or sign in '"\\' for key in condition.path for sign in key):
         return [], []
     path = "$" + "".join(f'."{key}"' for key in condition.path)
     return [f"(typeof(value) <> 'text' OR json_extract(value, ?) {condition.operator} ?)"], [path, condition.value]
