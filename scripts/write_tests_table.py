@@ -35,6 +35,7 @@ FOLDERS = {
     "speed": "The compiled part against the Python that it replaces",
     "sqlite": "SQLite: drivers, connections, damaged and replaced files, processes, disk space",
     "stored": "Databases of released formats",
+    "transactions": "Several calls in one transaction, and calls in a transaction of yours",
 }
 
 
