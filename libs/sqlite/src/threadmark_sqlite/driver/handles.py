@@ -19,6 +19,7 @@ from threadmark.backends import (
     now,
 )
 from threadmark_sqlite.driver.connection import (
+    LOCKED,
     NotThereError,
     Settings,
     connect,
@@ -57,6 +58,10 @@ class Handles:
         """Whether one of them may be read-only, because the file was protected when it was opened."""
         self._for_blocks: list[sqlite3.Connection] = []
         """Idle connections for transactions over several calls."""
+        self._block_turn = threading.Lock()
+        """Held by the one of them that is open: the others of this process need not ask the file for its lock."""
+        self.in_block = threading.Lock()
+        """Held while a statement of it runs."""
         self._paused: list[Any] = []
         self._closed = False
 
@@ -73,29 +78,42 @@ class Handles:
 
     def begin(self) -> sqlite3.Connection:
         """Begin a transaction that writes. Returns its connection, which `end` takes back."""
-        self._expect_open()
+        if not self._block_turn.acquire(timeout=min(self._settings.timeout, threading.TIMEOUT_MAX)):
+            raise TransientStoreError(f"{self._settings}{LOCKED.format(timeout=self._settings.timeout)}")
         try:
-            self._watch.expect_there()
-            with suppress(IndexError):
-                return self._begun(self._for_blocks.pop())
-            return self._begun(self._watch.open(partial(connect, self._settings)))
-        except sqlite3.Error as error:
-            raise to_threadmark_error(error, self._settings) from error
+            with self.in_block:
+                self._expect_open()
+                self._watch.expect_there()
+                with suppress(IndexError):
+                    return self._begun(self._for_blocks.pop())
+                return self._begun(self._watch.open(partial(connect, self._settings)))
+        except BaseException as error:
+            self._block_turn.release()
+            if isinstance(error, sqlite3.Error):
+                raise to_threadmark_error(error, self._settings) from error
+            raise
 
     def end(self, connection: sqlite3.Connection, *, commit: bool, reclaims_space: bool) -> None:
         """End a transaction, and keep its connection for the next one."""
         try:
-            if commit:
-                connection.execute(connections.COMMIT)
-                if reclaims_space:
-                    give_space_back(connection)
-                self._watch.expect_kept()
+            with self.in_block:
+                self._end(connection, commit=commit, reclaims_space=reclaims_space)
         except sqlite3.Error as error:
             raise to_threadmark_error(error, self._settings) from error
         except ReplacedError as error:
             raise StoreError(
                 f"{self._settings} was replaced during a transaction, which went with it: repeat the transaction"
             ) from error
+        finally:
+            self._block_turn.release()
+
+    def _end(self, connection: sqlite3.Connection, *, commit: bool, reclaims_space: bool) -> None:
+        try:
+            if commit:
+                connection.execute(connections.COMMIT)
+                if reclaims_space:
+                    give_space_back(connection)
+                self._watch.expect_kept()
         finally:
             try:
                 end_transaction(connection)
@@ -161,7 +179,7 @@ class Handles:
     def pause(self) -> None:
         """Wait until no call of SQLite is running, and let none begin."""
         deadline = time.monotonic() + _LONGEST_PAUSE
-        turns: list[Any] = [self._main_thread, self.writer.turn, *[self._permits] * _READERS]
+        turns: list[Any] = [self._main_thread, self.writer.turn, self.in_block, *[self._permits] * _READERS]
         for turn in turns:
             if turn.acquire(timeout=max(0.0, deadline - time.monotonic())):
                 self._paused.append(turn)

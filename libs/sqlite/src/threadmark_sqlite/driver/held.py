@@ -42,6 +42,10 @@ class HeldOnFile:
     def __str__(self) -> str:
         return f"{self._driver}, in a transaction"
 
+    def __del__(self) -> None:
+        """Roll back, if an interrupt came between the beginning and the block."""
+        self._end(commit=False)
+
     def begin(self) -> None:
         """Begin it when no other connection writes."""
         try:
@@ -102,8 +106,9 @@ class HeldOnFile:
 
     def _run(self, transaction: Transaction[Any]) -> Any:
         with self._turn:
-            _, connection = self._expect_open()
-            result = self._savepoints.play(connection, transaction)
+            handles, connection = self._expect_open()
+            with handles.in_block:
+                result = self._savepoints.play(connection, transaction)
             self._reclaims_space |= transaction.reclaims_space
             return result
 
