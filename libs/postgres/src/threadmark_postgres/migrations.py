@@ -62,10 +62,10 @@ class Migration(NamedTuple):
     statements: tuple[str, ...] = ()
     functions: tuple[str, ...] = ()
     """Those that are made, by their names, which end with the number of the step."""
-    indexes: tuple[Index, ...] = ()
-    """Those of tables of earlier steps. In a database in use, `setup()` builds them after the step."""
     everywhere: tuple[str, ...] = ()
     """Tables of the statements of which every node of a cluster has a copy."""
+    indexes: tuple[Index, ...] = ()
+    """Those of tables of earlier steps. In a database in use, `setup()` builds them after the step."""
     switch: tuple[str, ...] = ()
     """Statements for the time when no process of an earlier release is left."""
     retired: tuple[str, ...] = ()
