@@ -192,7 +192,7 @@ def stored(database: str, thread_id: str) -> Stored:
     return Stored(
         rows(database, thread_id),
         sorted(int(each.checkpoint["channel_values"]["number"]) for each in found),
-        sorted(value for each in found for _, _, value in each.pending_writes),
+        sorted(value for each in found for _, _, value in each.pending_writes or ()),
         items,
     )
 
@@ -222,7 +222,7 @@ def prepare(database: str) -> bool:
 def compared(database: str, thread_id: str, acknowledged: set[int], *, with_rows: bool) -> tuple[int, int]:
     """Return how many numbers of a thread are in one place only, and how many are lost."""
     found = stored(database, thread_id)
-    places = [set(found.checkpoints), set(found.writes)]
+    places: list[set[Any]] = [set(found.checkpoints), set(found.writes)]
     places += [set(found.rows)] if with_rows else []
     places += [set(found.items)] if found.items is not None else []
     doubled = sum(len(each) - len(set(each)) for each in found if each is not None)

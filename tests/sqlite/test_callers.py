@@ -271,7 +271,7 @@ def test_closing_waits_for_all_who_have_come_and_refuses_others(line: Line) -> N
         assert closing.is_alive()
     assert [each.result() for each in (first, *others)] == ["held", "0", "1", "2"]
     assert closing.result() is None
-    with SqliteSaver(line.saver._driver.settings.path) as saver:  # type: ignore[attr-defined]  # a file's driver has one
+    with SqliteSaver(line.saver._driver.path) as saver:  # type: ignore[attr-defined]  # a file's driver has one
         assert saver.get(at("thread")) is not None
 
 

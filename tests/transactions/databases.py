@@ -103,10 +103,10 @@ class Calls:
             on_loop = await psycopg.AsyncConnection.connect(url_of(saver), autocommit=autocommit)
             await on_loop.set_isolation_level(psycopg.IsolationLevel.READ_COMMITTED)
             return on_loop
-        path, level = path_of(saver), None if autocommit else "DEFERRED"
+        options: dict[str, Any] = {"isolation_level": None} if autocommit else {}
         if self.is_blocking:
-            return sqlite3.connect(path, isolation_level=level)
-        return await aiosqlite.connect(path, isolation_level=level)
+            return sqlite3.connect(path_of(saver), **options)
+        return await aiosqlite.connect(path_of(saver), **options)
 
 
 class Mine:
@@ -162,7 +162,8 @@ def path_of(saver: Saver) -> str:
 
 def url_of(saver: Saver) -> str:
     """The connection string of a Postgres saver."""
-    return str(saver._postgres.settings.conninfo)  # type: ignore[attr-defined]  # a Postgres saver has it
+    assert isinstance(saver, PostgresSaver)
+    return saver._postgres.settings.conninfo
 
 
 def run(case: Any) -> None:

@@ -16,11 +16,14 @@ def test_redis_says_why_it_has_none() -> None:
                 call()
 
 
-def test_a_pair_and_a_cache_refer_to_the_saver_behind_them() -> None:
+def test_a_pair_refers_to_a_saver_on_one_database() -> None:
     with threadmark.replicated(MemorySaver(), MemorySaver()) as pair:
         for call in (pair.transaction, lambda: pair.within(object())):
             with pytest.raises(ConfigError, match="two databases"):
                 call()
+
+
+def test_a_cached_saver_refers_to_the_one_behind_it() -> None:
     with threadmark.cached(MemorySaver(), "memory:") as cached:
         for call in (cached.transaction, lambda: cached.within(object())):
             with pytest.raises(ConfigError, match="`uncached`"):

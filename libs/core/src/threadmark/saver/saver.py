@@ -46,7 +46,7 @@ from threadmark.travel.methods import TravelMethods
 
 
 class Saver(
-    *(ThreadMethods, PartMethods, LeaseMethods, TravelMethods), OperatingMethods, EncryptionMethods, TransactionMethods
+    ThreadMethods, PartMethods, LeaseMethods, TravelMethods, OperatingMethods, EncryptionMethods, TransactionMethods
 ):
     """Saves the state of a graph after every step.
 

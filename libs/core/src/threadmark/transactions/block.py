@@ -4,7 +4,7 @@ from types import TracebackType
 from typing import Generic, Protocol, Self, TypeVar
 
 from threadmark.program import Driver
-from threadmark.runtime.blocks import enter, leave
+from threadmark.runtime.blocks import enter, expect_outside, leave
 
 S = TypeVar("S")
 Other = TypeVar("Other")
@@ -53,6 +53,7 @@ class SaverTransaction(Generic[S]):
         return SaverTransaction(self.driver, self._held, saver)
 
     def __enter__(self) -> Self:
+        expect_outside(self.driver)
         self._held.begin()
         self._enter()
         return self
@@ -64,6 +65,7 @@ class SaverTransaction(Generic[S]):
         self._held.end(commit=kind is None)
 
     async def __aenter__(self) -> Self:
+        expect_outside(self.driver)
         await self._held.abegin()
         self._enter()
         return self

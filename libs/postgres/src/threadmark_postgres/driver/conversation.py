@@ -69,6 +69,9 @@ def in_savepoint(transaction: Transaction[Any]) -> Conversation:
     program = transaction.begin()
     try:
         first = _query(next(program))
+    except StopIteration as stop:
+        return stop.value
+    try:
         opening = (Query(connections.SAVEPOINT), *([Query(connections.ISOLATION)] if transaction.writes else []))
         try:
             _, *isolation, rows = yield (*opening, first)

@@ -183,7 +183,6 @@ class PostgresDriver:
     @contextmanager
     def lent(self) -> Iterator[blocking.Connection]:
         """Lend a connection for a transaction over several calls, to a database with tables."""
-        expect_outside(self)
         with self._source().lend() as connection:
             self._reached = True
             if not self._ready:
@@ -193,7 +192,6 @@ class PostgresDriver:
     @asynccontextmanager
     async def alent(self) -> AsyncIterator[aio.Connection]:
         """Like `lent`, for asyncio."""
-        expect_outside(self)
         async with self._source_of_loop().lend() as connection:
             self._reached = True
             if not self._ready:

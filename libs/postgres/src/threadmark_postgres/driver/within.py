@@ -6,6 +6,7 @@ Each program runs in a savepoint. No connection is replaced, because the transac
 import asyncio
 import os
 import threading
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -37,7 +38,7 @@ from threadmark_postgres.driver.failures import is_switched, passes, raise_encod
 from threadmark_postgres.driver.settings import Settings
 from threadmark_postgres.migrations import Found, format_of
 from threadmark_postgres.sql import connections
-from threadmark_postgres.steps import Query
+from threadmark_postgres.steps import Query, Rows
 
 AnyConnection = psycopg.Connection[Any] | psycopg.AsyncConnection[Any]
 
@@ -61,6 +62,8 @@ class _Within:
         """Whether the tables are known to have the format of this release."""
         self._process = os.getpid()
         self._closed = False
+        self._sent = False
+        """Whether there is a savepoint to undo if the running program fails."""
 
     def __str__(self) -> str:
         return f"{self._settings}, in a transaction"
@@ -168,18 +171,22 @@ class WithinConnection(_Within):
                 raise self._meaning(error) from error
 
     def _transact(self, connection: psycopg.Connection[Any], transaction: Transaction[Any]) -> Any:
-        send = partial(blocking.send, connection, prepare=self._settings.prepare)
         for attempt in range(1, _ATTEMPTS + 1):
+            self._sent = False
             try:
-                return play(in_savepoint(transaction), send)
+                return play(in_savepoint(transaction), self._send)
             except BaseException as error:
                 self._undo(connection)
                 if not isinstance(error, Exception) or not self._may_go_on(error, transaction, attempt):
                     raise
         raise AssertionError  # the last attempt returns or raises
 
+    def _send(self, batch: Sequence[Query]) -> list[Rows]:
+        self._sent = True
+        return blocking.send(self._connection, batch, prepare=self._settings.prepare)
+
     def _undo(self, connection: psycopg.Connection[Any]) -> None:
-        if connection.closed:
+        if connection.closed or not self._sent:
             return
         if connection.pgconn.transaction_status == TransactionStatus.ACTIVE:
             connection.close()  # its answer has not come yet, and the server rolls back when the connection is closed
@@ -240,18 +247,22 @@ class WithinAsyncConnection(_Within):
                 raise self._meaning(error) from error
 
     async def _transact(self, connection: psycopg.AsyncConnection[Any], transaction: Transaction[Any]) -> Any:
-        send = partial(aio.send, connection, prepare=self._settings.prepare)
         for attempt in range(1, _ATTEMPTS + 1):
+            self._sent = False
             try:
-                return await aplay(in_savepoint(transaction), send)
+                return await aplay(in_savepoint(transaction), self._send)
             except BaseException as error:
                 await self._undo(connection)
                 if not isinstance(error, Exception) or not self._may_go_on(error, transaction, attempt):
                     raise
         raise AssertionError  # the last attempt returns or raises
 
+    async def _send(self, batch: Sequence[Query]) -> list[Rows]:
+        self._sent = True
+        return await aio.send(self._connection, batch, prepare=self._settings.prepare)
+
     async def _undo(self, connection: psycopg.AsyncConnection[Any]) -> None:
-        if connection.closed:
+        if connection.closed or not self._sent:
             return
         if connection.pgconn.transaction_status == TransactionStatus.ACTIVE:
             connection.pgconn.finish()

@@ -38,4 +38,4 @@ class Drivers:
     def beside(self, driver: LooksAgain) -> list[LooksAgain]:
         """Return the other drivers with the same path."""
         with self._changing:
-            return [other for other in self._all if other is not driver and other.settings.path == driver.settings.path]
+            return [other for other in self._all if other is not driver and other.path == driver.path]

@@ -58,6 +58,11 @@ class FileDriver:
         return str(self._settings)
 
     @property
+    def path(self) -> str:
+        """The path of the file."""
+        return self._settings.path
+
+    @property
     def settings(self) -> Settings:
         """The file and the options."""
         return self._settings

@@ -66,10 +66,12 @@ class HeldOnFile:
 
     def run(self, transaction: Transaction[Any]) -> Any:
         """Run the program and return its result."""
+        self._expect_open()
         return self._uninterrupted(partial(self._run, transaction))
 
     async def arun(self, transaction: Transaction[Any]) -> Any:
         """Like `run`, for asyncio."""
+        self._expect_open()
         return await self._workers.asubmit(partial(self._run, transaction))
 
     def end(self, *, commit: bool) -> None:
