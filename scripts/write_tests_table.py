@@ -36,6 +36,7 @@ FOLDERS = {
     "sqlite": "SQLite: drivers, connections, damaged and replaced files, processes, disk space",
     "store": "LangGraph's stores: items in the database of a saver",
     "stored": "Databases of released formats",
+    "transactions": "Several calls in one transaction, and calls in a transaction of yours",
 }
 
 

@@ -24,6 +24,7 @@ METHODS = (
     "travel/methods.py",
     "operating/methods.py",
     "encryption/methods.py",
+    "transactions/methods.py",
 )
 FOR_PROTOCOL = ("saver/saver.py", *METHODS)
 WITH_TWINS = (
@@ -179,8 +180,8 @@ def protocol() -> str:
 
 def forwarding() -> str:
     """The text of the module of ForwardingMethods."""
-    tree = ast.parse((LANGGRAPH / "checkpointer.py").read_text())
-    classes = [each for each in tree.body if isinstance(each, ast.ClassDef)]
+    trees = [ast.parse((LANGGRAPH / name).read_text()) for name in ("checkpointer.py", "transactions.py")]
+    classes = [each for tree in trees for each in tree.body if isinstance(each, ast.ClassDef)]
     own = {each.name for owner in classes for each in owner.body if isinstance(each, Method)}
     signatures = Signatures(SaverProtocol="from threadmark import SaverProtocol")
     methods = []

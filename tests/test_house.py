@@ -42,7 +42,10 @@ LAYERS = (
 )
 """The parts of core; each may import those before it."""
 
-ROOMS = ("leases", "travel", "operating", "encryption", "interfaces", "replication", "caching", "persistent", "arrays")
+ROOMS = (
+    *("leases", "travel", "operating", "encryption", "interfaces", "replication", "caching", "persistent", "arrays"),
+    "transactions",
+)
 """The folders above core, each of which can be deleted (`tests/test_rooms.py`). None imports another one."""
 
 SURFACE = ("__init__.py", "types.py", "backends.py", "saver/saver.py", "saver/protocol.py", "memory/saver.py")
@@ -115,7 +118,7 @@ OF_SHAPES = {
 
 METHODS = {name: member for each in Saver.__mro__[:-1] for name, member in vars(each).items()}
 ASYNC_METHODS = sorted(name for name in METHODS if name.startswith("a") and hasattr(Saver, name[1:]))
-ONLY_SYNC = {"for_owner", "get_next_version", "lease", "with_serde", "without_classes"}
+ONLY_SYNC = {"for_owner", "get_next_version", "lease", "transaction", "with_serde", "within", "without_classes"}
 """Public methods that do no I/O, and so need no asyncio version."""
 
 

@@ -14,6 +14,8 @@ ELSEWHERE = {
     "without_classes": "it returns a saver, and takes nothing",
     "lease": "it returns a lease, which cases of its own give odd arguments",
     "for_owner": "it returns a saver; cases of its own give it odd owners",
+    "transaction": "it returns a transaction, and takes nothing",
+    "within": "it returns a saver; transactions/test_within.py gives it odd connections",
 }
 BUT = {
     ("get_next_version", "channel"): "it is ignored",

@@ -31,6 +31,7 @@ from threadmark.operating.model import ChannelStats, Stats, VerifyReport
 from threadmark.replication import ReconcileReport, ReplicatedSaver, ReplicationStatus, SideStatus
 from threadmark.serde import Serializer
 from threadmark.serde.object_view import ObjectView
+from threadmark.transactions import SaverTransaction
 from threadmark.travel.model import (
     Blame,
     Branch,
@@ -78,6 +79,7 @@ __all__ = [
     "ReplicatedSaver",
     "ReplicationStatus",
     "RetentionReport",
+    "SaverTransaction",
     "SearchPage",
     "Serializer",
     "SessionCheckpoint",

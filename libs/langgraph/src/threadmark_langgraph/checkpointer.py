@@ -24,6 +24,7 @@ from threadmark_langgraph.forwarding import ForwardingMethods
 from threadmark_langgraph.sends import lacks_sends, with_sends
 from threadmark_langgraph.shapes import FIRST_VERSION, engine_tuple, following_version, stored_metadata, stored_writes
 from threadmark_langgraph.superseded import is_asked_by_engine, only_ids
+from threadmark_langgraph.transactions import TransactionMethods
 from threadmark_langgraph.unmoved import OnUnmoved, UnmovedThreads
 from threadmark_langgraph.values import register_values_once
 
@@ -43,7 +44,7 @@ def wrap(saver: SaverProtocol, *, on_unmoved: OnUnmoved = "warn") -> "Checkpoint
     return Checkpointer(saver, on_unmoved=on_unmoved)
 
 
-class Checkpointer(ForwardingMethods, BaseCheckpointSaver[Any]):
+class Checkpointer(TransactionMethods, ForwardingMethods, BaseCheckpointSaver[Any]):
     """A LangGraph checkpointer that keeps everything in a Threadmark saver.
 
     It has LangGraph's methods and all those of the saver (`verify`, `history`, `list_threads` ...), blocking and for

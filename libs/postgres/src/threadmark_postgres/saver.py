@@ -23,7 +23,17 @@ from threadmark.backends import (
     short_repr,
     slow_after,
 )
-from threadmark_postgres.driver import PostgresDriver, ReadOnlyDriver, ReplicaDriver, Settings, aio, blocking
+from threadmark_postgres.driver import (
+    HeldTransaction,
+    PostgresDriver,
+    ReadOnlyDriver,
+    ReplicaDriver,
+    Settings,
+    WithinAsyncConnection,
+    WithinConnection,
+    aio,
+    blocking,
+)
 from threadmark_postgres.driver.settings import PATH_PARAMETERS
 from threadmark_postgres.migrations import build_indexes, checked_layout
 from threadmark_postgres.options import PostgresOptions, ReadFrom
@@ -133,6 +143,22 @@ class PostgresSaver(Saver):
         """Like `setup`, for asyncio."""
         await self._postgres.asetup(checked_layout(partitions, distribute))
         await arun(self._postgres, build_indexes(self._schema))
+
+    def _held_transaction(self) -> HeldTransaction:
+        if self._driver is not self._postgres:
+            raise ConfigError(f"{self!r} is read-only: a transaction has nothing to store")
+        return HeldTransaction(self._postgres)
+
+    def _driver_within(self, connection: Any) -> Driver:
+        if not isinstance(connection, (psycopg.Connection, psycopg.AsyncConnection)):
+            raise ConfigError(f"expected a psycopg connection, got {type(connection).__name__}")
+        settings = self._postgres.settings._replace(conninfo=_conninfo_of(connection))
+        driver: Driver
+        if isinstance(connection, psycopg.Connection):
+            driver = WithinConnection(connection, settings, self._postgres.main_threads_own)
+        else:
+            driver = WithinAsyncConnection(connection, settings)
+        return ReadOnlyDriver(driver) if isinstance(self._driver, ReadOnlyDriver) else driver
 
     def report(self) -> PostgresReport:
         """Return the versions, durability, size and warnings of the server and the database.

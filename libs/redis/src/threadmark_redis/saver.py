@@ -63,6 +63,11 @@ class RedisSaver(Saver):
     A transaction that takes `slow` seconds or more is logged as a warning; with None none is.
     """
 
+    _no_transactions = (
+        "Redis cannot undo a command, and runs nothing between the commands of one client but whole scripts: each call "
+        "is one script, and stored at once. Use a saver on SQLite or Postgres, or in memory"
+    )
+
     def __init__(
         self,
         database: "Database",

@@ -19,6 +19,8 @@ from threadmark.backends import (
 )
 from threadmark_sqlite.driver import FileDriver, Settings, SharedDriver
 from threadmark_sqlite.driver.connection import MEMORY, path_in, reads_only
+from threadmark_sqlite.driver.held import HeldInMemory, HeldOnFile
+from threadmark_sqlite.driver.within import WithinDriver, expect_own_file
 from threadmark_sqlite.options import Durability, SqliteOptions
 from threadmark_sqlite.report import SqliteReport, report
 from threadmark_sqlite.sql import connections
@@ -26,6 +28,8 @@ from threadmark_sqlite.store import SqliteStore
 
 if TYPE_CHECKING:
     import aiosqlite
+
+    from threadmark_sqlite.driver.aio_savepoints import HeldOnLoop, WithinOnLoop
 
 _SCHEME = "sqlite://"
 _READ_ONLY = "mode=ro"
@@ -61,6 +65,37 @@ class SqliteSaver(Saver):
         if isinstance(driver, SharedDriver):  # in memory
             self._keep_local_classes()
 
+    def _held_transaction(self) -> "HeldOnFile | HeldInMemory | HeldOnLoop":
+        driver = self._driver
+        if isinstance(driver, FileDriver):
+            return HeldOnFile(driver)
+        if isinstance(driver, SharedDriver):
+            return HeldInMemory(driver)
+        from threadmark_sqlite.driver.aio import AiosqliteDriver
+        from threadmark_sqlite.driver.aio_savepoints import HeldOnLoop
+
+        if isinstance(driver, AiosqliteDriver):
+            return HeldOnLoop(driver)
+        raise self._refusal()
+
+    def _driver_within(self, connection: Any) -> "WithinDriver | WithinOnLoop":
+        driver = self._driver
+        settings: Settings = driver.settings  # type: ignore[attr-defined]  # each of this backend's drivers has them
+        if isinstance(connection, sqlite3.Connection):
+            if isinstance(driver, SharedDriver):
+                _expect_same(connection, driver.connection, settings)
+            else:
+                expect_own_file(_path_of(connection), settings)
+            return WithinDriver(connection, settings)
+        if not _is_aiosqlite(connection):
+            raise ConfigError(f"expected a sqlite3 or aiosqlite connection, got {type(connection).__name__}")
+        from threadmark_sqlite.driver.aio import AiosqliteDriver
+        from threadmark_sqlite.driver.aio_savepoints import WithinOnLoop
+
+        if settings.path == MEMORY:
+            _expect_same(connection, driver.connection if isinstance(driver, AiosqliteDriver) else None, settings)
+        return WithinOnLoop(connection, settings)
+
     def report(self) -> SqliteReport:
         """Return the version, durability, size, foreign tables and warnings of the database.
 
@@ -82,6 +117,15 @@ def open_url(url: str, **options: Unpack[SqliteOptions]) -> SqliteSaver:
         raise ConfigError(f"{url!r} is not a SQLite URL: write 'sqlite:///relative.db' or 'sqlite:////absolute.db'")
     rest, written = options_in(url, SqliteOptions)
     return SqliteSaver(rest, **{**written, **options})
+
+
+def _expect_same(connection: object, own: object, settings: Settings) -> None:
+    """Raise ConfigError unless the connection is the saver's own: no other one sees a database in memory."""
+    if connection is not own:
+        raise ConfigError(
+            f"the connection given is not that of this saver, and {settings} is only on its own: "
+            "use transaction(), or make the saver with your connection"
+        )
 
 
 def _settings_of_url(url: str, settings: Settings) -> Settings:

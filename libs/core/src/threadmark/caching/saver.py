@@ -68,6 +68,8 @@ class CachedSaver(ReadFromSaver):
     `threadmark.cached` makes it. It has every method of a saver.
     """
 
+    _no_transactions = "a cache must not see what is not committed: take one of its `uncached` saver"
+
     def __init__(self, saver: Saver, cache: Cache, *, ttl: timedelta, wait: float, name: str, owns_cache: bool) -> None:
         options: SaverOptions = {**saver._options, "serde": saver.serde}  # noqa: SLF001 - as in `CachedDriver`
         keyring = options.get("keyring")

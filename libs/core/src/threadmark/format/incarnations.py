@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 _NAME_LENGTH = 8
 _OWNERS_LENGTH = 2
-_MOST_KNOWN = 4096
+MOST_KNOWN = 4096
+"""How many threads a saver remembers, unless it remembers nothing."""
 
 INCARNATION_LENGTH = _NAME_LENGTH + _OWNERS_LENGTH
 """The length of an incarnation in a sealed row."""
@@ -66,8 +67,9 @@ class KnownIncarnations:
     `committed_epoch` returns the last epoch of a thread that the saver knows to be committed.
     """
 
-    def __init__(self, committed_epoch: Callable[[str], int | None]) -> None:
+    def __init__(self, committed_epoch: Callable[[str], int | None], *, most: int = MOST_KNOWN) -> None:
         self._committed_epoch = committed_epoch
+        self._most = most
         self._found: dict[str, Known] = {}
         self._lock = Lock()
 
@@ -88,7 +90,7 @@ class KnownIncarnations:
         with self._lock:
             self._found.pop(thread_id, None)
             self._found[thread_id] = Known(epoch, incarnation, is_committed)
-            if len(self._found) > _MOST_KNOWN:
+            if len(self._found) > self._most:
                 del self._found[next(iter(self._found))]
 
     def forget(self, thread_id: str) -> None:

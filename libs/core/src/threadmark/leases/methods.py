@@ -57,5 +57,6 @@ class LeaseMethods:
         """
         if on_lost is not None and not callable(on_lost):
             raise ConfigError(f"on_lost must be a function of the lease, not {short_repr(on_lost)}")
+        self._context.expect_unbound("lease")
         request = lease_request(thread_id, on_busy, ttl, holder, timeout)
         return Lease(self._driver, self._context, request, timeout, on_lost)

@@ -135,9 +135,14 @@ class Tables:
         """Keep the changes."""
         self._journal.clear()
 
-    def roll_back(self) -> None:
-        """Undo the changes since the last commit, last first."""
-        while self._journal:
+    @property
+    def changes(self) -> int:
+        """How many changes there were since the last commit."""
+        return len(self._journal)
+
+    def roll_back(self, changes: int = 0) -> None:
+        """Undo the changes since the last commit but the first `changes`, last first."""
+        while len(self._journal) > changes:
             self._journal[-1]()
             self._journal.pop()
 
@@ -147,6 +152,13 @@ class Call(Step):
     """A function that is called with the tables."""
 
     function: Callable[[Tables], Any]
+
+
+def execute(tables: Tables, step: Step) -> Any:
+    """Execute one step. Returns its answer."""
+    if not isinstance(step, Call):
+        raise TypeError(f"the memory backend has no {type(step).__name__}")
+    return step.function(tables)
 
 
 def with_tables(function: Callable[[Tables], T]) -> Program[T]:

@@ -26,6 +26,7 @@ class OperatingMethods:
         With `dry_run` nothing is changed.
         """
         check_flag(dry_run, "dry_run")
+        self._context.expect_unbound("upgrade")
         if not dry_run:
             self._context.expect_no_view()
         return run(self._driver, upgrade(self._store, dry_run=dry_run))
@@ -84,6 +85,7 @@ class OperatingMethods:
     async def aupgrade(self, *, dry_run: bool = False) -> UpgradeReport:
         """Like `upgrade`, for asyncio."""
         check_flag(dry_run, "dry_run")
+        self._context.expect_unbound("upgrade")
         if not dry_run:
             self._context.expect_no_view()
         return await arun(self._driver, upgrade(self._store, dry_run=dry_run))

@@ -17,6 +17,7 @@ from threadmark.memory.tables import Lease, Tables, Thread
 from threadmark.persistent.dictionary import checked_path
 from threadmark.persistent.ending import AtExit
 from threadmark.persistent.storage import Storage
+from threadmark.runtime.blocks import expect_outside
 from threadmark.serde import Serde
 from threadmark.store.contract import CheckpointRow, Outline, WriteRow
 from threadmark.store.replica import Copied, Replica
@@ -128,10 +129,12 @@ class KeptDriver(MemoryDriver):
 
     def sync(self) -> None:
         """Store the threads that have changed, all or nothing. When this returns, they are on the disk."""
+        expect_outside(self)
         self._storage.store(self._snapshot)
 
     def close(self) -> None:
         """Store everything, and drop it. If it cannot be stored, this raises, and nothing is dropped."""
+        expect_outside(self)
         with self._closing:
             tables = self._tables
             try:
@@ -148,6 +151,7 @@ class KeptDriver(MemoryDriver):
 
     async def aclose(self) -> None:
         """Like `close`, for asyncio."""
+        await self.until_free()
         await asyncio.to_thread(self.close)
 
     def __del__(self) -> None:

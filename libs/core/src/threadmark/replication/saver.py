@@ -25,6 +25,8 @@ class ReplicatedSaver(ReadFromSaver):
     `threadmark.replicated` makes it. It has every method of a saver, and methods for the pair of databases.
     """
 
+    _no_transactions = "it keeps two databases, which no transaction spans: take one of a saver on one database"
+
     def __init__(self, driver: "PairDriver", **options: Unpack[SaverOptions]) -> None:
         super().__init__(deferred_store(*(side.store for side in driver.pair.sides)), driver, **options)
         self._pair = driver

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypedDict
 
 from threadmark.errors import ConfigError, ReplicationError, short_repr
 from threadmark.format.digests import segment_key
-from threadmark.format.incarnations import KnownIncarnations
+from threadmark.format.incarnations import MOST_KNOWN, KnownIncarnations
 from threadmark.format.stored import EXPANSION_BYTES
 from threadmark.model import Duration
 from threadmark.program import Operation, Program, read, write
@@ -111,6 +111,8 @@ class SaverContext(NamedTuple):
     """`Store.longest_pack` of the backend."""
     moves: bool = False
     """Whether checkpoints are moved here from another database: each counts as stored at its own `ts`."""
+    is_bound: bool = False
+    """Whether everything runs in one transaction, which others end."""
 
     def of_owner(self, owner: str) -> "SaverContext":
         """Return the context limited to one owner's threads. Raises ConfigError if it is limited to another owner."""
@@ -129,6 +131,14 @@ class SaverContext(NamedTuple):
         owner = self.threads.owner
         if owner is not None:
             raise ConfigError(f"only the threads of {owner!r} are here: ask the saver that this is a view of")
+
+    def expect_unbound(self, method: str) -> None:
+        """Raise ConfigError if everything runs in one transaction: `method` needs others."""
+        if self.is_bound:
+            raise ConfigError(
+                f"this saver is part of a transaction, in which {method}() cannot work: "
+                f"call {method}() of the saver that it was made of"
+            )
 
     def segment_cache(self, segments: Mapping[bytes, bytes] | None = None) -> SegmentCache:
         """A cache for the segments that one transaction reads."""
@@ -205,7 +215,7 @@ def context_of(store: Store, options: SaverOptions, sealed: Callable[..., Store]
         raise ConfigError(f"keyring must be a threadmark.Keyring, not a {type(keyring).__name__}")
     if sealed is None:
         raise ConfigError("this saver does not seal rows: leave keyring= out")
-    known = KnownIncarnations(context.encoding_cache.epoch)
+    known = KnownIncarnations(context.encoding_cache.epoch, most=MOST_KNOWN if cache_bytes else 0)
     cipher = cipher_of(keyring)
     seal = partial(sealed, store, cipher, seal_metadata=seal_metadata, known=known)
     return context._replace(

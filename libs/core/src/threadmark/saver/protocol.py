@@ -32,6 +32,7 @@ from threadmark.model import (
 )
 from threadmark.operating.model import Stats, VerifyReport
 from threadmark.serde import Serializer
+from threadmark.transactions.block import SaverTransaction
 from threadmark.travel.model import Blame, Diff, HistoryPage, SearchPage, Tree, Values
 
 
@@ -408,3 +409,8 @@ class SaverProtocol(Protocol):
     async def areencrypt(
         self, thread_id: Config | str | None = None, *, plain: PlainRows = "refuse", progress: OnProgress | None = None
     ) -> int: ...
+    def transaction(self) -> SaverTransaction[Self]:
+        """Return a transaction for a `with` or `async with` block that stores everything together or nothing."""
+
+    def within(self, connection: Any) -> Self:
+        """Return a saver whose calls are part of the transaction that is open on your own connection."""

@@ -41,10 +41,13 @@ from threadmark.saver.thread_methods import PartMethods, ThreadMethods
 from threadmark.serde import Serializer
 from threadmark.serde.serializer import finds_parts
 from threadmark.store.contract import Store
+from threadmark.transactions.methods import TransactionMethods
 from threadmark.travel.methods import TravelMethods
 
 
-class Saver(ThreadMethods, PartMethods, LeaseMethods, TravelMethods, OperatingMethods, EncryptionMethods):
+class Saver(
+    ThreadMethods, PartMethods, LeaseMethods, TravelMethods, OperatingMethods, EncryptionMethods, TransactionMethods
+):
     """Saves the state of a graph after every step.
 
     Every method has an asyncio twin whose name begins with `a`. You may use both on one saver, from any thread and any

@@ -199,7 +199,7 @@ def running_loop() -> asyncio.AbstractEventLoop | None:
 async def converse(connection: Connection, conversation: Conversation, *, prepare: bool) -> Any:
     """Like `blocking.converse`, for asyncio."""
     try:
-        return await aplay(conversation, partial(_answers, connection, prepare=prepare))
+        return await aplay(conversation, partial(send, connection, prepare=prepare))
     except Exception:  # the source ends a transaction that a cancelled task leaves open
         await _roll_back(connection)
         raise
@@ -208,7 +208,7 @@ async def converse(connection: Connection, conversation: Conversation, *, prepar
 async def answers(connection: Connection, queries: Sequence[Query], *, prepare: bool) -> list[Rows]:
     """Like `blocking.answers`, for asyncio."""
     try:
-        return await _answers(connection, queries, prepare=prepare)
+        return await send(connection, queries, prepare=prepare)
     except Exception:
         await _roll_back(connection)
         raise
@@ -225,7 +225,8 @@ async def _answer_of_prepared(connection: Connection, query: Query) -> Rows | No
         return received(connection, statements, await answered(connection, execute(connection.pgconn)))
 
 
-async def _answers(connection: Connection, batch: Sequence[Query], *, prepare: bool) -> list[Rows]:
+async def send(connection: Connection, batch: Sequence[Query], *, prepare: bool) -> list[Rows]:
+    """Send statements, in whatever transaction there is. Returns the rows of each."""
     if prepare and len(batch) == 1 and (rows := await _answer_of_prepared(connection, batch[0])) is not None:
         return [rows]
     if is_plain(connection):
@@ -254,7 +255,7 @@ async def _roll_back(connection: Connection) -> None:
         return
     try:
         if connection.pgconn.transaction_status != TransactionStatus.ACTIVE:
-            await _answers(connection, [Query(connections.ROLLBACK)], prepare=False)
+            await send(connection, [Query(connections.ROLLBACK)], prepare=False)
     except psycopg.Error:
         pass
     finally:

@@ -283,7 +283,7 @@ class _Member:
 def converse(connection: Connection, conversation: Conversation, *, prepare: bool) -> Any:
     """Run a conversation to its end, and leave no transaction open. Returns the program's result."""
     try:
-        return play(conversation, partial(_answers, connection, prepare=prepare))
+        return play(conversation, partial(send, connection, prepare=prepare))
     except BaseException:
         _roll_back(connection)
         raise
@@ -292,7 +292,7 @@ def converse(connection: Connection, conversation: Conversation, *, prepare: boo
 def answers(connection: Connection, queries: Sequence[Query], *, prepare: bool) -> list[Rows]:
     """Send statements that are one transaction by themselves, and leave none open. Returns the rows of each."""
     try:
-        return _answers(connection, queries, prepare=prepare)
+        return send(connection, queries, prepare=prepare)
     except BaseException:
         _roll_back(connection)
         raise
@@ -309,7 +309,8 @@ def _answer_of_prepared(connection: Connection, query: Query) -> Rows | None:
         return received(connection, statements, connection.wait(execute(connection.pgconn)))
 
 
-def _answers(connection: Connection, batch: Sequence[Query], *, prepare: bool) -> list[Rows]:
+def send(connection: Connection, batch: Sequence[Query], *, prepare: bool) -> list[Rows]:
+    """Send statements, in whatever transaction there is. Returns the rows of each."""
     if prepare and len(batch) == 1 and (rows := _answer_of_prepared(connection, batch[0])) is not None:
         return [rows]
     if is_plain(connection):
@@ -341,7 +342,7 @@ def _roll_back(connection: Connection) -> None:
             # Its answer has not come yet. The server rolls back when the connection is closed.
             connection.close()
         else:
-            _answers(connection, [Query(connections.ROLLBACK)], prepare=False)
+            send(connection, [Query(connections.ROLLBACK)], prepare=False)
     except psycopg.Error:
         connection.close()
 

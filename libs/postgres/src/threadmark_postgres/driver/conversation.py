@@ -9,7 +9,7 @@ from typing import Any
 
 from psycopg.errors import UniqueViolation
 
-from threadmark.backends import Flow, Program, Step, Transaction
+from threadmark.backends import Flow, Program, Step, StoreError, Transaction
 from threadmark_postgres.sql import connections
 from threadmark_postgres.steps import Query
 
@@ -58,6 +58,44 @@ def _in_transaction(program: Program[Any], first: Query, begin: str) -> Conversa
         return stop.value
     finally:
         program.close()
+
+
+def in_savepoint(transaction: Transaction[Any]) -> Conversation:
+    """Return the conversation that runs a program in the transaction that is open already.
+
+    If it raises, the driver undoes the savepoint. Raises StoreError if the program writes, and the transaction goes on
+    seeing the database as it was at the beginning: a change must see what was there when it got its lock.
+    """
+    program = transaction.begin()
+    try:
+        first = _query(next(program))
+    except StopIteration as stop:
+        return stop.value
+    try:
+        opening = (Query(connections.SAVEPOINT), *([Query(connections.ISOLATION)] if transaction.writes else []))
+        try:
+            _, *isolation, rows = yield (*opening, first)
+        except UniqueViolation:
+            if not first.likely_last:
+                raise
+            _, *isolation = yield (Query(connections.ROLLBACK_TO), *opening[1:])
+            rows = []
+        if isolation and isolation[0][0][0] != _NEEDED:
+            raise StoreError(
+                f"the transaction of the connection given has the isolation level {isolation[0][0][0].upper()}, in "
+                f"which nothing can be stored safely: begin it with {_NEEDED.upper()}"
+            )
+        while True:
+            step = _query(program.send(rows))
+            (rows,) = yield (step,)
+    except StopIteration as stop:
+        yield (Query(connections.RELEASE),)
+        return stop.value
+    finally:
+        program.close()
+
+
+_NEEDED = "read committed"
 
 
 def _query(step: Step) -> Query:

@@ -4,7 +4,8 @@ import asyncio
 import os
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -19,6 +20,7 @@ from threadmark.backends import (
     Transaction,
     Workers,
     close_at_exit,
+    expect_outside,
     may_be_interrupted,
     reset_after_fork,
     run_on_loop,
@@ -89,6 +91,8 @@ class PostgresDriver:
 
     def run(self, transaction: Transaction[Any]) -> Any:
         """Run the program in one transaction and return its result."""
+        if transaction.writes or self._borrowed is not None or self._borrowed_async is not None:
+            expect_outside(self)
         try:
             return self._run_anywhere(transaction)
         finally:
@@ -97,6 +101,8 @@ class PostgresDriver:
 
     async def arun(self, transaction: Transaction[Any]) -> Any:
         """Like `run`, for asyncio."""
+        if transaction.writes or self._borrowed is not None or self._borrowed_async is not None:
+            expect_outside(self)
         try:
             return await self._arun_anywhere(transaction)
         finally:
@@ -135,6 +141,62 @@ class PostgresDriver:
         """Like `arun`, in turn: the main thread may have left an earlier call by an interrupt, and that still runs."""
         async with self._turn_of_main_thread:
             return await self._arun_anywhere(transaction)
+
+    @property
+    def settings(self) -> Settings:
+        """The database and the options."""
+        return self._settings
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the tables are known to have the format of this release."""
+        return self._ready
+
+    @property
+    def is_on_loop(self) -> bool:
+        """Whether it was given an asyncio connection or pool."""
+        return self._borrowed_async is not None
+
+    @property
+    def is_on_threads(self) -> bool:
+        """Whether it was given a blocking connection or pool."""
+        return self._borrowed is not None
+
+    @property
+    def main_threads_own(self) -> Workers:
+        """The thread that does what the main thread asks for."""
+        return self._main_threads_own
+
+    @property
+    def workers(self) -> Workers:
+        """The threads that make blocking calls for tasks."""
+        return self._workers
+
+    def check(self) -> None:
+        """Look whether the database can be used, and try again as in any transaction."""
+        self._run(self._checking())
+
+    async def acheck(self) -> None:
+        """Like `check`, for asyncio."""
+        await self._arun(self._checking())
+
+    @contextmanager
+    def lent(self) -> Iterator[blocking.Connection]:
+        """Lend a connection for a transaction over several calls, to a database with tables."""
+        with self._source().lend() as connection:
+            self._reached = True
+            if not self._ready:
+                self._prepare(connection, creates_tables=True)
+            yield connection
+
+    @asynccontextmanager
+    async def alent(self) -> AsyncIterator[aio.Connection]:
+        """Like `lent`, for asyncio."""
+        async with self._source_of_loop().lend() as connection:
+            self._reached = True
+            if not self._ready:
+                await self._aprepare(connection, creates_tables=True)
+            yield connection
 
     def setup(self, layout: Layout) -> None:
         """Create the tables, or update them to the current format."""

@@ -7,6 +7,15 @@ BEGIN_WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 COMMIT = "COMMIT"
 ROLLBACK = "ROLLBACK"
 
+# A part of a transaction, which can be undone by itself.
+SAVEPOINT = "SAVEPOINT threadmark"
+ROLLBACK_TO = "ROLLBACK TO SAVEPOINT threadmark"
+RELEASE = "RELEASE SAVEPOINT threadmark"
+
+# psycopg begins your transaction before a statement that it sends itself.
+NOTHING = "SELECT"
+ISOLATION = "SELECT current_setting('transaction_isolation')"
+
 # The position of a primary's log on its disk, or up to which a standby has replayed it, in bytes.
 POSITION = """
 SELECT in_recovery, pg_wal_lsn_diff(

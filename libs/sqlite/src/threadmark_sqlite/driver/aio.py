@@ -4,6 +4,8 @@ import asyncio
 import os
 import sqlite3
 import time
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -16,6 +18,7 @@ from threadmark.backends import (
     StoreError,
     Transaction,
     aplay,
+    expect_outside,
     in_spite_of_cancelling,
     run_on_loop,
 )
@@ -34,7 +37,7 @@ from threadmark_sqlite.driver.playing import plain_text
 from threadmark_sqlite.driver.watch import ReplacedError, Watch
 from threadmark_sqlite.migrations import is_current, is_made, migrate
 from threadmark_sqlite.sql import connections
-from threadmark_sqlite.steps import Direct, Many, Query
+from threadmark_sqlite.steps import Direct, Many, Query, execute
 
 
 class AiosqliteDriver:
@@ -43,7 +46,7 @@ class AiosqliteDriver:
     def __init__(self, connection: aiosqlite.Connection, settings: Settings) -> None:
         self._connection: aiosqlite.Connection | None = connection
         self._settings = settings
-        self._loop = _running_loop()
+        self._loop = running_loop()
         self._turn = asyncio.Lock()
         self._prepared = False
         self._watch = Watch(settings)
@@ -60,23 +63,29 @@ class AiosqliteDriver:
 
         On the loop's own thread this would deadlock, so it is refused there.
         """
+        expect_outside(self)
+        try:
+            return self.on_loop(partial(self._transact, transaction))
+        finally:
+            if log.noted:
+                log.flush()
+
+    def on_loop(self, work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+        """Let the connection's event loop do the work. Returns its result. Call it on another thread."""
         self._expect_own_process()
         loop = self._loop
-        if loop is None or not loop.is_running() or loop is _running_loop():
+        if loop is None or not loop.is_running() or loop is running_loop():
             raise ConfigError(
                 "this saver was given an aiosqlite connection, which is used on its event loop: call "
                 "the methods that start with 'a' there, or blocking ones on other threads while the loop runs; "
                 "or give a path to use both everywhere"
             )
-        try:
-            return run_on_loop(partial(self._transact, transaction), loop)
-        finally:
-            if log.noted:
-                log.flush()
+        return run_on_loop(work, loop)
 
     async def arun(self, transaction: Transaction[Any]) -> Any:
         """Run the program in one transaction. Once begun it is finished, even if its task is cancelled."""
         self._expect_own_process()
+        expect_outside(self)
         self._bind_to_loop()
         try:
             return await asyncio.shield(asyncio.ensure_future(self._transact(transaction)))
@@ -84,12 +93,57 @@ class AiosqliteDriver:
             if log.noted:
                 log.flush()
 
+    @property
+    def settings(self) -> Settings:
+        """The file, if it is known already, and the options."""
+        return self._settings
+
+    @property
+    def connection(self) -> aiosqlite.Connection | None:
+        """The connection; None after `close`."""
+        return self._connection
+
+    async def hold(self) -> aiosqlite.Connection:
+        """Begin a transaction over several calls, which `release` ends. Others wait. Returns the connection."""
+        await self.arun(Transaction(execute, (connections.GET_WRITTEN,)))  # makes the tables
+        await self._turn.acquire()
+        try:
+            connection = self._expect_free()
+            self._began = True
+            try:
+                await connection.execute(connections.BEGIN_WRITE)
+            except BaseException:
+                await in_spite_of_cancelling(self._end(connection))
+                raise
+        except sqlite3.Error as error:
+            self._turn.release()
+            raise to_threadmark_error(error, self._settings) from error
+        except BaseException:
+            self._turn.release()
+            raise
+        return connection
+
+    async def release(self, connection: aiosqlite.Connection, *, commit: bool) -> None:
+        """End the transaction."""
+        try:
+            if commit:
+                await connection.execute(connections.COMMIT)
+                self._began = False
+        except sqlite3.Error as error:
+            raise to_threadmark_error(error, self._settings) from error
+        finally:
+            with suppress(sqlite3.Error):
+                if self._began:
+                    await self._end(connection)
+            self._turn.release()
+
     def close(self) -> None:
         """Release the connection. It belongs to the user, so it stays open."""
         self._connection = None
 
     async def aclose(self) -> None:
         """Like `close`, for asyncio."""
+        expect_outside(self)
         async with self._turn:
             self.close()
 
@@ -122,7 +176,7 @@ class AiosqliteDriver:
                 if self._began:
                     await self._end(connection)
                 elif self._has_transaction():
-                    raise StoreError("the connection given has an open transaction: commit it or roll it back first")
+                    raise StoreError(_OPEN)
                 connection.text_factory = plain_text
                 return await self._run(connection, transaction)
             except ReplacedError as error:
@@ -167,17 +221,17 @@ class AiosqliteDriver:
     async def _prepare(self, cursor: aiosqlite.Cursor, *, creates_tables: bool) -> bool:
         """Set up the database. Returns False if it has no tables and must not get any."""
         self._settings = self._settings._replace(
-            path=path_in(await _asked(cursor, connections.FILES)) or self._settings.path
+            path=path_in(await asked(cursor, connections.FILES)) or self._settings.path
         )
-        if not creates_tables and not await aplay(is_made(str(self._settings)), partial(_execute, cursor)):
+        if not creates_tables and not await aplay(is_made(str(self._settings)), partial(execute_step, cursor)):
             return False
         for statement in connection_pragmas(self._settings):
             await cursor.execute(statement)
         # A query-only connection would change the kind of the log all the same.
         only_reads = reads_only(
-            await _asked(cursor, connections.READS_ONLY), await _asked(cursor, connections.PLAN_OF_WRITING)
+            await asked(cursor, connections.READS_ONLY), await asked(cursor, connections.PLAN_OF_WRITING)
         )
-        if not await aplay(is_current(str(self._settings), writes=not only_reads), partial(_execute, cursor)):
+        if not await aplay(is_current(str(self._settings), writes=not only_reads), partial(execute_step, cursor)):
             if only_reads:
                 raise StoreError(f"{self._settings}{NOT_OURS}")
             await cursor.execute(connections.INCREMENTAL_VACUUM)
@@ -197,10 +251,10 @@ class AiosqliteDriver:
         begun = time.monotonic()
         await cursor.execute(connections.BEGIN_WRITE if transaction.writes else connections.BEGIN_READ)
         if transaction.writes:
-            ((written,),) = await _asked(cursor, connections.GET_WRITTEN)
+            ((written,),) = await asked(cursor, connections.GET_WRITTEN)
             if written > migrations.CURRENT:
-                await aplay(is_current(str(self._settings), writes=True), partial(_execute, cursor))
-        result = await aplay(transaction.begin(), partial(_execute, cursor))
+                await aplay(is_current(str(self._settings), writes=True), partial(execute_step, cursor))
+        result = await aplay(transaction.begin(), partial(execute_step, cursor))
         await cursor.execute(connections.COMMIT)
         self._began = False
         if (seconds := time.monotonic() - begun) >= self._settings.slow:
@@ -212,28 +266,42 @@ class AiosqliteDriver:
         self._began = True
         try:
             await cursor.executescript(connections.GIVE_SPACE_BACK)
-            await _asked(cursor, connections.EMPTY_LOG)
+            await asked(cursor, connections.EMPTY_LOG)
         except sqlite3.OperationalError:
             if self._has_transaction():
                 await cursor.execute(connections.ROLLBACK)
         self._began = False
 
+    def _expect_free(self) -> aiosqlite.Connection:
+        """Return the connection. Raises an error if it was released, or has a transaction of yours."""
+        if self._connection is None:
+            raise ClosedError
+        if self._has_transaction():
+            raise StoreError(_OPEN)
+        return self._connection
+
     def _has_transaction(self) -> bool:
         return self._connection is not None and self._connection.in_transaction
 
 
-def _running_loop() -> asyncio.AbstractEventLoop | None:
+_OPEN = "the connection given has an open transaction: commit it or roll it back first"
+
+
+def running_loop() -> asyncio.AbstractEventLoop | None:
+    """Return the event loop that runs on this thread, or None."""
     try:
         return asyncio.get_running_loop()
     except RuntimeError:
         return None
 
 
-async def _asked(cursor: aiosqlite.Cursor, question: str) -> list[Any]:
+async def asked(cursor: aiosqlite.Cursor, question: str) -> list[Any]:
+    """Execute a statement without parameters. Returns its rows."""
     return list(await (await cursor.execute(question)).fetchall())
 
 
-async def _execute(cursor: aiosqlite.Cursor, step: Step) -> Any:
+async def execute_step(cursor: aiosqlite.Cursor, step: Step) -> Any:
+    """Execute one step. Returns its rows."""
     if isinstance(step, Query):
         await cursor.execute(*step)
         return [tuple(row) for row in await cursor.fetchall()]

@@ -216,12 +216,12 @@ def meant(error: BaseException, settings: Settings) -> BaseException:
 
 READ_ONLY = " is read-only: nothing can be stored in it; give the saver a path, or a connection, that may be written to"
 NOT_OURS = " is read-only, and has no tables of this release to read: let a saver that may write open it first"
-_LOCKED = " has been locked by another connection for {timeout:g} s: end its transaction, or give a longer timeout"
+LOCKED = " has been locked by another connection for {timeout:g} s: end its transaction, or give a longer timeout"
 _PASSING = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
 """Codes of failures that another connection's lock causes."""
 _MEANINGS = {
-    sqlite3.SQLITE_BUSY: _LOCKED,
-    sqlite3.SQLITE_LOCKED: _LOCKED,
+    sqlite3.SQLITE_BUSY: LOCKED,
+    sqlite3.SQLITE_LOCKED: LOCKED,
     sqlite3.SQLITE_FULL: " cannot grow: the disk (or the size that was allowed) is full",
     sqlite3.SQLITE_READONLY: READ_ONLY,
     sqlite3.SQLITE_CANTOPEN: " cannot be opened: check that its folder exists, and who may read and write them",

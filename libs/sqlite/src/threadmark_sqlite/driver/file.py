@@ -1,6 +1,7 @@
 """The driver for a database file: readers never wait and have their own connections, writers share one connection."""
 
 import logging
+import sqlite3
 import threading
 from contextlib import suppress
 from functools import partial
@@ -8,11 +9,13 @@ from typing import Any
 from weakref import finalize
 
 from threadmark.backends import (
+    INSIDE,
     ClosedError,
     StoreError,
     Transaction,
     Workers,
     close_at_exit,
+    expect_outside,
     may_be_interrupted,
     reset_after_fork,
     was_closed,
@@ -59,10 +62,15 @@ class FileDriver:
         """The path of the file."""
         return self._settings.path
 
+    @property
+    def settings(self) -> Settings:
+        """The file and the options."""
+        return self._settings
+
     def run(self, transaction: Transaction[Any]) -> Any:
         """Run the program in one transaction and return its result."""
-        if transaction.writes and self._settings.read_only:
-            raise self._refusal()
+        if transaction.writes and (self._settings.read_only or INSIDE.get()):
+            self._expect_writing()
         try:
             while True:
                 handles = self._handles or self._of_this_process()
@@ -78,8 +86,8 @@ class FileDriver:
 
     async def arun(self, transaction: Transaction[Any]) -> Any:
         """Like `run`, for asyncio. A write that was begun is finished even if its task is cancelled."""
-        if transaction.writes and self._settings.read_only:
-            raise self._refusal()
+        if transaction.writes and (self._settings.read_only or INSIDE.get()):
+            self._expect_writing()
         try:
             while True:
                 handles = self._handles or self._of_this_process()
@@ -92,6 +100,16 @@ class FileDriver:
         finally:
             if log.noted:
                 log.flush()
+
+    def begin(self) -> tuple[Handles, sqlite3.Connection]:
+        """Begin a transaction over several calls, on a connection of its own. Call `end` of the handles with it."""
+        self._expect_writing()
+        while True:
+            handles = self._handles or self._of_this_process()
+            try:
+                return handles, handles.begin()
+            except ReplacedError:
+                self._replace(handles)
 
     def close(self) -> None:
         """Finish running calls, then close every connection."""
@@ -145,8 +163,10 @@ class FileDriver:
         self._opened.clear()
         self._handles = None
 
-    def _refusal(self) -> StoreError:
-        return StoreError(f"{self._settings}{READ_ONLY}")
+    def _expect_writing(self) -> None:
+        if self._settings.read_only:
+            raise StoreError(f"{self._settings}{READ_ONLY}")
+        expect_outside(self)
 
     def _of_this_process(self) -> Handles:
         """Return the open handles, and open them first if there are none."""

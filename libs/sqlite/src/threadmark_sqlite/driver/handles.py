@@ -19,16 +19,19 @@ from threadmark.backends import (
     now,
 )
 from threadmark_sqlite.driver.connection import (
+    LOCKED,
     NotThereError,
     Settings,
     connect,
     for_reading,
+    give_space_back,
     to_threadmark_error,
     transact,
 )
-from threadmark_sqlite.driver.playing import end_transaction
+from threadmark_sqlite.driver.playing import end_transaction, expect_own_form
 from threadmark_sqlite.driver.unchanging import UnsettledError, is_unchanging, is_whole, read_unchanging
-from threadmark_sqlite.driver.watch import Watch
+from threadmark_sqlite.driver.waiting import begin_later, is_busy, shorten_waits
+from threadmark_sqlite.driver.watch import ReplacedError, Watch
 from threadmark_sqlite.driver.writer import Writer
 from threadmark_sqlite.sql import connections
 from threadmark_sqlite.steps import execute
@@ -53,6 +56,12 @@ class Handles:
         self._idle: list[sqlite3.Connection] = []
         self._protected = False
         """Whether one of them may be read-only, because the file was protected when it was opened."""
+        self._for_blocks: list[sqlite3.Connection] = []
+        """Idle connections for transactions over several calls."""
+        self._block_turn = threading.Lock()
+        """Held by the one of them that is open: the others of this process need not ask the file for its lock."""
+        self.in_block = threading.Lock()
+        """Held while a statement of it runs."""
         self._paused: list[Any] = []
         self._closed = False
 
@@ -66,6 +75,69 @@ class Handles:
             return self._read(transaction)
         finally:
             self._permits.free.put(None)
+
+    def begin(self) -> sqlite3.Connection:
+        """Begin a transaction that writes. Returns its connection, which `end` takes back."""
+        if not self._block_turn.acquire(timeout=min(self._settings.timeout, threading.TIMEOUT_MAX)):
+            raise TransientStoreError(f"{self._settings}{LOCKED.format(timeout=self._settings.timeout)}")
+        try:
+            with self.in_block:
+                self._expect_open()
+                self._watch.expect_there()
+                with suppress(IndexError):
+                    return self._begun(self._for_blocks.pop())
+                return self._begun(self._watch.open(partial(connect, self._settings)))
+        except BaseException as error:
+            self._block_turn.release()
+            if isinstance(error, sqlite3.Error):
+                raise to_threadmark_error(error, self._settings) from error
+            raise
+
+    def end(self, connection: sqlite3.Connection, *, commit: bool, reclaims_space: bool) -> None:
+        """End a transaction, and keep its connection for the next one."""
+        try:
+            with self.in_block:
+                self._end(connection, commit=commit, reclaims_space=reclaims_space)
+        except sqlite3.Error as error:
+            raise to_threadmark_error(error, self._settings) from error
+        except ReplacedError as error:
+            raise StoreError(
+                f"{self._settings} was replaced during a transaction, which went with it: repeat the transaction"
+            ) from error
+        finally:
+            self._block_turn.release()
+
+    def _end(self, connection: sqlite3.Connection, *, commit: bool, reclaims_space: bool) -> None:
+        try:
+            if commit:
+                connection.execute(connections.COMMIT)
+                if reclaims_space:
+                    give_space_back(connection)
+                self._watch.expect_kept()
+        finally:
+            try:
+                end_transaction(connection)
+                self._for_blocks.append(connection)
+            except sqlite3.Error:
+                connection.close()
+            if self._closed:  # by another thread
+                self._close_idle()
+
+    def _begun(self, connection: sqlite3.Connection) -> sqlite3.Connection:
+        try:
+            end_transaction(connection)
+            seconds = shorten_waits(connection, self._settings.timeout)
+            try:
+                connection.execute(connections.BEGIN_WRITE)
+            except sqlite3.OperationalError as error:
+                if not is_busy(error) or seconds == self._settings.timeout:
+                    raise
+                begin_later(connection, self._settings.timeout - seconds)
+            expect_own_form(connection)
+        except BaseException:
+            self._watch.close(connection)
+            raise
+        return connection
 
     def expect_there(self) -> None:
         """Raise unless the open file is at the path."""
@@ -107,7 +179,7 @@ class Handles:
     def pause(self) -> None:
         """Wait until no call of SQLite is running, and let none begin."""
         deadline = time.monotonic() + _LONGEST_PAUSE
-        turns: list[Any] = [self._main_thread, self.writer.turn, *[self._permits] * _READERS]
+        turns: list[Any] = [self._main_thread, self.writer.turn, self.in_block, *[self._permits] * _READERS]
         for turn in turns:
             if turn.acquire(timeout=max(0.0, deadline - time.monotonic())):
                 self._paused.append(turn)
@@ -195,6 +267,9 @@ class Handles:
         with suppress(IndexError):  # other threads may take one at the same time
             while True:
                 self._watch.close(self._idle.pop())
+        with suppress(IndexError):
+            while True:
+                self._watch.close(self._for_blocks.pop())
 
 
 class _Permits:

@@ -3,9 +3,10 @@
 import os
 import sqlite3
 import threading
+from contextlib import suppress
 from typing import Any
 
-from threadmark.backends import ClosedError, StoreError, Transaction, close_at_exit, was_closed
+from threadmark.backends import ClosedError, StoreError, Transaction, close_at_exit, expect_outside, was_closed
 from threadmark_sqlite.driver.connection import (
     NotThereError,
     Settings,
@@ -17,6 +18,8 @@ from threadmark_sqlite.driver.connection import (
 )
 from threadmark_sqlite.driver.log import log
 from threadmark_sqlite.driver.playing import end_transaction, plain_text
+from threadmark_sqlite.sql import connections
+from threadmark_sqlite.steps import execute
 
 
 class SharedDriver:
@@ -31,6 +34,8 @@ class SharedDriver:
         self._process = os.getpid()
         self._lock = threading.Lock()
         self._prepared = False
+        self._held = False
+        """Whether a transaction over several calls has the lock."""
         if owned:
             close_at_exit(self)
 
@@ -39,7 +44,8 @@ class SharedDriver:
 
     def run(self, transaction: Transaction[Any]) -> Any:
         """Run the program in one transaction and return its result."""
-        self._expect_own_process()
+        self.expect_own_process()
+        expect_outside(self)
         try:
             with self._lock:
                 return self._run_alone(transaction)
@@ -48,13 +54,62 @@ class SharedDriver:
                 log.flush()
 
     async def arun(self, transaction: Transaction[Any]) -> Any:
-        """Like `run`, for asyncio. The database is in memory, so this does not wait."""
+        """Like `run`, for asyncio. The database is in memory: this only waits for a transaction over several calls."""
+        await self.until_free()
         return self.run(transaction)
+
+    def hold(self) -> sqlite3.Connection:
+        """Begin a transaction over several calls, which `release` ends. Other callers wait. Returns the connection."""
+        self.run(Transaction(execute, (connections.GET_WRITTEN,)))  # makes the tables
+        self._lock.acquire()
+        try:
+            connection = self._open_connection()
+            connection.execute(connections.BEGIN_WRITE)
+        except BaseException as error:
+            self._lock.release()
+            if isinstance(error, sqlite3.Error):
+                raise to_threadmark_error(error, self._settings) from error
+            raise
+        self._held = True
+        return connection
+
+    def release(self, connection: sqlite3.Connection, *, commit: bool) -> None:
+        """End the transaction."""
+        try:
+            if commit:
+                connection.execute(connections.COMMIT)
+        except sqlite3.Error as error:
+            raise to_threadmark_error(error, self._settings) from error
+        finally:
+            with suppress(sqlite3.Error):
+                end_transaction(connection)
+            self._held = False
+            self._lock.release()
+
+    async def until_free(self) -> None:
+        """Wait until no transaction over several calls is open. A lock cannot wake a task, so look again and again."""
+        expect_outside(self)
+        if self._held:
+            import asyncio  # blocking programs need not load it
+
+            while self._held:  # noqa: ASYNC110 - any thread may end it, and cannot wake a task
+                await asyncio.sleep(0.002)
+
+    @property
+    def settings(self) -> Settings:
+        """The options."""
+        return self._settings
+
+    @property
+    def connection(self) -> sqlite3.Connection | None:
+        """The connection to the database; None after `close`."""
+        return self._connection
 
     def close(self) -> None:
         """Close the connection, unless it is the user's."""
         if self._process != os.getpid():
             return
+        expect_outside(self)
         with self._lock:
             connection, self._connection = self._connection, None
             if connection is not None and self._owned:
@@ -63,17 +118,21 @@ class SharedDriver:
 
     async def aclose(self) -> None:
         """Like `close`, for asyncio."""
+        await self.until_free()
         self.close()
 
-    def _expect_own_process(self) -> None:
+    def expect_own_process(self) -> None:
         """Raise in the child of a fork. Call it before taking a lock: the fork may have copied a held one."""
         if self._process != os.getpid():
             raise ClosedError("this saver's database is in the memory of the process that forked; use a file")
 
-    def _run_alone(self, transaction: Transaction[Any]) -> Any:
-        connection = self._connection
-        if connection is None:
+    def _open_connection(self) -> sqlite3.Connection:
+        if self._connection is None:
             raise ClosedError
+        return self._connection
+
+    def _run_alone(self, transaction: Transaction[Any]) -> Any:
+        connection = self._open_connection()
         try:
             return self._run(connection, transaction)
         except NotThereError:

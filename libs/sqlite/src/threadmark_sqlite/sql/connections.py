@@ -32,6 +32,11 @@ BEGIN_WRITE = "BEGIN IMMEDIATE"
 COMMIT = "COMMIT"
 ROLLBACK = "ROLLBACK"
 
+# A part of a transaction, which can be undone by itself.
+SAVEPOINT = "SAVEPOINT threadmark"
+ROLLBACK_TO = "ROLLBACK TO threadmark"
+RELEASE = "RELEASE threadmark"
+
 # Free pages are moved to the end of the file and cut off. Then the log, which may hold the old ones, is emptied.
 GIVE_SPACE_BACK = "PRAGMA incremental_vacuum"
 EMPTY_LOG = "PRAGMA wal_checkpoint(TRUNCATE)"
