@@ -4,10 +4,9 @@ So every backend answers alike, whatever it can compare, also for values that it
 numbers, text with text; a bool is no number, and a missing key is None.
 """
 
-import math
 import operator
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from threadmark.backends import short_repr
 from threadmark_store.shapes import Condition, Labels
@@ -22,6 +21,8 @@ _OPERATORS = ("$eq", "$ne", *_ORDERS)
 
 _EXACT = 2**53
 """Databases may compare greater numbers as floats, which are not exact."""
+_GREATEST = 1e300
+"""Greater numbers have no bounds, which could be infinite."""
 _MARGIN = 1e-9
 """Bounds for a database are wider by this share, since its floats may differ in the last place."""
 
@@ -89,7 +90,7 @@ def _narrowed(path: Labels, name: str, asked: Any) -> Iterator[Condition]:
     if name == "$eq":
         if type(asked) in (str, bool) or (type(asked) is int and abs(asked) < _EXACT):
             yield Condition(path, "=", asked)
-        elif type(asked) is float and math.isfinite(asked):
+        elif type(asked) is float and abs(asked) <= _GREATEST:
             yield Condition(path, ">=", _wider(asked, -1))
             yield Condition(path, "<=", _wider(asked, 1))
     elif name in ("$gt", "$gte"):
@@ -101,10 +102,9 @@ def _narrowed(path: Labels, name: str, asked: Any) -> Iterator[Condition]:
 def _bounded(path: Labels, sign: Literal[">=", "<="], asked: Any, side: int) -> Iterator[Condition]:
     if type(asked) is str:
         yield Condition(path, sign, asked)
-    elif type(asked) in (int, float) and abs(asked) < cast("float", math.inf):
+    elif type(asked) in (int, float) and abs(asked) <= _GREATEST:
         yield Condition(path, sign, _wider(asked, side))
 
 
 def _wider(asked: float, side: int) -> float:
-    near = min(max(asked, -1e300), 1e300)
-    return float(near) + side * max(abs(near) * _MARGIN, 1e-300)
+    return float(asked) + side * max(abs(asked) * _MARGIN, 1e-300)

@@ -85,7 +85,7 @@ def check_of(key: ItemKey, value: str | bytes) -> int:
 
 def _location(key: ItemKey) -> bytes:
     """Return what a value is bound to. A namespace has no NUL, so no two keys have the same."""
-    return b"item\0" + key.namespace.encode() + b"\0" + key.key.encode("utf-8", "surrogatepass") + b"\0"
+    return b"item\0" + b"\0".join(text.encode("utf-8", "surrogatepass") for text in key) + b"\0"
 
 
 def _named(key: ItemKey) -> str:
@@ -123,7 +123,5 @@ def _is_plain(value: Any, levels: int) -> bool:
     if levels == 0:
         return False
     if kind is dict:
-        return all(
-            type(key) is str and "\0" not in key and _is_plain(item, levels - 1) for key, item in value.items()
-        )
+        return all(type(key) is str and "\0" not in key and _is_plain(item, levels - 1) for key, item in value.items())
     return kind is list and all(_is_plain(item, levels - 1) for item in value)
