@@ -16,7 +16,7 @@ from threadmark_store.shapes import ItemKey, ItemRow, Labels, Match, Place, Scop
 from threadmark_store.values import Values, check_of
 
 _FEWEST, _MOST = 64, 1024
-"""Rows that a search with a filter reads at once: few first, then more."""
+"""Rows that a search with a filter reads at once: few first, or as many as it wants if a database leaves most out."""
 
 
 class Get(NamedTuple):
@@ -136,7 +136,7 @@ class Batch:
         if self.values.comparable:
             scope = scope._replace(conditions=tuple(conditions_of(request.filter)))
         found: list[Found] = []
-        after, wanted, size = None, request.offset + request.limit, _FEWEST
+        after, wanted, size = None, request.offset + request.limit, 1 if scope.conditions else _FEWEST
         while len(found) < wanted:
             rows = yield from items.search(scope, after, size := max(min(wanted - len(found), _MOST), size), 0)
             for row in rows:
@@ -145,7 +145,7 @@ class Batch:
                     found.append(Found(row, value))
             if len(rows) < size:
                 break
-            after, size = Place(rows[-1].updated_at, rows[-1].key), min(2 * size, _MOST)
+            after, size = Place(rows[-1].updated_at, rows[-1].key), min(max(2 * size, _FEWEST), _MOST)
         return found[request.offset : wanted]
 
     def _namespaces(self, items: ItemStore, now: int, request: ListNamespaces) -> Program[list[Labels]]:
@@ -155,10 +155,11 @@ class Batch:
 
     def _put(self, items: ItemStore, now: int) -> Program[None]:
         last = {request.key: request for request in self.requests if isinstance(request, Put)}
+        rows = list(self._rows(last.values(), now))
         if removed := [key for key, put in last.items() if put.stored is None]:
-            yield from items.delete(removed, self.owner)
-        if rows := list(self._rows(last.values(), now)):
-            refused = yield from items.put(rows)
+            yield from items.delete(removed, self.owner, last=not rows)
+        if rows:
+            refused = yield from items.put(rows, last=True)
             if refused:
                 key = refused[0]
                 raise PermissionError(

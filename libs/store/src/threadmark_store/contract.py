@@ -22,14 +22,15 @@ class ItemStore(Protocol):
     def items(self, keys: Sequence[ItemKey]) -> Program[dict[ItemKey, ItemRow]]:
         """Return those of the items that exist, expired or not."""
 
-    def put(self, rows: Sequence[ItemRow]) -> Program[list[ItemKey]]:
+    def put(self, rows: Sequence[ItemRow], *, last: bool = False) -> Program[list[ItemKey]]:
         """Add or replace items; one that is replaced keeps its `created_at`. Keys are distinct.
 
-        Returns the keys of those that were not stored because they belong to another owner than the row's.
+        Returns the keys of those that were not stored because they belong to another owner than the row's. With `last`
+        the program ends with this, or raises if there are such keys, so that a backend may save round trips.
         """
 
-    def delete(self, keys: Sequence[ItemKey], owner: str | None) -> Program[None]:
-        """Remove items; with an owner, only those of this owner."""
+    def delete(self, keys: Sequence[ItemKey], owner: str | None, *, last: bool = False) -> Program[None]:
+        """Remove items; with an owner, only those of this owner. `last` is that of `put`."""
 
     def refresh(self, keys: Collection[ItemKey], now: int) -> Program[None]:
         """Let items with a `ttl` live on for that long from now."""

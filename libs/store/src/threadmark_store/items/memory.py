@@ -26,7 +26,7 @@ class MemoryItems:
     def items(self, keys: Sequence[ItemKey]) -> Program[dict[ItemKey, ItemRow]]:
         return with_tables(lambda tables: {key: _rows(tables)[key] for key in keys if key in _rows(tables)})
 
-    def put(self, rows: Sequence[ItemRow]) -> Program[list[ItemKey]]:
+    def put(self, rows: Sequence[ItemRow], *, last: bool = False) -> Program[list[ItemKey]]:
         def call(tables: Tables) -> list[ItemKey]:
             refused = []
             for row in rows:
@@ -42,7 +42,7 @@ class MemoryItems:
 
         return with_tables(call)
 
-    def delete(self, keys: Sequence[ItemKey], owner: str | None) -> Program[None]:
+    def delete(self, keys: Sequence[ItemKey], owner: str | None, *, last: bool = False) -> Program[None]:
         def call(tables: Tables) -> None:
             for key in keys:
                 row = _rows(tables).get(key)
@@ -81,7 +81,9 @@ class MemoryItems:
 
     def sweep(self, now: int, limit: int) -> Program[int]:
         def call(tables: Tables) -> int:
-            expired = [key for key, row in _rows(tables).items() if row.expires_at is not None and row.expires_at <= now]
+            expired = [
+                key for key, row in _rows(tables).items() if row.expires_at is not None and row.expires_at <= now
+            ]
             for key in expired[:limit]:
                 tables.unset(_rows(tables), key)
             return len(expired[:limit])

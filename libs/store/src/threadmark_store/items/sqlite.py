@@ -123,14 +123,14 @@ class SqliteItems:
             found.update((row.key, row) for row in map(_row, rows))
         return found
 
-    def put(self, rows: Sequence[ItemRow]) -> Program[list[ItemKey]]:
+    def put(self, rows: Sequence[ItemRow], *, last: bool = False) -> Program[list[ItemKey]]:
         owner = rows[0].owner
         if owner is not None and (refused := (yield from self._of_others(rows, owner))):
             return refused
         yield from executemany(_PUT, [_params(row) for row in rows])
         return []
 
-    def delete(self, keys: Sequence[ItemKey], owner: str | None) -> Program[None]:
+    def delete(self, keys: Sequence[ItemKey], owner: str | None, *, last: bool = False) -> Program[None]:
         yield from executemany(_DELETE, [(*_columns_of(key), owner, owner) for key in keys])
 
     def refresh(self, keys: Collection[ItemKey], now: int) -> Program[None]:
