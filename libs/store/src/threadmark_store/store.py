@@ -20,10 +20,10 @@ from langgraph.store.base import (
     validate_op_namespace,
 )
 
-from threadmark.backends import ConfigError, now, short_repr
+from threadmark.backends import now, short_repr
 from threadmark.program import Operation, arun, read, run, write
-from threadmark.saver import Saver
 from threadmark_store.batches import Answer, Batch, Found, Get, ListNamespaces, Put, Request, Search, key_of
+from threadmark_store.beside import checked_saver
 from threadmark_store.filters import check_filter
 from threadmark_store.items import items_of
 from threadmark_store.namespaces import joined, labels_of
@@ -54,7 +54,7 @@ class Store(BaseStore):
     supports_ttl = True
 
     def __init__(self, saver: Any, *, index: IndexConfig | None = None, ttl: TTLConfig | None = None) -> None:
-        self.saver = _checked_saver(saver)
+        self.saver = checked_saver(saver)
         self.ttl_config = ttl
         self.index_config = index
         context = self.saver._context  # noqa: SLF001 - it works on the saver's database as the saver itself does
@@ -241,10 +241,3 @@ def _check_page(limit: object, offset: object) -> None:
     for name, number in (("limit", limit), ("offset", offset)):
         if type(number) is not int or number < 0:
             raise ValueError(f"{name} must be a number from 0 on, not {short_repr(number)}")
-
-
-def _checked_saver(candidate: Any) -> Saver:
-    saver = getattr(candidate, "saver", candidate)  # under LangGraph's name
-    if isinstance(saver, Saver):
-        return saver
-    raise ConfigError(f"expected a Threadmark saver, got {type(candidate).__name__}: threadmark.open(url) returns one")

@@ -1,26 +1,12 @@
 """The items of each backend: the contract of `contract.ItemStore`, on the saver's own driver."""
 
-from importlib import import_module
-
-from threadmark.backends import ConfigError
 from threadmark.saver import Saver
+from threadmark_store.beside import beside
 from threadmark_store.contract import ItemStore
-
-_MODULES = {
-    "threadmark.memory.store": "memory",
-    "threadmark_sqlite.store": "sqlite",
-    "threadmark_postgres.store": "postgres",
-    "threadmark_redis.store": "redis",
-}
-"""By the module of the saver's own store."""
 
 
 def items_of(saver: Saver) -> ItemStore:
     """Return the items of a saver's database. Raises ConfigError if this backend has none."""
-    rows = saver._store  # noqa: SLF001 - the backend's rows, below the wrappers of the saver
-    name = _MODULES.get(type(rows).__module__)
-    if name is None:
-        raise ConfigError(f"{saver!r} has no store of items: give a saver on memory, SQLite, Postgres or Redis")
-    module = import_module(f"threadmark_store.items.{name}")
+    module, rows = beside(saver, "items", "store of items")
     made: ItemStore = module.items_over(rows)
     return made

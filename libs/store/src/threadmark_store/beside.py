@@ -1,0 +1,35 @@
+"""The saver that a store or a cache lies beside, and the module of its backend."""
+
+from importlib import import_module
+from typing import Any
+
+from threadmark.backends import ConfigError
+from threadmark.saver import Saver
+
+_MODULES = {
+    "threadmark.memory.store": "memory",
+    "threadmark_sqlite.store": "sqlite",
+    "threadmark_postgres.store": "postgres",
+    "threadmark_redis.store": "redis",
+}
+"""By the module of the saver's own store."""
+
+
+def checked_saver(candidate: Any) -> Saver:
+    """Return the saver, also of an object under LangGraph's name. Raises ConfigError if it is none."""
+    saver = getattr(candidate, "saver", candidate)
+    if isinstance(saver, Saver):
+        return saver
+    raise ConfigError(f"expected a Threadmark saver, got {type(candidate).__name__}: threadmark.open(url) returns one")
+
+
+def beside(saver: Saver, folder: str, what: str) -> tuple[Any, Any]:
+    """Return the module of a saver's backend in a folder of this package, and the saver's own rows.
+
+    Raises ConfigError if there is none for this backend.
+    """
+    rows = saver._store  # noqa: SLF001 - the backend's rows, below the wrappers of the saver
+    name = _MODULES.get(type(rows).__module__)
+    if name is None:
+        raise ConfigError(f"{saver!r} has no {what}: give a saver on memory, SQLite, Postgres or Redis")
+    return import_module(f"threadmark_store.{folder}.{name}"), rows

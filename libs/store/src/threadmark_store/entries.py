@@ -1,0 +1,141 @@
+"""Entries of the cache: what identifies them, and their values as they are stored.
+
+A key and a namespace are stored as digests, so they may be any text of any length. With a keyring the digests need its
+secret, and every value is sealed, bound to its key and to the time at which it expires.
+"""
+
+import struct
+from collections.abc import Iterable
+from hashlib import blake2b
+from typing import Any, Final, NamedTuple
+
+from threadmark.backends import CorruptDataError
+from threadmark.saver.kit import HOW_TO_SEAL
+from threadmark.sealing import Cipher
+from threadmark.serde import Serializer
+from threadmark_store.shapes import Labels
+
+FullKey = tuple[Labels, str]
+"""A namespace and a key in it."""
+
+ENTRY_BYTES: Final = 128
+"""What an entry counts for its key, its columns and the index, beside the bytes of its value."""
+
+_DIGEST_SIZE: Final = 16
+_PLAIN, _SEALED = b"\x01", b"\x02"
+_TAG_END = b"\0"
+_EXPIRY = struct.Struct("!q")
+_PURPOSE = b"tm.cached"
+
+
+class EntryKey(NamedTuple):
+    """What identifies an entry."""
+
+    key: bytes
+    """A digest of the owner, the namespace and the key."""
+    namespace: bytes
+    """A digest of the namespace alone."""
+
+
+class Entry(NamedTuple):
+    """An entry as it is stored. Times are microseconds since 1970."""
+
+    key: EntryKey
+    owner: str | None
+    value: bytes
+    check: int
+    """64 bits of a digest over the key, the value and its expiry."""
+    used_at: int
+    """When it was stored or last found. It is rewritten only when it is a minute old, so that a hit is a read."""
+    expires_at: int | None = None
+
+    @property
+    def size(self) -> int:
+        """The bytes that it counts."""
+        return len(self.value) + ENTRY_BYTES
+
+
+class Bound(NamedTuple):
+    """How many bytes the entries of an owner may count."""
+
+    most: int
+    spare: int
+    """How many more are freed if anything must be removed, so that the next entries need not count again."""
+
+
+class Entries:
+    """Makes entries of keys and values, and values of entries."""
+
+    def __init__(self, serde: Serializer, cipher: Cipher | None, owner: str | None) -> None:
+        self._serde = serde
+        self._cipher = cipher
+        self.owner = owner
+
+    def key(self, full: FullKey) -> EntryKey:
+        """Return the key of an entry. Raises TypeError if it is no text."""
+        labels, key = full
+        namespace = self.namespace(labels)
+        if not isinstance(key, str):
+            raise TypeError(f"the key of a cached value must be text, not {type(key).__name__}")
+        owner = () if self.owner is None else (self.owner,)
+        return EntryKey(self._digest([namespace, *map(_encoded, (key, *owner))]), namespace)
+
+    def namespace(self, labels: Iterable[str]) -> bytes:
+        """Return the digest of a namespace. Raises TypeError for labels that are no text."""
+        if isinstance(labels, str):
+            raise TypeError(f"a namespace is a tuple of labels, not the text {labels!r}: write ({labels!r},)")
+        labels = tuple(labels)
+        for label in labels:
+            if not isinstance(label, str):
+                raise TypeError(f"the labels of a namespace must be text, not {type(label).__name__}")
+        return self._digest(map(_encoded, labels))
+
+    def encoded(self, key: EntryKey, value: Any, used_at: int, expires_at: int | None) -> Entry:
+        """Return an entry. Raises SerializationError for a value that cannot be stored."""
+        tag, data = self._serde.dumps_typed(value)
+        body = tag.encode() + _TAG_END + data
+        if self._cipher is None:
+            stored = _PLAIN + body
+        else:
+            stored = _SEALED + self._cipher.seal(body, _location(key, expires_at))
+        return Entry(key, self.owner, stored, check_of(key, stored, expires_at), used_at, expires_at)
+
+    def decoded(self, entry: Entry) -> Any:
+        """Return the value of an entry. Raises CorruptDataError if it is not what was stored."""
+        if check_of(entry.key, entry.value, entry.expires_at) != entry.check:
+            raise CorruptDataError("a value and its check do not belong together")
+        form, body = entry.value[:1], entry.value[1:]
+        if form == _SEALED:
+            if self._cipher is None:
+                raise CorruptDataError(f"a value is sealed: {HOW_TO_SEAL}")
+            body = self._cipher.open(body, _location(entry.key, entry.expires_at))
+        elif form != _PLAIN or self._cipher is not None:
+            raise CorruptDataError("a value is not sealed" if form == _PLAIN else f"an unknown form {form!r}")
+        tag, end, data = body.partition(_TAG_END)
+        if not end:
+            raise CorruptDataError("the type of a value is missing")
+        return self._serde.loads_typed((tag.decode("utf-8", "replace"), data))
+
+    def _digest(self, parts: Iterable[bytes]) -> bytes:
+        secret = b"" if self._cipher is None else self._cipher.digest_key
+        digest = blake2b(key=secret, digest_size=_DIGEST_SIZE, person=_PURPOSE)
+        for part in parts:
+            digest.update(len(part).to_bytes(8, "big"))
+            digest.update(part)
+        return digest.digest()
+
+
+def check_of(key: EntryKey, value: bytes, expires_at: int | None) -> int:
+    """Return 64 bits of a digest over an entry's key, stored value and expiry, as a signed integer."""
+    digest = blake2b(_location(key, expires_at), digest_size=8)
+    digest.update(value)
+    return int.from_bytes(digest.digest(), "big", signed=True)
+
+
+def _location(key: EntryKey, expires_at: int | None) -> bytes:
+    """Return what a value is bound to."""
+    return b"cached\0" + key.key + _EXPIRY.pack(-1 if expires_at is None else expires_at)
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
