@@ -4,7 +4,7 @@ So the reads of a batch see the items as they were before it, on every backend, 
 one counts.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -14,6 +14,8 @@ from threadmark_store.filters import conditions_of, meets
 from threadmark_store.namespaces import joined, literal_prefix, selected
 from threadmark_store.shapes import ItemKey, ItemRow, Labels, Match, Place, Scope
 from threadmark_store.values import Values, check_of
+from threadmark_store.vectors.contract import Vector, VectorTable
+from threadmark_store.vectors.ranking import nearest
 
 _FEWEST, _MOST = 64, 1024
 """Rows that a search with a filter reads at once: few first, then more."""
@@ -34,6 +36,8 @@ class Search(NamedTuple):
     limit: int = 10
     offset: int = 0
     refresh: bool = False
+    vector: bytes | None = None
+    """That of a query: the nearest items come first."""
 
 
 class ListNamespaces(NamedTuple):
@@ -51,6 +55,7 @@ class Put(NamedTuple):
     key: ItemKey
     stored: str | bytes | None
     ttl: int | None = None
+    vectors: tuple[Vector, ...] = ()
 
 
 Request = Get | Search | ListNamespaces | Put
@@ -82,6 +87,7 @@ class Batch:
     values: Values
     owner: str | None = None
     omits_expired: bool = False
+    vectors: VectorTable | None = None
     clock: Callable[[], int] = field(kw_only=True)
 
     @property
@@ -129,24 +135,59 @@ class Batch:
         return refreshed
 
     def _search(self, items: ItemStore, now: int, request: Search) -> Program[list[Found]]:
+        if request.vector is None or self.vectors is None:
+            return (yield from self._newest(items, now, request))
+        wanted = request.offset + request.limit
+        found, scored = yield from self._nearest(items, now, request, request.vector, self.vectors)
+        if len(found) < wanted:
+            rest = request._replace(offset=0, limit=wanted - len(found))
+            found += yield from self._newest(items, now, rest, scored)
+        return found[request.offset : wanted]
+
+    def _newest(
+        self, items: ItemStore, now: int, request: Search, skipped: Collection[ItemKey] = ()
+    ) -> Program[list[Found]]:
+        """Return the items that were updated last, without those that are skipped."""
         scope = self._scope(now, request.prefix)
-        if not request.filter:
+        if not request.filter and not skipped:
             rows = yield from items.search(scope, None, request.limit, request.offset)
             return [Found(row, self.values.decoded(row)) for row in rows]
-        if self.values.comparable:
+        if request.filter and self.values.comparable:
             scope = scope._replace(conditions=tuple(conditions_of(request.filter)))
         found: list[Found] = []
         after, wanted, size = None, request.offset + request.limit, _FEWEST
         while len(found) < wanted:
             rows = yield from items.search(scope, after, size := max(min(wanted - len(found), _MOST), size), 0)
             for row in rows:
-                value = self.values.decoded(row)
-                if meets(value, request.filter):
-                    found.append(Found(row, value))
+                if row.key not in skipped:
+                    value = self.values.decoded(row)
+                    if not request.filter or meets(value, request.filter):
+                        found.append(Found(row, value))
             if len(rows) < size:
                 break
             after, size = Place(rows[-1].updated_at, rows[-1].key), min(2 * size, _MOST)
         return found[request.offset : wanted]
+
+    def _nearest(
+        self, items: ItemStore, now: int, request: Search, query: bytes, table: VectorTable
+    ) -> Program[tuple[list[Found], set[ItemKey]]]:
+        """Return the nearest items, and the keys of all that a vector was found for."""
+        ranked = yield from nearest(table, self._scope(now, request.prefix), query)
+        found: list[Found] = []
+        scored: set[ItemKey] = set()
+        start, wanted, size = 0, request.offset + request.limit, _FEWEST
+        while start < len(ranked) and len(found) < wanted:
+            some = ranked[start : start + max(min(wanted - len(found), _MOST), size)]
+            rows = yield from items.items([each.key for each in some])
+            for key, score, check in some:
+                row = rows.get(key)
+                if row is not None and row.check == check and self._is_there(row, now):
+                    scored.add(key)
+                    value = self.values.decoded(row)
+                    if not request.filter or meets(value, request.filter):
+                        found.append(Found(row._replace(score=score), value))
+            start, size = start + len(some), min(2 * size, _MOST)
+        return found, scored
 
     def _namespaces(self, items: ItemStore, now: int, request: ListNamespaces) -> Program[list[Labels]]:
         names = yield from items.namespaces(self._scope(now, literal_prefix(request.matches)))
@@ -157,6 +198,8 @@ class Batch:
         last = {request.key: request for request in self.requests if isinstance(request, Put)}
         if removed := [key for key, put in last.items() if put.stored is None]:
             yield from items.delete(removed, self.owner)
+            if self.vectors:
+                yield from self.vectors.store.delete(removed, self.owner)
         if rows := list(self._rows(last.values(), now)):
             refused = yield from items.put(rows)
             if refused:
@@ -164,6 +207,16 @@ class Batch:
                 raise PermissionError(
                     f"item {key.key!r} of namespace {key.namespace!r} belongs to another owner than {self.owner!r}"
                 )
+            if self.vectors:
+                keys = [row.key for row in rows]
+                # An item keeps its owner if one without an owner replaces it.
+                stored = (yield from items.items(keys)) if self.vectors.model and self.owner is None else {}
+                vectors = [
+                    each
+                    for row in rows
+                    for each in self.vectors.rows_of(stored.get(row.key, row), last[row.key].vectors)
+                ]
+                yield from self.vectors.store.replace(keys, vectors)
 
     def _rows(self, puts: Iterable[Put], now: int) -> Iterable[ItemRow]:
         """Return rows whose times differ, so that a search lists the last one first."""

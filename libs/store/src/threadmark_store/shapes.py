@@ -67,3 +67,18 @@ class Match(NamedTuple):
     kind: Literal["prefix", "suffix"]
     path: Labels
     """Labels; `*` stands for any one."""
+
+
+class StoreReport(NamedTuple):
+    """What a store has, and how it searches."""
+
+    backend: str
+    items: int
+    bytes: int
+    """Those of keys and values."""
+    vectors: str | None
+    """What compares vectors: `numpy`, or None without an `index`."""
+    vectors_of_model: int
+    """How many vectors a search compares."""
+    stale_vectors: int
+    """How many belong to another model: `reindex()` computes them again."""

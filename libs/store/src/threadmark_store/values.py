@@ -123,7 +123,5 @@ def _is_plain(value: Any, levels: int) -> bool:
     if levels == 0:
         return False
     if kind is dict:
-        return all(
-            type(key) is str and "\0" not in key and _is_plain(item, levels - 1) for key, item in value.items()
-        )
+        return all(type(key) is str and "\0" not in key and _is_plain(item, levels - 1) for key, item in value.items())
     return kind is list and all(_is_plain(item, levels - 1) for item in value)

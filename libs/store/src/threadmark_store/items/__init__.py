@@ -15,12 +15,17 @@ _MODULES = {
 """By the module of the saver's own store."""
 
 
-def items_of(saver: Saver) -> ItemStore:
-    """Return the items of a saver's database. Raises ConfigError if this backend has none."""
+def backend_of(saver: Saver) -> str:
+    """Return the name of a saver's backend. Raises ConfigError if it has no store of items."""
     rows = saver._store  # noqa: SLF001 - the backend's rows, below the wrappers of the saver
     name = _MODULES.get(type(rows).__module__)
     if name is None:
         raise ConfigError(f"{saver!r} has no store of items: give a saver on memory, SQLite, Postgres or Redis")
-    module = import_module(f"threadmark_store.items.{name}")
-    made: ItemStore = module.items_over(rows)
+    return name
+
+
+def items_of(saver: Saver) -> ItemStore:
+    """Return the items of a saver's database. Raises ConfigError if this backend has none."""
+    module = import_module(f"threadmark_store.items.{backend_of(saver)}")
+    made: ItemStore = module.items_over(saver._store)  # noqa: SLF001 - see above
     return made
