@@ -1,4 +1,4 @@
-"""Stores search by vectors: order and scores, fields, models, owners and seals, alike on each backend and in both APIs."""
+"""Stores search by vectors: order and scores, fields, models, owners and seals, alike on each backend and API."""
 
 import asyncio
 import logging
@@ -128,7 +128,8 @@ def test_scores_are_those_of_langgraph(saver: Saver, ask: Ask) -> None:
     ]
     ours, theirs = Store(saver, index=index()), InMemoryStore(index=index())
     ask(ours, "batch", ops)
-    theirs.batch(ops)
+    for op in ops:  # a batch of theirs fails if two items have the same text
+        theirs.batch([op])
     for query in ("abc", "h", "gggb"):
         for condition in (None, {"size": {"$gte": 5}}, {"size": 1}):
             for limit, offset in ((10, 0), (7, 20), (1000, 0)):
@@ -198,7 +199,7 @@ def test_vectors_go_with_expired_items(saver: Saver, ask: Ask) -> None:
     ask(store, "put", ("docs",), "2", {"text": "a"})
     assert found(ask(store, "search", ("docs",), query="a")) == [("2", 1.0)]
     assert ask(store, "sweep_ttl") == 1
-    assert ask(store, "report")[1:] == (1, 14, "numpy", 1, 0)
+    assert ask(store, "report")[1:] == (1, 17, "numpy", 1, 0, None)
 
 
 def test_a_batch_embeds_each_text_once_between_transactions(saver: Saver, ask: Ask) -> None:
@@ -214,7 +215,8 @@ def test_a_batch_embeds_each_text_once_between_transactions(saver: Saver, ask: A
     puts = [PutOp(("docs",), key, {"text": text}) for key, text in zip("12341", "abaac", strict=True)]
     results = ask(store, "batch", [*puts, SearchOp(("docs",), query="b"), GetOp(("docs",), "1")])
     assert embed.asked == [["c", "b", "a"], ["b"]]
-    assert [item.key for item in results[5]] == ["0"] and results[6] is None
+    assert [item.key for item in results[5]] == ["0"]
+    assert results[6] is None
     embed.asked.clear()
     assert len(ask(store, "batch", [SearchOp(("docs",), query="b"), SearchOp(("docs",), query="b")])[1]) == 5
     assert embed.asked == [["b"]]
@@ -286,16 +288,16 @@ def test_another_model_is_compared_after_reindex_only(saver: Saver, ask: Ask, ca
     assert [record.message for record in caplog.records] == [
         "2 vectors are not of the model letters-2 (8) and are not compared: store.reindex() computes them again"
     ]
-    assert ask(second, "report")[3:] == ("numpy", 0, 2)
+    assert ask(second, "report")[3:6] == ("numpy", 0, 2)
     embed.asked.clear()
     assert ask(second, "reindex") == 3
     assert embed.asked == [["ab", "b", "a"]]
-    assert ask(second, "report")[3:] == ("numpy", 3, 0)
+    assert ask(second, "report")[3:6] == ("numpy", 3, 0)
     expected = [("usual", 1.0), ("before", 0.7071), ("title", 0.0), ("none", None)]
     assert found(ask(second, "search", ("docs",), query="a")) == expected
     assert ask(second, "reindex") == 0
     assert embed.asked[1:] == [["a"]]
-    with pytest.raises(ConfigError, match="no `index`"):
+    with pytest.raises(ConfigError, match="neither `index`"):
         ask(Store(saver), "reindex")
 
 
@@ -368,7 +370,8 @@ def test_a_keyring_seals_vectors(tmp_path: Path, ask: Ask) -> None:
         assert found(ask(store, "search", ("docs",), query="abcdefgh")) == [("1", 1.0)]
         with closing(sqlite3.connect(path)) as connection:
             ((data,),) = connection.execute("SELECT vector FROM threadmark_store_vector").fetchall()
-        assert len(data) > DIMS * 4 and data[8:12] * 3 not in data
+        assert len(data) > DIMS * 4
+        assert data[8:12] * 3 not in data
         ask(store, "put", ("docs",), "2", plain)
         with closing(sqlite3.connect(path)) as connection, connection:  # move it to another item
             connection.execute("UPDATE threadmark_store_vector SET vector = ? WHERE key = '2'", (data,))
@@ -414,6 +417,6 @@ def test_a_query_without_an_index_is_ignored_with_one_warning(
         for _ in range(2):
             assert found(ask(store, "search", ("docs",), query="a")) == [("1", None)]
     assert [record.message for record in caplog.records] == [
-        "a search has a query, but the store has no `index`: it returns the newest items instead"
+        "a search has a query, but the store has no `index` and no `text_search`: it returns the newest items"
     ]
     assert store.embeddings is None

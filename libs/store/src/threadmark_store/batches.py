@@ -12,10 +12,12 @@ from threadmark.backends import Program
 from threadmark_store.contract import ItemStore
 from threadmark_store.filters import conditions_of, meets
 from threadmark_store.namespaces import joined, literal_prefix, selected
-from threadmark_store.shapes import ItemKey, ItemRow, Labels, Match, Place, Scope
+from threadmark_store.shapes import ItemKey, ItemRow, Labels, Match, Place, Ranked, Scope
 from threadmark_store.values import Values, check_of
 from threadmark_store.vectors.contract import Vector, VectorTable
 from threadmark_store.vectors.ranking import nearest
+from threadmark_store.words.contract import Words, WordStore, rows_of
+from threadmark_store.words.ranking import best
 
 _FEWEST, _MOST = 64, 1024
 """Rows that a search with a filter reads at once: few first, then more."""
@@ -38,6 +40,8 @@ class Search(NamedTuple):
     refresh: bool = False
     vector: bytes | None = None
     """That of a query: the nearest items come first."""
+    words: tuple[str, ...] | None = None
+    """Those of a query: only items that have one of them are found."""
 
 
 class ListNamespaces(NamedTuple):
@@ -56,6 +60,7 @@ class Put(NamedTuple):
     stored: str | bytes | None
     ttl: int | None = None
     vectors: tuple[Vector, ...] = ()
+    words: Words | None = None
 
 
 Request = Get | Search | ListNamespaces | Put
@@ -88,6 +93,7 @@ class Batch:
     owner: str | None = None
     omits_expired: bool = False
     vectors: VectorTable | None = None
+    words: WordStore | None = None
     clock: Callable[[], int] = field(kw_only=True)
 
     @property
@@ -135,13 +141,18 @@ class Batch:
         return refreshed
 
     def _search(self, items: ItemStore, now: int, request: Search) -> Program[list[Found]]:
-        if request.vector is None or self.vectors is None:
+        scope, wanted = self._scope(now, request.prefix), request.offset + request.limit
+        if request.vector is not None and self.vectors is not None:
+            found, scored = yield from self._judged(
+                items, now, request, (yield from nearest(self.vectors, scope, request.vector))
+            )
+            if len(found) < wanted:
+                rest = request._replace(offset=0, limit=wanted - len(found))
+                found += yield from self._newest(items, now, rest, scored)
+        elif request.words is not None and self.words is not None:
+            found, _ = yield from self._judged(items, now, request, (yield from best(self.words, scope, request.words)))
+        else:
             return (yield from self._newest(items, now, request))
-        wanted = request.offset + request.limit
-        found, scored = yield from self._nearest(items, now, request, request.vector, self.vectors)
-        if len(found) < wanted:
-            rest = request._replace(offset=0, limit=wanted - len(found))
-            found += yield from self._newest(items, now, rest, scored)
         return found[request.offset : wanted]
 
     def _newest(
@@ -168,11 +179,10 @@ class Batch:
             after, size = Place(rows[-1].updated_at, rows[-1].key), min(2 * size, _MOST)
         return found[request.offset : wanted]
 
-    def _nearest(
-        self, items: ItemStore, now: int, request: Search, query: bytes, table: VectorTable
+    def _judged(
+        self, items: ItemStore, now: int, request: Search, ranked: Sequence[Ranked]
     ) -> Program[tuple[list[Found], set[ItemKey]]]:
-        """Return the nearest items, and the keys of all that a vector was found for."""
-        ranked = yield from nearest(table, self._scope(now, request.prefix), query)
+        """Return the best items that meet a request, and the keys of all ranked ones that were looked at."""
         found: list[Found] = []
         scored: set[ItemKey] = set()
         start, wanted, size = 0, request.offset + request.limit, _FEWEST
@@ -200,6 +210,8 @@ class Batch:
             yield from items.delete(removed, self.owner)
             if self.vectors:
                 yield from self.vectors.store.delete(removed, self.owner)
+            if self.words:
+                yield from self.words.delete(removed, self.owner)
         if rows := list(self._rows(last.values(), now)):
             refused = yield from items.put(rows)
             if refused:
@@ -207,16 +219,21 @@ class Batch:
                 raise PermissionError(
                     f"item {key.key!r} of namespace {key.namespace!r} belongs to another owner than {self.owner!r}"
                 )
-            if self.vectors:
-                keys = [row.key for row in rows]
-                # An item keeps its owner if one without an owner replaces it.
-                stored = (yield from items.items(keys)) if self.vectors.model and self.owner is None else {}
-                vectors = [
-                    each
-                    for row in rows
-                    for each in self.vectors.rows_of(stored.get(row.key, row), last[row.key].vectors)
-                ]
-                yield from self.vectors.store.replace(keys, vectors)
+            yield from self._put_found_by(items, {row.key: row for row in rows}, last)
+
+    def _put_found_by(
+        self, items: ItemStore, rows: dict[ItemKey, ItemRow], puts: Mapping[ItemKey, Put]
+    ) -> Program[None]:
+        """Store what items are found by, instead of all that was stored of them."""
+        keys = list(rows)
+        if self.owner is None and any(puts[key].vectors or puts[key].words for key in keys):
+            rows.update((yield from items.items(keys)))  # an item keeps its owner if one without an owner replaces it
+        if self.vectors:
+            vectors = [each for key, row in rows.items() for each in self.vectors.rows_of(row, puts[key].vectors)]
+            yield from self.vectors.store.replace(keys, vectors)
+        if self.words:
+            words = [(row, words) for key, row in rows.items() if (words := puts[key].words) is not None]
+            yield from self.words.replace(keys, [each for row, words in words for each in rows_of(row, words)])
 
     def _rows(self, puts: Iterable[Put], now: int) -> Iterable[ItemRow]:
         """Return rows whose times differ, so that a search lists the last one first."""

@@ -5,25 +5,19 @@ of a batch, with each distinct text once.
 """
 
 import asyncio
-import json
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from langgraph.store.base import IndexConfig, ensure_embeddings, get_text_at_path, tokenize_path
+from langgraph.store.base import IndexConfig, ensure_embeddings
 
 from threadmark.backends import ConfigError, short_repr
 from threadmark.sealing import Cipher, row_name
 from threadmark_store.shapes import ItemKey
+from threadmark_store.texts import WHOLE, Fields, checked_fields, choice_of, texts_of
 from threadmark_store.vectors.contract import CHOICE, Vector, VectorRow
 from threadmark_store.vectors.ranking import numpy, unit
 
 T = TypeVar("T")
-
-_WHOLE = "$"
-"""The path of the whole value."""
-
-Fields = Sequence[str] | bool | None
-"""The fields that a put names: False for none, None for those of the store."""
 
 
 class Embed(NamedTuple):
@@ -44,7 +38,7 @@ class Index:
         numpy()
         self._dims = _checked_dims(config)
         self.embeddings = ensure_embeddings(config.get("embed"))
-        self.fields = _checked_fields(config.get("fields") or [_WHOLE])
+        self.fields = checked_fields(config.get("fields") or [WHOLE])
         self._cipher = cipher
         name = config.get("model") or _name_of(self.embeddings)
         self.model = f"{name} ({self._dims}{', sealed' if cipher else ''})"
@@ -72,25 +66,19 @@ class Index:
         self, values: Iterable[tuple[ItemKey, Mapping[str, Any], Fields]]
     ) -> Embedding[dict[ItemKey, tuple[Vector, ...]]]:
         """Return the vectors of values, and the choice of fields if there was one."""
-        texts = {key: (list(self.texts(value, fields)), fields) for key, value, fields in values}
+        texts = {key: (list(texts_of(value, fields, self.fields)), fields) for key, value, fields in values}
         distinct = tuple(dict.fromkeys(text for some, _ in texts.values() for _, _, text in some))
         found = (yield from _answered(Embed(distinct))) if distinct else {}
         units: dict[str, bytes] = {}
         vectors: dict[ItemKey, tuple[Vector, ...]] = {}
         for key, (some, fields) in texts.items():
-            made = [] if fields is None else [Vector(json.dumps(fields or []), CHOICE, b"")]
+            made = [] if fields is None else [Vector(choice_of(fields), CHOICE, b"")]
             for field, number, text in some:
                 if text not in units:
                     units[text] = self._unit(found[text], f"field {field!r} of item {key.key!r}")
                 made.append(Vector(field, number, self._sealed(key, field, number, units[text])))
             vectors[key] = tuple(made)
         return vectors
-
-    def texts(self, value: Mapping[str, Any], fields: Fields) -> Iterator[tuple[str, int, str]]:
-        """Yield each text of a value that counts, with its field and its number there."""
-        for field in dict.fromkeys(self.fields if fields is None else _checked_fields(fields or [])):
-            for number, text in enumerate(_texts_at(value, field)):
-                yield field, number, text
 
     def opened(self, row: VectorRow) -> bytes:
         """Return the vector of a row."""
@@ -112,12 +100,6 @@ class Index:
             raise ConfigError(f"the embedding of {owner} is no vector: {error}") from error
 
 
-def fields_of(choice: Vector) -> Fields:
-    """Return the fields of a choice."""
-    fields: list[str] = json.loads(choice.field)
-    return fields or False
-
-
 def _answered(request: Embed) -> Embedding[dict[str, Sequence[float]]]:
     vectors = yield request
     if len(vectors) != len(request.texts):
@@ -126,15 +108,6 @@ def _answered(request: Embed) -> Embedding[dict[str, Sequence[float]]]:
             "there must be one for each text, in their order"
         )
     return dict(zip(request.texts, vectors, strict=True))
-
-
-def _texts_at(value: Mapping[str, Any], field: str) -> list[str]:
-    path: str | list[str] = field if field in ("", _WHOLE) else tokenize_path(field)
-    try:
-        found: list[str] = get_text_at_path(value, path)
-    except TypeError:  # it has what JSON has not, such as a date
-        found = get_text_at_path(json.loads(json.dumps(dict(value), default=str, skipkeys=True)), path)
-    return found
 
 
 def _location(key: ItemKey, field: str, number: int) -> bytes:
@@ -147,15 +120,6 @@ def _checked_dims(config: IndexConfig) -> int:
     if type(dims) is not int or dims < 1:
         raise ConfigError(f"`dims` of a store's index must be the dimensions of your model, not {short_repr(dims)}")
     return dims
-
-
-def _checked_fields(fields: object) -> list[str]:
-    if isinstance(fields, (list, tuple)) and all(isinstance(field, str) for field in fields):
-        return list(fields)
-    raise ConfigError(
-        f"the fields of an index must be a list of paths such as ['text', 'messages[*].content'], not "
-        f"{short_repr(fields)}"
-    )
 
 
 def _name_of(embeddings: object) -> str:

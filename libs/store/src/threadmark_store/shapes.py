@@ -61,6 +61,19 @@ class Scope(NamedTuple):
     """Rows of JSON that meet one of them not may be left out. Other rows always come along."""
 
 
+Cursor = tuple[str | int, ...]
+"""How far the pages of a scope have been read, in the backend's own terms."""
+
+
+class Ranked(NamedTuple):
+    """An item, and how near it is to a query."""
+
+    key: ItemKey
+    score: float
+    check: int
+    """The check of the value that was compared."""
+
+
 class Match(NamedTuple):
     """A condition on a namespace."""
 
@@ -82,3 +95,5 @@ class StoreReport(NamedTuple):
     """How many vectors a search compares."""
     stale_vectors: int
     """How many belong to another model: `reindex()` computes them again."""
+    text: str | None
+    """What searches by text: `words`, or None without `text_search`."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from logging import WARNING
 from types import TracebackType
 from typing import Any, Self
 
@@ -25,17 +24,14 @@ from threadmark.backends import ConfigError, Program, now, short_repr
 from threadmark.program import Flow, Operation, aplay, arun, play, read, run, write
 from threadmark.saver import Saver
 from threadmark_store.batches import Answer, Batch, Found, Get, ListNamespaces, Put, Request, Search, key_of
-from threadmark_store.embedding import Embed, Index
+from threadmark_store.embedding import Embed
 from threadmark_store.filters import check_filter
-from threadmark_store.items import backend_of, items_of
-from threadmark_store.log import log
+from threadmark_store.items import items_of
 from threadmark_store.namespaces import joined, labels_of
-from threadmark_store.reindexing import Reindexing
-from threadmark_store.shapes import ItemKey, Match, Scope, StoreReport
+from threadmark_store.searching import Searching
+from threadmark_store.shapes import Match, StoreReport
 from threadmark_store.sweeping import Sweeper
 from threadmark_store.values import Values
-from threadmark_store.vectors import vectors_of
-from threadmark_store.vectors.contract import Vector, VectorTable
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MINUTE = 60_000_000
@@ -49,12 +45,20 @@ class Store(BaseStore):
     work on one store, from any thread and any event loop. Closing the store closes the saver only if the store made it.
 
     `ttl` and `index` are LangGraph's configurations. `index` may have a `model`, the name of the model: without one it
-    is that of the embeddings, or their class or function.
+    is that of the embeddings, or their class or function. With `text_search` instead of an `index`, a query finds the
+    items that have one of its words in any text of their value, or in one of the fields that you list.
     """
 
     supports_ttl = True
 
-    def __init__(self, saver: Any, *, index: IndexConfig | None = None, ttl: TTLConfig | None = None) -> None:
+    def __init__(
+        self,
+        saver: Any,
+        *,
+        index: IndexConfig | None = None,
+        text_search: bool | list[str] = False,
+        ttl: TTLConfig | None = None,
+    ) -> None:
         self.saver = _checked_saver(saver)
         self.ttl_config = ttl
         self.index_config = index
@@ -62,13 +66,8 @@ class Store(BaseStore):
         self._owner = context.threads.owner
         self._values = Values(context.serde, context.cipher)
         self._items = items_of(self.saver)
-        self._index = Index(index, context.cipher) if index else None
-        self.embeddings = self._index.embeddings if self._index else None
-        self._vectors = VectorTable(vectors_of(self.saver))
-        if self._index:
-            self._vectors = self._vectors._replace(model=self._index.model, opened=self._index.opened)
-        self._has_vectors = False
-        self._has_warned = False
+        self._searching = Searching(self.saver, index, text_search, context.cipher, self._owner)
+        self.embeddings = self._searching.index.embeddings if self._searching.index else None
         self._driver = self.saver._driver  # noqa: SLF001 - see above
         self._is_ready = False
         self._closes_saver = False
@@ -96,10 +95,10 @@ class Store(BaseStore):
         return await aplay(self._batch(tuple(ops)), self._aanswer)
 
     def reindex(self) -> int:
-        """Compute the vectors that items lack or that are of another model. Returns of how many items.
+        """Compute the vectors or words that items lack, or that are of another model or other fields.
 
-        The fields are those of the item's put, or else the store's. Vectors without an item are removed. Others may use
-        the store all the time.
+        The fields are those of the item's put, or else the store's. Vectors and words without an item are removed.
+        Others may use the store all the time. Returns for how many items something was computed.
         """
         return play(self._reindex(), self._answer)
 
@@ -153,85 +152,38 @@ class Store(BaseStore):
 
     def _answer(self, request: Any) -> Any:
         """Answer a request of a flow."""
-        if isinstance(request, Embed) and self._index:
-            return self._index.embedded(request)
-        return self._driver.run(request)
+        return self._searching.answer(request) if isinstance(request, Embed) else self._driver.run(request)
 
     async def _aanswer(self, request: Any) -> Any:
-        if isinstance(request, Embed) and self._index:
-            return await self._index.aembedded(request)
+        if isinstance(request, Embed):
+            return await self._searching.aanswer(request)
         return await self._driver.arun(request)
 
     def _prepared(self) -> Operation[None]:
         if not self._is_ready:
             if not (yield from read(self._items.exists)):
                 yield from write(self._items.create)
-            self._has_vectors = yield from read(self._vectors.store.exists)
-            if self._index and not self._has_vectors:
-                yield from write(self._vectors.store.create)
-                self._has_vectors = True
+            yield from self._searching.prepare()
             self._is_ready = True
 
     def _batch(self, ops: Sequence[Op]) -> Flow[Any, list[Result]]:
-        requests = [self._request(op) for op in ops]
-        if self._index:
-            requests = yield from self._embedded(self._index, ops, requests)
-        omits = bool(self.ttl_config and self.ttl_config.get("omit_expired"))
+        checked = [self._request(op) for op in ops]
         yield from self._prepared()
-        table = self._vectors if self._has_vectors else None
-        batch = Batch(requests, self._values, self._owner, omits, table, clock=now)
-        yield from self._warn_of_queries(ops)
+        requests = yield from self._searching.completed(ops, checked)
+        omits = bool(self.ttl_config and self.ttl_config.get("omit_expired"))
+        batch = Batch(requests, self._values, self._owner, omits, *self._searching.tables, clock=now)
         answered = yield from (write if batch.writes else read)(batch.answers, self._items)
         if answered.refreshed:
             yield from write(self._items.refresh, answered.refreshed, now())
         return [_result(op, answer) for op, answer in zip(ops, answered.answers, strict=True)]
 
-    def _embedded(self, index: Index, ops: Sequence[Op], requests: Sequence[Request]) -> Flow[Embed, list[Request]]:
-        """Return the requests with the vectors of their values and queries."""
-        last = {request.key: op for op, request in zip(ops, requests, strict=True) if isinstance(request, Put)}
-        puts = [(key, op) for key, op in last.items() if isinstance(op, PutOp)]
-        queried = [op.query for op in ops if isinstance(op, SearchOp) and op.query]
-        if not puts and not queried:
-            return list(requests)
-        vectors = yield from index.of_values((key, op.value, op.index) for key, op in puts if op.value is not None)
-        queries = yield from index.queries(queried)
-        return [_with_vectors(op, request, vectors, queries) for op, request in zip(ops, requests, strict=True)]
-
-    def _warn_of_queries(self, ops: Iterable[Op]) -> Operation[None]:
-        """Warn once if queries find less than you may expect."""
-        if self._has_warned or not any(isinstance(op, SearchOp) and op.query for op in ops):
-            return
-        self._has_warned = True
-        if self._index is None:
-            log.write(
-                WARNING, "a search has a query, but the store has no `index`: it returns the newest items instead"
-            )
-            return
-        counts = yield from read(self._vectors.store.counts, Scope(owner=self._owner), self._index.model)
-        if counts.of_others:
-            log.write(
-                WARNING,
-                "%d vectors are not of the model %s and are not compared: store.reindex() computes them again",
-                counts.of_others,
-                self._index.model,
-            )
-
     def _reindex(self) -> Flow[Any, int]:
-        if self._index is None:
-            raise ConfigError("the store has no `index`, so there is nothing to compute: Store(saver, index={...})")
         yield from self._prepared()
-        work = Reindexing(self._items, self._vectors, self._index, self._values, self._owner)
-        return (yield from work.all())
+        return (yield from self._searching.reindex(self._items, self._values))
 
     def _report(self) -> Operation[StoreReport]:
         yield from self._prepared()
-        scope = Scope(owner=self._owner)
-        count, size = yield from read(self._items.count, scope)
-        of_model, stale = 0, 0
-        if self._has_vectors:
-            of_model, stale = yield from read(self._vectors.store.counts, scope, self._vectors.model)
-        compares = "numpy" if self._index else None
-        return StoreReport(backend_of(self.saver), count, size, compares, of_model, stale)
+        return (yield from self._searching.report(self._items))
 
     def _sweep(self) -> Operation[int]:
         yield from self._prepared()
@@ -243,8 +195,7 @@ class Store(BaseStore):
 
     def _swept(self, now: int) -> Program[int]:
         keys = yield from self._items.sweep(now, _SWEPT_AT_ONCE)
-        if self._has_vectors and keys:
-            yield from self._vectors.store.delete(keys, None)
+        yield from self._searching.remove(keys)
         return len(keys)
 
     def _request(self, op: Op) -> Request:
@@ -274,16 +225,6 @@ def _matches(op: ListNamespacesOp) -> Iterator[Match]:
         if condition.match_type not in ("prefix", "suffix"):
             raise ValueError(f"match_type must be 'prefix' or 'suffix', not {short_repr(condition.match_type)}")
         yield Match(condition.match_type, tuple(condition.path))
-
-
-def _with_vectors(
-    op: Op, request: Request, vectors: dict[ItemKey, tuple[Vector, ...]], queries: dict[str, bytes]
-) -> Request:
-    if isinstance(request, Put):
-        return request._replace(vectors=vectors.get(request.key, ()))
-    if isinstance(request, Search) and isinstance(op, SearchOp) and op.query:
-        return request._replace(vector=queries[op.query])
-    return request
 
 
 def _result(op: Op, answer: Answer) -> Result:

@@ -8,13 +8,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 from threadmark.backends import Program
-from threadmark_store.shapes import ItemKey, ItemRow, Scope
+from threadmark_store.shapes import Cursor, ItemKey, ItemRow, Scope
 
 CHOICE = -1
 """The number of a row without a vector: its `field` has the fields that the item's put named, as JSON."""
-
-Cursor = tuple[str | int, ...]
-"""How far the pages of a scope have been read, in the backend's own terms."""
 
 
 class Vector(NamedTuple):
@@ -55,6 +52,9 @@ class VectorStore(Protocol):
 
     def create(self) -> Program[None]:
         """Create the table if it is missing. Runs in a transaction that writes."""
+
+    def hold(self, keys: Sequence[ItemKey]) -> Program[None]:
+        """Keep others from changing items until the end of the transaction, if the database does not do so anyway."""
 
     def rows(self, keys: Sequence[ItemKey]) -> Program[list[VectorRow]]:
         """Return all rows of items, without their data."""

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from threadmark.backends import Program
 from threadmark.memory.tables import Tables, with_tables
 from threadmark_store.namespaces import is_within
-from threadmark_store.shapes import ItemKey, Scope
-from threadmark_store.vectors.contract import CHOICE, Cursor, VectorCounts, VectorRow
+from threadmark_store.shapes import Cursor, ItemKey, Scope
+from threadmark_store.vectors.contract import CHOICE, VectorCounts, VectorRow
 
 _Rows = dict[ItemKey, tuple[VectorRow, ...]]
 
@@ -20,10 +20,13 @@ class MemoryVectors:
     """Vectors in a dictionary."""
 
     def exists(self) -> Program[bool]:
-        return with_tables(lambda tables: True)
+        return with_tables(lambda _: True)
 
     def create(self) -> Program[None]:
-        return with_tables(lambda tables: None)
+        return with_tables(lambda _: None)
+
+    def hold(self, keys: Sequence[ItemKey]) -> Program[None]:  # noqa: ARG002 - there is one writer
+        return with_tables(lambda _: None)
 
     def rows(self, keys: Sequence[ItemKey]) -> Program[list[VectorRow]]:
         return with_tables(lambda tables: [row for key in keys for row in _rows(tables).get(key, ())])
@@ -49,13 +52,21 @@ class MemoryVectors:
 
         return with_tables(call)
 
-    def page(self, scope: Scope, model: str, cursor: Cursor | None) -> Program[tuple[list[VectorRow], Cursor | None]]:
+    def page(
+        self,
+        scope: Scope,
+        model: str,
+        cursor: Cursor | None,  # noqa: ARG002 - there is one page
+    ) -> Program[tuple[list[VectorRow], Cursor | None]]:
         def call(tables: Tables) -> tuple[list[VectorRow], Cursor | None]:
             return [row for row in _in(tables, scope) if row.model == model], None
 
         return with_tables(call)
 
-    def keys(self, cursor: Cursor | None) -> Program[tuple[list[ItemKey], Cursor | None]]:
+    def keys(
+        self,
+        cursor: Cursor | None,  # noqa: ARG002 - there is one page
+    ) -> Program[tuple[list[ItemKey], Cursor | None]]:
         return with_tables(lambda tables: (list(_rows(tables)), None))
 
     def counts(self, scope: Scope, model: str) -> Program[VectorCounts]:

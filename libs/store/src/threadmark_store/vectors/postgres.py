@@ -6,22 +6,9 @@ from typing import Any
 from threadmark.backends import Program, from_column, to_column
 from threadmark_postgres.arrays import Blobs, Numbers, Texts
 from threadmark_postgres.columns import from_optional, optional
-from threadmark_postgres.schema import in_schema
-from threadmark_postgres.sql.connections import LOCK_SETUP
-from threadmark_postgres.steps import Rows, execute
-from threadmark_store.namespaces import bounds_below
-from threadmark_store.shapes import ItemKey, Scope
-from threadmark_store.vectors.contract import CHOICE, Cursor, Vector, VectorCounts, VectorRow
-
-_EXISTS = """
-SELECT EXISTS (
-    SELECT
-    FROM pg_catalog.pg_class AS c
-    JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
-    WHERE c.relname = 'threadmark_store_vector'
-        AND CASE WHEN $1::text IS NULL THEN pg_catalog.pg_table_is_visible(c.oid) ELSE n.nspname = $1::text END
-)
-"""
+from threadmark_store.columns.postgres import Table, arrays_of, clauses_of, key_in, script_of
+from threadmark_store.shapes import Cursor, ItemKey, Scope
+from threadmark_store.vectors.contract import CHOICE, Vector, VectorCounts, VectorRow
 
 # Floats do not become smaller by compression, so long vectors are stored without the attempt.
 _TABLES = (
@@ -99,35 +86,33 @@ def vectors_over(rows: Any) -> "PostgresVectors":
 
 def ddl(schema: str | None = None) -> str:
     """Return the SQL script that creates the table, if the saver's role may not. The saver's own tables come first."""
-    return "".join(f"{in_schema(statement, schema).strip()};\n" for statement in _TABLES)
+    return script_of(_TABLES, schema)
 
 
 class PostgresVectors:
     """Vectors in a table of one schema. None is the first schema of the connection's search path."""
 
     def __init__(self, schema: str | None) -> None:
-        self._schema = schema
+        self._table = Table(schema, "threadmark_store_vector", _TABLES)
 
     def exists(self) -> Program[bool]:
-        ((exists,),) = yield from self._execute(_EXISTS, self._schema)
-        return bool(exists)
+        return self._table.exists()
 
     def create(self) -> Program[None]:
-        """Waits for others that set up tables."""
-        yield from self._execute(LOCK_SETUP)
-        if not (yield from self.exists()):
-            for statement in _TABLES:
-                yield from self._execute(statement)
+        return self._table.create()
+
+    def hold(self, keys: Sequence[ItemKey]) -> Program[None]:
+        return self._table.hold(keys)
 
     def rows(self, keys: Sequence[ItemKey]) -> Program[list[VectorRow]]:
-        return list(map(_row, (yield from self._execute(_ROWS, *_arrays(keys)))))
+        return list(map(_row, (yield from self._table.execute(_ROWS, *arrays_of(keys)))))
 
     def replace(self, keys: Sequence[ItemKey], rows: Sequence[VectorRow]) -> Program[None]:
         yield from self.delete(keys, None)
         if rows:
-            yield from self._execute(
+            yield from self._table.execute(
                 _ADD,
-                *_arrays([row.key for row in rows]),
+                *arrays_of([row.key for row in rows]),
                 Texts(to_column(row.vector.field) for row in rows),
                 Numbers(row.vector.number for row in rows),
                 Blobs(row.vector.data for row in rows),
@@ -137,57 +122,28 @@ class PostgresVectors:
             )
 
     def delete(self, keys: Sequence[ItemKey], owner: str | None) -> Program[None]:
-        yield from self._execute(_DELETE, *_arrays(keys), optional(owner))
+        yield from self._table.execute(_DELETE, *arrays_of(keys), optional(owner))
 
     def page(self, scope: Scope, model: str, cursor: Cursor | None) -> Program[tuple[list[VectorRow], Cursor | None]]:
         after = cursor or (to_column(scope.prefix), "", "", CHOICE)
-        clauses, params = _clauses(scope, 7)
+        clauses, params = clauses_of(scope, 7)
         statement = _PAGE.format(clauses=clauses)
-        rows = yield from self._execute(statement, to_column(model), *after, _PAGE_SIZE, *params)
+        rows = yield from self._table.execute(statement, to_column(model), *after, _PAGE_SIZE, *params)
         return list(map(_row, rows)), rows[-1][:4] if len(rows) == _PAGE_SIZE else None
 
     def keys(self, cursor: Cursor | None) -> Program[tuple[list[ItemKey], Cursor | None]]:
-        rows = yield from self._execute(_KEYS, *(cursor or ("", "")), _KEYS_AT_ONCE)
-        return [_key(*columns) for columns in rows], rows[-1] if len(rows) == _KEYS_AT_ONCE else None
+        rows = yield from self._table.execute(_KEYS, *(cursor or ("", "")), _KEYS_AT_ONCE)
+        return [key_in(*columns) for columns in rows], rows[-1] if len(rows) == _KEYS_AT_ONCE else None
 
     def counts(self, scope: Scope, model: str) -> Program[VectorCounts]:
-        clauses, params = _clauses(scope, 2)
-        ((of_model, of_others),) = yield from self._execute(_COUNTS.format(clauses=clauses), to_column(model), *params)
+        clauses, params = clauses_of(scope, 2)
+        ((of_model, of_others),) = yield from self._table.execute(
+            _COUNTS.format(clauses=clauses), to_column(model), *params
+        )
         return VectorCounts(of_model, of_others)
-
-    def _execute(self, statement: str, *params: Any) -> Program[Rows]:
-        return execute(in_schema(statement, self._schema), params)
-
-
-def _columns_of(key: ItemKey) -> tuple[str, str]:
-    return to_column(key.namespace), to_column(key.key)
-
-
-def _key(namespace: str, key: str) -> ItemKey:
-    return ItemKey(from_column(namespace), from_column(key))
-
-
-def _arrays(keys: Sequence[ItemKey]) -> tuple[Texts, Texts]:
-    columns = [_columns_of(key) for key in keys]
-    return Texts(namespace for namespace, _ in columns), Texts(key for _, key in columns)
 
 
 def _row(columns: Sequence[Any]) -> VectorRow:
     namespace, key, field, number, data, model, check, owner = columns
     vector = Vector(from_column(field), number, bytes(data))
-    return VectorRow(_key(namespace, key), vector, from_column(model), check, from_optional(owner))
-
-
-def _clauses(scope: Scope, first: int) -> tuple[str, list[Any]]:
-    """Return the condition of a scope, and its parameters, which are numbered from `first` on."""
-    clauses, params = ["true"], list[Any]()
-    if scope.prefix:
-        prefix = to_column(scope.prefix)
-        params += [prefix, *bounds_below(prefix)]
-        itself, least, beyond = (f"${number}::text" for number in range(first, first + len(params)))
-        within = f"(namespace = {itself} OR namespace >= {least})"
-        clauses.append(f"namespace >= {itself} AND namespace < {beyond} AND {within}")
-    if scope.owner is not None:
-        clauses.append(f"owner = ${first + len(params)}::text")
-        params.append(to_column(scope.owner))
-    return " AND ".join(clauses), params
+    return VectorRow(key_in(namespace, key), vector, from_column(model), check, from_optional(owner))

@@ -4,25 +4,13 @@ Vectors are stored with length 1, so the cosine is a product. An item with sever
 """
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any
 
 from threadmark.backends import CorruptDataError, MissingDependencyError, Program
-from threadmark_store.shapes import ItemKey, Scope
-from threadmark_store.vectors.contract import Cursor, VectorRow, VectorTable
-
-if TYPE_CHECKING:
-    import numpy as np
+from threadmark_store.shapes import Cursor, ItemKey, Ranked, Scope
+from threadmark_store.vectors.contract import VectorRow, VectorTable
 
 _FLOAT = "<f4"
-
-
-class Ranked(NamedTuple):
-    """An item, and how near it is."""
-
-    key: ItemKey
-    score: float
-    check: int
-    """The check of the value that the vector belongs to."""
 
 
 def unit(numbers: Sequence[float]) -> bytes:
@@ -56,7 +44,7 @@ def nearest(table: VectorTable, scope: Scope, query: bytes) -> Program[list[Rank
     return ranked
 
 
-def numpy() -> "type[np]":  # type: ignore[valid-type]  # a module has no other name for a checker
+def numpy() -> Any:
     """Return numpy, which takes long to import. Raises MissingDependencyError if it is not installed."""
     try:
         import numpy as found
@@ -64,10 +52,10 @@ def numpy() -> "type[np]":  # type: ignore[valid-type]  # a module has no other 
         raise MissingDependencyError(
             "search by vectors needs numpy: pip install 'threadmark-store[vectors]'"
         ) from error
-    return found  # type: ignore[return-value]  # see above
+    return found
 
 
-def _scores(rows: Sequence[VectorRow], asked: "np.ndarray", opened: Callable[[VectorRow], bytes]) -> list[float]:
+def _scores(rows: Sequence[VectorRow], asked: Any, opened: Callable[[VectorRow], bytes]) -> list[float]:
     np = numpy()
     if not rows:
         return []

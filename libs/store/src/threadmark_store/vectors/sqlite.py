@@ -7,9 +7,9 @@ from typing import Any
 from threadmark.backends import Program, from_column, to_column
 from threadmark_sqlite.placeholders import chunks, with_pairs
 from threadmark_sqlite.steps import Rows, execute, execute_alone, executemany
-from threadmark_store.namespaces import bounds_below
-from threadmark_store.shapes import ItemKey, Scope
-from threadmark_store.vectors.contract import CHOICE, Cursor, Vector, VectorCounts, VectorRow
+from threadmark_store.columns.sqlite import clauses_of, columns_of, from_optional, key_in, optional
+from threadmark_store.shapes import Cursor, ItemKey, Scope
+from threadmark_store.vectors.contract import CHOICE, Vector, VectorCounts, VectorRow
 
 _EXISTS = "SELECT 1 FROM sqlite_master WHERE name = 'threadmark_store_vector'"
 
@@ -88,9 +88,12 @@ class SqliteVectors:
         for statement in _TABLES:
             yield from execute(statement)
 
+    def hold(self, keys: Sequence[ItemKey]) -> Program[None]:  # noqa: ARG002 - there is one writer
+        yield from ()
+
     def rows(self, keys: Sequence[ItemKey]) -> Program[list[VectorRow]]:
         found: Rows = []
-        for some in chunks([_columns_of(key) for key in keys]):
+        for some in chunks([columns_of(key) for key in keys]):
             found += yield from execute(with_pairs(_ROWS, some), tuple(chain.from_iterable(some)))
         return list(map(_row, found))
 
@@ -99,55 +102,37 @@ class SqliteVectors:
         yield from executemany(_ADD, [_params(row) for row in rows])
 
     def delete(self, keys: Sequence[ItemKey], owner: str | None) -> Program[None]:
-        owned = None if owner is None else to_column(owner)
-        yield from executemany(_DELETE, [(*_columns_of(key), owned, owned) for key in keys])
+        owned = optional(owner)
+        yield from executemany(_DELETE, [(*columns_of(key), owned, owned) for key in keys])
 
     def page(self, scope: Scope, model: str, cursor: Cursor | None) -> Program[tuple[list[VectorRow], Cursor | None]]:
-        clauses, params = _clauses(scope)
+        clauses, params = clauses_of(scope)
         after = cursor or (to_column(scope.prefix), "", "", CHOICE)
         rows = yield from execute(_PAGE.format(clauses=clauses), (to_column(model), *after, *params, _PAGE_SIZE))
         return list(map(_row, rows)), rows[-1][:4] if len(rows) == _PAGE_SIZE else None
 
     def keys(self, cursor: Cursor | None) -> Program[tuple[list[ItemKey], Cursor | None]]:
         rows = yield from execute(_KEYS, (*(cursor or ("", "")), _KEYS_AT_ONCE))
-        return [_key(*columns) for columns in rows], rows[-1] if len(rows) == _KEYS_AT_ONCE else None
+        return [key_in(*columns) for columns in rows], rows[-1] if len(rows) == _KEYS_AT_ONCE else None
 
     def counts(self, scope: Scope, model: str) -> Program[VectorCounts]:
-        clauses, params = _clauses(scope)
+        clauses, params = clauses_of(scope)
         name = to_column(model)
         ((of_model, of_others),) = yield from execute_alone(_COUNTS.format(clauses=clauses), (name, name, *params))
         return VectorCounts(of_model, of_others)
 
 
-def _columns_of(key: ItemKey) -> tuple[str, str]:
-    return to_column(key.namespace), to_column(key.key)
-
-
-def _key(namespace: str, key: str) -> ItemKey:
-    return ItemKey(from_column(namespace), from_column(key))
-
-
 def _params(row: VectorRow) -> tuple[Any, ...]:
-    owner = None if row.owner is None else to_column(row.owner)
     field, number, data = row.vector
-    return *_columns_of(row.key), to_column(field), number, data, to_column(row.model), row.check, owner
+    return *columns_of(row.key), to_column(field), number, data, to_column(row.model), row.check, optional(row.owner)
 
 
 def _row(columns: Sequence[Any]) -> VectorRow:
     namespace, key, field, number, data, model, check, owner = columns
-    owner = None if owner is None else from_column(owner)
-    return VectorRow(_key(namespace, key), Vector(from_column(field), number, data), from_column(model), check, owner)
-
-
-def _clauses(scope: Scope) -> tuple[str, tuple[Any, ...]]:
-    """Return the condition of a scope, and its parameters."""
-    clauses, params = ["true"], list[Any]()
-    if scope.prefix:
-        prefix = to_column(scope.prefix)
-        first, end = bounds_below(prefix)
-        clauses.append("namespace >= ? AND namespace < ? AND (namespace = ? OR namespace >= ?)")
-        params += [prefix, end, prefix, first]
-    if scope.owner is not None:
-        clauses.append("owner = ?")
-        params.append(to_column(scope.owner))
-    return " AND ".join(clauses), tuple(params)
+    return VectorRow(
+        key_in(namespace, key),
+        Vector(from_column(field), number, data),
+        from_column(model),
+        check,
+        from_optional(owner),
+    )
