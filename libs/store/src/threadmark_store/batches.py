@@ -4,7 +4,7 @@ So the reads of a batch see the items as they were before it, on every backend, 
 one counts.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -12,8 +12,12 @@ from threadmark.backends import Program
 from threadmark_store.contract import ItemStore
 from threadmark_store.filters import conditions_of, meets
 from threadmark_store.namespaces import joined, literal_prefix, selected
-from threadmark_store.shapes import ItemKey, ItemRow, Labels, Match, Place, Scope
+from threadmark_store.shapes import ItemKey, ItemRow, Labels, Match, Place, Ranked, Scope
 from threadmark_store.values import Values, check_of
+from threadmark_store.vectors.contract import Vector, VectorTable
+from threadmark_store.vectors.ranking import nearest
+from threadmark_store.words.contract import Words, WordStore, rows_of
+from threadmark_store.words.ranking import best
 
 _FEWEST, _MOST = 64, 1024
 """Rows that a search with a filter reads at once: few first, or as many as it wants if a database leaves most out."""
@@ -34,6 +38,10 @@ class Search(NamedTuple):
     limit: int = 10
     offset: int = 0
     refresh: bool = False
+    vector: bytes | None = None
+    """That of a query: the nearest items come first."""
+    words: tuple[str, ...] | None = None
+    """Those of a query: only items that have one of them are found."""
 
 
 class ListNamespaces(NamedTuple):
@@ -51,6 +59,8 @@ class Put(NamedTuple):
     key: ItemKey
     stored: str | bytes | None
     ttl: int | None = None
+    vectors: tuple[Vector, ...] = ()
+    words: Words | None = None
 
 
 Request = Get | Search | ListNamespaces | Put
@@ -82,6 +92,8 @@ class Batch:
     values: Values
     owner: str | None = None
     omits_expired: bool = False
+    vectors: VectorTable | None = None
+    words: WordStore | None = None
     clock: Callable[[], int] = field(kw_only=True)
 
     @property
@@ -129,24 +141,63 @@ class Batch:
         return refreshed
 
     def _search(self, items: ItemStore, now: int, request: Search) -> Program[list[Found]]:
+        scope, wanted = self._scope(now, request.prefix), request.offset + request.limit
+        if request.vector is not None and self.vectors is not None:
+            found, scored = yield from self._judged(
+                items, now, request, (yield from nearest(self.vectors, scope, request.vector))
+            )
+            if len(found) < wanted:
+                rest = request._replace(offset=0, limit=wanted - len(found))
+                found += yield from self._newest(items, now, rest, scored)
+        elif request.words is not None and self.words is not None:
+            found, _ = yield from self._judged(items, now, request, (yield from best(self.words, scope, request.words)))
+        else:
+            return (yield from self._newest(items, now, request))
+        return found[request.offset : wanted]
+
+    def _newest(
+        self, items: ItemStore, now: int, request: Search, skipped: Collection[ItemKey] = ()
+    ) -> Program[list[Found]]:
+        """Return the items that were updated last, without those that are skipped."""
         scope = self._scope(now, request.prefix)
-        if not request.filter:
+        if not request.filter and not skipped:
             rows = yield from items.search(scope, None, request.limit, request.offset)
             return [Found(row, self.values.decoded(row)) for row in rows]
-        if self.values.comparable:
+        if request.filter and self.values.comparable:
             scope = scope._replace(conditions=tuple(conditions_of(request.filter)))
         found: list[Found] = []
         after, wanted, size = None, request.offset + request.limit, 1 if scope.conditions else _FEWEST
         while len(found) < wanted:
             rows = yield from items.search(scope, after, size := max(min(wanted - len(found), _MOST), size), 0)
             for row in rows:
-                value = self.values.decoded(row)
-                if meets(value, request.filter):
-                    found.append(Found(row, value))
+                if row.key not in skipped:
+                    value = self.values.decoded(row)
+                    if not request.filter or meets(value, request.filter):
+                        found.append(Found(row, value))
             if len(rows) < size:
                 break
             after, size = Place(rows[-1].updated_at, rows[-1].key), min(max(2 * size, _FEWEST), _MOST)
         return found[request.offset : wanted]
+
+    def _judged(
+        self, items: ItemStore, now: int, request: Search, ranked: Sequence[Ranked]
+    ) -> Program[tuple[list[Found], set[ItemKey]]]:
+        """Return the best items that meet a request, and the keys of all ranked ones that were looked at."""
+        found: list[Found] = []
+        scored: set[ItemKey] = set()
+        start, wanted, size = 0, request.offset + request.limit, _FEWEST
+        while start < len(ranked) and len(found) < wanted:
+            some = ranked[start : start + max(min(wanted - len(found), _MOST), size)]
+            rows = yield from items.items([each.key for each in some])
+            for key, score, check in some:
+                row = rows.get(key)
+                if row is not None and row.check == check and self._is_there(row, now):
+                    scored.add(key)
+                    value = self.values.decoded(row)
+                    if not request.filter or meets(value, request.filter):
+                        found.append(Found(row._replace(score=score), value))
+            start, size = start + len(some), min(2 * size, _MOST)
+        return found, scored
 
     def _namespaces(self, items: ItemStore, now: int, request: ListNamespaces) -> Program[list[Labels]]:
         names = yield from items.namespaces(self._scope(now, literal_prefix(request.matches)))
@@ -157,14 +208,38 @@ class Batch:
         last = {request.key: request for request in self.requests if isinstance(request, Put)}
         rows = list(self._rows(last.values(), now))
         if removed := [key for key, put in last.items() if put.stored is None]:
-            yield from items.delete(removed, self.owner, last=not rows)
+            yield from items.delete(removed, self.owner, last=not rows and not self._has_more)
+            if self.vectors:
+                yield from self.vectors.store.delete(removed, self.owner)
+            if self.words:
+                yield from self.words.delete(removed, self.owner)
         if rows:
-            refused = yield from items.put(rows, last=True)
+            refused = yield from items.put(rows, last=not self._has_more)
             if refused:
                 key = refused[0]
                 raise PermissionError(
                     f"item {key.key!r} of namespace {key.namespace!r} belongs to another owner than {self.owner!r}"
                 )
+            yield from self._put_found_by(items, {row.key: row for row in rows}, last)
+
+    @property
+    def _has_more(self) -> bool:
+        """Whether more than the items is stored."""
+        return self.vectors is not None or self.words is not None
+
+    def _put_found_by(
+        self, items: ItemStore, rows: dict[ItemKey, ItemRow], puts: Mapping[ItemKey, Put]
+    ) -> Program[None]:
+        """Store what items are found by, instead of all that was stored of them."""
+        keys = list(rows)
+        if self.owner is None and any(puts[key].vectors or puts[key].words for key in keys):
+            rows.update((yield from items.items(keys)))  # an item keeps its owner if one without an owner replaces it
+        if self.vectors:
+            vectors = [each for key, row in rows.items() for each in self.vectors.rows_of(row, puts[key].vectors)]
+            yield from self.vectors.store.replace(keys, vectors)
+        if self.words:
+            words = [(row, words) for key, row in rows.items() if (words := puts[key].words) is not None]
+            yield from self.words.replace(keys, [each for row, words in words for each in rows_of(row, words)])
 
     def _rows(self, puts: Iterable[Put], now: int) -> Iterable[ItemRow]:
         """Return rows whose times differ, so that a search lists the last one first."""

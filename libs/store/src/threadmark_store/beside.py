@@ -23,13 +23,19 @@ def checked_saver(candidate: Any) -> Saver:
     raise ConfigError(f"expected a Threadmark saver, got {type(candidate).__name__}: threadmark.open(url) returns one")
 
 
-def beside(saver: Saver, folder: str, what: str) -> tuple[Any, Any]:
-    """Return the module of a saver's backend in a folder of this package, and the saver's own rows.
-
-    Raises ConfigError if there is none for this backend.
-    """
+def backend_of(saver: Saver, what: str = "store of items") -> str:
+    """Return the name of a saver's backend. Raises ConfigError if it is none of ours."""
     rows = saver._store  # noqa: SLF001 - the backend's rows, below the wrappers of the saver
     name = _MODULES.get(type(rows).__module__)
     if name is None:
         raise ConfigError(f"{saver!r} has no {what}: give a saver on memory, SQLite, Postgres or Redis")
-    return import_module(f"threadmark_store.{folder}.{name}"), rows
+    return name
+
+
+def beside(saver: Saver, folder: str, what: str = "store of items") -> tuple[Any, Any]:
+    """Return the module of a saver's backend in a folder of this package, and the saver's own rows.
+
+    Raises ConfigError if there is none for this backend.
+    """
+    module = import_module(f"threadmark_store.{folder}.{backend_of(saver, what)}")
+    return module, saver._store  # noqa: SLF001 - see above

@@ -44,8 +44,8 @@ class ItemStore(Protocol):
     def namespaces(self, scope: Scope) -> Program[list[str]]:
         """Return the namespaces of the items of a scope, each once."""
 
-    def sweep(self, now: int, limit: int) -> Program[int]:
-        """Remove items that had expired at this time, at most `limit`. Returns how many."""
+    def sweep(self, now: int, limit: int) -> Program[list[ItemKey]]:
+        """Remove items that had expired at this time, at most `limit`. Returns their keys."""
 
     def count(self, scope: Scope) -> Program[tuple[int, int]]:
         """Return how many items a scope has, and the bytes of their keys and values."""

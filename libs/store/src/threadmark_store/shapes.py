@@ -61,9 +61,39 @@ class Scope(NamedTuple):
     """Rows of JSON that meet one of them not may be left out. Other rows always come along."""
 
 
+Cursor = tuple[str | int, ...]
+"""How far the pages of a scope have been read, in the backend's own terms."""
+
+
+class Ranked(NamedTuple):
+    """An item, and how near it is to a query."""
+
+    key: ItemKey
+    score: float
+    check: int
+    """The check of the value that was compared."""
+
+
 class Match(NamedTuple):
     """A condition on a namespace."""
 
     kind: Literal["prefix", "suffix"]
     path: Labels
     """Labels; `*` stands for any one."""
+
+
+class StoreReport(NamedTuple):
+    """What a store has, and how it searches."""
+
+    backend: str
+    items: int
+    bytes: int
+    """Those of keys and values."""
+    vectors: str | None
+    """What compares vectors: `numpy`, or None without an `index`."""
+    vectors_of_model: int
+    """How many vectors a search compares."""
+    stale_vectors: int
+    """How many belong to another model: `reindex()` computes them again."""
+    text: str | None
+    """What searches by text: `words`, or None without `text_search`."""

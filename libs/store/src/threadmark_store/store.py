@@ -20,14 +20,16 @@ from langgraph.store.base import (
     validate_op_namespace,
 )
 
-from threadmark.backends import now, short_repr
-from threadmark.program import Operation, arun, read, run, write
+from threadmark.backends import ConfigError, Program, now, short_repr
+from threadmark.program import Flow, Operation, aplay, arun, play, read, run, write
 from threadmark_store.batches import Answer, Batch, Found, Get, ListNamespaces, Put, Request, Search, key_of
 from threadmark_store.beside import checked_saver
+from threadmark_store.embedding import Embed
 from threadmark_store.filters import check_filter
 from threadmark_store.items import items_of
 from threadmark_store.namespaces import joined, labels_of
-from threadmark_store.shapes import Match
+from threadmark_store.searching import Searching
+from threadmark_store.shapes import Match, StoreReport
 from threadmark_store.sweeping import Sweeper
 from threadmark_store.values import Values
 
@@ -48,12 +50,21 @@ class Store(BaseStore):
     `saver` is a Threadmark saver, also under LangGraph's name. Values come back with the types that you put. Both APIs
     work on one store, from any thread and any event loop. Closing the store closes the saver only if the store made it.
 
-    `ttl` and `index` are LangGraph's configurations.
+    `ttl` and `index` are LangGraph's configurations. `index` may have a `model`, the name of the model: without one it
+    is that of the embeddings, or their class or function. With `text_search` instead of an `index`, a query finds the
+    items that have one of its words in any text of their value, or in one of the fields that you list.
     """
 
     supports_ttl = True
 
-    def __init__(self, saver: Any, *, index: IndexConfig | None = None, ttl: TTLConfig | None = None) -> None:
+    def __init__(
+        self,
+        saver: Any,
+        *,
+        index: IndexConfig | None = None,
+        text_search: bool | list[str] = False,
+        ttl: TTLConfig | None = None,
+    ) -> None:
         self.saver = checked_saver(saver)
         self.ttl_config = ttl
         self.index_config = index
@@ -61,6 +72,8 @@ class Store(BaseStore):
         self._owner = context.threads.owner
         self._values = Values(context.serde, context.cipher)
         self._items = items_of(self.saver)
+        self._searching = Searching(self.saver, index, text_search, context.cipher, self._owner)
+        self.embeddings = self._searching.index.embeddings if self._searching.index else None
         self._driver = self.saver._driver  # noqa: SLF001 - see above
         self._is_ready = False
         self._closes_saver = False
@@ -81,11 +94,31 @@ class Store(BaseStore):
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Answer all reads, then make all puts, in one transaction. The results have the order of `ops`."""
-        return run(self._driver, self._batch(tuple(ops)))
+        return play(self._batch(tuple(ops)), self._answer)
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Like `batch`, for asyncio."""
-        return await arun(self._driver, self._batch(tuple(ops)))
+        return await aplay(self._batch(tuple(ops)), self._aanswer)
+
+    def reindex(self) -> int:
+        """Compute the vectors or words that items lack, or that are of another model or other fields.
+
+        The fields are those of the item's put, or else the store's. Vectors and words without an item are removed.
+        Others may use the store all the time. Returns for how many items something was computed.
+        """
+        return play(self._reindex(), self._answer)
+
+    async def areindex(self) -> int:
+        """Like `reindex`, for asyncio."""
+        return await aplay(self._reindex(), self._aanswer)
+
+    def report(self) -> StoreReport:
+        """Return what the store has, and how it searches."""
+        return run(self._driver, self._report())
+
+    async def areport(self) -> StoreReport:
+        """Like `report`, for asyncio."""
+        return await arun(self._driver, self._report())
 
     def sweep_ttl(self) -> int:
         """Remove expired items. Returns how many."""
@@ -144,17 +177,28 @@ class Store(BaseStore):
     ) -> None:
         await self.aclose()
 
+    def _answer(self, request: Any) -> Any:
+        """Answer a request of a flow."""
+        return self._searching.answer(request) if isinstance(request, Embed) else self._driver.run(request)
+
+    async def _aanswer(self, request: Any) -> Any:
+        if isinstance(request, Embed):
+            return await self._searching.aanswer(request)
+        return await self._driver.arun(request)
+
     def _prepared(self) -> Operation[None]:
         if not self._is_ready:
             if not (yield from read(self._items.exists)):
                 yield from write(self._items.create)
+            yield from self._searching.prepare()
             self._is_ready = True
 
-    def _batch(self, ops: Sequence[Op]) -> Operation[list[Result]]:
-        requests = [self._request(op) for op in ops]
-        omits = bool(self.ttl_config and self.ttl_config.get("omit_expired"))
-        batch = Batch(requests, self._values, self._owner, omits, clock=now)
+    def _batch(self, ops: Sequence[Op]) -> Flow[Any, list[Result]]:
+        checked = [self._request(op) for op in ops]
         yield from self._prepared()
+        requests = yield from self._searching.completed(ops, checked)
+        omits = bool(self.ttl_config and self.ttl_config.get("omit_expired"))
+        batch = Batch(requests, self._values, self._owner, omits, *self._searching.tables, clock=now)
         answered = yield from (write if batch.writes else read)(batch.answers, self._items)
         if answered.refreshed:
             yield from write(self._items.refresh, answered.refreshed, now())
@@ -167,13 +211,26 @@ class Store(BaseStore):
             raise ConfigError(f"sweep_interval_minutes must be a number of minutes above 0, not {short_repr(asked)}")
         return asked * 60
 
+    def _reindex(self) -> Flow[Any, int]:
+        yield from self._prepared()
+        return (yield from self._searching.reindex(self._items, self._values))
+
+    def _report(self) -> Operation[StoreReport]:
+        yield from self._prepared()
+        return (yield from self._searching.report(self._items))
+
     def _sweep(self, ends: Callable[[], bool] = lambda: False) -> Operation[int]:
         yield from self._prepared()
         removed, last = 0, _SWEPT_AT_ONCE
         while last == _SWEPT_AT_ONCE and not ends():
-            last = yield from write(self._items.sweep, now(), _SWEPT_AT_ONCE)
+            last = yield from write(self._swept, now())
             removed += last
         return removed
+
+    def _swept(self, now: int) -> Program[int]:
+        keys = yield from self._items.sweep(now, _SWEPT_AT_ONCE)
+        yield from self._searching.remove(keys)
+        return len(keys)
 
     def _request(self, op: Op) -> Request:
         """Return what an operation asks. Raises an error for arguments that no backend can answer."""
@@ -188,6 +245,7 @@ class Store(BaseStore):
             validate_op_namespace(op)
             _check_page(op.limit, op.offset)
             check_filter({} if op.filter is None else op.filter)
+            _check_query(op.query)
             return Search(joined(op.namespace_prefix), op.filter, op.limit, op.offset, op.refresh_ttl)
         if isinstance(op, ListNamespacesOp):
             validate_op_namespace(op)
@@ -241,3 +299,8 @@ def _check_page(limit: object, offset: object) -> None:
     for name, number in (("limit", limit), ("offset", offset)):
         if type(number) is not int or number < 0:
             raise ValueError(f"{name} must be a number from 0 on, not {short_repr(number)}")
+
+
+def _check_query(query: object) -> None:
+    if query is not None and not isinstance(query, str):
+        raise TypeError(f"a query must be text, not {short_repr(query)}")

@@ -79,14 +79,14 @@ class MemoryItems:
     def namespaces(self, scope: Scope) -> Program[list[str]]:
         return with_tables(lambda tables: sorted({row.key.namespace for row in _in(tables, scope)}))
 
-    def sweep(self, now: int, limit: int) -> Program[int]:
-        def call(tables: Tables) -> int:
+    def sweep(self, now: int, limit: int) -> Program[list[ItemKey]]:
+        def call(tables: Tables) -> list[ItemKey]:
             expired = [
                 key for key, row in _rows(tables).items() if row.expires_at is not None and row.expires_at <= now
             ]
             for key in expired[:limit]:
                 tables.unset(_rows(tables), key)
-            return len(expired[:limit])
+            return expired[:limit]
 
         return with_tables(call)
 

@@ -150,19 +150,16 @@ WHERE {clauses}
 
 # Several sweepers share the work, and an item that a read is just refreshing stays.
 _SWEEP = """
-WITH gone AS (
-    DELETE FROM tm.store_item
-    WHERE ctid = ANY (ARRAY(
-        SELECT ctid
-        FROM tm.store_item
-        WHERE expires_at <= $1::bigint
-        ORDER BY expires_at
-        LIMIT $2::bigint
-        FOR UPDATE SKIP LOCKED
-    ))
-    RETURNING 1
-)
-SELECT count(*) FROM gone
+DELETE FROM tm.store_item
+WHERE ctid = ANY (ARRAY(
+    SELECT ctid
+    FROM tm.store_item
+    WHERE expires_at <= $1::bigint
+    ORDER BY expires_at
+    LIMIT $2::bigint
+    FOR UPDATE SKIP LOCKED
+))
+RETURNING namespace, key
 """
 
 _ALL = "true"
@@ -284,10 +281,10 @@ class PostgresItems:
         rows = yield from self._of_scope(_NAMESPACES, scope)
         return [from_column(namespace) for (namespace,) in rows]
 
-    def sweep(self, now: int, limit: int) -> Program[int]:
+    def sweep(self, now: int, limit: int) -> Program[list[ItemKey]]:
         """One statement. It leaves out items that others are changing."""
-        ((removed,),) = yield from self._execute(_SWEEP, now, limit, likely_last=True)
-        return int(removed)
+        rows = yield from self._execute(_SWEEP, now, limit)
+        return [ItemKey(from_column(namespace), from_column(key)) for namespace, key in rows]
 
     def count(self, scope: Scope) -> Program[tuple[int, int]]:
         """One statement."""

@@ -86,7 +86,7 @@ _NAMESPACES = "SELECT DISTINCT namespace FROM threadmark_store_item WHERE {claus
 _SWEEP = """
 DELETE FROM threadmark_store_item
 WHERE rowid IN (SELECT rowid FROM threadmark_store_item WHERE expires_at <= ? LIMIT ?)
-RETURNING 1
+RETURNING namespace, key
 """
 
 _COUNT = """
@@ -157,8 +157,8 @@ class SqliteItems:
         rows = yield from execute_alone(_NAMESPACES.format(clauses=" AND ".join(clauses)), params)
         return [from_column(row[0]) for row in rows]
 
-    def sweep(self, now: int, limit: int) -> Program[int]:
-        return len((yield from execute(_SWEEP, (now, limit))))
+    def sweep(self, now: int, limit: int) -> Program[list[ItemKey]]:
+        return [_key(*columns) for columns in (yield from execute(_SWEEP, (now, limit)))]
 
     def count(self, scope: Scope) -> Program[tuple[int, int]]:
         clauses, params = _clauses(scope)

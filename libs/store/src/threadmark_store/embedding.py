@@ -1,0 +1,132 @@
+"""Vectors of values and queries: which texts count, and the embeddings that are asked for their vectors.
+
+Texts are chosen as LangGraph's `index` configuration says. Embeddings are asked between transactions, once for all puts
+of a batch, with each distinct text once.
+"""
+
+import asyncio
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from langgraph.store.base import IndexConfig, ensure_embeddings
+
+from threadmark.backends import ConfigError, short_repr
+from threadmark.sealing import Cipher, row_name
+from threadmark_store.shapes import ItemKey
+from threadmark_store.texts import WHOLE, Fields, checked_fields, choice_of, texts_of
+from threadmark_store.vectors.contract import CHOICE, Vector, VectorRow
+from threadmark_store.vectors.ranking import numpy, unit
+
+T = TypeVar("T")
+
+
+class Embed(NamedTuple):
+    """A request of a flow for the vectors of texts."""
+
+    texts: tuple[str, ...]
+    are_queries: bool = False
+
+
+Embedding = Generator[Embed, Any, T]
+"""A flow that asks for vectors."""
+
+
+class Index:
+    """A store's `index`: its embeddings, the fields that they get, and the vectors that come of it."""
+
+    def __init__(self, config: IndexConfig, cipher: Cipher | None) -> None:
+        numpy()
+        self._dims = _checked_dims(config)
+        self.embeddings = ensure_embeddings(config.get("embed"))
+        self.fields = checked_fields(config.get("fields") or [WHOLE])
+        self._cipher = cipher
+        name = config.get("model") or _name_of(self.embeddings)
+        self.model = f"{name} ({self._dims}{', sealed' if cipher else ''})"
+        """What vectors must have in common to be compared."""
+
+    def embedded(self, request: Embed) -> Sequence[Sequence[float]]:
+        """Answer a request."""
+        if request.are_queries:
+            return [self.embeddings.embed_query(text) for text in request.texts]
+        return self.embeddings.embed_documents(list(request.texts))
+
+    async def aembedded(self, request: Embed) -> Sequence[Sequence[float]]:
+        """Like `embedded`, for asyncio."""
+        if request.are_queries:
+            return await asyncio.gather(*map(self.embeddings.aembed_query, request.texts))
+        return await self.embeddings.aembed_documents(list(request.texts))
+
+    def queries(self, texts: Iterable[str]) -> Embedding[dict[str, bytes]]:
+        """Return the vectors of queries."""
+        distinct = tuple(dict.fromkeys(texts))
+        found = (yield from _answered(Embed(distinct, are_queries=True))) if distinct else {}
+        return {text: self._unit(numbers, "the query") for text, numbers in found.items()}
+
+    def of_values(
+        self, values: Iterable[tuple[ItemKey, Mapping[str, Any], Fields]]
+    ) -> Embedding[dict[ItemKey, tuple[Vector, ...]]]:
+        """Return the vectors of values, and the choice of fields if there was one."""
+        texts = {key: (list(texts_of(value, fields, self.fields)), fields) for key, value, fields in values}
+        distinct = tuple(dict.fromkeys(text for some, _ in texts.values() for _, _, text in some))
+        found = (yield from _answered(Embed(distinct))) if distinct else {}
+        units: dict[str, bytes] = {}
+        vectors: dict[ItemKey, tuple[Vector, ...]] = {}
+        for key, (some, fields) in texts.items():
+            made = [] if fields is None else [Vector(choice_of(fields), CHOICE, b"")]
+            for field, number, text in some:
+                if text not in units:
+                    units[text] = self._unit(found[text], f"field {field!r} of item {key.key!r}")
+                made.append(Vector(field, number, self._sealed(key, field, number, units[text])))
+            vectors[key] = tuple(made)
+        return vectors
+
+    def opened(self, row: VectorRow) -> bytes:
+        """Return the vector of a row."""
+        field, number, data = row.vector
+        return data if self._cipher is None else self._cipher.open(data, _location(row.key, field, number))
+
+    def _sealed(self, key: ItemKey, field: str, number: int, data: bytes) -> bytes:
+        return data if self._cipher is None else self._cipher.seal(data, _location(key, field, number))
+
+    def _unit(self, numbers: Sequence[float], owner: str) -> bytes:
+        if len(numbers) != self._dims:
+            raise ConfigError(
+                f"the embedding of {owner} has {len(numbers)} dimensions, but `dims` of the store's index is "
+                f"{self._dims}: give the dimensions of your model"
+            )
+        try:
+            return unit(numbers)
+        except (TypeError, ValueError) as error:
+            raise ConfigError(f"the embedding of {owner} is no vector: {error}") from error
+
+
+def _answered(request: Embed) -> Embedding[dict[str, Sequence[float]]]:
+    vectors = yield request
+    if len(vectors) != len(request.texts):
+        raise ConfigError(
+            f"the embeddings of the store's index returned {len(vectors)} vectors for {len(request.texts)} texts: "
+            "there must be one for each text, in their order"
+        )
+    return dict(zip(request.texts, vectors, strict=True))
+
+
+def _location(key: ItemKey, field: str, number: int) -> bytes:
+    """Return what a vector is bound to."""
+    return row_name("store_vector", *key, field, number)
+
+
+def _checked_dims(config: IndexConfig) -> int:
+    dims: object = config.get("dims")
+    if type(dims) is not int or dims < 1:
+        raise ConfigError(f"`dims` of a store's index must be the dimensions of your model, not {short_repr(dims)}")
+    return dims
+
+
+def _name_of(embeddings: object) -> str:
+    """Return the name of the model, or else of the class or function."""
+    for name in ("model", "model_name", "model_id"):
+        found = getattr(embeddings, name, None)
+        if isinstance(found, str) and found:
+            return found
+    function: Callable[..., Any] | None = getattr(embeddings, "func", None) or getattr(embeddings, "afunc", None)
+    return getattr(function, "__qualname__", None) or type(function or embeddings).__qualname__

@@ -1,0 +1,163 @@
+"""What a store's searches with a query go by: vectors with an `index`, words with `text_search`, or nothing.
+
+A store without either still removes what another one has stored of the items that it changes.
+"""
+
+from collections.abc import Sequence
+from logging import WARNING
+from typing import Any, NamedTuple
+
+from langgraph.store.base import IndexConfig, Op, PutOp, SearchOp
+
+from threadmark.backends import ConfigError, Flow, Operation, Program
+from threadmark.program import read, write
+from threadmark.saver import Saver
+from threadmark.sealing import Cipher
+from threadmark_store.batches import Put, Request, Search
+from threadmark_store.contract import ItemStore
+from threadmark_store.embedding import Embed, Index
+from threadmark_store.beside import backend_of
+from threadmark_store.log import log
+from threadmark_store.reindexing import FoundByVectors, FoundByWords, Reindexing
+from threadmark_store.shapes import ItemKey, Scope, StoreReport
+from threadmark_store.texts import TextIndex
+from threadmark_store.values import Values
+from threadmark_store.vectors import vectors_of
+from threadmark_store.vectors.contract import VectorTable
+from threadmark_store.words import words_of
+from threadmark_store.words.contract import WordStore
+from threadmark_store.words.ranking import words_in
+
+
+class Tables(NamedTuple):
+    """What there is to search by, and to remove with items."""
+
+    vectors: VectorTable | None = None
+    words: WordStore | None = None
+
+
+class Searching:
+    """The search by vectors or by text of one store."""
+
+    def __init__(
+        self, saver: Saver, index: IndexConfig | None, text_search: object, cipher: Cipher | None, owner: str | None
+    ) -> None:
+        if index and text_search:
+            raise ConfigError("a store searches by vectors or by text: give it `index` or `text_search`, not both")
+        self.index = Index(index, cipher) if index else None
+        self._text = TextIndex(text_search, is_sealed=cipher is not None) if text_search else None
+        self._backend = backend_of(saver)
+        self._vectors = VectorTable(vectors_of(saver))
+        if self.index:
+            self._vectors = self._vectors._replace(model=self.index.model, opened=self.index.opened)
+        self._words = words_of(saver)
+        if self._text and self._words is None:
+            raise ConfigError(f"there is no search by text on {self._backend}: give the store an `index` instead")
+        self._owner = owner
+        self._has_warned = False
+        self.tables = Tables()
+
+    def prepare(self) -> Operation[None]:
+        """Create the tables that are missing, and find out which there are."""
+        has_vectors = yield from read(self._vectors.store.exists)
+        if self.index and not has_vectors:
+            yield from write(self._vectors.store.create)
+        words = self._words
+        has_words = words is not None and (yield from read(words.exists))
+        if words and self._text and not has_words:
+            yield from write(words.create)
+        self.tables = Tables(
+            self._vectors if self.index or has_vectors else None, words if self._text or has_words else None
+        )
+
+    def answer(self, request: Embed) -> Any:
+        """Answer a request for vectors."""
+        return self._embedding_index().embedded(request)
+
+    async def aanswer(self, request: Embed) -> Any:
+        """Like `answer`, for asyncio."""
+        return await self._embedding_index().aembedded(request)
+
+    def completed(self, ops: Sequence[Op], requests: Sequence[Request]) -> Flow[Any, Sequence[Request]]:
+        """Return requests with what the values are found by, and what the queries look for."""
+        queries = [op.query for op in ops if isinstance(op, SearchOp) and op.query]
+        if queries and not self._has_warned:
+            yield from self._warn()
+        if self.index is None and self._text is None:
+            return requests
+        last = {request.key: op for op, request in zip(ops, requests, strict=True) if isinstance(request, Put)}
+        puts = [(key, op.value, op.index) for key, op in last.items() if isinstance(op, PutOp) and op.value is not None]
+        if self.index and (puts or queries):
+            vectors = yield from self.index.of_values(puts)
+            looked_for = yield from self.index.queries(queries)
+            requests = [
+                request._replace(vectors=vectors.get(request.key, ()))
+                if isinstance(request, Put)
+                else request._replace(vector=looked_for[op.query])
+                if isinstance(request, Search) and isinstance(op, SearchOp) and op.query
+                else request
+                for op, request in zip(ops, requests, strict=True)
+            ]
+        if self._text and (puts or queries):
+            words = {key: self._text.words(value, fields) for key, value, fields in puts}
+            requests = [
+                request._replace(words=words.get(request.key))
+                if isinstance(request, Put)
+                else request._replace(words=tuple(words_in([op.query])))
+                if isinstance(request, Search) and isinstance(op, SearchOp) and op.query
+                else request
+                for op, request in zip(ops, requests, strict=True)
+            ]
+        return requests
+
+    def remove(self, keys: Sequence[ItemKey]) -> Program[None]:
+        """Remove what items were found by, in the transaction that removes them."""
+        if keys and self.tables.vectors:
+            yield from self.tables.vectors.store.delete(keys, None)
+        if keys and self.tables.words:
+            yield from self.tables.words.delete(keys, None)
+
+    def reindex(self, items: ItemStore, values: Values) -> Flow[Any, int]:
+        """Compute again what is missing or outdated. Returns for how many items."""
+        if self.index:
+            by_vectors = FoundByVectors(self._vectors, self.index)
+            return (yield from Reindexing(items, values, self._owner, by_vectors).all())
+        if self._text and self._words:
+            by_words = FoundByWords(self._words, self._text)
+            return (yield from Reindexing(items, values, self._owner, by_words).all())
+        raise ConfigError(
+            "the store has neither `index` nor `text_search`, so there is nothing to compute: Store(saver, index={...})"
+        )
+
+    def report(self, items: ItemStore) -> Operation[StoreReport]:
+        """Return what the store has, and how it searches."""
+        scope = Scope(owner=self._owner)
+        count, size = yield from read(items.count, scope)
+        of_model, stale = 0, 0
+        if self.tables.vectors:
+            of_model, stale = yield from read(self._vectors.store.counts, scope, self._vectors.model)
+        how = "numpy" if self.index else None, "words" if self._text else None
+        return StoreReport(self._backend, count, size, how[0], of_model, stale, how[1])
+
+    def _warn(self) -> Operation[None]:
+        """Warn once if queries find less than you may expect."""
+        self._has_warned = True
+        if self.index:
+            counts = yield from read(self._vectors.store.counts, Scope(owner=self._owner), self.index.model)
+            if counts.of_others:
+                log.write(
+                    WARNING,
+                    "%d vectors are not of the model %s and are not compared: store.reindex() computes them again",
+                    counts.of_others,
+                    self.index.model,
+                )
+        elif not self._text:
+            log.write(
+                WARNING,
+                "a search has a query, but the store has no `index` and no `text_search`: it returns the newest items",
+            )
+
+    def _embedding_index(self) -> Index:
+        if self.index is None:
+            raise ConfigError("the store has no `index`, so it has no embeddings")
+        return self.index

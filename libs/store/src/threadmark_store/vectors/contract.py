@@ -1,0 +1,95 @@
+"""The questions that a backend answers about the vectors of items. Each method is a program of the saver's own driver.
+
+A vector counts only while its item has the check that is in its row. So a value that changed without its vectors is an
+item without vectors, never one that is found by its old text.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple, Protocol
+
+from threadmark.backends import Program
+from threadmark_store.shapes import Cursor, ItemKey, ItemRow, Scope
+
+CHOICE = -1
+"""The number of a row without a vector: its `field` has the fields that the item's put named, as JSON."""
+
+
+class Vector(NamedTuple):
+    """A vector of an item."""
+
+    field: str
+    """The path to the text in the value."""
+    number: int
+    """Which of the texts at this path, from 0, or `CHOICE`."""
+    data: bytes
+    """Little-endian 32-bit floats of length 1, empty for a choice. Sealed if the store has a keyring."""
+
+
+class VectorRow(NamedTuple):
+    """A vector as it is stored."""
+
+    key: ItemKey
+    vector: Vector
+    model: str
+    """The model and its dimensions, empty for a choice: only vectors of one model are compared."""
+    check: int
+    """That of the item whose value had the text."""
+    owner: str | None = None
+
+
+class VectorCounts(NamedTuple):
+    """How many vectors a scope has."""
+
+    of_model: int
+    of_others: int
+
+
+class VectorStore(Protocol):
+    """The vectors of one database."""
+
+    def exists(self) -> Program[bool]:
+        """Return whether the table exists."""
+
+    def create(self) -> Program[None]:
+        """Create the table if it is missing. Runs in a transaction that writes."""
+
+    def hold(self, keys: Sequence[ItemKey]) -> Program[None]:
+        """Keep others from changing items until the end of the transaction, if the database does not do so anyway."""
+
+    def rows(self, keys: Sequence[ItemKey]) -> Program[list[VectorRow]]:
+        """Return all rows of items, without their data."""
+
+    def replace(self, keys: Sequence[ItemKey], rows: Sequence[VectorRow]) -> Program[None]:
+        """Remove all rows of items, and add these."""
+
+    def delete(self, keys: Sequence[ItemKey], owner: str | None) -> Program[None]:
+        """Remove all rows of items; with an owner, only those of this owner."""
+
+    def page(self, scope: Scope, model: str, cursor: Cursor | None) -> Program[tuple[list[VectorRow], Cursor | None]]:
+        """Return the next vectors of a model in a namespace, those below it and of an owner, in any order.
+
+        The cursor is None at the beginning and at the end.
+        """
+
+    def keys(self, cursor: Cursor | None) -> Program[tuple[list[ItemKey], Cursor | None]]:
+        """Return the keys of the next items that have rows, with a cursor like that of `page`."""
+
+    def counts(self, scope: Scope, model: str) -> Program[VectorCounts]:
+        """Return how many vectors of a namespace, of those below it and of an owner are of a model, and of others."""
+
+
+class VectorTable(NamedTuple):
+    """The vectors of a store, and how it uses them."""
+
+    store: VectorStore
+    model: str = ""
+    """The model of its queries, empty if it has none: then it only removes the vectors of items that it changes."""
+    opened: Callable[[VectorRow], bytes] = lambda row: row.vector.data
+    """Returns the data of a row without its seal."""
+
+    def rows_of(self, item: ItemRow, vectors: Iterable[Vector]) -> list[VectorRow]:
+        """Return the rows of an item's vectors."""
+        return [
+            VectorRow(item.key, vector, "" if vector.number == CHOICE else self.model, item.check, item.owner)
+            for vector in vectors
+        ]

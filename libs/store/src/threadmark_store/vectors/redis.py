@@ -1,0 +1,159 @@
+"""Vectors on Redis: two hashes for each namespace, of all rows of an item, and of these without their data.
+
+Namespaces are spread over 16 shards by their names, as items are. All keys of a shard have one hash tag, and one script
+(`redis.lua`) changes them, after the one that puts the items: if the connection is lost between both, an item has no
+vectors that count. That is also so if an item is put while a `reindex` stores its vectors: the next one computes them.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from hashlib import sha1
+from importlib import resources
+from typing import Any
+
+import msgpack
+
+from threadmark.backends import CorruptDataError, Program
+from threadmark_redis.columns import from_bytes, pack, to_bytes
+from threadmark_redis.index import Settings
+from threadmark_redis.keys import SHARDS, shard_of
+from threadmark_redis.steps import Command, Script, commands, run
+from threadmark_redis.store import RedisStore
+from threadmark_store.namespaces import bounds_below
+from threadmark_store.shapes import Cursor, ItemKey, Scope
+from threadmark_store.vectors.contract import CHOICE, Vector, VectorCounts, VectorRow
+
+_ITEMS_AT_ONCE = 1024
+_NAMES_AT_ONCE = 64
+
+
+def vectors_over(rows: Any) -> "RedisVectors":
+    """Return the vectors beside a saver's rows."""
+    store: RedisStore = rows
+    return RedisVectors(store.settings)
+
+
+@cache
+def _script() -> Script:
+    text = (resources.files(__package__) / "redis.lua").read_text("utf-8")
+    return Script("store_vectors", text, sha1(text.encode(), usedforsecurity=False).hexdigest())
+
+
+class RedisVectors:
+    """Vectors in hashes."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._prefix = settings.prefix
+
+    def exists(self) -> Program[bool]:
+        return any((yield from commands([(b"EXISTS", self._names_key(shard)) for shard in range(SHARDS)])))
+
+    def create(self) -> Program[None]:
+        yield from ()
+
+    def hold(self, keys: Sequence[ItemKey]) -> Program[None]:  # noqa: ARG002 - see above
+        yield from ()
+
+    def rows(self, keys: Sequence[ItemKey]) -> Program[list[VectorRow]]:
+        return (yield from self._rows(keys, b"h"))
+
+    def replace(self, keys: Sequence[ItemKey], rows: Sequence[VectorRow]) -> Program[None]:
+        of_item: dict[ItemKey, list[VectorRow]] = {key: [] for key in keys}
+        for row in rows:
+            of_item[row.key].append(row)
+        shards: dict[int, list[ItemKey]] = {}
+        for key in of_item:
+            shards.setdefault(shard_of(key.namespace), []).append(key)
+        for shard, some in shards.items():
+            names = [self._names_key(shard)]
+            names += [self._key(key.namespace, end) for key in some for end in (b"k", b"h", b"r")]
+            yield from run(_script(), names, [_packed(key, of_item[key]) for key in some])
+
+    def delete(self, keys: Sequence[ItemKey], owner: str | None) -> Program[None]:
+        if owner is not None:
+            keys = list({row.key: None for row in (yield from self.rows(keys)) if row.owner == owner})
+        yield from self.replace(keys, [])
+
+    def page(self, scope: Scope, model: str, cursor: Cursor | None) -> Program[tuple[list[VectorRow], Cursor | None]]:
+        keys, cursor = yield from self._keys(scope, cursor)
+        rows = yield from self._rows(keys, b"r")
+        return [row for row in rows if row.model == model and scope.owner in (None, row.owner)], cursor
+
+    def keys(self, cursor: Cursor | None) -> Program[tuple[list[ItemKey], Cursor | None]]:
+        return self._keys(Scope(), cursor)
+
+    def counts(self, scope: Scope, model: str) -> Program[VectorCounts]:
+        cursor: Cursor | None = None
+        of_model = of_others = 0
+        while True:
+            keys, cursor = yield from self._keys(scope, cursor)
+            for row in (yield from self._rows(keys, b"h")):
+                if scope.owner in (None, row.owner) and row.vector.number != CHOICE:
+                    of_model += row.model == model
+                    of_others += row.model != model
+            if cursor is None:
+                return VectorCounts(of_model, of_others)
+
+    def _keys(self, scope: Scope, cursor: Cursor | None) -> Program[tuple[list[ItemKey], Cursor | None]]:
+        """Return the keys of the next items. The cursor has the last one, and the namespaces that are left."""
+        after, *names = cursor or ("", *(yield from self._names(scope)))
+        some = [str(name) for name in names[:_NAMES_AT_ONCE]]
+        bounds = b"+", b"LIMIT", 0, _ITEMS_AT_ONCE
+        asked: list[Command] = [
+            (
+                b"ZRANGEBYLEX",
+                self._key(name, b"k"),
+                b"-" if number or not after else b"(" + to_bytes(str(after)),
+                *bounds,
+            )
+            for number, name in enumerate(some)
+        ]
+        keys: list[ItemKey] = []
+        for number, found in enumerate((yield from commands(asked))):
+            keys += [ItemKey(some[number], from_bytes(key)) for key in found]
+            if len(found) == _ITEMS_AT_ONCE:  # there may be more
+                return keys, (keys[-1].key, *names[number:])
+            if len(keys) >= _ITEMS_AT_ONCE:
+                break
+        left = names[number + 1 :] if some else []
+        return keys, ("", *left) if left else None
+
+    def _names(self, scope: Scope) -> Program[list[str]]:
+        """Return the namespaces of a scope."""
+        least, most = b"-", b"+"
+        if scope.prefix:
+            first, end = bounds_below(scope.prefix)
+            least, most = b"[" + to_bytes(scope.prefix), b"(" + to_bytes(end)
+        replies = yield from commands(
+            [(b"ZRANGEBYLEX", self._names_key(shard), least, most) for shard in range(SHARDS)]
+        )
+        names = [from_bytes(name) for found in replies for name in found]
+        return [name for name in names if not scope.prefix or name == scope.prefix or name >= first]
+
+    def _rows(self, keys: Sequence[ItemKey], end: bytes) -> Program[list[VectorRow]]:
+        asked: list[Command] = [(b"HGET", self._key(key.namespace, end), to_bytes(key.key)) for key in keys]
+        replies = yield from commands(asked)
+        return [row for key, packed in zip(keys, replies, strict=True) if packed for row in _unpacked(key, packed)]
+
+    def _names_key(self, shard: int) -> bytes:
+        return b"%b{vector-%d}n" % (self._prefix, shard)
+
+    def _key(self, namespace: str, end: bytes) -> bytes:
+        return b"%b{vector-%d}:%b%b" % (self._prefix, shard_of(namespace), to_bytes(namespace), end)
+
+
+def _packed(key: ItemKey, rows: Sequence[VectorRow]) -> bytes:
+    """Return what the script gets for an item."""
+    columns = [(*row.vector, row.model, row.check, row.owner) for row in rows]
+    heads = [(field, number, b"", *others) for field, number, _, *others in columns]
+    ends = [msgpack.packb(each, unicode_errors="surrogatepass") for each in (heads, columns)] if rows else [False]
+    return pack((to_bytes(key.namespace), to_bytes(key.key), *ends))
+
+
+def _unpacked(key: ItemKey, packed: bytes) -> Iterator[VectorRow]:
+    try:
+        for field, number, data, model, check, owner in msgpack.unpackb(packed, unicode_errors="surrogatepass"):
+            yield VectorRow(key, Vector(field, number, data), model, check, owner)
+    except (ValueError, TypeError) as error:
+        place = f"item {key.key!r} of namespace {key.namespace!r}"
+        raise CorruptDataError(f"the vectors of {place} do not read ({error}): put the item once more") from error

@@ -1,0 +1,82 @@
+"""The questions that a backend answers about the words of items. Each method is a program of the saver's own driver.
+
+Rows count only while their item has the check that is in them, like vectors.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from threadmark.backends import Program
+from threadmark_store.shapes import Cursor, ItemKey, ItemRow, Scope
+
+HEAD = "$"
+"""The first character of the word of an item's head, which each item with words has. No word begins with it."""
+BEHIND_HEADS = "%"
+"""The character after it."""
+
+
+class Words(NamedTuple):
+    """The words of a value."""
+
+    head: str
+    """`HEAD`, and which fields they are from."""
+    counts: Mapping[str, int]
+
+
+class WordRow(NamedTuple):
+    """A word of an item, or its head."""
+
+    key: ItemKey
+    word: str
+    count: int
+    """How often it is there, 0 in a head."""
+    length: int
+    """How many words there are together."""
+    check: int
+    owner: str | None = None
+
+
+class WordTotals(NamedTuple):
+    """How many items of a scope have words, and how many words they have."""
+
+    items: int
+    words: int
+
+
+class WordStore(Protocol):
+    """The words of one database."""
+
+    def exists(self) -> Program[bool]:
+        """Return whether the table exists."""
+
+    def create(self) -> Program[None]:
+        """Create the table if it is missing. Runs in a transaction that writes."""
+
+    def hold(self, keys: Sequence[ItemKey]) -> Program[None]:
+        """Keep others from changing items until the end of the transaction, if the database does not do so anyway."""
+
+    def heads(self, keys: Sequence[ItemKey]) -> Program[list[WordRow]]:
+        """Return the heads of items."""
+
+    def replace(self, keys: Sequence[ItemKey], rows: Sequence[WordRow]) -> Program[None]:
+        """Remove all rows of items, and add these."""
+
+    def delete(self, keys: Sequence[ItemKey], owner: str | None) -> Program[None]:
+        """Remove all rows of items; with an owner, only those of this owner."""
+
+    def find(self, scope: Scope, words: Sequence[str]) -> Program[list[WordRow]]:
+        """Return the rows of words in a namespace, those below it and of an owner, in any order."""
+
+    def totals(self, scope: Scope) -> Program[WordTotals]:
+        """Return the totals of a namespace, those below it and of an owner."""
+
+    def keys(self, cursor: Cursor | None) -> Program[tuple[list[ItemKey], Cursor | None]]:
+        """Return the keys of the next items that have rows. The cursor is None at the beginning and at the end."""
+
+
+def rows_of(item: ItemRow, words: Words) -> Iterable[WordRow]:
+    """Yield the rows of an item's words."""
+    length = sum(words.counts.values())
+    yield WordRow(item.key, words.head, 0, length, item.check, item.owner)
+    for word, count in words.counts.items():
+        yield WordRow(item.key, word, count, length, item.check, item.owner)

@@ -1,0 +1,51 @@
+"""Words of texts, and the order of items by the words of a query: BM25, which counts rare words more than others.
+
+A word is a run of letters, digits and underscores, without regard to case and to the form in which Unicode writes it.
+"""
+
+import math
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable
+
+from threadmark.backends import Program
+from threadmark_store.shapes import ItemKey, Ranked, Scope
+from threadmark_store.words.contract import WordStore
+
+_WORD = re.compile(r"\w+")
+_LONGEST = 64
+"""Characters of a word that count."""
+_SATURATION, _LENGTH_SHARE = 1.2, 0.75
+"""The usual parameters of BM25: how soon a repeated word counts no more, and how much long texts are discounted."""
+
+
+def words_in(texts: Iterable[str]) -> Counter[str]:
+    """Return the words of texts, and how often each is there."""
+    counts: Counter[str] = Counter()
+    for text in texts:
+        counts.update(word[:_LONGEST] for word in _WORD.findall(unicodedata.normalize("NFKC", text).casefold()))
+    return counts
+
+
+def best(words: WordStore, scope: Scope, query: Iterable[str]) -> Program[list[Ranked]]:
+    """Return all items of a scope that have one of the words, the best first and then by key."""
+    asked = sorted(set(query))
+    rows = (yield from words.find(scope, asked)) if asked else []
+    if not rows:
+        return []
+    totals = yield from words.totals(scope)
+    having = Counter(row.word for row in rows)
+    rarity = {
+        word: math.log1p((max(totals.items, number) - number + 0.5) / (number + 0.5)) for word, number in having.items()
+    }
+    usual_length = max(totals.words, 1) / max(totals.items, 1)
+    scores: dict[tuple[ItemKey, int], float] = {}
+    for row in rows:
+        discount = _SATURATION * (1 - _LENGTH_SHARE + _LENGTH_SHARE * row.length / usual_length)
+        score = rarity[row.word] * row.count * (_SATURATION + 1) / (row.count + discount)
+        item = row.key, row.check
+        scores[item] = scores.get(item, 0.0) + score
+    ranked = [Ranked(key, score, check) for (key, check), score in scores.items()]
+    ranked.sort(key=lambda each: (-each.score, each.key))
+    return ranked

@@ -1,0 +1,189 @@
+"""Stores search by text: words, their rank, fields, owners and changes, alike on each backend and in both APIs."""
+
+import asyncio
+import logging
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph.store.base import PutOp, SearchItem
+
+from threadmark import ConfigError, Keyring, Saver
+from threadmark.memory.saver import MemorySaver
+from threadmark_sqlite import SqliteSaver
+from threadmark_store import Store
+
+Ask = Callable[..., Any]
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def saver(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Saver]:
+    """A saver on an empty database of each backend."""
+    with MemorySaver() if request.param == "memory" else SqliteSaver(tmp_path / "items.db") as made:
+        yield made
+
+
+@pytest.fixture(params=["blocking", "asyncio"])
+def ask(request: pytest.FixtureRequest) -> Ask:
+    """Calls a method of one of the two APIs."""
+
+    def blocking(store: Store, name: str, *args: Any, **kwargs: Any) -> Any:
+        return getattr(store, name)(*args, **kwargs)
+
+    def later(store: Store, name: str, *args: Any, **kwargs: Any) -> Any:
+        return asyncio.run(getattr(store, f"a{name}")(*args, **kwargs))
+
+    return blocking if request.param == "blocking" else later
+
+
+def keys(items: list[SearchItem]) -> list[str]:
+    """The keys of a search."""
+    return [item.key for item in items]
+
+
+def test_rare_words_count_more_and_long_texts_less(saver: Saver, ask: Ask) -> None:
+    store = Store(saver, text_search=True)
+    texts = {
+        "both": "a green tree",
+        "short": "green",
+        "long": "green " + "and many other words " * 5,
+        "often": "green green",
+        "none": "red",
+    }
+    for key, text in texts.items():
+        ask(store, "put", ("docs",), key, {"text": text})
+    ask(store, "put", ("docs", "below"), "below", {"text": "tree"})
+    ask(store, "put", ("docs-2",), "outside", {"text": "tree"})
+    found = ask(store, "search", ("docs",), query="green tree")
+    assert keys(found) == ["both", "below", "often", "short", "long"]
+    assert [item.score for item in found] == sorted((item.score for item in found), reverse=True)
+    assert keys(ask(store, "search", ("docs",), query="green tree", limit=2, offset=1)) == ["below", "often"]
+    assert keys(ask(store, "search", ("docs",), query="green", filter={"text": {"$gt": "green"}})) == ["often", "long"]
+    assert keys(ask(store, "search", ("docs",), query="blue")) == []
+    assert keys(ask(store, "search", ("docs",), query="?!")) == []
+    assert set(keys(ask(store, "search", (), query="tree"))) == {"both", "below", "outside"}
+    assert ask(store, "report").text == "words"
+
+
+@pytest.mark.parametrize(
+    ("text", "query", "found"),
+    [
+        ("Straße", "STRASSE", ["1"]),
+        ("ﬁne", "fine", ["1"]),
+        ("cafe\u0301", "café", ["1"]),
+        ("user_id=7", "user_id", ["1"]),
+        ("don't", "don", ["1"]),
+        ("东京", "东京", ["1"]),
+        ("tree", "trees", []),
+        ("x" * 100, "x" * 70, ["1"]),
+        ("a\x00b", "b", ["1"]),
+        ("\ud800 lone", "lone", ["1"]),
+    ],
+)
+def test_words_are_compared_without_case_and_form(saver: Saver, text: str, query: str, found: list[str]) -> None:
+    store = Store(saver, text_search=True)
+    store.put(("docs",), "1", {"text": text})
+    assert keys(store.search(("docs",), query=query)) == found
+
+
+def test_all_texts_of_a_value_count_and_no_keys(saver: Saver, ask: Ask) -> None:
+    store = Store(saver, text_search=True)
+    ask(store, "put", ("docs",), "1", {"title": "one", "parts": [{"text": "two"}, "three"], "n": 4})
+    for query, found in (("one", ["1"]), ("two", ["1"]), ("three", ["1"]), ("title", []), ("4", [])):
+        assert keys(ask(store, "search", ("docs",), query=query)) == found
+
+
+def test_fields_of_the_store_and_of_a_put(saver: Saver, ask: Ask) -> None:
+    store = Store(saver, text_search=["title", "parts[*].text"])
+    value = {"title": "one", "parts": [{"text": "two"}], "other": "three"}
+    ask(store, "put", ("docs",), "usual", value)
+    ask(store, "put", ("docs",), "none", value, index=False)
+    ask(store, "put", ("docs",), "other", value, index=["other"])
+    for query, found in (("one", ["usual"]), ("two", ["usual"]), ("three", ["other"])):
+        assert keys(ask(store, "search", ("docs",), query=query)) == found
+    with pytest.raises(ConfigError, match="list of paths"):
+        ask(store, "batch", [PutOp(("docs",), "x", value, index=[1])])  # type: ignore[list-item]  # what is tested
+
+
+def test_words_go_with_what_they_are_of(saver: Saver, ask: Ask) -> None:
+    store = Store(saver, text_search=True, ttl={"omit_expired": True})
+    for key in "1234":
+        ask(store, "put", ("docs",), key, {"text": "old"})
+    ask(store, "put", ("docs",), "1", {"text": "new"})
+    ask(store, "delete", ("docs",), "2")
+    ask(store, "put", ("docs",), "3", {"text": "old"}, ttl=0)
+    ask(Store(saver), "put", ("docs",), "4", {"text": "old"})
+    assert keys(ask(store, "search", ("docs",), query="old")) == []
+    assert keys(ask(store, "search", ("docs",), query="new")) == ["1"]
+    assert ask(store, "sweep_ttl") == 1
+    assert ask(store, "reindex") == 1
+    assert keys(ask(store, "search", ("docs",), query="old")) == ["4"]
+    ask(Store(saver), "delete", ("docs",), "4")
+    assert keys(ask(store, "search", ("docs",), query="old")) == []
+
+
+def test_reindex_adds_what_is_missing_and_follows_the_fields(saver: Saver, ask: Ask) -> None:
+    puts = [PutOp((f"n{n % 3}",), str(n), {"a": f"word{n}", "b": "every"}) for n in range(1000)]
+    ask(Store(saver), "batch", puts)
+    store = Store(saver, text_search=["a"])
+    ask(store, "put", ("docs",), "chosen", {"a": "one", "b": "two"}, index=["b"])
+    ask(store, "put", ("docs",), "none", {"a": "every"}, index=False)
+    assert ask(store, "reindex") == 1000
+    assert keys(ask(store, "search", (), query="word77")) == ["77"]
+    assert keys(ask(store, "search", (), query="every")) == []
+    assert ask(store, "reindex") == 0
+    other = Store(saver, text_search=True)
+    assert ask(other, "reindex") == 1000
+    assert len(keys(ask(other, "search", (), query="every", limit=2000))) == 1000
+    assert len(keys(ask(other, "search", ("n1",), query="every", limit=2000))) == 333
+    assert keys(ask(other, "search", ("docs",), query="one two every")) == ["chosen"]
+
+
+def test_an_owner_finds_the_own_items_only(saver: Saver, ask: Ask) -> None:
+    everything = Store(saver, text_search=True)
+    ada, bob = (Store(saver.for_owner(name), text_search=True) for name in ("ada", "bob"))
+    ask(ada, "put", ("docs",), "1", {"text": "tree"})
+    ask(bob, "put", ("docs",), "2", {"text": "tree"})
+    ask(bob, "delete", ("docs",), "1")
+    assert keys(ask(ada, "search", ("docs",), query="tree")) == ["1"]
+    ask(everything, "put", ("docs",), "1", {"text": "green tree"})
+    assert keys(ask(ada, "search", ("docs",), query="green")) == ["1"]
+    assert keys(ask(bob, "search", ("docs",), query="green tree")) == ["2"]
+    assert keys(ask(everything, "search", ("docs",), query="tree")) == ["2", "1"]
+
+
+def test_words_of_values_that_changed_without_them_do_not_count(tmp_path: Path, ask: Ask) -> None:
+    path = tmp_path / "items.db"
+    with SqliteSaver(path) as saver:
+        store = Store(saver, text_search=True)
+        for key in "123":
+            ask(store, "put", ("docs",), key, {"text": "tree"})
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE threadmark_store_word SET checksum = 1 WHERE key = '1'")
+        connection.execute("DELETE FROM threadmark_store_item WHERE key = '2'")
+    with SqliteSaver(path) as saver:
+        store = Store(saver, text_search=True)
+        assert keys(ask(store, "search", ("docs",), query="tree")) == ["3"]
+        assert ask(store, "reindex") == 1
+        assert keys(ask(store, "search", ("docs",), query="tree")) == ["1", "3"]
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT count(*) FROM threadmark_store_word").fetchone() == (4,)
+
+
+def test_what_a_text_search_cannot_have(saver: Saver) -> None:
+    with pytest.raises(ConfigError, match="not both"):
+        Store(saver, text_search=True, index={"dims": 1, "embed": lambda texts: [[1.0] for _ in texts]})
+    with pytest.raises(ConfigError, match="list of paths"):
+        Store(saver, text_search="title")  # type: ignore[arg-type]  # what is tested
+    keyring = Keyring({"key": bytes(range(32))}, "key", digest_secret=bytes(32))
+    with MemorySaver(keyring=keyring) as sealed, pytest.raises(ConfigError, match="stored as they are"):
+        Store(sealed, text_search=True)
+
+
+def test_a_search_by_text_warns_of_nothing(saver: Saver, ask: Ask, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, "threadmark.store"):
+        assert keys(ask(Store(saver, text_search=True), "search", ("docs",), query="tree")) == []
+    assert caplog.records == []
