@@ -1,6 +1,6 @@
 """The store compared with LangGraph's stores, on SQLite files and on Postgres with fsync.
 
-    python benchmarks/store.py [--smoke] [--items N] [--rounds N] [--postgres URL]
+    python benchmarks/item_stores.py [--smoke] [--items N] [--rounds N] [--postgres URL]
 
 Both sides hold the same items: memories of users, 100 in each namespace, about 400 bytes each. For every operation the
 sides take turns in each round, and a round makes some calls in a row. The table has the median over the rounds of the
