@@ -4,6 +4,7 @@ So every backend answers alike, whatever it can compare, also for values that it
 numbers, text with text; a bool is no number, and a missing key is None.
 """
 
+import math
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal

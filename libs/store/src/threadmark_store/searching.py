@@ -14,9 +14,9 @@ from threadmark.program import read, write
 from threadmark.saver import Saver
 from threadmark.sealing import Cipher
 from threadmark_store.batches import Put, Request, Search
+from threadmark_store.beside import backend_of
 from threadmark_store.contract import ItemStore
 from threadmark_store.embedding import Embed, Index
-from threadmark_store.beside import backend_of
 from threadmark_store.log import log
 from threadmark_store.reindexing import FoundByVectors, FoundByWords, Reindexing
 from threadmark_store.shapes import ItemKey, Scope, StoreReport
