@@ -281,8 +281,8 @@ def refusal(connection: sqlite3.Connection) -> SchemaError:
 def _expected_format(location: str) -> Program[Format]:
     """Return the format. Raises SchemaError if a table or an index has been changed: a view could answer with anything.
 
-    Indexes that you added are accepted, tables of threadmark-store, and additions of a later release. Triggers are refused, because their
-    effects are unknown here.
+    Indexes that you added are accepted, tables of threadmark-store, and additions of a later release. Triggers are
+    refused, because their effects are unknown here.
     """
     rows = yield from execute(connections.SCHEMA)
     there = {name: _normal(sql) for _, name, _, sql in rows}

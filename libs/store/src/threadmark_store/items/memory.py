@@ -18,10 +18,10 @@ class MemoryItems:
     """Items in a dictionary."""
 
     def exists(self) -> Program[bool]:
-        return with_tables(lambda tables: True)
+        return with_tables(lambda _: True)
 
     def create(self) -> Program[None]:
-        return with_tables(lambda tables: None)
+        return with_tables(lambda _: None)
 
     def items(self, keys: Sequence[ItemKey]) -> Program[dict[ItemKey, ItemRow]]:
         return with_tables(lambda tables: {key: _rows(tables)[key] for key in keys if key in _rows(tables)})

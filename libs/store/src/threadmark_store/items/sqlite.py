@@ -31,7 +31,11 @@ _TABLES = (
     )
     """,
     "CREATE UNIQUE INDEX IF NOT EXISTS threadmark_store_item_key ON threadmark_store_item (namespace, key)",
-    "CREATE INDEX IF NOT EXISTS threadmark_store_item_expiry ON threadmark_store_item (expires_at) WHERE expires_at IS NOT NULL",
+    """
+    CREATE INDEX IF NOT EXISTS threadmark_store_item_expiry
+    ON threadmark_store_item (expires_at)
+    WHERE expires_at IS NOT NULL
+    """,
 )
 
 _COLUMNS = "namespace, key, value, checksum, created_at, updated_at, owner, expires_at, ttl"
@@ -116,7 +120,7 @@ class SqliteItems:
     def items(self, keys: Sequence[ItemKey]) -> Program[dict[ItemKey, ItemRow]]:
         if len(keys) == 1:
             rows = yield from execute_alone(_ITEM, _columns_of(keys[0]))
-            return {key: row for key, row in zip(keys, map(_row, rows), strict=False)}
+            return dict(zip(keys, map(_row, rows), strict=False))
         found = {}
         for some in chunks([_columns_of(key) for key in keys]):
             rows = yield from execute(with_pairs(_ITEMS, some), tuple(chain.from_iterable(some)))
