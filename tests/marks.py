@@ -40,6 +40,7 @@ PATHS = {
     "releases/test_refusals.py::test_setup_of_the_next_release": {"postgres"},
     "replication/test_later_writes.py::test_those_that_are_added": {"redis"},
     "replication/test_deleted_apart.py::test_where_it_begins_just": {"postgres"},
+    "store/test_redis.py": {"redis"},
     "test_after_the_move.py::test_the_old_tables_of_a_server": {"postgres"},
     "test_agent_server.py": {"postgres"},
     "test_benchmarks.py::test_a_missed_must": {"postgres"},

@@ -76,8 +76,8 @@ class Work:
     """Whether the program was tried so often that other clients must wait: their additions kept interrupting it."""
     heads: dict[tuple[str | None, HeadKind], list[Head]] = field(default_factory=dict)
     """The heads of a thread (None: of all) that were read together with those of the other kind, and not used yet."""
-    after: dict[str, Callable[[], Program[None]]] = field(default_factory=dict)
-    """The actions for each thread after the commit."""
+    after: dict[str | None, Callable[[], Program[None]]] = field(default_factory=dict)
+    """The actions for each thread after the commit, and one that is about none (None)."""
     term: int | None = None
     """The database's term as the transaction has read it: nothing is committed under a greater one."""
 

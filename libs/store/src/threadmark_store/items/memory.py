@@ -118,4 +118,4 @@ def _place(row: ItemRow) -> tuple[int, ItemKey]:
 
 
 def _size(text: Any) -> int:
-    return len(text.encode() if isinstance(text, str) else text)
+    return len(text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text)
