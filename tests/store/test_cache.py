@@ -8,7 +8,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict
@@ -17,6 +17,8 @@ import psycopg
 import pytest
 import redis
 from langgraph.cache.base import BaseCache
+from langgraph.cache.redis import RedisCache as LanggraphRedisCache
+from langgraph.cache.sqlite import SqliteCache as LanggraphSqliteCache
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.func import entrypoint, task
 from langgraph.graph import END, START, StateGraph
@@ -66,8 +68,8 @@ def _memory(_: Path) -> Iterator[Place]:
     with MemorySaver() as base:
 
         def change(make: Callable[[bytes], bytes]) -> list[bytes]:
-            assert base._driver._tables is not None
-            rows = base._driver._tables.others["cached"]
+            driver: Any = base._driver
+            rows = driver._tables.others["cached"]
             stored = {key: entry.value for key, entry in rows.items()}
             for key, value in stored.items():
                 rows[key] = rows[key]._replace(value=make(value))
@@ -122,7 +124,7 @@ def _on_redis(url: str, clients: Callable[[], list[redis.Redis]]) -> AbstractCon
         stored = []
         for client in clients():
             for key in client.scan_iter(f"{prefix}{{cached*e"):
-                fields = client.hgetall(key)
+                fields: dict[bytes, bytes] = client.hgetall(key)  # type: ignore[assignment]  # it answers with bytes
                 del fields[b"size"]
                 stored += [value[head:] for value in fields.values()]
                 for field, value in fields.items():
@@ -225,11 +227,11 @@ def test_the_bound_holds_and_the_entries_used_last_stay(place: Place, clock: lis
 @each_place
 def test_expired_entries_make_room_first(place: Place, clock: list[int]) -> None:
     with place.open() as saver:
-        cache = Cache(saver, max_bytes=16 * 40_000)
+        cache = Cache(saver, max_bytes=16 * 80_000)
         cache.set({_named(index): (b"x" * 1000, None) for index in range(100)})
         cache.set({_named(index, "brief"): (b"x" * 1000, 10) for index in range(400)})
         clock[0] += 10_000_000
-        for index in range(300):
+        for index in range(700):
             cache.set({_named(index, "later"): (b"x" * 1000, None)})
         assert len(cache.get([_named(index) for index in range(100)])) == 100
 
@@ -243,6 +245,26 @@ def test_several_processes_keep_the_bound_together(place: Place) -> None:
             caches[index % 2].set({_named(index): (os.urandom(1000), None)})
             assert index % 50 or caches[0].size()[1] <= most * 9 // 8
         assert all(len(cache.get([_named(799)])) == 1 for cache in caches)
+
+
+@each_place
+def test_callers_make_room_at_the_same_time(place: Place) -> None:
+    most = 160_000
+
+    def use(number: int, cache: Cache) -> None:
+        for turn in range(60):
+            keys = [_named((number * 7 + turn * 3 + step) % 100) for step in range(10)]
+            cache.set({key: (os.urandom(1000), 60 if turn % 2 else 0) for key in keys})
+            assert all(len(value) == 1000 for value in cache.get(keys[::-1]).values())
+            if turn % 20 == number:
+                cache.clear([("another",)] if number else None)
+                cache.sweep()
+
+    with ExitStack() as stack, ThreadPoolExecutor(4) as pool:
+        caches = [Cache(stack.enter_context(place.open()), max_bytes=most) for _ in range(4)]
+        list(pool.map(use, range(4), caches))
+        caches[0].set({_KEY: (1, None)})
+        assert 0 < caches[0].size()[1] <= most * 11 // 8
 
 
 @each_place
@@ -397,10 +419,14 @@ def test_a_damaged_entry_is_a_miss_that_is_logged_once(place: Place, caplog: pyt
         cache.set({_named(1): ("again", None)})
         assert cache.get([_named(1)]) == {_named(1): "again"}
         for broken in (b"", b"\x07", b"\x01", b"\x01json"):
-            place.change(lambda _, broken=broken: broken)
+            place.change(partial(_replaced_by, broken))
             assert cache.get([_named(index) for index in range(20)]) == {}
         cache.clear()
         assert cache.size() == (0, 0)
+
+
+def _replaced_by(other: bytes, _: bytes) -> bytes:
+    return other
 
 
 @each_place
@@ -546,17 +572,19 @@ def test_a_graph_of_asyncio_runs_its_node_once_for_each_input(place: Place) -> N
 def test_a_task_runs_once_for_each_input(place: Place) -> None:
     runs: list[int] = []
 
-    @task(cache_policy=CachePolicy(ttl=3600))
-    def double(number: int) -> int:
+    def doubling(number: int) -> int:
         runs.append(number)
         return 2 * number
+
+    any_task: Any = task  # its types ask for a function of any arguments
+    double = any_task(cache_policy=CachePolicy(ttl=3600))(doubling)
 
     with place.open() as saver:
         cache = Cache(saver)
 
         @entrypoint(cache=cache)
         def doubled(numbers: list[int]) -> list[int]:
-            return [double(number).result() for number in numbers]
+            return [int(double(number).result()) for number in numbers]
 
         assert doubled.invoke([1, 2, 3]) == [2, 4, 6]
         assert doubled.invoke([3, 2, 4]) == [6, 4, 8]
@@ -644,7 +672,8 @@ def test_the_saver_goes_on_beside_the_cache_in_its_file(tmp_path: Path) -> None:
     for turn in range(2):
         with NamedSaver(str(path)) as saver:
             cache = Cache(saver)
-            graph = _graph(runs := [], cache)
+            runs: list[int] = []
+            graph = _graph(runs, cache)
             graph.checkpointer = saver
             config = {"configurable": {"thread_id": str(turn)}}
             assert graph.invoke({"number": 1}, config)["doubled"] == 2
@@ -688,8 +717,9 @@ def test_caches_have_the_names_of_langgraph(tmp_path: Path) -> None:
         with make() as cache:
             assert isinstance(cache, BaseCache)
             assert type(cache).__name__ in repr(cache)
-            cache.set({_KEY: ({"result": 42}, 60)})
-            assert cache.get([_KEY]) == {_KEY: {"result": 42}}
+            cache.set(pairs={_KEY: ({"result": 42}, 60)})
+            assert cache.get(keys=[_KEY]) == {_KEY: {"result": 42}}
+            cache.clear(namespaces=[("another",)])
         with pytest.raises(ClosedError):
             cache.get([_KEY])
 
@@ -701,6 +731,24 @@ def test_caches_have_the_names_of_langgraph(tmp_path: Path) -> None:
                 await cache.aclear()
 
         asyncio.run(again(make))
+    client.flushall()
+
+
+def test_results_of_langgraphs_caches_are_neither_found_nor_harmed(tmp_path: Path) -> None:
+    client, prefix = redis.Redis(port=redis_processes.shared().port), f"names{next(_numbers)}:"
+    pairs: list[tuple[BaseCache[Any], Callable[[], Cache]]] = [
+        (LanggraphSqliteCache(path=str(tmp_path / "a.db")), lambda: SqliteCache(path=tmp_path / "a.db")),
+        (LanggraphRedisCache(client, prefix=prefix), lambda: RedisCache(client, prefix=prefix)),
+    ]
+    for theirs, make in pairs:
+        theirs.set({_KEY: ("theirs", None)})
+        with make() as ours:
+            assert ours.get([_KEY]) == {}
+            ours.set({_KEY: ("ours", None)})
+            assert ours.get([_KEY]) == {_KEY: "ours"}
+            ours.clear()
+            assert ours.get([_KEY]) == {}
+        assert theirs.get([_KEY]) == {_KEY: "theirs"}
     client.flushall()
 
 

@@ -1,4 +1,4 @@
-"""The saver that a store or a cache lies beside, and the module of its backend."""
+"""The saver whose database a store or a cache uses, and the module of its backend."""
 
 from importlib import import_module
 from typing import Any

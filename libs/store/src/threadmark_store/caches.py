@@ -4,33 +4,45 @@ import os
 from typing import TYPE_CHECKING, Any, Unpack
 
 from threadmark import MemorySaver
-from threadmark.saver import SaverOptions
+from threadmark.saver.context import StorageOptions
 from threadmark.serde import Serializer
 from threadmark_store.cache import CACHE_BYTES, Cache
 
 if TYPE_CHECKING:
-    from threadmark_postgres.options import PostgresOptions
-    from threadmark_redis.options import RedisOptions
-    from threadmark_sqlite.options import SqliteOptions
+    from threadmark_postgres.options import ConnectionOptions
+    from threadmark_sqlite.options import FileOptions
 
-_PREFIX = "langgraph:cache:"
+    class SqliteCacheOptions(FileOptions, StorageOptions, total=False):
+        """Options of the saver that a `SqliteCache` opens."""
+
+    class RedisCacheOptions(StorageOptions, total=False):
+        """Options of the saver that a `RedisCache` opens."""
+
+        durability: str
+        pool_size: int
+        timeout: float
+        slow: float | None
+
+    class PostgresCacheOptions(ConnectionOptions, StorageOptions, total=False):
+        """Options of the saver that a `PostgresCache` opens."""
 
 
 class InMemoryCache(Cache):
     """Keeps results in this process."""
 
     def __init__(
-        self, *, serde: Serializer | None = None, max_bytes: int = CACHE_BYTES, **options: Unpack[SaverOptions]
+        self, *, serde: Serializer | None = None, max_bytes: int = CACHE_BYTES, **options: Unpack[StorageOptions]
     ) -> None:
-        super().__init__(MemorySaver(**options), max_bytes=max_bytes, serde=serde)
+        super().__init__(MemorySaver(serde=serde, **options), max_bytes=max_bytes)
         self._closes_saver = True
 
 
 class SqliteCache(Cache):
-    """Keeps results in a SQLite file, for any number of processes.
+    """Keeps results in a SQLite file, for any number of processes. It may be the file of a Threadmark saver.
 
-    The file may be that of a Threadmark saver. Of LangGraph's cache nothing is read, and its file is refused. `options`
-    are those of `threadmark_sqlite.SqliteSaver`.
+    `options` are those of `threadmark_sqlite.SqliteSaver` about the file and about storage. The default durability is
+    "normal": a power cut may undo the last results, which are then computed again. Results that LangGraph's cache has
+    stored in the file are not found.
     """
 
     def __init__(
@@ -39,11 +51,12 @@ class SqliteCache(Cache):
         path: str | os.PathLike[str],
         serde: Serializer | None = None,
         max_bytes: int = CACHE_BYTES,
-        **options: "Unpack[SqliteOptions]",
+        **options: "Unpack[SqliteCacheOptions]",
     ) -> None:
         from threadmark_sqlite import SqliteSaver
 
-        super().__init__(SqliteSaver(path, **options), max_bytes=max_bytes, serde=serde)
+        options.setdefault("durability", "normal")
+        super().__init__(SqliteSaver(path, serde=serde, **options), max_bytes=max_bytes)
         self._closes_saver = True
 
 
@@ -51,8 +64,9 @@ class RedisCache(Cache):
     """Keeps results on Redis or Valkey: a single server, a cluster, or the master behind Sentinels.
 
     `redis` is a client or a pool of redis-py, of which the cache takes the arguments of its connections, or a URL. A
-    server that fails is a miss, after `timeout` seconds; a warning is logged. What LangGraph's cache has stored is not
-    found. `options` are those of `threadmark_redis.RedisSaver`; the default durability is "memory".
+    server that fails is a miss after `timeout` seconds, one by default, and the first time is logged. Results that
+    LangGraph's cache has stored under the prefix are not found. `options` are those of `threadmark_redis.RedisSaver`
+    about the server and about storage. The default durability is "memory".
     """
 
     _misses_outages = True
@@ -62,14 +76,15 @@ class RedisCache(Cache):
         redis: Any,
         *,
         serde: Serializer | None = None,
-        prefix: str = _PREFIX,
+        prefix: str = "langgraph:cache:",
         max_bytes: int = CACHE_BYTES,
-        **options: "Unpack[RedisOptions]",
+        **options: "Unpack[RedisCacheOptions]",
     ) -> None:
         from threadmark_redis import RedisSaver
 
-        chosen: RedisOptions = {"durability": "memory", "timeout": 1.0, **options, "prefix": prefix}
-        super().__init__(RedisSaver(redis, **chosen), max_bytes=max_bytes, serde=serde)
+        options.setdefault("durability", "memory")
+        options.setdefault("timeout", 1.0)
+        super().__init__(RedisSaver(redis, prefix=prefix, serde=serde, **options), max_bytes=max_bytes)
         self._closes_saver = True
 
 
@@ -77,7 +92,7 @@ class PostgresCache(Cache):
     """Keeps results in Postgres.
 
     `database` is a URL or another libpq connection string, a psycopg connection or a psycopg_pool pool. `options` are
-    those of `threadmark_postgres.PostgresSaver`.
+    those of `threadmark_postgres.PostgresSaver` about the database and about storage.
     """
 
     def __init__(
@@ -86,9 +101,9 @@ class PostgresCache(Cache):
         *,
         serde: Serializer | None = None,
         max_bytes: int = CACHE_BYTES,
-        **options: "Unpack[PostgresOptions]",
+        **options: "Unpack[PostgresCacheOptions]",
     ) -> None:
         from threadmark_postgres import PostgresSaver
 
-        super().__init__(PostgresSaver(database, **options), max_bytes=max_bytes, serde=serde)
+        super().__init__(PostgresSaver(database, serde=serde, **options), max_bytes=max_bytes)
         self._closes_saver = True

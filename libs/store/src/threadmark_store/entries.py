@@ -19,7 +19,7 @@ FullKey = tuple[Labels, str]
 """A namespace and a key in it."""
 
 ENTRY_BYTES: Final = 128
-"""What an entry counts for its key, its columns and the index, beside the bytes of its value."""
+"""What an entry counts for its key, its columns and its places in indexes, in addition to the bytes of its value."""
 
 _DIGEST_SIZE: Final = 16
 _PLAIN, _SEALED = b"\x01", b"\x02"

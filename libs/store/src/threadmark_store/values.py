@@ -114,14 +114,13 @@ def _is_plain(value: Any, levels: int) -> bool:
     kind = type(value)
     if kind is str:
         return "\0" not in value  # which Postgres has in no text
-    if kind is bool or value is None:
-        return True
     if kind is int:
         return -_GREATEST <= value < _GREATEST
     if kind is float:
-        return value - value == 0
-    if levels == 0:
-        return False
-    if kind is dict:
-        return all(type(key) is str and "\0" not in key and _is_plain(item, levels - 1) for key, item in value.items())
-    return kind is list and all(_is_plain(item, levels - 1) for item in value)
+        return bool(value - value == 0)
+    if kind is dict and levels:
+        keys_are_text = all(type(key) is str and "\0" not in key for key in value)
+        return keys_are_text and all(_is_plain(item, levels - 1) for item in value.values())
+    if kind is list and levels:
+        return all(_is_plain(item, levels - 1) for item in value)
+    return kind is bool or value is None

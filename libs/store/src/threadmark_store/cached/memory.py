@@ -8,7 +8,7 @@ from threadmark_store.entries import Bound, Entry, EntryKey
 
 
 def entries_over(rows: object) -> "MemoryEntries":  # noqa: ARG001 - the dictionaries are the driver's
-    """Return the cached entries beside a saver's rows."""
+    """Return the cached entries in the database of a saver's rows."""
     return MemoryEntries()
 
 

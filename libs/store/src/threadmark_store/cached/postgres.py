@@ -155,7 +155,7 @@ SELECT coalesce(sum(size), 0)::bigint FROM removed
 
 
 def entries_over(rows: Any) -> "PostgresEntries":
-    """Return the cached entries beside a saver's rows."""
+    """Return the cached entries in the database of a saver's rows."""
     return PostgresEntries(rows._schema)  # noqa: SLF001 - the tables lie in the schema of the saver's
 
 

@@ -159,7 +159,7 @@ T = TypeVar("T")
 
 
 def entries_over(rows: Any) -> "RedisEntries":
-    """Return the cached entries beside a saver's rows."""
+    """Return the cached entries in the database of a saver's rows."""
     return RedisEntries(rows.settings.prefix, _PARTS if rows.settings.clustered else 1)
 
 

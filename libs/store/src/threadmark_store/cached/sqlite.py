@@ -97,7 +97,7 @@ _ALONE = 256
 
 
 def entries_over(rows: object) -> "SqliteEntries":  # noqa: ARG001 - a file has one set of tables
-    """Return the cached entries beside a saver's rows."""
+    """Return the cached entries in the database of a saver's rows."""
     return SqliteEntries()
 
 
