@@ -133,7 +133,7 @@ def test_scores_are_those_of_langgraph(saver: Saver, ask: Ask) -> None:
     for query in ("abc", "h", "gggb"):
         for condition in (None, {"size": {"$gte": 5}}, {"size": 1}):
             for limit, offset in ((10, 0), (7, 20), (1000, 0)):
-                asked = {"query": query, "filter": condition, "limit": limit, "offset": offset}
+                asked: dict[str, Any] = {"query": query, "filter": condition, "limit": limit, "offset": offset}
                 mine = ask(ours, "search", ("docs",), **asked)
                 other = theirs.search(("docs",), **asked)
                 assert [item.score for item in mine] == pytest.approx([item.score for item in other], abs=1e-6)
@@ -158,7 +158,7 @@ def test_a_put_chooses_its_fields(saver: Saver, ask: Ask) -> None:
     assert found(ask(store, "search", ("docs",), query="a")) == [("usual", 1.0), ("title", 0.0), ("none", None)]
     assert found(ask(store, "search", ("docs",), query="b", limit=1)) == [("title", 1.0)]
     with pytest.raises(ConfigError, match="list of paths"):
-        ask(store, "batch", [PutOp(("docs",), "x", value, index=[1])])
+        ask(store, "batch", [PutOp(("docs",), "x", value, index=[1])])  # type: ignore[list-item]  # what is tested
 
 
 def test_the_whole_value_is_the_field_of_no_fields(saver: Saver, ask: Ask) -> None:
