@@ -15,8 +15,8 @@ from langchain_core.embeddings import Embeddings
 from langgraph.store.base import GetOp, PutOp, SearchItem, SearchOp
 from langgraph.store.memory import InMemoryStore
 
+from search_backends import BACKENDS, opening
 from threadmark import ConfigError, CorruptDataError, Keyring, Saver
-from threadmark.memory.saver import MemorySaver
 from threadmark_sqlite import SqliteSaver
 from threadmark_store import Store
 
@@ -65,19 +65,11 @@ def index(embed: Any = letters, **others: Any) -> Any:
     return {"dims": DIMS, "embed": embed, "fields": ["text"], **others}
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=BACKENDS)
 def open_saver(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., Saver]]:
     """Opens a saver on an empty database of each backend."""
-    saver: list[Saver] = []
-
-    def opened(**options: Any) -> Saver:
-        made = MemorySaver(**options) if request.param == "memory" else SqliteSaver(tmp_path / "items.db", **options)
-        saver.append(made)
-        return made
-
-    yield opened
-    for each in saver:
-        each.close()
+    with opening(request.param, tmp_path) as opened:
+        yield opened
 
 
 @pytest.fixture
