@@ -15,8 +15,8 @@ from langchain_core.embeddings import Embeddings
 from langgraph.store.base import GetOp, PutOp, SearchItem, SearchOp
 from langgraph.store.memory import InMemoryStore
 
+from search_backends import BACKENDS, opening
 from threadmark import ConfigError, CorruptDataError, Keyring, Saver
-from threadmark.memory.saver import MemorySaver
 from threadmark_sqlite import SqliteSaver
 from threadmark_store import Store
 
@@ -65,19 +65,11 @@ def index(embed: Any = letters, **others: Any) -> Any:
     return {"dims": DIMS, "embed": embed, "fields": ["text"], **others}
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=BACKENDS)
 def open_saver(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., Saver]]:
     """Opens a saver on an empty database of each backend."""
-    saver: list[Saver] = []
-
-    def opened(**options: Any) -> Saver:
-        made = MemorySaver(**options) if request.param == "memory" else SqliteSaver(tmp_path / "items.db", **options)
-        saver.append(made)
-        return made
-
-    yield opened
-    for each in saver:
-        each.close()
+    with opening(request.param, tmp_path) as opened:
+        yield opened
 
 
 @pytest.fixture
@@ -133,7 +125,7 @@ def test_scores_are_those_of_langgraph(saver: Saver, ask: Ask) -> None:
     for query in ("abc", "h", "gggb"):
         for condition in (None, {"size": {"$gte": 5}}, {"size": 1}):
             for limit, offset in ((10, 0), (7, 20), (1000, 0)):
-                asked = {"query": query, "filter": condition, "limit": limit, "offset": offset}
+                asked: dict[str, Any] = {"query": query, "filter": condition, "limit": limit, "offset": offset}
                 mine = ask(ours, "search", ("docs",), **asked)
                 other = theirs.search(("docs",), **asked)
                 assert [item.score for item in mine] == pytest.approx([item.score for item in other], abs=1e-6)
@@ -158,7 +150,7 @@ def test_a_put_chooses_its_fields(saver: Saver, ask: Ask) -> None:
     assert found(ask(store, "search", ("docs",), query="a")) == [("usual", 1.0), ("title", 0.0), ("none", None)]
     assert found(ask(store, "search", ("docs",), query="b", limit=1)) == [("title", 1.0)]
     with pytest.raises(ConfigError, match="list of paths"):
-        ask(store, "batch", [PutOp(("docs",), "x", value, index=[1])])
+        ask(store, "batch", [PutOp(("docs",), "x", value, index=[1])])  # type: ignore[list-item]  # what is tested
 
 
 def test_the_whole_value_is_the_field_of_no_fields(saver: Saver, ask: Ask) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from langgraph.store.base import PutOp, SearchItem
 
+from search_backends import BACKENDS, opening
 from threadmark import ConfigError, Keyring, Saver
 from threadmark.memory.saver import MemorySaver
 from threadmark_sqlite import SqliteSaver
@@ -19,11 +20,11 @@ from threadmark_store import Store
 Ask = Callable[..., Any]
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=[name for name in BACKENDS if name != "redis"])
 def saver(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Saver]:
     """A saver on an empty database of each backend."""
-    with MemorySaver() if request.param == "memory" else SqliteSaver(tmp_path / "items.db") as made:
-        yield made
+    with opening(request.param, tmp_path) as opened:
+        yield opened()
 
 
 @pytest.fixture(params=["blocking", "asyncio"])
@@ -181,6 +182,11 @@ def test_what_a_text_search_cannot_have(saver: Saver) -> None:
     keyring = Keyring({"key": bytes(range(32))}, "key", digest_secret=bytes(32))
     with MemorySaver(keyring=keyring) as sealed, pytest.raises(ConfigError, match="stored as they are"):
         Store(sealed, text_search=True)
+
+
+def test_redis_has_no_search_by_text(tmp_path: Path) -> None:
+    with opening("redis", tmp_path) as opened, pytest.raises(ConfigError, match="no search by text on redis"):
+        Store(opened(), text_search=True)
 
 
 def test_a_search_by_text_warns_of_nothing(saver: Saver, ask: Ask, caplog: pytest.LogCaptureFixture) -> None:

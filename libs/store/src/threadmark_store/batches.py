@@ -12,6 +12,7 @@ from threadmark.backends import Program
 from threadmark_store.contract import ItemStore
 from threadmark_store.filters import conditions_of, meets
 from threadmark_store.namespaces import joined, literal_prefix, selected
+from threadmark_store.ranking import Ranking
 from threadmark_store.shapes import ItemKey, ItemRow, Labels, Match, Place, Ranked, Scope
 from threadmark_store.values import Values, check_of
 from threadmark_store.vectors.contract import Vector, VectorTable
@@ -141,19 +142,14 @@ class Batch:
         return refreshed
 
     def _search(self, items: ItemStore, now: int, request: Search) -> Program[list[Found]]:
-        scope, wanted = self._scope(now, request.prefix), request.offset + request.limit
+        scope = self._scope(now, request.prefix)
         if request.vector is not None and self.vectors is not None:
-            found, scored = yield from self._judged(
-                items, now, request, (yield from nearest(self.vectors, scope, request.vector))
+            return (
+                yield from self._ranked(items, now, request, (yield from nearest(self.vectors, scope, request.vector)))
             )
-            if len(found) < wanted:
-                rest = request._replace(offset=0, limit=wanted - len(found))
-                found += yield from self._newest(items, now, rest, scored)
-        elif request.words is not None and self.words is not None:
-            found, _ = yield from self._judged(items, now, request, (yield from best(self.words, scope, request.words)))
-        else:
-            return (yield from self._newest(items, now, request))
-        return found[request.offset : wanted]
+        if request.words is not None and self.words is not None:
+            return (yield from self._ranked(items, now, request, (yield from best(self.words, scope, request.words))))
+        return (yield from self._newest(items, now, request))
 
     def _newest(
         self, items: ItemStore, now: int, request: Search, skipped: Collection[ItemKey] = ()
@@ -163,8 +159,7 @@ class Batch:
         if not request.filter and not skipped:
             rows = yield from items.search(scope, None, request.limit, request.offset)
             return [Found(row, self.values.decoded(row)) for row in rows]
-        if request.filter and self.values.comparable:
-            scope = scope._replace(conditions=tuple(conditions_of(request.filter)))
+        scope = self._narrowed(now, request)
         found: list[Found] = []
         after, wanted, size = None, request.offset + request.limit, 1 if scope.conditions else _FEWEST
         while len(found) < wanted:
@@ -177,6 +172,19 @@ class Batch:
             if len(rows) < size:
                 break
             after, size = Place(rows[-1].updated_at, rows[-1].key), min(max(2 * size, _FEWEST), _MOST)
+        return found[request.offset : wanted]
+
+    def _ranked(self, items: ItemStore, now: int, request: Search, ranking: Ranking) -> Program[list[Found]]:
+        """Return the best items, and behind all that have a vector those without one."""
+        wanted = request.offset + request.limit
+        first = ranking.first(max(wanted, _MOST))
+        found, scored = yield from self._judged(items, now, request, first)
+        if len(found) < wanted:
+            if len(first) < len(ranking.scores):  # few of the best meet the filter
+                found = yield from self._matching(items, now, request, ranking)
+            elif request.vector is not None:
+                rest = request._replace(offset=0, limit=wanted - len(found))
+                found += yield from self._newest(items, now, rest, scored)
         return found[request.offset : wanted]
 
     def _judged(
@@ -198,6 +206,29 @@ class Batch:
                         found.append(Found(row._replace(score=score), value))
             start, size = start + len(some), min(2 * size, _MOST)
         return found, scored
+
+    def _matching(self, items: ItemStore, now: int, request: Search, ranking: Ranking) -> Program[list[Found]]:
+        """Return all items that meet the filter, in the order of a ranking, by going through the scope once."""
+        scope, scores = self._narrowed(now, request), ranking.by_key()
+        found: list[Found] = []
+        after: ItemKey | None = None
+        while rows := (yield from items.in_key_order(scope, after, _MOST)):
+            after = rows[-1].key
+            for row in rows:
+                score = scores.get((row.key, row.check))
+                if score is not None or request.vector is not None:
+                    value = self.values.decoded(row)
+                    if not request.filter or meets(value, request.filter):
+                        found.append(Found(row._replace(score=score), value))
+        found.sort(key=lambda each: _order(each.row))
+        return found
+
+    def _narrowed(self, now: int, request: Search) -> Scope:
+        """Return the scope of a request, with what a database can compare of its filter."""
+        scope = self._scope(now, request.prefix)
+        if request.filter and self.values.comparable:
+            scope = scope._replace(conditions=tuple(conditions_of(request.filter)))
+        return scope
 
     def _namespaces(self, items: ItemStore, now: int, request: ListNamespaces) -> Program[list[Labels]]:
         names = yield from items.namespaces(self._scope(now, literal_prefix(request.matches)))
@@ -248,6 +279,11 @@ class Batch:
                 expires_at = None if put.ttl is None else now + put.ttl
                 check = check_of(put.key, put.stored)
                 yield ItemRow(put.key, put.stored, check, moment, moment, self.owner, expires_at, put.ttl)
+
+
+def _order(row: ItemRow) -> tuple[bool, float, int, ItemKey]:
+    """Return the place of a row: by its score, or behind all that have one by its last update, and then by key."""
+    return row.score is None, -(row.score or 0.0), -row.updated_at if row.score is None else 0, row.key
 
 
 def key_of(namespace: Labels, key: str) -> ItemKey:

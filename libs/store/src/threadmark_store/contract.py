@@ -44,8 +44,11 @@ class ItemStore(Protocol):
     def namespaces(self, scope: Scope) -> Program[list[str]]:
         """Return the namespaces of the items of a scope, each once."""
 
-    def sweep(self, now: int, limit: int) -> Program[list[ItemKey]]:
-        """Remove items that had expired at this time, at most `limit`. Returns their keys."""
+    def sweep(self, now: int, limit: int, *, last: bool = False) -> Program[list[ItemKey]]:
+        """Remove items that had expired at this time, at most `limit`. Returns their keys.
+
+        With `last` the program ends with this, so that a backend may save round trips.
+        """
 
     def count(self, scope: Scope) -> Program[tuple[int, int]]:
         """Return how many items a scope has, and the bytes of their keys and values."""

@@ -14,7 +14,7 @@ from threadmark.backends import ConfigError, short_repr
 from threadmark.sealing import Cipher, row_name
 from threadmark_store.shapes import ItemKey
 from threadmark_store.texts import WHOLE, Fields, checked_fields, choice_of, texts_of
-from threadmark_store.vectors.contract import CHOICE, Vector, VectorRow
+from threadmark_store.vectors.contract import CHOICE, Vector
 from threadmark_store.vectors.ranking import numpy, unit
 
 T = TypeVar("T")
@@ -39,7 +39,7 @@ class Index:
         self._dims = _checked_dims(config)
         self.embeddings = ensure_embeddings(config.get("embed"))
         self.fields = checked_fields(config.get("fields") or [WHOLE])
-        self._cipher = cipher
+        self.cipher = cipher
         name = config.get("model") or _name_of(self.embeddings)
         self.model = f"{name} ({self._dims}{', sealed' if cipher else ''})"
         """What vectors must have in common to be compared."""
@@ -80,13 +80,13 @@ class Index:
             vectors[key] = tuple(made)
         return vectors
 
-    def opened(self, row: VectorRow) -> bytes:
-        """Return the vector of a row."""
-        field, number, data = row.vector
-        return data if self._cipher is None else self._cipher.open(data, _location(row.key, field, number))
+    def opened(self, key: ItemKey, vector: Vector) -> bytes:
+        """Return the data of a sealed vector."""
+        field, number, data = vector
+        return data if self.cipher is None else self.cipher.open(data, _location(key, field, number))
 
     def _sealed(self, key: ItemKey, field: str, number: int, data: bytes) -> bytes:
-        return data if self._cipher is None else self._cipher.seal(data, _location(key, field, number))
+        return data if self.cipher is None else self.cipher.seal(data, _location(key, field, number))
 
     def _unit(self, numbers: Sequence[float], owner: str) -> bytes:
         if len(numbers) != self._dims:

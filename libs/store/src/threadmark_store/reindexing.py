@@ -104,7 +104,7 @@ class FoundByVectors(NamedTuple):
     """The vectors of items."""
 
     table: VectorTable
-    index: Index
+    embedded: Index
 
     def hold(self, keys: Sequence[ItemKey]) -> Program[None]:
         return self.table.store.hold(keys)
@@ -116,11 +116,11 @@ class FoundByVectors(NamedTuple):
         mine = [row for row in present if row.check == item.check]
         fields: Fields = next((fields_of(row.vector.field) for row in mine if row.vector.number == CHOICE), None)
         found = {row.vector[:2] for row in mine if row.model == self.table.model}
-        texts = {text[:2] for text in texts_of(value, fields, self.index.fields)}
+        texts = {text[:2] for text in texts_of(value, fields, self.embedded.fields)}
         return None if found == texts else Lacking(item.key, value, fields)
 
     def made(self, lacking: Sequence[Lacking]) -> Flow[Any, Mapping[ItemKey, tuple[Vector, ...]]]:
-        return self.index.of_values(lacking)
+        return self.embedded.of_values(lacking)
 
     def replace(self, items: Sequence[ItemRow], made: Mapping[ItemKey, tuple[Vector, ...]]) -> Program[None]:
         rows = [each for item in items for each in self.table.rows_of(item, made[item.key])]
@@ -137,7 +137,7 @@ class FoundByWords(NamedTuple):
     """The words of items."""
 
     store: WordStore
-    index: TextIndex
+    text: TextIndex
 
     def hold(self, keys: Sequence[ItemKey]) -> Program[None]:
         return self.store.hold(keys)
@@ -147,12 +147,12 @@ class FoundByWords(NamedTuple):
 
     def lacking(self, item: ItemRow, value: Mapping[str, Any], present: Iterable[WordRow]) -> Lacking | None:
         head = next((row.word for row in present if row.check == item.check), "")
-        fields = self.index.chosen(head)
-        return None if head == self.index.head or fields is not None else Lacking(item.key, value, fields)
+        fields = self.text.chosen(head)
+        return None if head == self.text.head or fields is not None else Lacking(item.key, value, fields)
 
     def made(self, lacking: Sequence[Lacking]) -> Flow[Any, Mapping[ItemKey, Words]]:
         yield from ()
-        return {key: self.index.words(value, fields) for key, value, fields in lacking}
+        return {key: self.text.words(value, fields) for key, value, fields in lacking}
 
     def replace(self, items: Sequence[ItemRow], made: Mapping[ItemKey, Words]) -> Program[None]:
         rows = [each for item in items for each in rows_of(item, made[item.key])]

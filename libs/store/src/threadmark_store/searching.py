@@ -49,7 +49,7 @@ class Searching:
         self._backend = backend_of(saver)
         self._vectors = VectorTable(vectors_of(saver))
         if self.index:
-            self._vectors = self._vectors._replace(model=self.index.model, opened=self.index.opened)
+            self._vectors = self._vectors._replace(model=self.index.model, opened=self.index.opened if cipher else None)
         self._words = words_of(saver)
         if self._text and self._words is None:
             raise ConfigError(f"there is no search by text on {self._backend}: give the store an `index` instead")

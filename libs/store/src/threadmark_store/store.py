@@ -228,7 +228,7 @@ class Store(BaseStore):
         return removed
 
     def _swept(self, now: int) -> Program[int]:
-        keys = yield from self._items.sweep(now, _SWEPT_AT_ONCE)
+        keys = yield from self._items.sweep(now, _SWEPT_AT_ONCE, last=not any(self._searching.tables))
         yield from self._searching.remove(keys)
         return len(keys)
 

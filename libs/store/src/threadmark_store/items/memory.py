@@ -79,7 +79,7 @@ class MemoryItems:
     def namespaces(self, scope: Scope) -> Program[list[str]]:
         return with_tables(lambda tables: sorted({row.key.namespace for row in _in(tables, scope)}))
 
-    def sweep(self, now: int, limit: int) -> Program[list[ItemKey]]:
+    def sweep(self, now: int, limit: int, *, last: bool = False) -> Program[list[ItemKey]]:
         def call(tables: Tables) -> list[ItemKey]:
             expired = [
                 key for key, row in _rows(tables).items() if row.expires_at is not None and row.expires_at <= now

@@ -161,7 +161,7 @@ class SqliteItems:
         rows = yield from execute_alone(_NAMESPACES.format(clauses=" AND ".join(clauses)), params)
         return [from_column(row[0]) for row in rows]
 
-    def sweep(self, now: int, limit: int) -> Program[list[ItemKey]]:
+    def sweep(self, now: int, limit: int, *, last: bool = False) -> Program[list[ItemKey]]:
         return [_key(*columns) for columns in (yield from execute(_SWEEP, (now, limit)))]
 
     def count(self, scope: Scope) -> Program[tuple[int, int]]:

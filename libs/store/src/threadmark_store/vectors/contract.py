@@ -37,6 +37,11 @@ class VectorRow(NamedTuple):
     owner: str | None = None
 
 
+Scanned = tuple[str, str, str, int, bytes, int]
+"""A vector as a page has it: namespace, key, field, number, data and check. There are many, so they get no shape, and
+texts are as in their columns."""
+
+
 class VectorCounts(NamedTuple):
     """How many vectors a scope has."""
 
@@ -65,11 +70,14 @@ class VectorStore(Protocol):
     def delete(self, keys: Sequence[ItemKey], owner: str | None) -> Program[None]:
         """Remove all rows of items; with an owner, only those of this owner."""
 
-    def page(self, scope: Scope, model: str, cursor: Cursor | None) -> Program[tuple[list[VectorRow], Cursor | None]]:
+    def page(self, scope: Scope, model: str, cursor: Cursor | None) -> Program[tuple[list[Scanned], Cursor | None]]:
         """Return the next vectors of a model in a namespace, those below it and of an owner, in any order.
 
         The cursor is None at the beginning and at the end.
         """
+
+    def text(self, column: str) -> str:
+        """Return the text of a column of a page."""
 
     def keys(self, cursor: Cursor | None) -> Program[tuple[list[ItemKey], Cursor | None]]:
         """Return the keys of the next items that have rows, with a cursor like that of `page`."""
@@ -84,8 +92,8 @@ class VectorTable(NamedTuple):
     store: VectorStore
     model: str = ""
     """The model of its queries, empty if it has none: then it only removes the vectors of items that it changes."""
-    opened: Callable[[VectorRow], bytes] = lambda row: row.vector.data
-    """Returns the data of a row without its seal."""
+    opened: Callable[[ItemKey, Vector], bytes] | None = None
+    """Returns the data of an item's vector without its seal, unless they have none."""
 
     def rows_of(self, item: ItemRow, vectors: Iterable[Vector]) -> list[VectorRow]:
         """Return the rows of an item's vectors."""

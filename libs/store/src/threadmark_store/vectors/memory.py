@@ -6,7 +6,7 @@ from threadmark.backends import Program
 from threadmark.memory.tables import Tables, with_tables
 from threadmark_store.namespaces import is_within
 from threadmark_store.shapes import Cursor, ItemKey, Scope
-from threadmark_store.vectors.contract import CHOICE, VectorCounts, VectorRow
+from threadmark_store.vectors.contract import CHOICE, Scanned, VectorCounts, VectorRow
 
 _Rows = dict[ItemKey, tuple[VectorRow, ...]]
 
@@ -57,11 +57,15 @@ class MemoryVectors:
         scope: Scope,
         model: str,
         cursor: Cursor | None,  # noqa: ARG002 - there is one page
-    ) -> Program[tuple[list[VectorRow], Cursor | None]]:
-        def call(tables: Tables) -> tuple[list[VectorRow], Cursor | None]:
-            return [row for row in _in(tables, scope) if row.model == model], None
+    ) -> Program[tuple[list[Scanned], Cursor | None]]:
+        def call(tables: Tables) -> tuple[list[Scanned], Cursor | None]:
+            rows = [row for row in _in(tables, scope) if row.model == model]
+            return [(*row.key, *row.vector, row.check) for row in rows], None
 
         return with_tables(call)
+
+    def text(self, column: str) -> str:
+        return column
 
     def keys(
         self,

@@ -8,7 +8,7 @@ from threadmark_postgres.arrays import Blobs, Numbers, Texts
 from threadmark_postgres.columns import from_optional, optional
 from threadmark_store.columns.postgres import Table, arrays_of, clauses_of, key_in, script_of
 from threadmark_store.shapes import Cursor, ItemKey, Scope
-from threadmark_store.vectors.contract import CHOICE, Vector, VectorCounts, VectorRow
+from threadmark_store.vectors.contract import CHOICE, Scanned, Vector, VectorCounts, VectorRow
 
 # Floats do not become smaller by compression, so long vectors are stored without the attempt.
 _TABLES = (
@@ -50,7 +50,7 @@ WHERE v.namespace = asked.namespace AND v.key = asked.key AND ($3::text IS NULL 
 """
 
 _PAGE = """
-SELECT namespace, key, field, place, vector, model, checksum, owner
+SELECT namespace, key, field, place, vector, checksum
 FROM tm.store_vector
 WHERE model = $1::text
     AND (namespace, key, field, place) > ($2::text, $3::text, $4::text, $5::bigint)
@@ -124,12 +124,16 @@ class PostgresVectors:
     def delete(self, keys: Sequence[ItemKey], owner: str | None) -> Program[None]:
         yield from self._table.execute(_DELETE, *arrays_of(keys), optional(owner))
 
-    def page(self, scope: Scope, model: str, cursor: Cursor | None) -> Program[tuple[list[VectorRow], Cursor | None]]:
+    def page(self, scope: Scope, model: str, cursor: Cursor | None) -> Program[tuple[list[Scanned], Cursor | None]]:
         after = cursor or (to_column(scope.prefix), "", "", CHOICE)
         clauses, params = clauses_of(scope, 7)
         statement = _PAGE.format(clauses=clauses)
         rows = yield from self._table.execute(statement, to_column(model), *after, _PAGE_SIZE, *params)
-        return list(map(_row, rows)), rows[-1][:4] if len(rows) == _PAGE_SIZE else None
+        found: list[Any] = rows
+        return found, rows[-1][:4] if len(rows) == _PAGE_SIZE else None
+
+    def text(self, column: str) -> str:
+        return from_column(column)
 
     def keys(self, cursor: Cursor | None) -> Program[tuple[list[ItemKey], Cursor | None]]:
         rows = yield from self._table.execute(_KEYS, *(cursor or ("", "")), _KEYS_AT_ONCE)

@@ -3,12 +3,13 @@
 Vectors are stored with length 1, so the cosine is a product. An item with several vectors counts by its best one.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from threadmark.backends import CorruptDataError, MissingDependencyError, Program
-from threadmark_store.shapes import Cursor, ItemKey, Ranked, Scope
-from threadmark_store.vectors.contract import VectorRow, VectorTable
+from threadmark_store.ranking import Columns, Ranking
+from threadmark_store.shapes import Cursor, ItemKey, Scope
+from threadmark_store.vectors.contract import Scanned, Vector, VectorTable
 
 _FLOAT = "<f4"
 
@@ -23,25 +24,22 @@ def unit(numbers: Sequence[float]) -> bytes:
     if largest:
         vector = vector / largest  # so that no square is too large or too small for a float
         vector = vector / np.linalg.norm(vector)
-    return vector.astype(_FLOAT).tobytes()
+    data: bytes = vector.astype(_FLOAT).tobytes()
+    return data
 
 
-def nearest(table: VectorTable, scope: Scope, query: bytes) -> Program[list[Ranked]]:
-    """Return all items of a scope that have vectors of the model, the nearest first and then by key."""
-    np = numpy()
-    asked, best = np.frombuffer(query, dtype=_FLOAT), dict[tuple[ItemKey, int], float]()
+def nearest(table: VectorTable, scope: Scope, query: bytes) -> Program[Ranking]:
+    """Return all items of a scope that have vectors of the model."""
+    asked, best = numpy().frombuffer(query, dtype=_FLOAT), dict[Columns, float]()
     cursor: Cursor | None = None
     while True:
         rows, cursor = yield from table.store.page(scope, table.model, cursor)
-        for row, score in zip(rows, _scores(rows, asked, table.opened), strict=True):
-            item = row.key, row.check
+        for (namespace, key, _, _, _, check), score in zip(rows, _scores(rows, asked, table), strict=True):
+            item = namespace, key, check
             if score > best.get(item, -2.0):
                 best[item] = score
         if cursor is None:
-            break
-    ranked = [Ranked(key, score, check) for (key, check), score in best.items()]
-    ranked.sort(key=lambda each: (-each.score, each.key))
-    return ranked
+            return Ranking(best, table.store.text)
 
 
 def numpy() -> Any:
@@ -55,25 +53,32 @@ def numpy() -> Any:
     return found
 
 
-def _scores(rows: Sequence[VectorRow], asked: Any, opened: Callable[[VectorRow], bytes]) -> list[float]:
+def _scores(rows: Sequence[Scanned], asked: Any, table: VectorTable) -> list[float]:
     np = numpy()
     if not rows:
         return []
-    size = asked.nbytes
-    data = [opened(row) for row in rows]
-    for row, each in zip(rows, data, strict=True):
-        if len(each) != size:
-            raise CorruptDataError(f"{_named(row)} has {len(each)} bytes instead of {size}: {_HOW_TO_MEND}")
+    if table.opened is None:
+        data = [each for _, _, _, _, each, _ in rows]
+    else:
+        data = [table.opened(*_shaped(row, table)) for row in rows]
+    if set(map(len, data)) != {asked.nbytes}:
+        wrong = next(number for number, each in enumerate(data) if len(each) != asked.nbytes)
+        raise _damaged(rows[wrong], table, f"has {len(data[wrong])} bytes instead of {asked.nbytes}")
     scores = np.frombuffer(b"".join(data), dtype=_FLOAT).reshape(len(rows), len(asked)) @ asked
     if not np.isfinite(scores).all():
-        row = rows[int(np.isfinite(scores).argmin())]
-        raise CorruptDataError(f"{_named(row)} has numbers that are not finite: {_HOW_TO_MEND}")
+        raise _damaged(rows[int(np.isfinite(scores).argmin())], table, "has numbers that are not finite")
     found: list[float] = scores.tolist()
     return found
 
 
-_HOW_TO_MEND = "put the item once more"
+def _shaped(row: Scanned, table: VectorTable) -> tuple[ItemKey, Vector]:
+    namespace, key, field, number, data, _ = row
+    text = table.store.text
+    return ItemKey(text(namespace), text(key)), Vector(text(field), number, data)
 
 
-def _named(row: VectorRow) -> str:
-    return f"the vector of field {row.vector.field!r} of item {row.key.key!r} of namespace {row.key.namespace!r}"
+def _damaged(row: Scanned, table: VectorTable, problem: str) -> CorruptDataError:
+    (namespace, key), (field, *_) = _shaped(row, table)
+    return CorruptDataError(
+        f"the vector of field {field!r} of item {key!r} of namespace {namespace!r} {problem}: put the item once more"
+    )

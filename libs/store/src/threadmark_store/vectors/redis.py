@@ -21,7 +21,7 @@ from threadmark_redis.steps import Command, Script, commands, run
 from threadmark_redis.store import RedisStore
 from threadmark_store.namespaces import bounds_below
 from threadmark_store.shapes import Cursor, ItemKey, Scope
-from threadmark_store.vectors.contract import CHOICE, Vector, VectorCounts, VectorRow
+from threadmark_store.vectors.contract import CHOICE, Scanned, Vector, VectorCounts, VectorRow
 
 _ITEMS_AT_ONCE = 1024
 _NAMES_AT_ONCE = 64
@@ -74,10 +74,14 @@ class RedisVectors:
             keys = list({row.key: None for row in (yield from self.rows(keys)) if row.owner == owner})
         yield from self.replace(keys, [])
 
-    def page(self, scope: Scope, model: str, cursor: Cursor | None) -> Program[tuple[list[VectorRow], Cursor | None]]:
+    def page(self, scope: Scope, model: str, cursor: Cursor | None) -> Program[tuple[list[Scanned], Cursor | None]]:
         keys, cursor = yield from self._keys(scope, cursor)
         rows = yield from self._rows(keys, b"r")
-        return [row for row in rows if row.model == model and scope.owner in (None, row.owner)], cursor
+        wanted = [row for row in rows if row.model == model and scope.owner in (None, row.owner)]
+        return [(*row.key, *row.vector, row.check) for row in wanted], cursor
+
+    def text(self, column: str) -> str:
+        return column
 
     def keys(self, cursor: Cursor | None) -> Program[tuple[list[ItemKey], Cursor | None]]:
         return self._keys(Scope(), cursor)

@@ -9,7 +9,7 @@ from threadmark_sqlite.placeholders import chunks, with_pairs
 from threadmark_sqlite.steps import Rows, execute, execute_alone, executemany
 from threadmark_store.columns.sqlite import clauses_of, columns_of, from_optional, key_in, optional
 from threadmark_store.shapes import Cursor, ItemKey, Scope
-from threadmark_store.vectors.contract import CHOICE, Vector, VectorCounts, VectorRow
+from threadmark_store.vectors.contract import CHOICE, Scanned, Vector, VectorCounts, VectorRow
 
 _EXISTS = "SELECT 1 FROM sqlite_master WHERE name = 'threadmark_store_vector'"
 
@@ -46,7 +46,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 _DELETE = "DELETE FROM threadmark_store_vector WHERE namespace = ? AND key = ? AND (? IS NULL OR owner = ?)"
 
 _PAGE = """
-SELECT namespace, key, field, place, vector, model, checksum, owner
+SELECT namespace, key, field, place, vector, checksum
 FROM threadmark_store_vector
 WHERE model = ? AND (namespace, key, field, place) > (?, ?, ?, ?) AND {clauses}
 ORDER BY namespace, key, field, place
@@ -105,11 +105,15 @@ class SqliteVectors:
         owned = optional(owner)
         yield from executemany(_DELETE, [(*columns_of(key), owned, owned) for key in keys])
 
-    def page(self, scope: Scope, model: str, cursor: Cursor | None) -> Program[tuple[list[VectorRow], Cursor | None]]:
+    def page(self, scope: Scope, model: str, cursor: Cursor | None) -> Program[tuple[list[Scanned], Cursor | None]]:
         clauses, params = clauses_of(scope)
         after = cursor or (to_column(scope.prefix), "", "", CHOICE)
         rows = yield from execute(_PAGE.format(clauses=clauses), (to_column(model), *after, *params, _PAGE_SIZE))
-        return list(map(_row, rows)), rows[-1][:4] if len(rows) == _PAGE_SIZE else None
+        found: list[Any] = rows
+        return found, rows[-1][:4] if len(rows) == _PAGE_SIZE else None
+
+    def text(self, column: str) -> str:
+        return from_column(column)
 
     def keys(self, cursor: Cursor | None) -> Program[tuple[list[ItemKey], Cursor | None]]:
         rows = yield from execute(_KEYS, (*(cursor or ("", "")), _KEYS_AT_ONCE))

@@ -28,7 +28,7 @@ class WordRow(NamedTuple):
 
     key: ItemKey
     word: str
-    count: int
+    times: int
     """How often it is there, 0 in a head."""
     length: int
     """How many words there are together."""

@@ -106,7 +106,7 @@ class PostgresWords:
                 _ADD,
                 *arrays_of([row.key for row in rows]),
                 Texts(to_column(row.word) for row in rows),
-                Numbers(row.count for row in rows),
+                Numbers(row.times for row in rows),
                 Numbers(row.length for row in rows),
                 Numbers(row.check for row in rows),
                 Texts(optional(row.owner) for row in rows),

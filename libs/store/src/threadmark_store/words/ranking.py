@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Iterable
 
 from threadmark.backends import Program
-from threadmark_store.shapes import ItemKey, Ranked, Scope
+from threadmark_store.ranking import Columns, Ranking
+from threadmark_store.shapes import Scope
 from threadmark_store.words.contract import WordStore
 
 _WORD = re.compile(r"\w+")
@@ -28,24 +29,21 @@ def words_in(texts: Iterable[str]) -> Counter[str]:
     return counts
 
 
-def best(words: WordStore, scope: Scope, query: Iterable[str]) -> Program[list[Ranked]]:
-    """Return all items of a scope that have one of the words, the best first and then by key."""
+def best(words: WordStore, scope: Scope, query: Iterable[str]) -> Program[Ranking]:
+    """Return all items of a scope that have one of the words."""
     asked = sorted(set(query))
     rows = (yield from words.find(scope, asked)) if asked else []
     if not rows:
-        return []
+        return Ranking({})
     totals = yield from words.totals(scope)
     having = Counter(row.word for row in rows)
     rarity = {
         word: math.log1p((max(totals.items, number) - number + 0.5) / (number + 0.5)) for word, number in having.items()
     }
     usual_length = max(totals.words, 1) / max(totals.items, 1)
-    scores: dict[tuple[ItemKey, int], float] = {}
-    for row in rows:
-        discount = _SATURATION * (1 - _LENGTH_SHARE + _LENGTH_SHARE * row.length / usual_length)
-        score = rarity[row.word] * row.count * (_SATURATION + 1) / (row.count + discount)
-        item = row.key, row.check
-        scores[item] = scores.get(item, 0.0) + score
-    ranked = [Ranked(key, score, check) for (key, check), score in scores.items()]
-    ranked.sort(key=lambda each: (-each.score, each.key))
-    return ranked
+    scores: dict[Columns, float] = {}
+    for (namespace, key), word, count, length, check, _ in rows:
+        discount = _SATURATION * (1 - _LENGTH_SHARE + _LENGTH_SHARE * length / usual_length)
+        item = namespace, key, check
+        scores[item] = scores.get(item, 0.0) + rarity[word] * count * (_SATURATION + 1) / (count + discount)
+    return Ranking(scores)

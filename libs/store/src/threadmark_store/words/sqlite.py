@@ -116,7 +116,7 @@ class SqliteWords:
 
 
 def _params(row: WordRow) -> tuple[Any, ...]:
-    return *columns_of(row.key), to_column(row.word), row.count, row.length, row.check, optional(row.owner)
+    return *columns_of(row.key), to_column(row.word), row.times, row.length, row.check, optional(row.owner)
 
 
 def _row(columns: Sequence[Any]) -> WordRow:

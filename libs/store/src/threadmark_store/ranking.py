@@ -1,0 +1,35 @@
+"""The order of items by their scores: the best first, and then by key."""
+
+import heapq
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from threadmark_store.shapes import ItemKey, Ranked
+
+Columns = tuple[str, str, int]
+"""An item's namespace and key, as texts or as in their columns, and the check of the value that was compared."""
+
+
+def same(text: str) -> str:
+    """Return a text itself, which is no column."""
+    return text
+
+
+class Ranking(NamedTuple):
+    """All items that a query may find. There may be many, so few of them get a shape."""
+
+    scores: Mapping[Columns, float]
+    text: Callable[[str], str] = same
+    """Returns the text of a column."""
+
+    def first(self, count: int) -> list[Ranked]:
+        """Return the best items."""
+        found = heapq.nsmallest(count, ((-score, *item) for item, score in self.scores.items()))
+        return [Ranked(self._key(namespace, key), -score, check) for score, namespace, key, check in found]
+
+    def by_key(self) -> dict[tuple[ItemKey, int], float]:
+        """Return all scores by the item's key and check."""
+        return {(self._key(namespace, key), check): score for (namespace, key, check), score in self.scores.items()}
+
+    def _key(self, namespace: str, key: str) -> ItemKey:
+        return ItemKey(self.text(namespace), self.text(key))
