@@ -148,7 +148,7 @@ SLOW = {
     "sqlite/test_replaced_files.py": 16,
     "sqlite/test_space.py": 11,
     "sqlite/test_wrong_kinds.py": 36,
-    "store/test_sweeping.py": 27,
+    "store/test_sweeping.py": 37,
     "test_benchmarks.py": 32,
     "test_docs.py": 9,
     "test_examples.py": 19,
