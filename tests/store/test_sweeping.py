@@ -133,6 +133,30 @@ def test_a_task_ends_with_its_store() -> None:
     asyncio.run(run())
 
 
+def test_a_task_starts_again_after_its_event_loop_was_closed() -> None:
+    loop = asyncio.new_event_loop()
+    with InMemoryStore() as store:
+        first = loop.run_until_complete(store.astart_ttl_sweeper(1))
+        loop.close()
+
+        async def run() -> None:
+            assert await store.astart_ttl_sweeper(1) is not first
+            assert await store.astop_ttl_sweeper(timeout=60)
+
+        asyncio.run(run())
+
+
+def test_a_thread_and_a_task_are_stopped_together() -> None:
+    async def run() -> None:
+        with InMemoryStore() as store:
+            future, task = store.start_ttl_sweeper(1), await store.astart_ttl_sweeper(1)
+            assert await store.astop_ttl_sweeper(timeout=60)
+            assert future.done()
+            assert task.done()
+
+    asyncio.run(run())
+
+
 def test_a_blocking_close_ends_a_task() -> None:
     async def run() -> None:
         store = AsyncSqliteStore(":memory:")

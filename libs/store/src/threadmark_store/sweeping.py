@@ -42,13 +42,12 @@ class Sweeper:
         """Start it on a thread, unless one runs. The future is done when it has ended, and cancelling that ends it."""
         with self._changing:
             if self._ended is None or self._ended.done():
-                self._stopping, self._ended = stopping, ended = Stopping(), Future[None]()
+                stopping, ended = Stopping(), Future[None]()
                 ended.add_done_callback(lambda _: stopping.put(None))
                 arguments = self._driver, self._sweep, stopping, seconds, ended
-                self._thread = threading.Thread(
-                    target=_repeat, args=arguments, name="threadmark-store-sweeper", daemon=True
-                )
-                self._thread.start()
+                thread = threading.Thread(target=_repeat, args=arguments, name="threadmark-store-sweeper", daemon=True)
+                thread.start()
+                self._stopping, self._ended, self._thread = stopping, ended, thread
                 close_at_exit(self)
             return self._ended
 
@@ -69,7 +68,7 @@ class Sweeper:
 
     def astart(self, seconds: float) -> "asyncio.Task[None]":
         """Start it as a task of the running event loop, unless one runs. Cancelling the task ends it."""
-        if self._task is None or self._task.done():
+        if self._task is None or self._task.done() or self._task.get_loop().is_closed():
             self._waking = asyncio.Event()
             repeating = _arepeat(self._driver, self._sweep, self._waking, seconds)
             self._task = asyncio.get_running_loop().create_task(repeating, name="threadmark-store-sweeper")
