@@ -14,7 +14,7 @@ from threadmark.program import Operation, read, write, write_and_reclaim
 from threadmark.runtime.logs import log
 from threadmark.saver.kit import checked_serde
 from threadmark.serde import Serializer
-from threadmark_store.beside import checked_saver
+from threadmark_store.backends import checked_saver
 from threadmark_store.cached import entries_of
 from threadmark_store.entries import Bound, Entries, Entry, EntryKey, FullKey
 from threadmark_store.shapes import Labels
@@ -281,7 +281,7 @@ class Cache(BaseCache[Any]):
 
 
 class _Room:
-    """How many bytes may be added before it is counted what is stored. Entries that are replaced count twice."""
+    """How many bytes may be added before the stored ones are counted. Entries that are replaced count twice."""
 
     def __init__(self, most: int, *, always_counts: bool) -> None:
         self._bound = Bound(most, 0 if always_counts else most // 16)

@@ -1,4 +1,4 @@
-"""Entries of the cache: what identifies them, and their values as they are stored.
+"""Entries of the cache: their keys, and their values as they are stored.
 
 A key and a namespace are stored as digests, so they may be any text of any length. With a keyring the digests need its
 secret, and every value is sealed, bound to its key and to the time at which it expires.
@@ -19,7 +19,7 @@ FullKey = tuple[Labels, str]
 """A namespace and a key in it."""
 
 ENTRY_BYTES: Final = 128
-"""What an entry counts for its key, its columns and its places in indexes, in addition to the bytes of its value."""
+"""The bytes that an entry counts for its key, columns and places in indexes, in addition to those of its value."""
 
 _DIGEST_SIZE: Final = 16
 _PLAIN, _SEALED = b"\x01", b"\x02"
@@ -29,7 +29,7 @@ _PURPOSE = b"tm.cached"
 
 
 class EntryKey(NamedTuple):
-    """What identifies an entry."""
+    """The key of an entry."""
 
     key: bytes
     """A digest of the owner, the namespace and the key."""
@@ -101,7 +101,7 @@ class Entries:
         return Entry(key, self.owner, stored, check_of(key, stored, expires_at), used_at, expires_at)
 
     def decoded(self, entry: Entry) -> Any:
-        """Return the value of an entry. Raises CorruptDataError if it is not what was stored."""
+        """Return the value of an entry. Raises CorruptDataError if it was changed since it was stored."""
         if check_of(entry.key, entry.value, entry.expires_at) != entry.check:
             raise CorruptDataError("a value and its check do not belong together")
         form, body = entry.value[:1], entry.value[1:]
@@ -133,7 +133,7 @@ def check_of(key: EntryKey, value: bytes, expires_at: int | None) -> int:
 
 
 def _location(key: EntryKey, expires_at: int | None) -> bytes:
-    """Return what a value is bound to."""
+    """Return the name that a value is bound to."""
     return b"cached\0" + key.key + _EXPIRY.pack(-1 if expires_at is None else expires_at)
 
 

@@ -66,7 +66,7 @@ def _meets(value: Any, condition: Any) -> bool:
 
 
 def conditions_of(condition: Mapping[str, Any], path: Labels = ()) -> Iterator[Condition]:
-    """Yield what a database can compare of a filter: every value that meets the filter meets these."""
+    """Yield the conditions of a filter that a database can compare: every value that meets the filter meets these."""
     for key, asked in condition.items():
         if not isinstance(key, str) or not _is_of_json(key):
             continue

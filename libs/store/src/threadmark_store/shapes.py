@@ -7,7 +7,7 @@ Labels = tuple[str, ...]
 
 
 class ItemKey(NamedTuple):
-    """What identifies an item."""
+    """The key of an item."""
 
     namespace: str
     """The labels, joined by dots."""
@@ -83,17 +83,17 @@ class Match(NamedTuple):
 
 
 class StoreReport(NamedTuple):
-    """What a store has, and how it searches."""
+    """The size of a store, and how it searches."""
 
     backend: str
     items: int
     bytes: int
     """Those of keys and values."""
     vectors: str | None
-    """What compares vectors: `numpy`, or None without an `index`."""
+    """The library that compares vectors: `numpy`, or None without an `index`."""
     vectors_of_model: int
     """How many vectors a search compares."""
     stale_vectors: int
     """How many belong to another model: `reindex()` computes them again."""
     text: str | None
-    """What searches by text: `words`, or None without `text_search`."""
+    """The table that is searched for a text: `words`, or None without `text_search`."""

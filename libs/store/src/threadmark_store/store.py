@@ -22,8 +22,8 @@ from langgraph.store.base import (
 
 from threadmark.backends import ConfigError, Program, now, short_repr
 from threadmark.program import Flow, Operation, aplay, arun, play, read, run, write
+from threadmark_store.backends import checked_saver
 from threadmark_store.batches import Answer, Batch, Found, Get, ListNamespaces, Put, Request, Search, key_of
-from threadmark_store.beside import checked_saver
 from threadmark_store.embedding import Embed
 from threadmark_store.filters import check_filter
 from threadmark_store.items import items_of
@@ -113,7 +113,7 @@ class Store(BaseStore):
         return await aplay(self._reindex(), self._aanswer)
 
     def report(self) -> StoreReport:
-        """Return what the store has, and how it searches."""
+        """Return the numbers of items and bytes, and how the store searches."""
         return run(self._driver, self._report())
 
     async def areport(self) -> StoreReport:
@@ -233,7 +233,7 @@ class Store(BaseStore):
         return len(keys)
 
     def _request(self, op: Op) -> Request:
-        """Return what an operation asks. Raises an error for arguments that no backend can answer."""
+        """Return the request of an operation. Raises an error for arguments that no backend can answer."""
         if isinstance(op, GetOp):
             validate_op_namespace(op)
             return Get(key_of(op.namespace, _checked_key(op.key)), op.refresh_ttl)

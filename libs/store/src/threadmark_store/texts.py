@@ -78,7 +78,7 @@ class TextIndex:
 
 
 def choice_of(fields: Fields) -> str:
-    """Return what is stored of the fields that a put chose: empty if it left them to the store."""
+    """Return the stored form of the fields that a put chose: empty if it left them to the store."""
     return "" if fields is None else json.dumps(fields or [])
 
 

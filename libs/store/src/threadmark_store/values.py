@@ -47,7 +47,7 @@ class Values:
         return form + self._cipher.seal(body, _location(key)) if self._cipher else _TYPED + body
 
     def decoded(self, row: ItemRow) -> dict[str, Any]:
-        """Return the value of a row. Raises CorruptDataError if it is not what was stored."""
+        """Return the value of a row. Raises CorruptDataError if it was changed since it was stored."""
         if check_of(row.key, row.value) != row.check:
             raise CorruptDataError(f"{_named(row.key)} is damaged: its value and its check do not belong together")
         try:
@@ -84,7 +84,7 @@ def check_of(key: ItemKey, value: str | bytes) -> int:
 
 
 def _location(key: ItemKey) -> bytes:
-    """Return what a value is bound to. A namespace has no NUL, so no two keys have the same."""
+    """Return the name that a value is bound to. A namespace has no NUL, so no two keys have the same."""
     return b"\0".join([b"item", *(part.encode("utf-8", "surrogatepass") for part in key), b""])
 
 

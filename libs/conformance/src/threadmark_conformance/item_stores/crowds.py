@@ -1,4 +1,4 @@
-"""Several stores on one database, at once: each sees at once what another one stored, and nothing is lost."""
+"""Several stores on one database, at once: each sees at once the puts of the others, and nothing is lost."""
 
 import asyncio
 

@@ -194,7 +194,7 @@ class HeldTransaction:
             await self._loan.__aexit__(None, None, None)
 
     def _expect_sound(self, connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> None:
-        """Raise an error if the server would roll back what it is asked to commit."""
+        """Raise an error if the server would answer a commit with a rollback."""
         if connection.closed:
             raise TransientStoreError(
                 f"{self._driver.settings}: the connection was lost, and the transaction with it: repeat it"

@@ -52,7 +52,7 @@ _UNDO = (Query(connections.ROLLBACK_TO), Query(connections.RELEASE))
 
 
 class _Within:
-    """The part that both kinds of connections share: what may be run, and what an error means."""
+    """The part that both kinds of connections share: which programs may run, and the meaning of errors."""
 
     may_hang = False
 

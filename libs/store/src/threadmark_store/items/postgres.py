@@ -195,7 +195,7 @@ _Clause = tuple[str, list[Any]]
 
 
 def items_over(rows: Any) -> "PostgresItems":
-    """Return the items beside a saver's rows."""
+    """Return the items in a saver's database."""
     return PostgresItems(rows._schema)  # noqa: SLF001 - both have their tables in one schema
 
 
@@ -316,7 +316,7 @@ class _Asked:
         self.params = list(params)
         self.clauses = [_ALL]
         self.parts: list[str] = []
-        """Joins with what is read of the JSON of each item."""
+        """Joins with the read parts of the JSON of each item."""
 
     def add(self, clause: str, *values: Any, **words: str) -> None:
         """Add a clause with its parameters."""

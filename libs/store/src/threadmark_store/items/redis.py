@@ -70,7 +70,7 @@ def _script() -> Script:
 
 
 def items_over(rows: RedisStore) -> "RedisItems":
-    """Return the items beside a saver's rows."""
+    """Return the items in a saver's database."""
     return RedisItems(rows.settings)
 
 
@@ -156,7 +156,7 @@ class RedisItems:
         while len(rows) < wanted and (places := (yield from walk.next(min(wanted - len(rows), CHUNK)))):
             found = yield from self._rows([place.key for _, place in places])
             for (_, place), row in zip(places, found, strict=True):
-                # One that was updated meanwhile has moved to the front, where a later page is not.
+                # One that was updated since has moved to the front, where a later page is not.
                 if row is not None and _is_in(row, scope) and (after is None or row.updated_at == place.updated_at):
                     rows.append(row)
         return sorted(rows, key=lambda row: (-row.updated_at, row.key))[offset - passed :]
@@ -275,7 +275,7 @@ class RedisItems:
         return [row.key for row in found if row is not None and row.owner != owners[row.key]]
 
     def _remove_now(self) -> Program[None]:
-        """Make the removals that wait for the end of the transaction, so that what follows sees them."""
+        """Make the removals that wait for the end of the transaction, so that later steps see them."""
         removals = (yield from the_work()).after.pop(_REMOVALS, None)
         if removals is not None:
             yield from removals()

@@ -176,7 +176,7 @@ def expiry_in(member: bytes) -> tuple[ItemKey, bytes]:
 
 
 def row_bytes(row: ItemRow, mark: bytes) -> bytes:
-    """Return the stored form of a row: what the script reads stands first, at fixed places, and the value last."""
+    """Return the stored form of a row: first the parts that the script reads, at fixed places."""
     form, value = (_TEXT, row.value.encode()) if isinstance(row.value, str) else (_BYTES, row.value)
     ends = _NEVER if row.expires_at is None else _ENDS if row.ttl is None else _LIVES_ON
     fixed = _FIXED.pack(form, ends, _NEWEST - row.updated_at, row.created_at, row.check)

@@ -1,4 +1,4 @@
-"""The saver whose database a store or a cache uses, and the module of its backend."""
+"""The saver that a store or a cache works on, and the module for its backend."""
 
 from importlib import import_module
 from typing import Any
@@ -32,7 +32,7 @@ def backend_of(saver: Saver, what: str = "store of items") -> str:
     return name
 
 
-def beside(saver: Saver, folder: str, what: str = "store of items") -> tuple[Any, Any]:
+def module_of(saver: Saver, folder: str, what: str = "store of items") -> tuple[Any, Any]:
     """Return the module of a saver's backend in a folder of this package, and the saver's own rows.
 
     Raises ConfigError if there is none for this backend.
