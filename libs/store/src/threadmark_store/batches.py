@@ -85,7 +85,7 @@ class Answers(NamedTuple):
     """The items that live on because they were read. A transaction after this one notes it, since few items end."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Batch:
     """Requests that are answered in one transaction."""
 
@@ -106,7 +106,10 @@ class Batch:
         """Answer the requests, in their order. Raises PermissionError for a put of another owner's item."""
         now = self.clock()
         answers: list[Answer] = [None] * len(self.requests)
-        refreshed = yield from self._get(items, now, answers)
+        gets = [(place, request) for place, request in enumerate(self.requests) if isinstance(request, Get)]
+        refreshed = (yield from self._get(items, now, gets, answers)) if gets else {}
+        if len(gets) == len(self.requests):
+            return Answers(answers, list(refreshed))
         for place, request in enumerate(self.requests):
             if isinstance(request, Search):
                 found = yield from self._search(items, now, request)
@@ -126,13 +129,12 @@ class Batch:
             return False
         return not (self.omits_expired and row.expires_at is not None and row.expires_at <= now)
 
-    def _get(self, items: ItemStore, now: int, answers: list[Answer]) -> Program[dict[ItemKey, None]]:
+    def _get(
+        self, items: ItemStore, now: int, gets: Sequence[tuple[int, Get]], answers: list[Answer]
+    ) -> Program[dict[ItemKey, None]]:
         """Answer the gets. Returns the keys of items that live on."""
-        gets = [(place, request) for place, request in enumerate(self.requests) if isinstance(request, Get)]
-        if not gets:
-            return {}
-        rows = yield from items.items(list(dict.fromkeys(request.key for _, request in gets)))
-        refreshed = {}
+        rows = yield from items.items(list({request.key: None for _, request in gets}))
+        refreshed: dict[ItemKey, None] = {}
         for place, request in gets:
             row = rows.get(request.key)
             if row is not None and self._is_there(row, now):

@@ -195,7 +195,8 @@ class Store(BaseStore):
 
     def _batch(self, ops: Sequence[Op]) -> Flow[Any, list[Result]]:
         checked = [self._request(op) for op in ops]
-        yield from self._prepared()
+        if not self._is_ready:
+            yield from self._prepared()
         requests = yield from self._searching.completed(ops, checked)
         omits = bool(self.ttl_config and self.ttl_config.get("omit_expired"))
         batch = Batch(requests, self._values, self._owner, omits, *self._searching.tables, clock=now)
@@ -272,12 +273,13 @@ def _result(op: Op, answer: Answer) -> Result:
 
 def _fields(found: Found) -> dict[str, Any]:
     row = found.row
+    updated_at = _time(row.updated_at)
     return {
         "namespace": labels_of(row.key.namespace),
         "key": row.key.key,
         "value": found.value,
-        "created_at": _time(row.created_at),
-        "updated_at": _time(row.updated_at),
+        "created_at": updated_at if row.created_at == row.updated_at else _time(row.created_at),
+        "updated_at": updated_at,
     }
 
 

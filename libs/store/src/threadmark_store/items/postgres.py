@@ -5,7 +5,7 @@ so the ones below it are a range of the index. A statement that changes several 
 keys, so that two batches wait for each other at most.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from inspect import cleandoc
 from typing import Any
 
@@ -54,6 +54,7 @@ _TABLES = (
         PRIMARY KEY (namespace, key)
     )
     """,
+    "CREATE INDEX threadmark_store_item_newest ON tm.store_item (updated_at)",
     "CREATE INDEX threadmark_store_item_expiry ON tm.store_item (expires_at) WHERE expires_at IS NOT NULL",
 )
 
@@ -123,9 +124,12 @@ _SEARCH = f"""
 SELECT {_COLUMNS}
 FROM tm.store_item AS item{{parts}}
 WHERE {{clauses}}
-ORDER BY item.updated_at DESC, item.namespace, item.key
+ORDER BY {{order}} DESC, item.namespace, item.key
 LIMIT $1::bigint OFFSET $2::bigint
 """
+# All items are read in the order of their index. The server would also choose it for a large namespace, and read
+# everything that is newer if that has not changed for long: an expression keeps it from that.
+_NEWEST_OF_ALL, _NEWEST = "item.updated_at", "(item.updated_at + 0)"
 
 _IN_KEY_ORDER = f"""
 SELECT {_COLUMNS}
@@ -175,18 +179,18 @@ OR (item.updated_at = {0}::bigint AND (item.namespace, item.key) > ({1}::text, {
 """.strip()
 _BEHIND_KEY = "(item.namespace, item.key) > ({0}::text, {1}::text)"
 _WITH_FRAGMENT = "(item.json IS NULL OR strpos(item.json::text, {0}::text) > 0)"
-_WITH_TEXT = """(item.json IS NULL OR (item.json #>> {0}::text[]) COLLATE "C" {sign} {1}::text)"""
+_WITH_TEXT = """(item.json IS NULL OR ({part}) COLLATE "C" {sign} {0}::text)"""
 
-# The JSON at a path, read once.
+# The JSON at a path, read once. Step by step takes half the time of `#>`.
 _PART = """
-CROSS JOIN LATERAL (SELECT (item.json #> {0}::text[])::text COLLATE "C" AS json OFFSET 0) AS {name}
+CROSS JOIN LATERAL (SELECT ({part})::text COLLATE "C" AS json OFFSET 0) AS {name}
 """.rstrip()
-# Only the JSON of a number begins with a sign or a digit. A number that could be too long for the server's type comes
-# along: no float of Python has more than four characters after its `e`.
+# Only the JSON of a number begins with a sign or a digit. A number that could be too large for the server's type comes
+# along, as do all that have an exponent.
 _WITH_NUMBER = """
 (item.json IS NULL OR CASE
     WHEN {name}.json < '-' OR {name}.json >= ':' THEN false
-    WHEN length({name}.json) > 400 OR lower({name}.json) LIKE '%e_____%' THEN true
+    WHEN length({name}.json) > 400 OR strpos({name}.json, 'e') > 0 OR strpos({name}.json, 'E') > 0 THEN true
     ELSE {name}.json::numeric {sign} {0}::text::numeric
 END)
 """.strip()
@@ -267,7 +271,8 @@ class PostgresItems:
     def search(self, scope: Scope, after: Place | None, limit: int, offset: int) -> Program[list[ItemRow]]:
         """One statement."""
         behind = [] if after is None else [(_BEHIND_PLACE, [after.updated_at, *_columns_of(after.key)])]
-        rows = yield from self._of_scope(_SEARCH, scope, behind, limit, offset)
+        statement = _SEARCH.replace("{order}", _NEWEST if scope.prefix else _NEWEST_OF_ALL)
+        rows = yield from self._of_scope(statement, scope, behind, limit, offset)
         return list(map(_row, rows))
 
     def in_key_order(self, scope: Scope, after: ItemKey | None, limit: int) -> Program[list[ItemRow]]:
@@ -320,7 +325,7 @@ class _Asked:
 
     def add(self, clause: str, *values: Any, **words: str) -> None:
         """Add a clause with its parameters."""
-        self.clauses.append(self._written(clause, values, words))
+        self.clauses.append(self._written(clause, values, **words))
 
     def compare(self, condition: Condition) -> None:
         """Add clauses that leave out rows which do not meet a condition, unless no JSON can have its texts.
@@ -329,19 +334,22 @@ class _Asked:
         takes less than reading the JSON, which is left for numbers: that fragment of a 5 is in a 50, too.
         """
         path, sign, value = condition
-        is_text = isinstance(value, str)
-        if not all(map(_is_in_json, path)) or (is_text and not _is_in_json(value)):
+        texts = (*path, value) if isinstance(value, str) else path
+        if not all(map(_is_in_json, texts)):
             return
         if sign == "=" and (isinstance(value, bool) or value != 0):  # a zero may have a sign
             self.add(_WITH_FRAGMENT, orjson.dumps({path[-1]: value}).decode()[1:-1])
-        if is_text and sign != "=":
-            self.add(_WITH_TEXT, Texts(path), value, sign=sign)
-        elif not (is_text or isinstance(value, bool)):
+        if isinstance(value, str):
+            if sign != "=":
+                part = self._written("item.json" + " -> {}::text" * (len(path) - 1) + " ->> {}::text", path)
+                self.add(_WITH_TEXT, value, part=part, sign=sign)
+        elif not isinstance(value, bool):
             name = f"part_{len(self.parts)}"
-            self.parts.append(self._written(_PART, (Texts(path),), {"name": name}))
+            part = self._written("item.json" + " -> {}::text" * len(path), path)
+            self.parts.append(_PART.format(part=part, name=name))
             self.add(_WITH_NUMBER, repr(value), name=name, sign=sign)
 
-    def _written(self, clause: str, values: Sequence[Any], words: Mapping[str, str]) -> str:
+    def _written(self, clause: str, values: Sequence[Any], **words: str) -> str:
         first = len(self.params) + 1
         self.params += values
         return clause.format(*(f"${number}" for number in range(first, first + len(values))), **words)

@@ -1,7 +1,8 @@
 """Items in a table of the saver's SQLite file.
 
-`value` is text if it is JSON, which the file can compare, and a blob otherwise. A namespace sorts as UTF-8, so the ones
-below it are a range of the index.
+`value` is text if it is JSON, which the file can compare, and a blob otherwise. It is the last column, so that the
+others are read without it, however long it is. A namespace sorts as UTF-8, so the ones below it are a range of the
+index.
 """
 
 from collections.abc import Collection, Sequence
@@ -21,16 +22,17 @@ _TABLES = (
     CREATE TABLE IF NOT EXISTS threadmark_store_item (
         namespace TEXT NOT NULL,
         key TEXT NOT NULL,
-        value NOT NULL,
         checksum INTEGER NOT NULL,
         created_at INTEGER NOT NULL,
         updated_at INTEGER NOT NULL,
         owner TEXT,
         expires_at INTEGER,
-        ttl INTEGER
+        ttl INTEGER,
+        value NOT NULL
     )
     """,
     "CREATE UNIQUE INDEX IF NOT EXISTS threadmark_store_item_key ON threadmark_store_item (namespace, key)",
+    "CREATE INDEX IF NOT EXISTS threadmark_store_item_newest ON threadmark_store_item (updated_at)",
     """
     CREATE INDEX IF NOT EXISTS threadmark_store_item_expiry
     ON threadmark_store_item (expires_at)
@@ -69,13 +71,21 @@ SET expires_at = ? + ttl
 WHERE namespace = ? AND key = ? AND ttl IS NOT NULL
 """
 
+# Only the rows of the page are read whole: values need not be sorted.
 _SEARCH = f"""
 SELECT {_COLUMNS}
-FROM threadmark_store_item
-WHERE {{clauses}}
+FROM (
+    SELECT rowid AS place
+    FROM threadmark_store_item
+    WHERE {{clauses}}
+    ORDER BY {{updated_at}} DESC, namespace, key
+    LIMIT ? OFFSET ?
+)
+JOIN threadmark_store_item ON threadmark_store_item.rowid = place
 ORDER BY updated_at DESC, namespace, key
-LIMIT ? OFFSET ?
 """
+# All items are read in the order of an index, those of a namespace by the other one.
+_NEWEST_OF_ALL, _NEWEST = "updated_at", "+updated_at"
 
 _IN_KEY_ORDER = f"""
 SELECT {_COLUMNS}
@@ -142,10 +152,11 @@ class SqliteItems:
 
     def search(self, scope: Scope, after: Place | None, limit: int, offset: int) -> Program[list[ItemRow]]:
         clauses, params = _clauses(scope)
+        updated_at = _NEWEST if scope.prefix else _NEWEST_OF_ALL
         if after is not None:
-            clauses.append("(updated_at < ? OR (updated_at = ? AND (namespace, key) > (?, ?)))")
+            clauses.append(f"{updated_at} <= ? AND (updated_at < ? OR (namespace, key) > (?, ?))")
             params += (after.updated_at, after.updated_at, *_columns_of(after.key))
-        statement = _SEARCH.format(clauses=" AND ".join(clauses))
+        statement = _SEARCH.format(clauses=" AND ".join(clauses), updated_at=updated_at)
         return list(map(_row, (yield from execute_alone(statement, (*params, limit, offset)))))
 
     def in_key_order(self, scope: Scope, after: ItemKey | None, limit: int) -> Program[list[ItemRow]]:
