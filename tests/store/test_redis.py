@@ -64,6 +64,8 @@ class Database:
             if not key.endswith(b"i"):
                 continue
             namespace = from_bytes(key.partition(b"}:")[2][:-1])
+            found[key][redis_layout.VERSION] = fields.pop(redis_layout.VERSION)
+            assert fields
             for name, value in fields.items():
                 row = redis_layout.row_in(ItemKey(namespace, from_bytes(name)), value)
                 mark = redis_layout.mark_of(row.owner)
@@ -313,6 +315,30 @@ def test_a_search_finds_an_item_that_is_updated_while_it_runs(database: Database
 
         search = _watched(lambda: items.search(Scope("a"), None, 8, 0), before)
         assert [row.key.key for row in _do(saver, search)] == list("53987621")
+
+
+@pytest.mark.parametrize("at", range(1, 6))
+def test_reads_of_a_transaction_show_one_moment(database: Database, saver: RedisSaver, at: int) -> None:
+    items = items_of(saver)
+    keys = [ItemKey(namespace, "one") for namespace in ("a", "b", "c")]
+    _do(saver, lambda: items.put([_row("one", at=PAST, namespace=key.namespace) for key in keys[:2]]))
+    sent = count()
+    with database.saver() as other:
+
+        def before(step: Step) -> None:
+            if isinstance(step, Commands) and next(sent) == at:  # a whole batch of another client's
+                for change in (_row("one", namespace=key.namespace) for key in keys[1:]):
+                    _do(other, partial(items.put, [change]))
+                _do(other, lambda: items.delete(keys[:1], None))
+
+        def program() -> Program[Any]:
+            one = yield from items.items(keys[:1])
+            every = yield from items.items(keys)
+            found = yield from items.search(Scope(), None, 10, 0)
+            return len(one), sorted(every), sorted(row.key for row in found), {row.updated_at for row in found}
+
+        seen = _do(saver, _watched(program, before))
+    assert seen in ((1, keys[:2], keys[:2], {PAST}), (0, keys[1:], keys[1:], {NOW}))
 
 
 @pytest.mark.parametrize("size", [1, 3, 100])

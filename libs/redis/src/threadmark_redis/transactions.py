@@ -17,7 +17,7 @@ from threadmark.backends import Head, Program, StaleTermError, Step, ThreadmarkE
 from threadmark_redis.announcing import announce
 from threadmark_redis.columns import is_live
 from threadmark_redis.locked import Locked
-from threadmark_redis.steps import commands, run, script
+from threadmark_redis.steps import Command, commands, run, script
 
 T = TypeVar("T")
 
@@ -78,6 +78,8 @@ class Work:
     """The heads of a thread (None: of all) that were read together with those of the other kind, and not used yet."""
     after: dict[str | None, Callable[[], Program[None]]] = field(default_factory=dict)
     """The actions for each thread after the commit, and one that is about none (None)."""
+    proofs: list[dict[Command, Any]] = field(default_factory=list)
+    """For every read of other data than threads, commands with their replies: all must be the same at the end."""
     term: int | None = None
     """The database's term as the transaction has read it: nothing is committed under a greater one."""
 
@@ -124,6 +126,7 @@ def in_transaction(
         yield from _expect_locked(work)
         raise
     work.expect_whole(strictly=work.is_strict and not work.is_late)
+    yield from expect_proven(work)
     if clustered and not (yield from _announced(work)):
         raise ChangedError
     yield from _commit(work, grace, clustered=clustered)
@@ -147,6 +150,17 @@ def _expect_locked(work: Work) -> Program[None]:
     states = yield from commands([(b"HMGET", each.keys.head, b"e", b"r") for each in threads])
     for each, (epoch, revision) in zip(threads, states, strict=True):
         if state_of(epoch, revision) != each.state:
+            raise ChangedError
+
+
+def expect_proven(work: Work) -> Program[None]:
+    """Raise ChangedError if reads of other data than threads do not show one moment. One read proves itself."""
+    if len(work.proofs) > 1 and not work.is_late:
+        proofs: dict[Command, Any] = {}
+        for each in work.proofs:
+            if any(proofs.setdefault(command, reply) != reply for command, reply in each.items()):
+                raise ChangedError
+        if (yield from commands(list(proofs))) != list(proofs.values()):
             raise ChangedError
 
 

@@ -1,5 +1,6 @@
 -- Change items: all, or none if the owner of one is not as expected. KEYS: for each change the namespace's items and
--- their keys, the order of its bucket, and the shard's namespaces, owners and expiries. ARGV: for each change an array:
+-- their keys, the order of its bucket, and the shard's namespaces, owners and expiries. ARGV: eight bytes that no other
+-- call has, which become the version of every namespace that changes; then for each change an array:
 -- what to do; the item's key; its member among the expiries, to refresh it only what stands there before the owner;
 -- the mark of the owner that it is expected to have, and of the one that a new item gets; whether one of another owner
 -- stays; the members among namespaces and owners; then for `put` the row and when it expires or '', for `sweep` and
@@ -11,6 +12,8 @@
 -- live unless it never ends, the measured mark of its owner, and the value.
 
 local STRIDE = 6
+local FIRST = 2
+local VERSION = '\255'
 local NEVER, LIVES_ON = '-', 'l'
 local EXPIRES = 27 -- the place of a time of 8 bytes, with the time to live behind it
 
@@ -45,7 +48,7 @@ local function put(base, change, row)
             redis.call('ZADD', KEYS[base + 5], 0, change[8])
         end
     end
-    redis.call('HSET', KEYS[base + 1], key, stored)
+    redis.call('HSET', KEYS[base + 1], key, stored, VERSION, ARGV[1])
     redis.call('ZADD', KEYS[base + 3], 0, place_of(stored, key))
     if expires ~= '' then
         redis.call('ZADD', KEYS[base + 6], expires, change[3])
@@ -57,7 +60,11 @@ end
 local function remove(base, change, row)
     local key = change[2]
     redis.call('HDEL', KEYS[base + 1], key)
+    redis.call('HSET', KEYS[base + 1], VERSION, ARGV[1])
     redis.call('ZREM', KEYS[base + 2], key)
+    if redis.call('EXISTS', KEYS[base + 2]) == 0 then
+        redis.call('UNLINK', KEYS[base + 1])
+    end
     redis.call('ZREM', KEYS[base + 3], place_of(row, key))
     redis.call('ZREM', KEYS[base + 6], change[3])
     if redis.call('EXISTS', KEYS[base + 3]) == 0 then
@@ -81,14 +88,14 @@ local function refresh(base, change, row)
     if row:sub(2, 2) == LIVES_ON then
         local expires = tonumber(change[9]) + struct.unpack('>i8', row, EXPIRES + 8)
         local stored = row:sub(1, EXPIRES - 1) .. struct.pack('>i8', expires) .. row:sub(EXPIRES + 8)
-        redis.call('HSET', KEYS[base + 1], change[2], stored)
+        redis.call('HSET', KEYS[base + 1], change[2], stored, VERSION, ARGV[1])
         redis.call('ZADD', KEYS[base + 6], expires, change[3] .. measured_mark(row) .. change[2])
     end
 end
 
 local changes, rows, refused, others = {}, {}, { 'refused' }, { 'others' }
-for number = 1, #ARGV do
-    local change = cmsgpack.unpack(ARGV[number])
+for number = 1, #ARGV - FIRST + 1 do
+    local change = cmsgpack.unpack(ARGV[number + FIRST - 1])
     local base = (number - 1) * STRIDE
     local row = redis.call('HGET', KEYS[base + 1], change[2])
     local mark = row and mark_of(row) or change[5]

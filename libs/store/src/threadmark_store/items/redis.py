@@ -13,19 +13,21 @@ One server makes the puts and the deletions of a batch in one script, all or non
 the shards that the batch is about: each shard's items are stored together, and a failure may leave those of others
 behind. A batch with another owner's item is refused as a whole, unless the item is created at this moment.
 
-Each step of a search sees its moment. An item that another client updates is found in its new version; a search with
-a filter that reads several pages can miss one that is updated in between, as it moves to the front.
+The reads of a batch show one moment, without a lock: each change gives its namespace another version, and a batch whose
+namespaces have changed when its last rows come is read again. After 16 attempts, and in a search over more than 1,000
+namespaces, an item that another client updates meanwhile is found in its new version, or missed by a later page.
 
 Keys are named before the script runs, as clusters require. The order of an item with another owner than expected has
 another key: then the script says whose it is, changes nothing, and is sent again.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from hashlib import sha1
 from importlib import resources
+from secrets import token_bytes
 from typing import Any, Literal
 
 from threadmark.backends import Program
@@ -34,8 +36,9 @@ from threadmark_redis.index import Settings
 from threadmark_redis.keys import shard_of
 from threadmark_redis.steps import Command, Script, commands, run
 from threadmark_redis.store import RedisStore
-from threadmark_redis.transactions import the_work
+from threadmark_redis.transactions import ChangedError, Work, expect_proven, the_work
 from threadmark_store.items.redis_layout import (
+    VERSION,
     Bucket,
     bucket_in,
     bucket_of,
@@ -55,6 +58,11 @@ from threadmark_store.items.redis_layout import (
 )
 from threadmark_store.items.redis_walk import CHUNK, Walk
 from threadmark_store.shapes import ItemKey, ItemRow, Place, Scope
+
+_PROVEN = 1000
+"""Namespaces of a search whose reads show one moment."""
+
+_NONCE_BYTES = 8
 
 _NAMES_AT_ONCE = 64
 """Namespaces that a walk by key reads together."""
@@ -122,22 +130,30 @@ class RedisItems:
         yield from ()
 
     def items(self, keys: Sequence[ItemKey]) -> Program[dict[ItemKey, ItemRow]]:
-        yield from self._remove_now()
-        return {row.key: row for row in (yield from self._rows(keys)) if row is not None}
+        work = yield from self._remove_now()
+        asked = [self._get(key) for key in keys]
+        # One item proves itself.
+        first = [self._version(name) for name in {key.namespace for key in keys}] if len(asked) > 1 else []
+        replies = yield from commands([*first, *asked, *first])
+        found = replies[len(first) : len(first) + len(asked)]
+        proof = dict(zip(first, replies, strict=False)) or dict(zip(asked, found, strict=True))
+        _note(work, proof, replies[len(first) + len(asked) :])
+        return {key: row_in(key, row) for key, row in zip(keys, found, strict=True) if row is not None}
 
     def put(self, rows: Sequence[ItemRow]) -> Program[list[ItemKey]]:
         puts = [_Change("put", row.key, mark_of(row.owner), row.owner is not None, row) for row in rows]
         if len({self._place(change) for change in puts}) > 1 and (refused := (yield from self._of_others(rows))):
             return refused
         work = yield from the_work()
+        yield from expect_proven(work)
+        work.proofs.clear()
         removals = work.after.pop(_REMOVALS, None)
         _, refused = yield from self._make([*(removals.args[0] if isinstance(removals, partial) else ()), *puts])
         return refused
 
     def delete(self, keys: Sequence[ItemKey], owner: str | None) -> Program[None]:
         """Remove items, together with the puts that follow, or else at the end of the transaction."""
-        yield from self._remove_now()
-        work = yield from the_work()
+        work = yield from self._remove_now()
         changes = [_Change("delete", key, mark_of(owner), owner is not None) for key in keys]
         work.after[_REMOVALS] = partial(self._removed, changes)
 
@@ -145,20 +161,28 @@ class RedisItems:
         yield from self._make([_Change("refresh", key, b"", only_own=False, moment=now) for key in keys])
 
     def search(self, scope: Scope, after: Place | None, limit: int, offset: int) -> Program[list[ItemRow]]:
-        yield from self._remove_now()
-        walk = Walk((yield from self._buckets(scope)), after)
-        passed = 0
+        work = yield from self._remove_now()
+        listed = yield from self._listed(scope)
+        buckets = self._buckets_in(scope, listed)
+        versions = [self._version(name) for name in {bucket.namespace for bucket in buckets}]
+        walk = Walk(buckets, after, versions if len(versions) <= _PROVEN else ())
+        passed, proven = 0, len(work.proofs)
         if scope.alive_at is None:  # places suffice
             while passed < offset and (places := (yield from walk.next(min(offset - passed, CHUNK)))):
                 passed += len(places)
         wanted = limit + offset - passed
         rows: list[ItemRow] = []
         while len(rows) < wanted and (places := (yield from walk.next(min(wanted - len(rows), CHUNK)))):
-            found = yield from self._rows([place.key for _, place in places])
-            for (_, place), row in zip(places, found, strict=True):
+            proof = {**walk.proofs, **listed} if walk.proofs else {}
+            replies = yield from commands([*(self._get(place.key) for _, place in places), *proof])
+            _note(work, proof, replies[len(places) :])
+            for (_, place), stored in zip(places, replies, strict=False):
+                row = None if stored is None else row_in(place.key, stored)
                 # One that was updated since has moved to the front, where a later page is not.
                 if row is not None and _is_in(row, scope) and (after is None or row.updated_at == place.updated_at):
                     rows.append(row)
+        if len(work.proofs) == proven:
+            _note(work, {**walk.proofs, **listed} if walk.proofs or not buckets else {})
         return sorted(rows, key=lambda row: (-row.updated_at, row.key))[offset - passed :]
 
     def in_key_order(self, scope: Scope, after: ItemKey | None, limit: int) -> Program[list[ItemRow]]:
@@ -225,10 +249,22 @@ class RedisItems:
             found += [None if row is None else row_in(key, row) for key, row in zip(some, replies, strict=True)]
         return found
 
+    def _get(self, key: ItemKey) -> Command:
+        return b"HGET", items_key(self._prefix, key.namespace), to_bytes(key.key)
+
+    def _version(self, namespace: str) -> Command:
+        return b"HGET", items_key(self._prefix, namespace), VERSION
+
+    def _listed(self, scope: Scope) -> Program[dict[Command, list[bytes]]]:
+        """Return the commands that list the buckets of a scope, and their replies."""
+        asked: list[Command] = [(b"ZRANGEBYLEX", key, *bounds) for key, bounds in ranges_of(self._prefix, scope)]
+        return dict(zip(asked, (yield from commands(asked)), strict=True))
+
+    def _buckets_in(self, scope: Scope, listed: Mapping[Command, list[bytes]]) -> list[Bucket]:
+        return [bucket_in(self._prefix, scope, member) for members in listed.values() for member in members]
+
     def _buckets(self, scope: Scope) -> Program[list[Bucket]]:
-        ranges = ranges_of(self._prefix, scope)
-        replies = yield from commands([(b"ZRANGEBYLEX", key, *bounds) for key, bounds in ranges])
-        return [bucket_in(self._prefix, scope, member) for members in replies for member in members]
+        return self._buckets_in(scope, (yield from self._listed(scope)))
 
     def _alive(self, buckets: Sequence[Bucket], moment: int) -> Program[list[Bucket]]:
         """Return those buckets that have an item which has not expired."""
@@ -274,11 +310,14 @@ class RedisItems:
         found = yield from self._rows(owners)
         return [row.key for row in found if row is not None and row.owner != owners[row.key]]
 
-    def _remove_now(self) -> Program[None]:
+    def _remove_now(self) -> Program[Work]:
         """Make the removals that wait for the end of the transaction, so that later steps see them."""
-        removals = (yield from the_work()).after.pop(_REMOVALS, None)
+        work = yield from the_work()
+        removals = work.after.pop(_REMOVALS, None)
         if removals is not None:
+            work.proofs.clear()
             yield from removals()
+        return work
 
     def _removed(self, changes: Sequence[_Change]) -> Program[None]:
         yield from self._make(changes)
@@ -297,9 +336,10 @@ class RedisItems:
 
     def _sent(self, group: Sequence[_Change]) -> Program[list[Any]]:
         """Run the script, until every item has the owner that is expected."""
+        nonce = token_bytes(_NONCE_BYTES)
         while True:
             keys = [key for change in group for key in change.keys(self._prefix)]
-            reply: list[Any] = yield from run(_script(), keys, [change.columns() for change in group])
+            reply: list[Any] = yield from run(_script(), keys, [nonce, *(change.columns() for change in group)])
             if reply[0] != b"others":
                 return reply
             for number, mark in zip(reply[1::2], reply[2::2], strict=True):
@@ -308,6 +348,13 @@ class RedisItems:
     def _place(self, change: _Change) -> int:
         """Return which changes one script can make together: all on one server, those of a slot in a cluster."""
         return shard_of(change.key.namespace) if self._clustered else 0
+
+
+def _note(work: Work, proof: dict[Command, Any], replies: Sequence[Any] = ()) -> None:
+    """Note a read with its proof. Raises ChangedError if it does not hold any more, by these replies."""
+    if replies and list(proof.values()) != list(replies) and not work.is_late:
+        raise ChangedError
+    work.proofs.append(proof)
 
 
 def _is_in(row: ItemRow, scope: Scope) -> bool:

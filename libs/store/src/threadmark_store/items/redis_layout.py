@@ -16,6 +16,9 @@ from threadmark_store.shapes import ItemKey, ItemRow, Place, Scope
 Range = tuple[bytes, bytes]
 """A least and a greatest member, as ZRANGEBYLEX takes them."""
 
+VERSION = b"\xff"
+"""The field among a namespace's items that differs after each change. No key has this byte."""
+
 _PARTS = re.compile(rb"((?:[^\0]|\0\xff)*)\0(.*)", re.DOTALL)
 _FIXED = struct.Struct(">ccQqq")
 _ENDING = struct.Struct(">qq")

@@ -3,6 +3,7 @@
 import heapq
 from collections import deque
 from collections.abc import Sequence
+from typing import Any
 
 from threadmark.backends import Program
 from threadmark_redis.steps import Command, commands
@@ -21,16 +22,17 @@ Entry = tuple[int, Place]
 class Walk:
     """Reads the orders a few places at a time, and merges them."""
 
-    def __init__(self, buckets: Sequence[Bucket], after: Place | None) -> None:
+    def __init__(self, buckets: Sequence[Bucket], after: Place | None = None, first: Sequence[Command] = ()) -> None:
         self.buckets = buckets
-        self.last = after
-        """The last place that it has returned."""
+        self.proofs: dict[Command, Any] = dict.fromkeys(first)
+        """Commands that come before all others, and their replies."""
         self._least = [behind(bucket.namespace, after) for bucket in buckets]
         self._found: list[deque[bytes]] = [deque() for _ in buckets]
         self._is_over = [False] * len(buckets)
         self._sizes = [_LEAST // max(len(buckets), 1) + 1] * len(buckets)
         """How many places to read of each order: more every time, as some may have most of the first ones."""
         self._to_fill = list(range(len(buckets)))
+        self._is_begun = False
         self._fronts: list[tuple[bytes, str, bytes, int]] = []
 
     def next(self, number: int) -> Program[list[Entry]]:
@@ -43,8 +45,6 @@ class Walk:
             *_, bucket = heapq.heappop(self._fronts)
             entries.append((bucket, place_in(self.buckets[bucket].namespace, self._found[bucket].popleft())))
             self._bring_forward(bucket)
-        if entries:
-            self.last = entries[-1][1]
         return entries
 
     def _fill(self, share: int) -> Program[None]:
@@ -56,7 +56,11 @@ class Walk:
                 (b"ZRANGEBYLEX", self.buckets[bucket].order, self._least[bucket], b"+", b"LIMIT", 0, size)
                 for bucket, size in zip(some, sizes, strict=True)
             ]
-            for bucket, size, members in zip(some, sizes, (yield from commands(asked)), strict=True):
+            first = () if self._is_begun else tuple(self.proofs)
+            replies = yield from commands([*first, *asked])
+            self._is_begun = True
+            self.proofs.update(zip(first, replies, strict=False))
+            for bucket, size, members in zip(some, sizes, replies[len(first) :], strict=True):
                 self._is_over[bucket] = len(members) < size
                 self._sizes[bucket] = min(2 * self._sizes[bucket], CHUNK)
                 self._found[bucket].extend(members)
