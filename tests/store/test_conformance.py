@@ -9,7 +9,7 @@ import pytest
 from langgraph.store.base import BaseStore, TTLConfig
 from langgraph.store.memory import InMemoryStore
 
-from store.backends import BACKENDS
+from store.backends import BACKENDS, WAYS
 from threadmark_conformance.item_stores import (
     APIS,
     OWN_CASES,
@@ -29,15 +29,13 @@ FAILED_BY_LANGGRAPH = {
 """The cases that LangGraph's store in memory fails, and its behaviour."""
 
 
-@pytest.mark.parametrize("api", APIS)
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(("backend", "api"), WAYS)
 @pytest.mark.parametrize("case", STORE_CASES, ids=str)
 def test_a_case_of_any_store(case: StoreCase, backend: str, api: str, tmp_path: Path) -> None:
     run_store_case(case, over_savers(BACKENDS[backend]), api, tmp_path)
 
 
-@pytest.mark.parametrize("api", APIS)
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(("backend", "api"), WAYS)
 @pytest.mark.parametrize("case", OWN_CASES, ids=str)
 def test_a_case_of_our_stores(case: StoreCase, backend: str, api: str, tmp_path: Path) -> None:
     run_own_case(case, BACKENDS[backend], api, tmp_path)

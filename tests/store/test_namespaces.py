@@ -53,14 +53,14 @@ def test_labels_come_back_from_their_text(labels: tuple[str, ...]) -> None:
     assert labels_of(joined(labels)) == labels
 
 
-@settings(max_examples=times(300, at_length=20_000))
+@settings(max_examples=times(150, at_length=20_000))
 @given(LABELS, LABELS)
 def test_within_a_namespace_is_a_matter_of_labels(labels: tuple[str, ...], prefix: tuple[str, ...]) -> None:
     for each in (prefix, labels[: len(prefix)]):
         assert is_within(joined(labels), joined(each)) == (labels[: len(each)] == each)
 
 
-@settings(max_examples=times(300, at_length=20_000))
+@settings(max_examples=times(150, at_length=20_000))
 @given(st.lists(LABEL, min_size=1, max_size=4).map(tuple), st.lists(LABEL, min_size=1, max_size=2).map(tuple))
 def test_those_below_a_namespace_are_a_range(labels: tuple[str, ...], prefix: tuple[str, ...]) -> None:
     """In the order of code points, and in that of the bytes of a column."""
@@ -73,7 +73,7 @@ def test_those_below_a_namespace_are_a_range(labels: tuple[str, ...], prefix: tu
         assert from_column(to_column(text)) == text
 
 
-@settings(max_examples=times(300, at_length=20_000))
+@settings(max_examples=times(150, at_length=20_000))
 @given(SPACES, CONDITIONS)
 def test_what_meets_the_conditions_is_within_the_literal_prefix(spaces: Any, conditions: Any) -> None:
     matches = [Match(kind, path) for kind, path in conditions]
@@ -92,7 +92,7 @@ def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         yield Store(saver)
 
 
-@settings(max_examples=times(150, at_length=10_000))
+@settings(max_examples=times(75, at_length=10_000))
 @given(SPACES, CONDITIONS, st.none() | st.integers(1, 5), st.integers(0, 4), st.integers(0, 3))
 def test_the_list_is_that_of_langgraph(
     store: Store, spaces: Any, conditions: Any, depth: int | None, limit: int, offset: int

@@ -91,7 +91,7 @@ def _row(value: str | bytes, key: ItemKey = KEY) -> ItemRow:
     return ItemRow(key, value, check_of(key, value), 0, 0)
 
 
-@settings(max_examples=times(200, at_length=10_000))
+@settings(max_examples=times(100, at_length=10_000))
 @given(JSON)
 @example({"a": -0.0})
 @example({"": [{"": {}}], "n": [1, 1.0, True]})
@@ -103,7 +103,7 @@ def test_json_is_stored_as_text_and_comes_back(value: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("cipher", [None, CIPHER], ids=["plain", "sealed"])
-@settings(max_examples=times(200, at_length=10_000))
+@settings(max_examples=times(100, at_length=10_000))
 @given(st.one_of(JSON, ANYTHING))
 def test_a_value_comes_back_type_for_type(cipher: Any, value: dict[str, Any]) -> None:
     values = Values(Serde(), cipher)
@@ -185,7 +185,7 @@ def test_a_change_with_a_matching_check_is_an_error_or_another_value_of_plain_te
         assert isinstance(found, dict)
 
 
-@settings(max_examples=times(300, at_length=20_000))
+@settings(max_examples=times(200, at_length=20_000))
 @given(st.one_of(st.binary(max_size=40), st.text(max_size=20)))
 @example("[]")
 @example("1")
