@@ -18,7 +18,7 @@ from children import child
 from log_lines import lines_of
 from patience import wait_until
 from threadmark import ConfigError, MemorySaver
-from threadmark.backends import Program, StoreError
+from threadmark.backends import StoreError
 from threadmark_store import AsyncSqliteStore, InMemoryStore, SqliteStore, Store
 
 AT_ONCE = 0.0001
@@ -174,11 +174,11 @@ class Failing:
         self._items = items
         self.left = failures
 
-    def sweep(self, now: int, limit: int) -> Program[int]:
+    def sweep(self, *arguments: Any, **options: Any) -> Any:
         if self.left:
             self.left -= 1
             raise StoreError("the disk is full")
-        return self._items.sweep(now, limit)  # type: ignore[no-any-return]  # any store of items
+        return self._items.sweep(*arguments, **options)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._items, name)
