@@ -226,6 +226,16 @@ def test_a_store_of_one_owner_shares_the_savers_database() -> None:
         use(Store(saver))
 
 
+def test_a_search_by_text_is_an_option_of_every_store_on_a_database() -> None:
+    with SqliteSaver(":memory:") as saver, SqliteStore(saver, text_search=True) as store:
+        store.put(ADA, "1", {"text": "a green tree"})
+        store.put(ADA, "2", {"text": "a red rose"})
+        assert [each.key for each in store.search(ADA, query="roses or a rose", limit=1)] == ["2"]
+    with SqliteStore.from_conn_string(":memory:", text_search=["title"]) as store:
+        store.put(ADA, "1", {"title": "Roses", "text": "green"})
+        assert store.search(ADA, query="green") == []
+
+
 def test_options_of_a_saver_are_refused_with_a_saver() -> None:
     with SqliteSaver(":memory:") as saver, pytest.raises(ConfigError, match="'durability' is an option of the saver"):
         SqliteStore(saver, durability="normal")

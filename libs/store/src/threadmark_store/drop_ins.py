@@ -1,8 +1,8 @@
 """The stores under LangGraph's names, with its constructors and context managers, for one changed import.
 
 Each takes the connection, pool or client that LangGraph's store takes, a URL, or a Threadmark saver, whose database it
-then shares. It closes the saver that it made, and nothing that you gave it. The options are those of the backend's
-saver; with a saver they are the saver's.
+then shares. It closes the saver that it made, and nothing that you gave it. The options are `text_search` and those of
+the backend's saver; with a saver they are the saver's.
 
 Two kinds of LangGraph's arguments have no meaning here. Those that only tune the other store are accepted: `pipe` and
 `pipeline`, since a batch is one transaction in any case, `cluster_mode`, which the driver finds out, `vector_prefix`,
@@ -75,10 +75,13 @@ class _OnDatabase(Store):
                 "deserializer has no use here: values come back as you put them, with their types; "
                 "an option serde=... replaces the serializer"
             )
+        of_saver = dict(options)
+        text_search = of_saver.pop("text_search", False)
         shared = isinstance(getattr(conn, "saver", conn), Saver)
-        if shared and options:
-            raise ConfigError(f"{min(options)!r} is an option of the saver: give it to the saver when you make it")
-        super().__init__(conn if shared else _class(backend)(conn, **options), index=index, ttl=ttl)
+        if shared and of_saver:
+            raise ConfigError(f"{min(of_saver)!r} is an option of the saver: give it to the saver when you make it")
+        saver = conn if shared else _class(backend)(conn, **of_saver)
+        super().__init__(saver, index=index, text_search=text_search, ttl=ttl)
         self._closes_saver = not shared
         self.conn = conn
 

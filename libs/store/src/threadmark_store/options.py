@@ -16,6 +16,8 @@ class ItemOptions(StorageOptions, total=False):
 
     serde: Serializer | None
     """The serializer of values that JSON would not give back exactly. The default is `threadmark.Serde()`."""
+    text_search: bool | list[str]
+    """Whether a query finds words, or the fields in which it does. The store's own option, also over your saver."""
 
 
 class SqliteOptions(FileOptions, ItemOptions, total=False):
