@@ -32,6 +32,7 @@ from postgres.cluster import shared as postgres_server
 from redis_backend import cluster as redis_cluster
 from redis_backend import processes as redis_processes
 from threadmark import ClosedError, ConfigError, Keyring, MemorySaver, Saver, SerializationError, StoreError, replicated
+from threadmark.format.stored import shrink
 from threadmark.program import Transaction
 from threadmark_conformance.driver_wrapper import DriverWrapper
 from threadmark_conformance.node_caches import (
@@ -52,6 +53,7 @@ _numbers = itertools.count()
 _MINUTE = 60_000_000
 _KEYRING = Keyring({"key": bytes(range(32))}, "key", digest_secret=bytes(32), source="the tests")
 _KEY = (("graph", "node"), "key")
+_BYTES = os.urandom(1000)  # which compression leaves as they are
 
 
 class Place(NamedTuple):
@@ -228,11 +230,11 @@ def test_the_bound_holds_and_the_entries_used_last_stay(place: Place, clock: lis
 def test_expired_entries_make_room_first(place: Place, clock: list[int]) -> None:
     with place.open() as saver:
         cache = Cache(saver, max_bytes=16 * 80_000)
-        cache.set({_named(index): (b"x" * 1000, None) for index in range(100)})
-        cache.set({_named(index, "brief"): (b"x" * 1000, 10) for index in range(400)})
+        cache.set({_named(index): (_BYTES, None) for index in range(100)})
+        cache.set({_named(index, "brief"): (_BYTES, 10) for index in range(400)})
         clock[0] += 10_000_000
         for index in range(700):
-            cache.set({_named(index, "later"): (b"x" * 1000, None)})
+            cache.set({_named(index, "later"): (_BYTES, None)})
         assert len(cache.get([_named(index) for index in range(100)])) == 100
 
 
@@ -282,15 +284,25 @@ def test_the_size_is_that_of_the_entries(place: Place) -> None:
 
 
 @each_place
+def test_large_values_are_compressed(place: Place) -> None:
+    value = {"text": "the same words again and again, " * 1000}
+    with place.open(keyring=_KEYRING) as saver:
+        cache = Cache(saver)
+        cache.set({_KEY: (value, None)})
+        assert cache.size()[1] < 2000
+        assert cache.get([_KEY]) == {_KEY: value}
+
+
+@each_place
 def test_a_larger_entry_than_the_bound_is_not_stored_and_replaces_what_was(
     place: Place, caplog: pytest.LogCaptureFixture
 ) -> None:
     with place.open() as saver, lines_of("threadmark", caplog) as logged:
         cache = Cache(saver, max_bytes=160_000)
         cache.set({_KEY: (1, None), _named(1): (1, None)})
-        cache.set({_KEY: (b"x" * 160_000, None), _named(2): (2, None)})
+        cache.set({_KEY: (os.urandom(160_000), None), _named(2): (2, None)})
         assert cache.get([_KEY, _named(1), _named(2)]) == {_named(1): 1, _named(2): 2}
-        cache.set({_named(3): (b"x" * 200_000, None)})
+        cache.set({_named(3): (os.urandom(200_000), None)})
         (line,) = logged(logging.WARNING)
         assert "an entry is not stored" in line
         assert "raise max_bytes" in line
@@ -302,7 +314,7 @@ def test_more_entries_than_the_bound_at_once_leave_the_last_ones(place: Place) -
     with place.open() as saver:
         cache = Cache(saver, max_bytes=most)
         keys = [_named(index) for index in range(1000)]
-        cache.set(dict.fromkeys(keys, (b"x" * 1000, None)))
+        cache.set(dict.fromkeys(keys, (_BYTES, None)))
         assert 0 < cache.size()[1] <= most
         assert len(cache.get(keys)) == cache.size()[0]
 
@@ -310,7 +322,7 @@ def test_more_entries_than_the_bound_at_once_leave_the_last_ones(place: Place) -
 @each_place
 def test_a_smaller_bound_is_reached(place: Place) -> None:
     with place.open() as saver:
-        Cache(saver).set({_named(index): (b"x" * 1000, None) for index in range(1000)})
+        Cache(saver).set({_named(index): (_BYTES, None) for index in range(1000)})
         smaller = Cache(saver, max_bytes=160_000)
         for index in range(64):  # each of the parts of a cluster
             smaller.set({_named(index, "later"): (1, None)})
@@ -418,7 +430,7 @@ def test_a_damaged_entry_is_a_miss_that_is_logged_once(place: Place, caplog: pyt
         assert "a value and its check do not belong together" in line
         cache.set({_named(1): ("again", None)})
         assert cache.get([_named(1)]) == {_named(1): "again"}
-        for broken in (b"", b"\x07", b"\x01", b"\x01json"):
+        for broken in (b"", b"\x07", b"\x01", b"\x01\x00json", b"\x01\x07json\x00", b"\x01" + shrink(b"x" * 4000)[:-1]):
             place.change(partial(_replaced_by, broken))
             assert cache.get([_named(index) for index in range(20)]) == {}
         cache.clear()
@@ -459,7 +471,7 @@ def test_a_keyring_accepts_nothing_that_is_not_sealed_with_it(
             assert "sealed with key 'other', which is not on the keyring" in logged(logging.WARNING)[0]
         cache.set({_KEY: (1, None)})
         assert cache.get([_KEY]) == {_KEY: 1}
-        place.change(lambda _: b"\x01plain\0forged")
+        place.change(lambda _: b"\x01\x00plain\0forged")
         assert Cache(saver).get([_KEY]) == {}
 
 
@@ -507,9 +519,9 @@ def test_an_owner_has_a_bound_and_a_sweep_of_its_own(place: Place, clock: list[i
             Cache(saver.for_owner("ada")),
             Cache(saver.for_owner("eve"), max_bytes=160_000),
         )
-        ada.set({_named(index): (b"x" * 1000, 10) for index in range(200)})
+        ada.set({_named(index): (_BYTES, 10) for index in range(200)})
         for index in range(200):
-            eve.set({_named(index): (b"x" * 1000, 10)})
+            eve.set({_named(index): (_BYTES, 10)})
         assert eve.size()[1] <= 160_000
         assert ada.size()[0] == 200
         clock[0] += 10_000_000
@@ -688,14 +700,14 @@ def test_redis_may_evict_any_key(lost: str) -> None:
         cache = Cache(saver, max_bytes=50_000)
         for turn in range(4):
             for index in range(100):
-                cache.set({_named(index, str(turn)): (b"x" * 1000, 60)})
+                cache.set({_named(index, str(turn)): (_BYTES, 60)})
             for key in list(client.scan_iter("*{cached*")):
                 if key[-1:].decode() in lost:
                     client.delete(key)
             cache.set({_KEY: (turn, None)})
             assert cache.get([_KEY]) == {_KEY: turn}
         for index in range(100):
-            cache.set({_named(index): (b"x" * 1000, 60)})
+            cache.set({_named(index): (_BYTES, 60)})
         assert 0 < cache.size()[1] <= 50_000
         assert cache.size()[1] == sum(map(len, place.change(lambda value: value))) + cache.size()[0] * ENTRY_BYTES
         cache.clear()

@@ -1,15 +1,18 @@
 """Entries of the cache: their keys, and their values as they are stored.
 
 A key and a namespace are stored as digests, so they may be any text of any length. With a keyring the digests need its
-secret, and every value is sealed, bound to its key and to the time at which it expires.
+secret, and every value is sealed, bound to its key and to the time at which it expires. Values are compressed where
+that pays, as segments are.
 """
 
 import struct
 from collections.abc import Iterable
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
 from threadmark.backends import CorruptDataError
+from threadmark.format.stored import announced_size, expand, shrink
 from threadmark.saver.kit import HOW_TO_SEAL
 from threadmark.sealing import Cipher
 from threadmark.serde import Serializer
@@ -22,6 +25,8 @@ ENTRY_BYTES: Final = 128
 """The bytes that an entry counts for its key, columns and places in indexes, in addition to those of its value."""
 
 _DIGEST_SIZE: Final = 16
+_NAMESPACES: Final = 1024
+"""How many digests of namespaces are remembered. A graph has one namespace for each node."""
 _PLAIN, _SEALED = b"\x01", b"\x02"
 _TAG_END = b"\0"
 _EXPIRY = struct.Struct("!q")
@@ -69,7 +74,10 @@ class Entries:
     def __init__(self, serde: Serializer, cipher: Cipher | None, owner: str | None) -> None:
         self._serde = serde
         self._cipher = cipher
+        self._secret = b"" if cipher is None else cipher.digest_key
+        self._owner = () if owner is None else (_encoded(owner),)
         self.owner = owner
+        self._namespaces = lru_cache(_NAMESPACES)(self._namespace)
 
     def key(self, full: FullKey) -> EntryKey:
         """Return the key of an entry. Raises TypeError if it is no text."""
@@ -77,23 +85,18 @@ class Entries:
         namespace = self.namespace(labels)
         if not isinstance(key, str):
             raise TypeError(f"the key of a cached value must be text, not {type(key).__name__}")
-        owner = () if self.owner is None else (self.owner,)
-        return EntryKey(self._digest([namespace, *map(_encoded, (key, *owner))]), namespace)
+        return EntryKey(self._digest(namespace, _encoded(key), *self._owner), namespace)
 
     def namespace(self, labels: Iterable[str]) -> bytes:
         """Return the digest of a namespace. Raises TypeError for labels that are no text."""
         if isinstance(labels, str):
             raise TypeError(f"a namespace is a tuple of labels, not the text {labels!r}: write ({labels!r},)")
-        labels = tuple(labels)
-        for label in labels:
-            if not isinstance(label, str):
-                raise TypeError(f"the labels of a namespace must be text, not {type(label).__name__}")
-        return self._digest(map(_encoded, labels))
+        return self._namespaces(tuple(labels))
 
     def encoded(self, key: EntryKey, value: Any, used_at: int, expires_at: int | None) -> Entry:
         """Return an entry. Raises SerializationError for a value that cannot be stored."""
         tag, data = self._serde.dumps_typed(value)
-        body = tag.encode() + _TAG_END + data
+        body = shrink(tag.encode() + _TAG_END + data)
         if self._cipher is None:
             stored = _PLAIN + body
         else:
@@ -111,18 +114,20 @@ class Entries:
             body = self._cipher.open(body, _location(entry.key, entry.expires_at))
         elif form != _PLAIN or self._cipher is not None:
             raise CorruptDataError("a value is not sealed" if form == _PLAIN else f"an unknown form {form!r}")
-        tag, end, data = body.partition(_TAG_END)
+        tag, end, data = expand(body, announced_size(body)).partition(_TAG_END)
         if not end:
             raise CorruptDataError("the type of a value is missing")
         return self._serde.loads_typed((tag.decode("utf-8", "replace"), data))
 
-    def _digest(self, parts: Iterable[bytes]) -> bytes:
-        secret = b"" if self._cipher is None else self._cipher.digest_key
-        digest = blake2b(key=secret, digest_size=_DIGEST_SIZE, person=_PURPOSE)
-        for part in parts:
-            digest.update(len(part).to_bytes(8, "big"))
-            digest.update(part)
-        return digest.digest()
+    def _namespace(self, labels: Labels) -> bytes:
+        for label in labels:
+            if not isinstance(label, str):
+                raise TypeError(f"the labels of a namespace must be text, not {type(label).__name__}")
+        return self._digest(*map(_encoded, labels))
+
+    def _digest(self, *parts: bytes) -> bytes:
+        text = b"".join([each for part in parts for each in (len(part).to_bytes(8, "big"), part)])
+        return blake2b(text, key=self._secret, digest_size=_DIGEST_SIZE, person=_PURPOSE).digest()
 
 
 def check_of(key: EntryKey, value: bytes, expires_at: int | None) -> int:

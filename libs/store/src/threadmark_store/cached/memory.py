@@ -1,6 +1,6 @@
 """Cached entries in a dictionary of the memory saver, in whose transactions they are changed and undone."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 
 from threadmark.backends import Program
 from threadmark.memory.tables import Tables, with_tables
@@ -57,18 +57,23 @@ class MemoryEntries:
 
     def clear(self, namespaces: Collection[bytes] | None, owner: str | None) -> Program[None]:
         def call(tables: Tables) -> None:
-            _remove(
-                tables,
-                lambda entry: (
-                    owner in (None, entry.owner) and (namespaces is None or entry.key.namespace in namespaces)
-                ),
-            )
+            kept = {
+                key: entry
+                for key, entry in _rows(tables).items()
+                if owner not in (None, entry.owner) or (namespaces is not None and key.namespace not in namespaces)
+            }
+            tables.set(tables.others, "cached", kept)
 
         return with_tables(call)
 
     def sweep(self, owner: str | None, now: int, limit: int) -> Program[int]:
         def call(tables: Tables) -> int:
-            return _remove(tables, lambda entry: owner in (None, entry.owner) and _has_expired(entry, now), limit)
+            found = [
+                key for key, entry in _rows(tables).items() if owner in (None, entry.owner) and _has_expired(entry, now)
+            ]
+            for key in found[:limit]:
+                tables.unset(_rows(tables), key)
+            return len(found[:limit])
 
         return with_tables(call)
 
@@ -89,23 +94,18 @@ def _has_expired(entry: Entry, now: int) -> bool:
     return entry.expires_at is not None and entry.expires_at <= now
 
 
-def _remove(tables: Tables, which: Callable[[Entry], bool], limit: int | None = None) -> int:
-    """Remove entries. Returns how many."""
-    found = [key for key, entry in _rows(tables).items() if which(entry)][:limit]
-    for key in found:
-        tables.unset(_rows(tables), key)
-    return len(found)
-
-
 def _make_room(tables: Tables, owner: str | None, bound: Bound, size: int, now: int) -> int:
     """Make room for entries of an owner. Returns how many more bytes the bound leaves."""
-    _remove(tables, lambda entry: entry.owner == owner and _has_expired(entry, now))
-    entries = sorted((entry for entry in _rows(tables).values() if entry.owner == owner), key=lambda each: each.used_at)
-    left = bound.most - size - sum(entry.size for entry in entries)
-    wanted = 0 if left >= 0 else bound.spare
+    entries = [entry for entry in _rows(tables).values() if entry.owner == owner]
     for entry in entries:
-        if left >= wanted:
-            break
-        tables.unset(_rows(tables), entry.key)
-        left += entry.size
+        if _has_expired(entry, now):
+            tables.unset(_rows(tables), entry.key)
+    entries = [entry for entry in entries if not _has_expired(entry, now)]
+    left = bound.most - size - sum(entry.size for entry in entries)
+    if left < 0:
+        for entry in sorted(entries, key=lambda each: each.used_at):
+            tables.unset(_rows(tables), entry.key)
+            left += entry.size
+            if left >= bound.spare:
+                break
     return left

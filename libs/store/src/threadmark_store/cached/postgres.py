@@ -94,18 +94,12 @@ USING expired
 WHERE entry.key = expired.key
 """
 
-# An entry that another transaction replaces is waited for, so that none stays.
+# Waits for transactions that add entries, and they for it, so that none of them stays and none waits in a circle.
+_LOCK = "LOCK TABLE tm.store_cached IN SHARE ROW EXCLUSIVE MODE"
+
 _CLEAR = """
-WITH cleared AS (
-    SELECT key
-    FROM tm.store_cached
-    WHERE ($1::bytea[] IS NULL OR namespace = ANY($1::bytea[])) AND ($2::text IS NULL OR owner = $2::text)
-    ORDER BY key
-    FOR UPDATE
-)
-DELETE FROM tm.store_cached AS entry
-USING cleared
-WHERE entry.key = cleared.key
+DELETE FROM tm.store_cached
+WHERE ($1::bytea[] IS NULL OR namespace = ANY($1::bytea[])) AND ($2::text IS NULL OR owner = $2::text)
 """
 
 _SWEEP = """
@@ -208,7 +202,8 @@ class PostgresEntries:
 
     def clear(self, namespaces: Collection[bytes] | None, owner: str | None) -> Program[None]:
         asked = None if namespaces is None else Blobs(namespaces)
-        yield from self._execute(_CLEAR, asked, _whose(owner), likely_last=True)
+        yield from self._execute(_LOCK)
+        yield from self._execute(_CLEAR, asked, _whose(owner))
 
     def sweep(self, owner: str | None, now: int, limit: int) -> Program[int]:
         ((count,),) = yield from self._execute(_SWEEP, now, _whose(owner), limit, likely_last=True)

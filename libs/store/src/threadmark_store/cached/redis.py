@@ -136,23 +136,25 @@ _CLEAR = _script(
     "store_cached_clear",
     _REMOVE
     + """
--- Remove the entries of namespaces, or all without any. ARGV: the beginnings of their fields.
-if #ARGV == 0 then
-    return redis.call('UNLINK', entries, used, expiries)
-end
+-- Remove the entries of namespaces, some at each call. ARGV: the cursor of HSCAN, and the beginnings of their fields.
+-- Returns the next cursor.
 local asked = {}
-for _, namespace in ipairs(ARGV) do
-    asked[namespace] = true
+for at = 2, #ARGV do
+    asked[ARGV[at]] = true
 end
-for _, field in ipairs(redis.call('HKEYS', entries)) do
-    if asked[string.sub(field, 1, #ARGV[1])] then
+local scanned = redis.call('HSCAN', entries, ARGV[1], 'COUNT', 1000)
+for at = 1, #scanned[2], 2 do
+    local field = scanned[2][at]
+    if asked[string.sub(field, 1, #ARGV[2])] then
         remove(field)
     end
 end
 note_size()
-return 1
+return scanned[1]
 """,
 )
+
+_CLEAR_ALL = _script("store_cached_clear_all", "return redis.call('UNLINK', KEYS[1], KEYS[2], KEYS[3])")
 
 Keys = tuple[bytes, bytes, bytes]
 T = TypeVar("T")
@@ -215,10 +217,15 @@ class RedisEntries:
             yield from run(_DROP, self._keys(owner, part), [now, *map(_field, some)])
 
     def clear(self, namespaces: Collection[bytes] | None, owner: str | None) -> Program[None]:
-        if namespaces is not None and not namespaces:
-            return
         for keys in (yield from self._all_keys(owner)):
-            yield from run(_CLEAR, keys, list(namespaces or ()))
+            if namespaces is None:
+                yield from run(_CLEAR_ALL, keys, [])
+                continue
+            cursor = b"0"
+            while True:
+                cursor = yield from run(_CLEAR, keys, [cursor, *namespaces])
+                if cursor == b"0":
+                    break
 
     def sweep(self, owner: str | None, now: int, limit: int) -> Program[int]:
         removed = 0
