@@ -4,7 +4,6 @@ So every backend answers alike, whatever it can compare, also for values that it
 numbers, text with text; a bool is no number, and a missing key is None.
 """
 
-import math
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal
@@ -25,7 +24,7 @@ _EXACT = 2**53
 _MARGIN = 1e-9
 """Bounds for a database are wider by this share, since its floats may differ in the last place."""
 _GREATEST = 1e300
-"""A wider bound behind this number may be no float, and no database looks at it."""
+"""Greater numbers have no bounds, which could be infinite."""
 
 
 def check_filter(condition: Any) -> None:
@@ -125,7 +124,7 @@ def _narrowed(path: Labels, name: str, asked: Any) -> Iterator[Condition]:
 def _bounded(path: Labels, sign: Literal[">=", "<="], asked: Any, side: int) -> Iterator[Condition]:
     if type(asked) is str and _is_of_json(asked):
         yield Condition(path, sign, asked)
-    elif type(asked) in (int, float) and abs(asked) < math.inf and side * asked < _GREATEST:
+    elif type(asked) in (int, float) and abs(asked) <= _GREATEST:
         yield Condition(path, sign, _wider(asked, side))
 
 
@@ -135,5 +134,4 @@ def _is_of_json(text: str) -> bool:
 
 
 def _wider(asked: float, side: int) -> float:
-    near = min(max(asked, -_GREATEST), _GREATEST)
-    return float(near) + side * max(abs(near) * _MARGIN, 1e-300)
+    return float(asked) + side * max(abs(asked) * _MARGIN, 1e-300)
