@@ -21,10 +21,10 @@ _OPERATORS = ("$eq", "$ne", *_ORDERS)
 
 _EXACT = 2**53
 """Databases may compare greater numbers as floats, which are not exact."""
-_MARGIN = 1e-9
-"""Bounds for a database are wider by this share, since its floats may differ in the last place."""
 _GREATEST = 1e300
 """Greater numbers have no bounds, which could be infinite."""
+_MARGIN = 1e-9
+"""Bounds for a database are wider by this share, since its floats may differ in the last place."""
 
 
 def check_filter(condition: Any) -> None:
@@ -112,9 +112,9 @@ def _narrowed(path: Labels, name: str, asked: Any) -> Iterator[Condition]:
         is_text = type(asked) is str and _is_of_json(asked)
         if is_text or type(asked) is bool or (type(asked) is int and abs(asked) < _EXACT):
             yield Condition(path, "=", asked)
-        elif type(asked) is float:
-            yield from _bounded(path, ">=", asked, -1)
-            yield from _bounded(path, "<=", asked, 1)
+        elif type(asked) is float and abs(asked) <= _GREATEST:
+            yield Condition(path, ">=", _wider(asked, -1))
+            yield Condition(path, "<=", _wider(asked, 1))
     elif name in ("$gt", "$gte"):
         yield from _bounded(path, ">=", asked, -1)
     elif name in ("$lt", "$lte"):
