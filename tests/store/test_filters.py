@@ -48,10 +48,10 @@ OPERATORS = st.dictionaries(
 @st.composite
 def _filters(draw: Callable[..., Any], values: list[dict[str, Any]]) -> dict[str, Any]:
     """Draw a filter that is likely to be met by one of the values, or nearly."""
-    found: dict[str, Any] = {}
+    found: dict[str, Any] = draw(st.dictionaries(KEYS, st.one_of(LEAVES, OPERATORS), max_size=1))
     for key, value in draw(st.sampled_from(values)).items():
         found[key] = draw(_condition(value))
-    return found | draw(st.dictionaries(KEYS, st.one_of(LEAVES, OPERATORS), max_size=1))
+    return found
 
 
 @st.composite

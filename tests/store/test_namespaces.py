@@ -68,8 +68,8 @@ def test_those_below_a_namespace_are_a_range(labels: tuple[str, ...], prefix: tu
         text, (low, high) = joined(labels), bounds_below(joined(each))
         below = is_within(text, joined(each)) and text != joined(each)
         assert (low <= text < high) == below
-        column, low, high = (to_column(part).encode() for part in (text, low, high))
-        assert (low <= column < high) == below
+        column, least, most = (to_column(part).encode() for part in (text, low, high))
+        assert (least <= column < most) == below
         assert from_column(to_column(text)) == text
 
 

@@ -118,9 +118,7 @@ FAULTS = {
     "a check covers nothing": Fault(
         "damaged.a_changed_value_is_noticed", values.Values, "decoded", lambda self, row: self._loaded(row)
     ),
-    "rows are not sealed": Fault(
-        "sealed.no_row_shows_a_value", values.Values, "encoded", lambda *given: values._json(given[2]).decode()
-    ),
+    "rows are not sealed": Fault("sealed.no_row_shows_a_value", values.Values, "encoded", lambda *given: str(given[2])),
     "all is JSON": Fault("exact.values_beyond_json_keep_their_types", values, "_is_plain", lambda *_: True),
     "equal times have no order": Fault(
         "crowds.items_of_one_moment_have_one_order", items, "_place", lambda row: (-row.updated_at, hash(row.key))

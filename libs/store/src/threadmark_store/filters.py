@@ -4,7 +4,6 @@ So every backend answers alike, whatever it can compare, also for values that it
 numbers, text with text; a bool is no number, and a missing key is None.
 """
 
-import math
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal
@@ -22,10 +21,10 @@ _OPERATORS = ("$eq", "$ne", *_ORDERS)
 
 _EXACT = 2**53
 """Databases may compare greater numbers as floats, which are not exact."""
+_GREATEST = 1e300
+"""Greater numbers have no bounds, which could be infinite."""
 _MARGIN = 1e-9
 """Bounds for a database are wider by this share, since its floats may differ in the last place."""
-_GREATEST = 1e300
-"""A wider bound behind this number may be no float, and no database looks at it."""
 
 
 def check_filter(condition: Any) -> None:
@@ -113,9 +112,9 @@ def _narrowed(path: Labels, name: str, asked: Any) -> Iterator[Condition]:
         is_text = type(asked) is str and _is_of_json(asked)
         if is_text or type(asked) is bool or (type(asked) is int and abs(asked) < _EXACT):
             yield Condition(path, "=", asked)
-        elif type(asked) is float:
-            yield from _bounded(path, ">=", asked, -1)
-            yield from _bounded(path, "<=", asked, 1)
+        elif type(asked) is float and abs(asked) <= _GREATEST:
+            yield Condition(path, ">=", _wider(asked, -1))
+            yield Condition(path, "<=", _wider(asked, 1))
     elif name in ("$gt", "$gte"):
         yield from _bounded(path, ">=", asked, -1)
     elif name in ("$lt", "$lte"):
@@ -125,7 +124,7 @@ def _narrowed(path: Labels, name: str, asked: Any) -> Iterator[Condition]:
 def _bounded(path: Labels, sign: Literal[">=", "<="], asked: Any, side: int) -> Iterator[Condition]:
     if type(asked) is str and _is_of_json(asked):
         yield Condition(path, sign, asked)
-    elif type(asked) in (int, float) and abs(asked) < math.inf and side * asked < _GREATEST:
+    elif type(asked) in (int, float) and abs(asked) <= _GREATEST:
         yield Condition(path, sign, _wider(asked, side))
 
 
@@ -135,5 +134,4 @@ def _is_of_json(text: str) -> bool:
 
 
 def _wider(asked: float, side: int) -> float:
-    near = min(max(asked, -_GREATEST), _GREATEST)
-    return float(near) + side * max(abs(near) * _MARGIN, 1e-300)
+    return float(asked) + side * max(abs(asked) * _MARGIN, 1e-300)

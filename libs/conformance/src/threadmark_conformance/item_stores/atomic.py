@@ -26,7 +26,7 @@ async def _begin(world: OwnWorld) -> None:
 
 async def reads_of_a_batch_see_the_state_before_it(world: OwnWorld) -> None:
     await _begin(world)
-    reads = [GetOp(NS, "a"), GetOp(NS, "gone"), GetOp(NS, "new"), SearchOp(NS), ListNamespacesOp()]
+    reads: list[Op] = [GetOp(NS, "a"), GetOp(NS, "gone"), GetOp(NS, "new"), SearchOp(NS), ListNamespacesOp()]
     for ops in ([*CHANGE, PutOp(("other",), "x", {}), *reads], [*reads, *CHANGE], [*reads[:2], *CHANGE, *reads[2:]]):
         await world.store().delete(("other",), "x")
         await _begin(world)
@@ -86,7 +86,7 @@ async def a_batch_with_a_mistake_stores_nothing(world: OwnWorld) -> None:
         ("get", ValueError),
     ):
         for ops in ([*CHANGE, bad], [bad, *CHANGE]):
-            with pytest.raises(error):  # type: ignore[call-overload]  # a union of types
+            with pytest.raises(error):
                 await store.batch(ops)  # type: ignore[arg-type]  # that is the point
             assert await _state(world) == BEFORE
 

@@ -32,7 +32,7 @@ async def _notices_changes(world: OwnWorld, store: Asked) -> None:
         for place in {0, 1, len(row.value) // 2, len(row.value) - 1}:
             await world.set_rows(row._replace(value=_changed(row.value, place)))
             await _is_noticed(store, key)
-        for value_of_row in (row.value[:-1], row.value + row.value[:1], row.value[:0]):
+        for value_of_row in (row.value[:-1], row.value * 2, row.value[:0]):
             await world.set_rows(row._replace(value=value_of_row))
             await _is_noticed(store, key)
         await world.set_rows(row)

@@ -134,7 +134,8 @@ async def namespaces_come_in_the_order_of_their_labels(world: OwnWorld) -> None:
 
 
 async def changing_a_value_changes_no_item(world: OwnWorld) -> None:
-    store, value = world.store(), {"list": [1], "deep": {"a": {"b": 1}}}
+    store = world.store()
+    value: dict[str, Any] = {"list": [1], "deep": {"a": {"b": 1}}}
     await store.put(NS, "a", value)
     for spoilt in (value, await store.value(NS, "a"), (await store.search(NS))[0].value):
         spoilt["list"].append("spoilt")

@@ -1,5 +1,7 @@
 """A keyring: no row shows a value, and a value belongs to its item."""
 
+from typing import Any
+
 import pytest
 
 from threadmark.errors import ConfigError, CorruptDataError
@@ -8,7 +10,10 @@ from threadmark_conformance.item_stores.own_worlds import KEYRING, OwnWorld
 from threadmark_store.values import check_of
 
 NS, SECRET = ("users", "ann"), "the secret of ann"
-VALUES = {"json": {"text": SECRET, "n": 987654321987}, "typed": {"text": SECRET, "set": {987654321987}}}
+VALUES: dict[str, dict[str, Any]] = {
+    "json": {"text": SECRET, "n": 987654321987},
+    "typed": {"text": SECRET, "set": {987654321987}},
+}
 
 
 def _stored(value: str | bytes) -> bytes:

@@ -5,19 +5,14 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from langgraph.store.base import BaseStore, Item, Op, Result, SearchItem, TTLConfig
 
-
-class OpenStore(Protocol):
-    """Opens a store for one case."""
-
-    def __call__(self, folder: Path, api: str, ttl: TTLConfig | None) -> AbstractAsyncContextManager[BaseStore]:
-        """Return a store without items, which the case uses with one API, "asyncio" or "blocking".
-
-        The folder is empty, and only this case has it.
-        """
+OpenStore = Callable[[Path, str, TTLConfig | None], AbstractAsyncContextManager[BaseStore]]
+"""Takes an empty folder, the API that the case uses ("asyncio" or "blocking") and a configuration of expiry, and
+opens a store without items.
+"""
 
 
 class Asked:
