@@ -48,7 +48,7 @@ class SaverTransaction(Generic[S]):
         """The saver whose calls belong to the transaction. Threads and tasks of the block may share it."""
         return self._saver
 
-    def for_saver(self, saver: Other) -> "SaverTransaction[Other]":
+    def _for_saver(self, saver: Other) -> "SaverTransaction[Other]":
         """Return the same transaction with another saver, which is made of this one."""
         return SaverTransaction(self.driver, self._held, saver)
 
