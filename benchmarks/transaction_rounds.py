@@ -32,8 +32,8 @@ from crash_rounds import Journal, in_child, in_process, killed_after, open_saver
 from threadmark import Checkpoint, ConfigError, Saver, new_id
 from threadmark_store import Store
 
-_LONGEST = 0.12
-"""Seconds after which a child is killed at the latest. It takes some of them to open its database."""
+_LONGEST = 0.08
+"""Seconds after the first transaction has begun in which a child is killed."""
 _KILLS_PER_THREAD = 50
 _WAYS = ("connection", "block", "asyncio connection", "asyncio connection, and rolled back now and then")
 _TABLE = "CREATE TABLE IF NOT EXISTS orders (thread text NOT NULL, number integer NOT NULL)"
@@ -88,11 +88,13 @@ def at(thread_id: str) -> dict[str, Any]:
 class Child:
     """A process that stores numbers until it is killed."""
 
-    def __init__(self, database: str, thread_id: str, journal: Journal, way: int) -> None:
+    def __init__(self, database: str, thread_id: str, journal: Journal, way: int, ready: int) -> None:
         self._database = database
         self._thread_id = thread_id
         self._journal = journal
         self._way = way
+        self._ready = ready
+        """A pipe to which a byte is written when the first transaction begins."""
 
     def work(self) -> None:
         """Store numbers for ever."""
@@ -161,6 +163,7 @@ class Child:
     def _numbers(self, first: int, thread_id: str | None = None) -> Iterator[int]:
         """Yield numbers, and note when the transaction of each begins and when it has been acknowledged."""
         number = first
+        os.write(self._ready, b"1")
         while True:
             self._journal.note("begun", f"{number}/{thread_id or self._thread_id}")
             yield number
@@ -238,8 +241,12 @@ def transaction_rounds(database: str, rounds: int, folder: Path, seed: int, seco
         thread_id = f"killed-{os.getpid()}-{threads}"
         journal = Journal(folder / thread_id)
         for number in range(min(_KILLS_PER_THREAD, rounds - killed)):
-            child = Child(database, thread_id, journal, number % len(_WAYS))
-            killed += killed_after(in_child(child.work), chance.uniform(0, _LONGEST))
+            begun, ready = os.pipe()
+            process = in_child(Child(database, thread_id, journal, number % len(_WAYS), ready).work)
+            os.close(ready)
+            os.read(begun, 1)
+            os.close(begun)
+            killed += killed_after(process, chance.uniform(0, _LONGEST))
         threads += 1
         noted = [line.split(" ", 1) for line in (folder / thread_id).read_text().splitlines()]
         in_a_transaction += _open_ones([what for what, _ in noted])

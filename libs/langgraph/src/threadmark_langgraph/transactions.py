@@ -20,7 +20,7 @@ class TransactionMethods:
         `tx.saver` is a checkpointer whose calls belong to the transaction, as with `threadmark.Saver.transaction`.
         """
         made = self._saver.transaction()
-        return made._for_saver(_over(self, made.saver))  # noqa: SLF001 - for this alone
+        return made._for_saver(_over(self, made.saver))  # noqa: SLF001 - this is where such copies are made
 
     def within(self, connection: Any) -> Self:
         """Return a checkpointer whose calls are part of the transaction that is open on your own connection."""
