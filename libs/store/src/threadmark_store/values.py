@@ -115,7 +115,7 @@ def _is_plain(value: Any, levels: int) -> bool:
     if kind is str:
         return "\0" not in value  # which Postgres has in no text
     if kind is int:
-        return -_GREATEST <= value < _GREATEST
+        return bool(-_GREATEST <= value < _GREATEST)
     if kind is float:
         return bool(value - value == 0)
     if kind is dict and levels:

@@ -140,7 +140,7 @@ class RedisItems:
         _note(work, proof, replies[len(first) + len(asked) :])
         return {key: row_in(key, row) for key, row in zip(keys, found, strict=True) if row is not None}
 
-    def put(self, rows: Sequence[ItemRow]) -> Program[list[ItemKey]]:
+    def put(self, rows: Sequence[ItemRow], *, last: bool = False) -> Program[list[ItemKey]]:
         puts = [_Change("put", row.key, mark_of(row.owner), row.owner is not None, row) for row in rows]
         if len({self._place(change) for change in puts}) > 1 and (refused := (yield from self._of_others(rows))):
             return refused
@@ -151,7 +151,7 @@ class RedisItems:
         _, refused = yield from self._make([*(removals.args[0] if isinstance(removals, partial) else ()), *puts])
         return refused
 
-    def delete(self, keys: Sequence[ItemKey], owner: str | None) -> Program[None]:
+    def delete(self, keys: Sequence[ItemKey], owner: str | None, *, last: bool = False) -> Program[None]:
         """Remove items, together with the puts that follow, or else at the end of the transaction."""
         work = yield from self._remove_now()
         changes = [_Change("delete", key, mark_of(owner), owner is not None) for key in keys]
@@ -205,7 +205,7 @@ class RedisItems:
             buckets = yield from self._alive(buckets, scope.alive_at)
         return sorted({bucket.namespace for bucket in buckets})
 
-    def sweep(self, now: int, limit: int) -> Program[int]:
+    def sweep(self, now: int, limit: int) -> Program[list[ItemKey]]:
         asked: list[Command] = [
             (b"ZRANGEBYSCORE", shard.expiries, b"-inf", now, b"WITHSCORES", b"LIMIT", 0, limit)
             for shard in shards_of(self._prefix)
@@ -217,7 +217,7 @@ class RedisItems:
         swept, _ = yield from self._make(
             [_Change("sweep", key, mark, only_own=True, moment=now) for key, mark in oldest]
         )
-        return len(swept)
+        return swept
 
     def count(self, scope: Scope) -> Program[tuple[int, int]]:
         yield from self._remove_now()

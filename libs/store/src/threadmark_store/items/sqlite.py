@@ -131,7 +131,7 @@ class SqliteItems:
         if len(keys) == 1:
             rows = yield from execute_alone(_ITEM, _columns_of(keys[0]))
             return dict(zip(keys, map(_row, rows), strict=False))
-        found = {}
+        found: dict[ItemKey, ItemRow] = {}
         for some in chunks([_columns_of(key) for key in keys]):
             rows = yield from execute(with_pairs(_ITEMS, some), tuple(chain.from_iterable(some)))
             found.update((row.key, row) for row in map(_row, rows))
@@ -209,7 +209,7 @@ def _row(columns: Sequence[Any]) -> ItemRow:
 
 def _clauses(scope: Scope) -> tuple[list[str], tuple[Any, ...]]:
     """Return the conditions of a scope, at least one, and their parameters."""
-    clauses, params = ["true"], []
+    clauses, params = ["true"], list[Any]()
     if scope.prefix:
         prefix = to_column(scope.prefix)
         clauses.append("(namespace = ? OR (namespace >= ? AND namespace < ?))")
