@@ -286,9 +286,9 @@ class PostgresItems:
         rows = yield from self._of_scope(_NAMESPACES, scope)
         return [from_column(namespace) for (namespace,) in rows]
 
-    def sweep(self, now: int, limit: int) -> Program[list[ItemKey]]:
+    def sweep(self, now: int, limit: int, *, last: bool = False) -> Program[list[ItemKey]]:
         """One statement. It leaves out items that others are changing."""
-        rows = yield from self._execute(_SWEEP, now, limit)
+        rows = yield from self._execute(_SWEEP, now, limit, likely_last=last)
         return [ItemKey(from_column(namespace), from_column(key)) for namespace, key in rows]
 
     def count(self, scope: Scope) -> Program[tuple[int, int]]:

@@ -205,7 +205,7 @@ class RedisItems:
             buckets = yield from self._alive(buckets, scope.alive_at)
         return sorted({bucket.namespace for bucket in buckets})
 
-    def sweep(self, now: int, limit: int) -> Program[list[ItemKey]]:
+    def sweep(self, now: int, limit: int, *, last: bool = False) -> Program[list[ItemKey]]:
         asked: list[Command] = [
             (b"ZRANGEBYSCORE", shard.expiries, b"-inf", now, b"WITHSCORES", b"LIMIT", 0, limit)
             for shard in shards_of(self._prefix)
