@@ -224,7 +224,7 @@ class Batch:
         return found
 
     def _narrowed(self, now: int, request: Search) -> Scope:
-        """Return the scope of a request, with what a database can compare of its filter."""
+        """Return the scope of a request, with the part of its filter that a database can compare."""
         scope = self._scope(now, request.prefix)
         if request.filter and self.values.comparable:
             scope = scope._replace(conditions=tuple(conditions_of(request.filter)))
@@ -255,7 +255,7 @@ class Batch:
     def _put_found_by(
         self, items: ItemStore, rows: dict[ItemKey, ItemRow], puts: Mapping[ItemKey, Put]
     ) -> Program[None]:
-        """Store what items are found by, instead of all that was stored of them."""
+        """Replace the vectors and words of items."""
         keys = list(rows)
         if self.owner is None and any(puts[key].vectors or puts[key].words for key in keys):
             rows.update((yield from items.items(keys)))  # an item keeps its owner if one without an owner replaces it

@@ -42,7 +42,7 @@ class Index:
         self.cipher = cipher
         name = config.get("model") or _name_of(self.embeddings)
         self.model = f"{name} ({self._dims}{', sealed' if cipher else ''})"
-        """What vectors must have in common to be compared."""
+        """Only vectors that have this in common are compared."""
 
     def embedded(self, request: Embed) -> Sequence[Sequence[float]]:
         """Answer a request."""
@@ -111,7 +111,7 @@ def _answered(request: Embed) -> Embedding[dict[str, Sequence[float]]]:
 
 
 def _location(key: ItemKey, field: str, number: int) -> bytes:
-    """Return what a vector is bound to."""
+    """Return the place that a vector is bound to."""
     return row_name("store_vector", *key, field, number)
 
 

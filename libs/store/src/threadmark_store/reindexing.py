@@ -1,4 +1,4 @@
-"""Computing again what items are found by: of another model or other fields, or missing. Removing what has no item.
+"""Computing vectors and words that are missing, or of another model or fields. Removing those without an item.
 
 Each batch of items is read, computed between two transactions, and written if the items are still the same.
 """
@@ -32,16 +32,16 @@ class Lacking(NamedTuple):
 
 
 class FoundBy(Protocol[Present, Made]):
-    """Something that items are found by."""
+    """A way to find items."""
 
     def hold(self, keys: Sequence[ItemKey]) -> Program[None]:
         """Keep others from changing items until the end of the transaction."""
 
     def present(self, keys: Sequence[ItemKey]) -> Program[list[Present]]:
-        """Return what is stored of items."""
+        """Return the rows of items."""
 
     def lacking(self, item: ItemRow, value: Mapping[str, Any], present: Iterable[Present]) -> Lacking | None:
-        """Return what to compute for an item, None if it has everything."""
+        """Return the work on an item, None if it has everything."""
 
     def made(self, lacking: Sequence[Lacking]) -> Flow[Any, Mapping[ItemKey, Made]]:
         """Compute it."""
@@ -53,7 +53,7 @@ class FoundBy(Protocol[Present, Made]):
         """Return the keys of the next items that have any."""
 
     def delete(self, keys: Sequence[ItemKey], owner: str | None) -> Program[None]:
-        """Remove what is stored of items."""
+        """Remove the rows of items."""
 
 
 @dataclass(frozen=True, slots=True)

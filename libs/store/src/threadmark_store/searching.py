@@ -1,4 +1,4 @@
-"""What a store's searches with a query go by: vectors with an `index`, words with `text_search`, or nothing.
+"""The search of a store with a query: by vectors with an `index`, by words with `text_search`, or by neither.
 
 A store without either still removes what another one has stored of the items that it changes.
 """
@@ -30,7 +30,7 @@ from threadmark_store.words.ranking import words_in
 
 
 class Tables(NamedTuple):
-    """What there is to search by, and to remove with items."""
+    """The tables to search by, and to remove rows from together with items."""
 
     vectors: VectorTable | None = None
     words: WordStore | None = None
@@ -79,7 +79,7 @@ class Searching:
         return await self._embedding_index().aembedded(request)
 
     def completed(self, ops: Sequence[Op], requests: Sequence[Request]) -> Flow[Any, Sequence[Request]]:
-        """Return requests with what the values are found by, and what the queries look for."""
+        """Return requests with the vectors or words of their values and queries."""
         queries = [op.query for op in ops if isinstance(op, SearchOp) and op.query]
         if queries and not self._has_warned:
             yield from self._warn()
@@ -111,14 +111,14 @@ class Searching:
         return requests
 
     def remove(self, keys: Sequence[ItemKey]) -> Program[None]:
-        """Remove what items were found by, in the transaction that removes them."""
+        """Remove the vectors and words of items, in the transaction that removes the items."""
         if keys and self.tables.vectors:
             yield from self.tables.vectors.store.delete(keys, None)
         if keys and self.tables.words:
             yield from self.tables.words.delete(keys, None)
 
     def reindex(self, items: ItemStore, values: Values) -> Flow[Any, int]:
-        """Compute again what is missing or outdated. Returns for how many items."""
+        """Compute everything that is missing or outdated. Returns for how many items."""
         if self.index:
             by_vectors = FoundByVectors(self._vectors, self.index)
             return (yield from Reindexing(items, values, self._owner, by_vectors).all())
@@ -130,7 +130,7 @@ class Searching:
         )
 
     def report(self, items: ItemStore) -> Operation[StoreReport]:
-        """Return what the store has, and how it searches."""
+        """Return the size of the store, and its ways to search."""
         scope = Scope(owner=self._owner)
         count, size = yield from read(items.count, scope)
         of_model, stale = 0, 0

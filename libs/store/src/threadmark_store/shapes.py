@@ -83,17 +83,17 @@ class Match(NamedTuple):
 
 
 class StoreReport(NamedTuple):
-    """What a store has, and how it searches."""
+    """The size of a store, and its ways to search."""
 
     backend: str
     items: int
     bytes: int
     """Those of keys and values."""
     vectors: str | None
-    """What compares vectors: `numpy`, or None without an `index`."""
+    """The way to compare vectors: `numpy`, or None without an `index`."""
     vectors_of_model: int
     """How many vectors a search compares."""
     stale_vectors: int
     """How many belong to another model: `reindex()` computes them again."""
     text: str | None
-    """What searches by text: `words`, or None without `text_search`."""
+    """The way to search by text: `words`, or None without `text_search`."""

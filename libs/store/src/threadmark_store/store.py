@@ -107,7 +107,7 @@ class Store(BaseStore):
         return await aplay(self._reindex(), self._aanswer)
 
     def report(self) -> StoreReport:
-        """Return what the store has, and how it searches."""
+        """Return the size of the store, and its ways to search."""
         return run(self._driver, self._report())
 
     async def areport(self) -> StoreReport:

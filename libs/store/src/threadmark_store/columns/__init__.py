@@ -1,1 +1,1 @@
-"""Keys and scopes of items as columns of a database, for the tables of what items are found by."""
+"""Keys and scopes of items as columns of a database, for the tables of vectors and words."""

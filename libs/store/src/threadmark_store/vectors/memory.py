@@ -12,7 +12,7 @@ _Rows = dict[ItemKey, tuple[VectorRow, ...]]
 
 
 def vectors_over(rows: object) -> "MemoryVectors":  # noqa: ARG001 - the dictionaries are the driver's
-    """Return the vectors beside a saver's rows."""
+    """Return the vectors in the database of a saver's rows."""
     return MemoryVectors()
 
 

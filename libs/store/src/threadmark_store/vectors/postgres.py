@@ -1,4 +1,4 @@
-"""Vectors in a table of the saver's schema. Each question is one statement; the index has what finds an item's rows."""
+"""Vectors in a table of the saver's schema. Each question is one statement."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -80,7 +80,7 @@ _KEYS_AT_ONCE = 256
 
 
 def vectors_over(rows: Any) -> "PostgresVectors":
-    """Return the vectors beside a saver's rows."""
+    """Return the vectors in the database of a saver's rows."""
     return PostgresVectors(rows._schema)  # noqa: SLF001 - both have their tables in one schema
 
 

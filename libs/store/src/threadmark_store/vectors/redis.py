@@ -28,7 +28,7 @@ _NAMES_AT_ONCE = 64
 
 
 def vectors_over(rows: Any) -> "RedisVectors":
-    """Return the vectors beside a saver's rows."""
+    """Return the vectors in the database of a saver's rows."""
     store: RedisStore = rows
     return RedisVectors(store.settings)
 
@@ -147,7 +147,7 @@ class RedisVectors:
 
 
 def _packed(key: ItemKey, rows: Sequence[VectorRow]) -> bytes:
-    """Return what the script gets for an item."""
+    """Return the argument of the script for an item."""
     columns = [(*row.vector, row.model, row.check, row.owner) for row in rows]
     heads = [(field, number, b"", *others) for field, number, _, *others in columns]
     ends = [msgpack.packb(each, unicode_errors="surrogatepass") for each in (heads, columns)] if rows else [False]

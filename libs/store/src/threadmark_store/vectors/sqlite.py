@@ -74,7 +74,7 @@ _KEYS_AT_ONCE = 256
 
 
 def vectors_over(rows: object) -> "SqliteVectors":  # noqa: ARG001 - a file has one set of tables
-    """Return the vectors beside a saver's rows."""
+    """Return the vectors in the database of a saver's rows."""
     return SqliteVectors()
 
 

@@ -10,7 +10,7 @@ from threadmark_store.words.contract import HEAD, WordRow, WordTotals
 
 
 def words_over(rows: object) -> "MemoryWords":  # noqa: ARG001 - the dictionaries are the driver's
-    """Return the words beside a saver's rows."""
+    """Return the words in the database of a saver's rows."""
     return MemoryWords()
 
 

@@ -72,7 +72,7 @@ _KEYS_AT_ONCE = 256
 
 
 def words_over(rows: Any) -> "PostgresWords":
-    """Return the words beside a saver's rows."""
+    """Return the words in the database of a saver's rows."""
     return PostgresWords(rows._schema)  # noqa: SLF001 - both have their tables in one schema
 
 

@@ -64,7 +64,7 @@ _KEYS_AT_ONCE = 256
 
 
 def words_over(rows: object) -> "SqliteWords":  # noqa: ARG001 - a file has one set of tables
-    """Return the words beside a saver's rows."""
+    """Return the words in the database of a saver's rows."""
     return SqliteWords()
 
 
