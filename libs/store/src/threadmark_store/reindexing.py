@@ -32,7 +32,7 @@ class Lacking(NamedTuple):
 
 
 class FoundBy(Protocol[Present, Made]):
-    """Something that items are found by."""
+    """A way to find items."""
 
     def hold(self, keys: Sequence[ItemKey]) -> Program[None]:
         """Keep others from changing items until the end of the transaction."""

@@ -91,6 +91,6 @@ def _texts_at(value: Mapping[str, Any], field: str) -> list[str]:
     path: str | list[str] = field if field in ("", WHOLE) else tokenize_path(field)
     try:
         found: list[str] = get_text_at_path(value, path)
-    except TypeError:  # it has what JSON has not, such as a date
+    except TypeError:  # it has values that JSON has not, such as dates
         found = get_text_at_path(json.loads(json.dumps(dict(value), default=str, skipkeys=True)), path)
     return found
