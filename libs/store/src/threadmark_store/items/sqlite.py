@@ -129,8 +129,8 @@ class SqliteItems:
     def items(self, keys: Sequence[ItemKey]) -> Program[dict[ItemKey, ItemRow]]:
         if len(keys) == 1:
             rows = yield from execute_alone(_ITEM, _columns_of(keys[0]))
-            return {key: row for key, row in zip(keys, map(_row, rows), strict=False)}
-        found = {}
+            return dict(zip(keys, map(_row, rows), strict=False))
+        found: dict[ItemKey, ItemRow] = {}
         for some in chunks([_columns_of(key) for key in keys]):
             rows = yield from execute(with_pairs(_ITEMS, some), tuple(chain.from_iterable(some)))
             found.update((row.key, row) for row in map(_row, rows))
@@ -208,7 +208,8 @@ def _row(columns: Sequence[Any]) -> ItemRow:
 
 def _clauses(scope: Scope) -> tuple[list[str], tuple[Any, ...]]:
     """Return the conditions of a scope, at least one, and their parameters."""
-    clauses, params = ["true"], []
+    clauses: list[str] = ["true"]
+    params: list[Any] = []
     if scope.prefix:
         prefix = to_column(scope.prefix)
         clauses.append("(namespace = ? OR (namespace >= ? AND namespace < ?))")
