@@ -3,10 +3,10 @@
     python benchmarks/item_stores.py [--smoke] [--items N] [--rounds N] [--only DATABASE] [--postgres URL]
 
 Both sides hold the same items: memories of users, 100 in each namespace, about 400 bytes each. For every operation the
-sides take turns in each round, and a round makes some calls in a row. The table has the median over the rounds of the
-time of one call in milliseconds, and the ratio, which is above 1 if ours is quicker. The first table also has the bytes
-after the items were put: of the whole file, or of the tables of items with their indexes after VACUUM. All calls come
-from a thread, as a server makes them. LangGraph's `$gte` compares numbers as text, so all numbers here have three
+sides take turns at each call, so that other work of the machine hits both alike. The table has the median over the
+rounds of a round's median in milliseconds, and the ratio, which is above 1 if ours is quicker. Its first line has the
+bytes after the items were put: of the whole file, or of the tables of items with their indexes after VACUUM. All calls
+come from a thread, as a server makes them. LangGraph's `$gte` compares numbers as text, so all numbers here have three
 digits.
 """
 
@@ -102,19 +102,16 @@ def _on_postgres(url: str | None) -> Iterator[Sequence[Side]]:
 
 
 def _compare(database: str, sides: Sequence[Side], items: int, rounds: int) -> None:
-    loading = {side.name: _loaded(side.store, items) for side in sides}
+    loading = _loaded(sides, items)
     sizes = {side.name: float(side.size()) for side in sides}
     _check_answers([side.store for side in sides], items)
     print(f"\n| {database}, {items:,} items | {_THEIRS} | {_OURS} | ratio |\n|---|---:|---:|---:|")
     print(_line("bytes of an item", {name: size / items for name, size in sizes.items()}, ".0f"))
     print(_line(f"put {_AT_ONCE:,} new items", {name: statistics.median(times) for name, times in loading.items()}))
     for operation in _operations(items):
-        times: dict[str, list[float]] = {side.name: [] for side in sides}
-        for number in range(rounds + 1):  # the first is not counted: caches fill, statements are prepared
-            for side in sides if number % 2 else sides[::-1]:
-                took = _timed(operation, side.store, random.Random(number))
-                if number:
-                    times[side.name].append(took)
+        # The first round is not counted: caches fill, statements are prepared.
+        taken = [_round(operation, sides, random.Random(number)) for number in range(rounds + 1)][1:]
+        times = {side.name: [each[side.name] for each in taken] for side in sides}
         print(_line(operation.name, {name: statistics.median(each) for name, each in times.items()}), flush=True)
 
 
@@ -164,16 +161,18 @@ def _value(chance: random.Random) -> dict[str, Any]:
     }
 
 
-def _loaded(store: BaseStore, items: int) -> list[float]:
+def _loaded(sides: Sequence[Side], items: int) -> dict[str, list[float]]:
     """Put all items, in an order that is not that of their keys. Returns the milliseconds of each batch."""
-    times, chance = [], random.Random(1)
+    times: dict[str, list[float]] = {side.name: [] for side in sides}
+    chance = random.Random(1)
     numbers = list(range(items))
     chance.shuffle(numbers)
     for begin in range(0, items, _AT_ONCE):
         batch = [PutOp(_namespace(each), _key(each), _value(chance)) for each in numbers[begin : begin + _AT_ONCE]]
-        begun = time.perf_counter()
-        store.batch(batch)
-        times.append((time.perf_counter() - begun) * 1e3)
+        for side in sides if begin // _AT_ONCE % 2 else sides[::-1]:
+            begun = time.perf_counter()
+            side.store.batch(batch)
+            times[side.name].append((time.perf_counter() - begun) * 1e3)
     return times
 
 
@@ -187,12 +186,16 @@ def _check_answers(stores: Sequence[BaseStore], items: int) -> None:
             raise SystemExit(f"the stores answer a search with {filter_} differently")
 
 
-def _timed(operation: Operation, store: BaseStore, chance: random.Random) -> float:
-    arguments = [operation.arguments(chance) for _ in range(operation.calls)]
-    begun = time.perf_counter()
-    for each in arguments:
-        operation.call(store, *each)
-    return (time.perf_counter() - begun) / operation.calls * 1e3
+def _round(operation: Operation, sides: Sequence[Side], chance: random.Random) -> dict[str, float]:
+    """Return the median of the milliseconds of a call for each side. They take turns at every call."""
+    times: dict[str, list[float]] = {side.name: [] for side in sides}
+    for number in range(operation.calls):
+        arguments = operation.arguments(chance)
+        for side in sides if number % 2 else sides[::-1]:
+            begun = time.perf_counter()
+            operation.call(side.store, *arguments)
+            times[side.name].append((time.perf_counter() - begun) * 1e3)
+    return {name: statistics.median(each) for name, each in times.items()}
 
 
 def _line(name: str, figures: dict[str, float], form: str = ".3f") -> str:

@@ -209,7 +209,8 @@ def _row(columns: Sequence[Any]) -> ItemRow:
 
 def _clauses(scope: Scope) -> tuple[list[str], tuple[Any, ...]]:
     """Return the conditions of a scope, at least one, and their parameters."""
-    clauses, params = ["true"], list[Any]()
+    clauses: list[str] = ["true"]
+    params: list[Any] = []
     if scope.prefix:
         prefix = to_column(scope.prefix)
         clauses.append("(namespace = ? OR (namespace >= ? AND namespace < ?))")
