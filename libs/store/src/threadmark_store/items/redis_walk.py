@@ -26,6 +26,8 @@ class Walk:
         self.buckets = buckets
         self.proofs: dict[Command, Any] = dict.fromkeys(first)
         """Commands that come before all others, and their replies."""
+        self.last = after
+        """The last place that it has returned."""
         self._least = [behind(bucket.namespace, after) for bucket in buckets]
         self._found: list[deque[bytes]] = [deque() for _ in buckets]
         self._is_over = [False] * len(buckets)
@@ -45,6 +47,8 @@ class Walk:
             *_, bucket = heapq.heappop(self._fronts)
             entries.append((bucket, place_in(self.buckets[bucket].namespace, self._found[bucket].popleft())))
             self._bring_forward(bucket)
+        if entries:
+            self.last = entries[-1][1]
         return entries
 
     def _fill(self, share: int) -> Program[None]:
