@@ -80,6 +80,8 @@ class Work:
     """The actions for each thread after the commit, and one that is about none (None)."""
     proofs: list[dict[Command, Any]] = field(default_factory=list)
     """For every read of other data than threads, commands with their replies: all must be the same at the end."""
+    kept: dict[Any, Any] = field(default_factory=dict)
+    """Whatever such reads keep for later ones of the transaction."""
     term: int | None = None
     """The database's term as the transaction has read it: nothing is committed under a greater one."""
 

@@ -1,12 +1,12 @@
 -- Change items: all, or none if the owner of one is not as expected. KEYS: for each change the namespace's items and
--- their keys, the order of its bucket, and the shard's namespaces, owners and expiries. ARGV: eight bytes that no other
--- call has, which become the version of every namespace that changes; then for each change an array:
--- what to do; the item's key; its member among the expiries, to refresh it only what stands there before the owner;
--- the mark of the owner that it is expected to have, and of the one that a new item gets; whether one of another owner
--- stays; the members among namespaces and owners; then for `put` the row and when it expires or '', for `sweep` and
--- `refresh` the time. Returns `done` and the numbers of the changes that swept an item; `refused` and the numbers of the
--- puts that meet one of another owner; or `others`, with the numbers of the changes whose item has not the owner that
--- is expected, each with the mark that it has.
+-- their keys, the order of its bucket, and the shard's namespaces, owners and expiries. ARGV: eight bytes that no
+-- other call has, which become the version of every namespace that changes; then for each change an array: what to do;
+-- the item's key; its member among the expiries, to refresh it only what stands there before the owner; the mark of
+-- the owner that it is expected to have, and of the one that a new item gets; whether one of another owner stays; the
+-- members among namespaces and owners; then for `put` the row and when it expires or '', for `sweep` and `refresh` the
+-- time. Returns `done` and the numbers of the changes that swept an item; `refused` and the numbers of the puts that
+-- meet one of another owner; or `others`, with the numbers of the changes whose item has not the owner that is
+-- expected, each with the mark that it has.
 --
 -- A row has its form, how it ends, its order by update, when it was created, its check, when it expires and its time to
 -- live unless it never ends, the measured mark of its owner, and the value.

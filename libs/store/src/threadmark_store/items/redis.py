@@ -5,9 +5,9 @@ tag, so no node of a cluster has everything, and one script (`redis.lua`) change
 index never lacks an item, and has nothing that is gone. A namespace has a hash of its items, so `get` is one HGET. It
 also has the keys in order, for a walk through everything, and for each owner its items' places: the time of update,
 inverted, and the key. Their members sort like the results of a search, without scores, which are not exact and have
-ties. A search reads those few orders side by side, then the rows. Each shard has the names of its namespaces, by name
-and by owner, where a prefix is a range; and the expiries, for a sweep. With one owner in a namespace, another costs
-nothing. One key of a whole database would lie on one node; a slot for each namespace would spread the index over all.
+ties. A search reads those few orders side by side, then the rows, and nothing of other owners. Each shard has the names
+of its namespaces, by name and by owner, where a prefix is a range; and the expiries, for a sweep. One key of a whole
+database would lie on one node; a slot for each namespace would have its index in another slot.
 
 One server makes the puts and the deletions of a batch in one script, all or none. A cluster has a script for each of
 the shards that the batch is about: each shard's items are stored together, and a failure may leave those of others
@@ -15,7 +15,7 @@ behind. A batch with another owner's item is refused as a whole, unless the item
 
 The reads of a batch show one moment, without a lock: each change gives its namespace another version, and a batch whose
 namespaces have changed when its last rows come is read again. After 16 attempts, and in a search over more than 1,000
-namespaces, an item that another client updates meanwhile is found in its new version, or missed by a later page.
+namespaces, an item that another client updates at that time is found in its new version, or missed by a later page.
 
 Keys are named before the script runs, as clusters require. The order of an item with another owner than expected has
 another key: then the script says whose it is, changes nothing, and is sent again.
@@ -162,10 +162,7 @@ class RedisItems:
 
     def search(self, scope: Scope, after: Place | None, limit: int, offset: int) -> Program[list[ItemRow]]:
         work = yield from self._remove_now()
-        listed = yield from self._listed(scope)
-        buckets = self._buckets_in(scope, listed)
-        versions = [self._version(name) for name in {bucket.namespace for bucket in buckets}]
-        walk = Walk(buckets, after, versions if len(versions) <= _PROVEN else ())
+        walk, listed = yield from self._walk(work, scope, after)
         passed, proven = 0, len(work.proofs)
         if scope.alive_at is None:  # places suffice
             while passed < offset and (places := (yield from walk.next(min(offset - passed, CHUNK)))):
@@ -182,8 +179,19 @@ class RedisItems:
                 if row is not None and _is_in(row, scope) and (after is None or row.updated_at == place.updated_at):
                     rows.append(row)
         if len(work.proofs) == proven:
-            _note(work, {**walk.proofs, **listed} if walk.proofs or not buckets else {})
+            _note(work, {**walk.proofs, **listed} if walk.proofs or not walk.buckets else {})
         return sorted(rows, key=lambda row: (-row.updated_at, row.key))[offset - passed :]
+
+    def _walk(self, work: Work, scope: Scope, after: Place | None) -> Program[tuple[Walk, dict[Command, list[bytes]]]]:
+        """Return the walk of a search, and the listing of its buckets. A later page goes on with the one before."""
+        kept: tuple[Walk, dict[Command, list[bytes]]] | None = work.kept.get(scope)
+        if kept is None or after is None or kept[0].last != after:
+            listed = yield from self._listed(scope)
+            buckets = self._buckets_in(scope, listed)
+            versions = [self._version(name) for name in {bucket.namespace for bucket in buckets}]
+            kept = Walk(buckets, after, versions if len(versions) <= _PROVEN else ()), listed
+            work.kept[scope] = kept
+        return kept
 
     def in_key_order(self, scope: Scope, after: ItemKey | None, limit: int) -> Program[list[ItemRow]]:
         yield from self._remove_now()

@@ -15,6 +15,9 @@ CHUNK = 1000
 
 _LEAST = 16
 
+_AHEAD = 100
+"""Orders that are read together with one that is used up."""
+
 Entry = tuple[int, Place]
 """The number of a bucket, and a place in it."""
 
@@ -26,6 +29,8 @@ class Walk:
         self.buckets = buckets
         self.proofs: dict[Command, Any] = dict.fromkeys(first)
         """Commands that come before all others, and their replies."""
+        self.last = after
+        """The last place that it has returned."""
         self._least = [behind(bucket.namespace, after) for bucket in buckets]
         self._found: list[deque[bytes]] = [deque() for _ in buckets]
         self._is_over = [False] * len(buckets)
@@ -39,12 +44,16 @@ class Walk:
         """Return the next places: as many, or all that are left."""
         entries: list[Entry] = []
         while len(entries) < number:
-            yield from self._fill(min(number // max(len(self.buckets), 1), CHUNK))
+            if self._to_fill:
+                self._look_ahead()
+                yield from self._fill(min(number // max(len(self.buckets), 1), CHUNK))
             if not self._fronts:
                 break
             *_, bucket = heapq.heappop(self._fronts)
             entries.append((bucket, place_in(self.buckets[bucket].namespace, self._found[bucket].popleft())))
             self._bring_forward(bucket)
+        if entries:
+            self.last = entries[-1][1]
         return entries
 
     def _fill(self, share: int) -> Program[None]:
@@ -63,10 +72,18 @@ class Walk:
             for bucket, size, members in zip(some, sizes, replies[len(first) :], strict=True):
                 self._is_over[bucket] = len(members) < size
                 self._sizes[bucket] = min(2 * self._sizes[bucket], CHUNK)
+                has_front = bool(self._found[bucket])
                 self._found[bucket].extend(members)
                 if members:
                     self._least[bucket] = b"(" + members[-1]
-                self._bring_forward(bucket)
+                if not has_front:
+                    self._bring_forward(bucket)
+
+    def _look_ahead(self) -> None:
+        """Read those orders as well that will be used up next, so that many short ones do not take a step each."""
+        for *_, bucket in heapq.nsmallest(_AHEAD, self._fronts):
+            if len(self._found[bucket]) == 1 and not self._is_over[bucket]:
+                self._to_fill.append(bucket)
 
     def _bring_forward(self, bucket: int) -> None:
         if self._found[bucket]:
