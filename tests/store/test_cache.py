@@ -297,7 +297,7 @@ def test_large_values_are_compressed(place: Place) -> None:
 def test_a_larger_entry_than_the_bound_is_not_stored_and_replaces_what_was(
     place: Place, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with place.open() as saver, lines_of("threadmark", caplog) as logged:
+    with place.open() as saver, lines_of("threadmark.store", caplog) as logged:
         cache = Cache(saver, max_bytes=160_000)
         cache.set({_KEY: (1, None), _named(1): (1, None)})
         cache.set({_KEY: (os.urandom(160_000), None), _named(2): (2, None)})
@@ -421,7 +421,7 @@ def test_a_value_that_cannot_be_stored_is_an_error(place: Place) -> None:
 
 @each_place
 def test_a_damaged_entry_is_a_miss_that_is_logged_once(place: Place, caplog: pytest.LogCaptureFixture) -> None:
-    with place.open() as saver, lines_of("threadmark", caplog) as logged:
+    with place.open() as saver, lines_of("threadmark.store", caplog) as logged:
         cache = Cache(saver)
         cache.set({_named(index): (f"value {index}", None) for index in range(20)})
         place.change(lambda value: value[:-1] + bytes([value[-1] ^ 1]))
@@ -466,7 +466,7 @@ def test_a_keyring_accepts_nothing_that_is_not_sealed_with_it(
     with place.open(keyring=_KEYRING) as saver, place.open(keyring=other) as foreign:
         cache = Cache(saver)
         Cache(foreign).set({_KEY: (1, None)})
-        with lines_of("threadmark", caplog) as logged:
+        with lines_of("threadmark.store", caplog) as logged:
             assert cache.get([_KEY]) == {}
             assert "sealed with key 'other', which is not on the keyring" in logged(logging.WARNING)[0]
         cache.set({_KEY: (1, None)})
@@ -654,7 +654,7 @@ def test_a_reader_finds_values_and_notes_no_use(
     with SqliteSaver(path) as saver:
         Cache(saver).set({_named(1): (1, None), _named(2): (2, 10)})
     clock[0] += 2 * _MINUTE
-    with SqliteSaver(f"sqlite:///{path}?mode=ro") as saver, lines_of("threadmark", caplog) as logged:
+    with SqliteSaver(f"sqlite:///{path}?mode=ro") as saver, lines_of("threadmark.store", caplog) as logged:
         cache = Cache(saver)
         for _ in range(2):
             assert cache.get([_named(1), _named(2)]) == {_named(1): 1}
@@ -744,6 +744,7 @@ def test_caches_have_the_names_of_langgraph(tmp_path: Path) -> None:
 
         asyncio.run(again(make))
     client.flushall()
+    client.close()
 
 
 def test_results_of_langgraphs_caches_are_neither_found_nor_harmed(tmp_path: Path) -> None:
@@ -762,6 +763,7 @@ def test_results_of_langgraphs_caches_are_neither_found_nor_harmed(tmp_path: Pat
             assert ours.get([_KEY]) == {}
         assert theirs.get([_KEY]) == {_KEY: "theirs"}
     client.flushall()
+    client.close()
 
 
 def test_a_cache_leaves_a_saver_open_that_it_did_not_make() -> None:
@@ -773,7 +775,7 @@ def test_a_cache_leaves_a_saver_open_that_it_did_not_make() -> None:
 
 def test_redis_that_is_away_is_a_miss(caplog: pytest.LogCaptureFixture) -> None:
     client = redis.Redis(port=free_port(), socket_connect_timeout=0.1)
-    with lines_of("threadmark", caplog) as logged, RedisCache(client) as cache:
+    with lines_of("threadmark.store", caplog) as logged, RedisCache(client) as cache:
         assert cache.get([_KEY]) == {}
         cache.set({_KEY: (1, None)})
         cache.clear()
@@ -784,8 +786,8 @@ def test_redis_that_is_away_is_a_miss(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_redis_that_goes_away_and_comes_back_is_a_miss_for_a_while() -> None:
-    server = redis_processes.RedisProcess({}).start()
-    try:
+    with redis_processes.RedisProcess({}) as server:
+        server.start()
         with RedisCache(server.url, timeout=0.2) as cache:
             cache.set({_KEY: (1, None)})
             assert cache.get([_KEY]) == {_KEY: 1}
@@ -794,8 +796,6 @@ def test_redis_that_goes_away_and_comes_back_is_a_miss_for_a_while() -> None:
             server.start()
             cache.set({_KEY: (2, None)})
             assert cache.get([_KEY]) == {_KEY: 2}
-    finally:
-        server.kill()
 
 
 def test_other_savers_are_refused() -> None:
@@ -807,7 +807,7 @@ def test_other_savers_are_refused() -> None:
 
 
 def test_values_of_another_serializer_are_a_miss(caplog: pytest.LogCaptureFixture) -> None:
-    with MemorySaver() as saver, lines_of("threadmark", caplog) as logged:
+    with MemorySaver() as saver, lines_of("threadmark.store", caplog) as logged:
         Cache(saver, serde=JsonPlusSerializer()).set({_KEY: ({"a": 1}, None)})
         assert Cache(saver).get([_KEY]) == {}
         assert len(logged(logging.WARNING)) == 1

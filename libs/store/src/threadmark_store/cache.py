@@ -11,12 +11,12 @@ from langgraph.cache.base import BaseCache
 
 from threadmark.backends import ConfigError, StoreError, arun, now, reset_after_fork, run, short_repr
 from threadmark.program import Operation, read, write, write_and_reclaim
-from threadmark.runtime.logs import log
 from threadmark.saver.kit import checked_serde
 from threadmark.serde import Serializer
 from threadmark_store.backends import checked_saver
 from threadmark_store.cached import entries_of
 from threadmark_store.entries import Bound, Entries, Entry, EntryKey, FullKey
+from threadmark_store.log import log
 from threadmark_store.shapes import Labels
 
 CACHE_BYTES: Final = 64 * 1024 * 1024

@@ -27,6 +27,7 @@ ENTRY_BYTES: Final = 128
 _DIGEST_SIZE: Final = 16
 _NAMESPACES: Final = 1024
 """How many digests of namespaces are remembered. A graph has one namespace for each node."""
+_LEAST_EVICTED: Final = 16
 _PLAIN, _SEALED = b"\x01", b"\x02"
 _TAG_END = b"\0"
 _EXPIRY = struct.Struct("!q")
@@ -66,6 +67,11 @@ class Bound(NamedTuple):
     most: int
     spare: int
     """How many more are freed if anything must be removed, so that the next entries need not count again."""
+
+
+def likely_enough(freed: int, count: int, size: int) -> int:
+    """Return how many of the oldest entries probably free so many bytes, if all `count` entries have `size` bytes."""
+    return 2 * freed * count // max(size, 1) + _LEAST_EVICTED
 
 
 class Entries:

@@ -11,7 +11,7 @@ from threadmark_postgres.arrays import Blobs, Numbers
 from threadmark_postgres.schema import in_schema
 from threadmark_postgres.sql.connections import LOCK_SETUP
 from threadmark_postgres.steps import Rows, execute
-from threadmark_store.entries import Bound, Entry, EntryKey
+from threadmark_store.entries import Bound, Entry, EntryKey, likely_enough
 
 # This reads the catalogue's tables: see `threadmark_postgres.sql.connections.HAS_MIGRATIONS`.
 _EXISTS = """
@@ -124,14 +124,19 @@ FROM tm.store_cached
 WHERE $1::text IS NULL OR owner = $1::text
 """
 
-_SIZE_OF_OWNER = "SELECT coalesce(sum(size), 0)::bigint FROM tm.store_cached WHERE owner = $1::text"
+_SIZE_OF_OWNER = "SELECT count(*), coalesce(sum(size), 0)::bigint FROM tm.store_cached WHERE owner = $1::text"
 
 # The oldest entries whose predecessors do not yet free so many bytes.
 _EVICT = """
 WITH aged AS (
     SELECT key, sum(size) OVER (ORDER BY used_at, key) - size AS freed
-    FROM tm.store_cached
-    WHERE owner = $1::text
+    FROM (
+        SELECT key, used_at, size
+        FROM tm.store_cached
+        WHERE owner = $1::text
+        ORDER BY used_at
+        LIMIT $3::bigint
+    ) AS first
 ), oldest AS (
     SELECT entry.key
     FROM tm.store_cached AS entry
@@ -216,10 +221,14 @@ class PostgresEntries:
     def _make_room(self, owner: str, bound: Bound, size: int, now: int) -> Program[int]:
         """Make room for entries of an owner. Returns how many more bytes the bound leaves."""
         yield from self._execute(_SWEEP, now, owner, None)
-        ((stored,),) = yield from self._execute(_SIZE_OF_OWNER, owner)
+        ((count, stored),) = yield from self._execute(_SIZE_OF_OWNER, owner)
         left = int(bound.most - size - stored)
-        if left < 0:
-            ((freed,),) = yield from self._execute(_EVICT, owner, bound.spare - left)
+        wanted = 0 if left >= 0 else bound.spare
+        while left < wanted:
+            limit = likely_enough(wanted - left, count, stored)
+            ((freed,),) = yield from self._execute(_EVICT, owner, wanted - left, limit)
+            if not freed:  # the oldest are in the hands of others
+                break
             left += int(freed)
         return left
 

@@ -6,7 +6,7 @@ from typing import Any
 from threadmark.backends import Program, to_column
 from threadmark_sqlite.placeholders import chunks, with_placeholders
 from threadmark_sqlite.steps import execute, execute_alone, executemany
-from threadmark_store.entries import Bound, Entry, EntryKey
+from threadmark_store.entries import Bound, Entry, EntryKey, likely_enough
 
 _EXISTS = "SELECT 1 FROM sqlite_master WHERE name = 'threadmark_store_cached'"
 
@@ -80,9 +80,14 @@ DELETE FROM threadmark_store_cached
 WHERE rowid IN (
     SELECT id
     FROM (
-        SELECT rowid AS id, sum(size) OVER (ORDER BY used_at, rowid) - size AS freed
-        FROM threadmark_store_cached
-        WHERE owner = ?
+        SELECT id, sum(size) OVER (ORDER BY used_at, id) - size AS freed
+        FROM (
+            SELECT rowid AS id, used_at, size
+            FROM threadmark_store_cached
+            WHERE owner = ?
+            ORDER BY used_at
+            LIMIT ?
+        )
     )
     WHERE freed < ?
 )
@@ -161,10 +166,13 @@ class SqliteEntries:
 def _make_room(owner: str, bound: Bound, size: int, now: int) -> Program[int]:
     """Make room for entries of an owner. Returns how many more bytes the bound leaves."""
     yield from execute(_SWEEP, (now, owner, owner, _ALL))
-    ((_, stored),) = yield from execute(f"{_SIZE} {_OF_OWNER}", (owner,))
+    ((count, stored),) = yield from execute(f"{_SIZE} {_OF_OWNER}", (owner,))
     left = int(bound.most - size - stored)
-    if left < 0:
-        rows = yield from execute(_EVICT, (owner, bound.spare - left))
+    wanted = 0 if left >= 0 else bound.spare
+    while left < wanted:
+        rows = yield from execute(_EVICT, (owner, likely_enough(wanted - left, count, stored), wanted - left))
+        if not rows:
+            break
         left += sum(freed for (freed,) in rows)
     return left
 
