@@ -107,9 +107,7 @@ def test_one_whose_builder_was_interrupted_is_built_again(used: str, later: Post
     assert not warned(later)
 
 
-def test_a_new_database_has_it_at_once(
-    database: str, monkeypatch: pytest.MonkeyPatch, partitions: int | None
-) -> None:
+def test_a_new_database_has_it_at_once(database: str, monkeypatch: pytest.MonkeyPatch, partitions: int | None) -> None:
     monkeypatch.setattr(next_format, "STEP", next_format.STEP._replace(indexes=(_ADDED,)))
     next_format.install(monkeypatch)
     with PostgresSaver(database, schema=_SCHEMA) as saver:
@@ -122,8 +120,11 @@ def test_a_script_builds_it_after_its_transaction(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(next_format, "STEP", next_format.STEP._replace(indexes=(_ADDED,)))
     next_format.install(monkeypatch)
     earlier = ddl(_SCHEMA, since=migrations.CURRENT - 1)
-    assert earlier.partition("COMMIT;")[2].split() == (
-        'CREATE INDEX CONCURRENTLY IF NOT EXISTS threadmark_checkpoint_made_up ON "tm".threadmark_checkpoint '
-        "(created_at) WHERE id IS NOT NULL;"
-    ).split()
+    assert (
+        earlier.partition("COMMIT;")[2].split()
+        == (
+            'CREATE INDEX CONCURRENTLY IF NOT EXISTS threadmark_checkpoint_made_up ON "tm".threadmark_checkpoint '
+            "(created_at) WHERE id IS NOT NULL;"
+        ).split()
+    )
     assert "CONCURRENTLY" not in ddl(_SCHEMA)
