@@ -19,6 +19,8 @@ _ORDERS: dict[str, Callable[[Any, Any], bool]] = {
 }
 _OPERATORS = ("$eq", "$ne", *_ORDERS)
 
+_SCALARS = (str, int, float, bool, type(None))
+
 _EXACT = 2**53
 """Databases may compare greater numbers as floats, which are not exact."""
 _GREATEST = 1e300
@@ -57,14 +59,17 @@ def _check_condition(condition: Any) -> None:
 
 
 def _meets(value: Any, condition: Any) -> bool:
-    if isinstance(condition, Mapping) and condition:
-        if any(isinstance(key, str) and key.startswith("$") for key in condition):
+    if type(condition) in _SCALARS or not isinstance(condition, (dict, Mapping)) or not condition:
+        return _equal(value, condition)
+    for key in condition:
+        if isinstance(key, str) and key.startswith("$"):
             return all(_compare(value, name, asked) for name, asked in condition.items())
-        return isinstance(value, Mapping) and all(_meets(value.get(key), each) for key, each in condition.items())
-    return _equal(value, condition)
+    if not isinstance(value, (dict, Mapping)):
+        return False
+    return all(_meets(value.get(key), each) for key, each in condition.items())
 
 
-def conditions_of(condition: Mapping[str, Any], path: Labels = ()) -> Iterator[Condition]:
+def conditions_of(condition: Mapping[Any, Any], path: Labels = ()) -> Iterator[Condition]:
     """Yield what a database can compare of a filter: every value that meets the filter meets these."""
     for key, asked in condition.items():
         if not isinstance(key, str) or not _is_of_json(key):

@@ -85,7 +85,7 @@ def check_of(key: ItemKey, value: str | bytes) -> int:
 
 def _location(key: ItemKey) -> bytes:
     """Return what a value is bound to. A namespace has no NUL, so no two keys have the same."""
-    return b"item\0" + b"\0".join(text.encode("utf-8", "surrogatepass") for text in key) + b"\0"
+    return f"item\0{key.namespace}\0{key.key}\0".encode("utf-8", "surrogatepass")
 
 
 def _named(key: ItemKey) -> str:
