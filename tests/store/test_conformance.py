@@ -9,7 +9,7 @@ import pytest
 from langgraph.store.base import BaseStore, TTLConfig
 from langgraph.store.memory import InMemoryStore
 
-from store.backends import BACKENDS, WAYS
+from store_backends import BACKENDS, WAYS
 from threadmark_conformance.item_stores import (
     APIS,
     OWN_CASES,
