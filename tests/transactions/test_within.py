@@ -11,7 +11,16 @@ import aiosqlite
 import psycopg
 import pytest
 
-from threadmark import ClosedError, ConfigError, ConflictError, Keyring, Saver, SchemaError, StoreError
+from threadmark import (
+    ClosedError,
+    ConfigError,
+    ConflictError,
+    Keyring,
+    Saver,
+    SchemaError,
+    StoreError,
+    TransientStoreError,
+)
 from threadmark_langgraph import wrap
 from threadmark_postgres import PostgresSaver
 from threadmark_sqlite import SqliteSaver
@@ -475,3 +484,35 @@ def test_a_saver_on_a_connection_of_yours_has_blocks(postgres: PostgresSaver, pl
         assert len(list(postgres.list(THREAD))) == 3
 
     run(case())
+
+
+@pytest.mark.parametrize("api", ["blocking, postgres", "asyncio, postgres"])
+def test_a_lost_connection_ends_the_block_and_nothing_of_it_is_tried_again(postgres: PostgresSaver, api: str) -> None:
+    calls = Calls(api.partition(",")[0])
+
+    async def lose(*, at_commit: bool) -> None:
+        async with calls.block(postgres) as tx:
+            await calls.put(tx.saver, "inside")
+            _end_sessions(postgres)
+            if not at_commit:
+                await calls.put(tx.saver, "inside, too")
+
+    async def case() -> None:
+        for at_commit in (False, True):
+            with pytest.raises(TransientStoreError, match="repeat"):
+                await lose(at_commit=at_commit)
+            assert await calls.text(postgres) is None
+        async with calls.block(postgres) as tx:
+            await calls.put(tx.saver, "again")
+        assert await calls.text(postgres) == "again"
+
+    run(case())
+
+
+def _end_sessions(saver: PostgresSaver) -> None:
+    """Have the server end every other session of the database."""
+    with psycopg.connect(url_of(saver), autocommit=True) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )

@@ -6,7 +6,7 @@ from typing import Generic, Protocol, Self, TypeVar
 from threadmark.program import Driver
 from threadmark.runtime.blocks import enter, expect_outside, leave
 
-S = TypeVar("S")
+S_co = TypeVar("S_co", covariant=True)
 Other = TypeVar("Other")
 
 
@@ -30,13 +30,13 @@ class HeldTransaction(Driver, Protocol):
         """Like `end`, for asyncio."""
 
 
-class SaverTransaction(Generic[S]):
+class SaverTransaction(Generic[S_co]):
     """A transaction for a `with` or `async with` block. `Saver.transaction` makes it.
 
     Everything that is stored through `saver` is committed when the block ends, or dropped if the block raises.
     """
 
-    def __init__(self, driver: object, held: HeldTransaction, saver: S) -> None:
+    def __init__(self, driver: object, held: HeldTransaction, saver: S_co) -> None:
         self.driver = driver
         self.is_open = False
         """Whether the block has begun and not ended."""
@@ -44,7 +44,7 @@ class SaverTransaction(Generic[S]):
         self._saver = saver
 
     @property
-    def saver(self) -> S:
+    def saver(self) -> S_co:
         """The saver whose calls belong to the transaction. Threads and tasks of the block may share it."""
         return self._saver
 
