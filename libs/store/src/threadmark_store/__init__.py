@@ -1,9 +1,11 @@
-"""Items in the database of a Threadmark saver: LangGraph's stores, under its names or over your saver."""
+"""Items and cached results in the database of a Threadmark saver: LangGraph's stores and caches, under its names."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from threadmark_store.cache import Cache
+    from threadmark_store.caches import InMemoryCache, PostgresCache, RedisCache, SqliteCache
     from threadmark_store.drop_ins import (
         AsyncPostgresStore,
         AsyncRedisStore,
@@ -20,15 +22,24 @@ __all__ = [
     "AsyncPostgresStore",
     "AsyncRedisStore",
     "AsyncSqliteStore",
+    "Cache",
+    "InMemoryCache",
     "InMemoryStore",
     "PoolConfig",
+    "PostgresCache",
     "PostgresStore",
+    "RedisCache",
     "RedisStore",
+    "SqliteCache",
     "SqliteStore",
     "Store",
 ]
 
-_MODULES = {"Store": "store"}
+_MODULES = {
+    "Store": "store",
+    "Cache": "cache",
+    **dict.fromkeys(("InMemoryCache", "PostgresCache", "RedisCache", "SqliteCache"), "caches"),
+}
 """The modules of names that are not in `drop_ins`."""
 
 
