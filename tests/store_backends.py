@@ -3,35 +3,36 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
-
-import psycopg
 
 from backends import memory, sealed, sqlite_file, sqlite_memory
 from length import ALL
-from postgres.backends import from_url
-from postgres.cluster import shared
-from redis_backend.backends import BACKENDS as ON_REDIS
-from threadmark import Saver
+from postgres.backends import BACKENDS as POSTGRES
+from redis_backend.backends import BACKENDS as REDIS
+from threadmark.backends import Program
+from threadmark.program import Transaction
 from threadmark_conformance import APIS, Backend, Opener
+from threadmark_store.contract import ItemStore
+from threadmark_store.items import items_of
+from threadmark_store.shapes import Scope
 
 
-@contextmanager
-def postgres(folder: Path) -> Iterator[Opener]:
-    """Tables of a schema, of which the store's are dropped behind the case."""
-    schemas = set[str]()
-    with from_url(folder) as open_saver:
+def emptied(backend: Backend) -> Backend:
+    """Return a backend whose cases share a database, and of which each begins without the items of the one before."""
 
-        def open_noted(**options: Any) -> Saver:
-            saver = open_saver(**options)
-            schemas.add(saver._schema)  # type: ignore[attr-defined]  # of a PostgresSaver
-            return saver
+    @contextmanager
+    def without_items(folder: Path) -> Iterator[Opener]:
+        with backend(folder) as open_saver:
+            with open_saver() as saver:
+                saver._driver.run(Transaction(_remove_all, (items_of(saver),), writes=True))
+            yield open_saver
 
-        yield open_noted
-    with psycopg.connect(shared().url, autocommit=True) as connection:
-        for schema in schemas:
-            for table in ("item", "vector", "word", "cached"):
-                connection.execute(f"DROP TABLE IF EXISTS {schema}.threadmark_store_{table}".encode())
+    return without_items
+
+
+def _remove_all(items: ItemStore) -> Program[None]:
+    if (yield from items.exists()):
+        while rows := (yield from items.in_key_order(Scope(), None, 1000)):
+            yield from items.delete([row.key for row in rows], None)
 
 
 BACKENDS: dict[str, Backend] = {
@@ -39,9 +40,9 @@ BACKENDS: dict[str, Backend] = {
     "memory sealed": sealed,
     "sqlite file": sqlite_file,
     "sqlite memory": sqlite_memory,
-    "postgres": postgres,
-    "redis": ON_REDIS["single"],
-    "redis cluster": ON_REDIS["cluster"],
+    "postgres": emptied(POSTGRES["url"]),
+    "redis": REDIS["single"],
+    "redis cluster": REDIS["cluster"],
 }
 
 ONE_API = {"memory sealed": "blocking", "sqlite memory": "asyncio", "redis cluster": "asyncio"}
