@@ -155,7 +155,7 @@ def test_nothing_is_left_when_the_last_item_goes(database: Database, saver: Redi
         _do(saver, lambda named=named: items.put([named]))  # type: ignore[misc]  # a default binds it now
     assert _do(saver, lambda: items.count(Scope()))[0] == len(rows)
     assert database.stored() == database.expected()
-    assert _do(saver, lambda: items.sweep(LATER, 1000)) == len(rows) * 2 // 3
+    assert len(_do(saver, lambda: items.sweep(LATER, 1000))) == len(rows) * 2 // 3
     assert database.stored() == database.expected()
     left = [row.key for row in _do(saver, lambda: items.in_key_order(Scope(), None, 100))]
     _do(saver, lambda: items.delete(left, "bob"))
@@ -274,7 +274,7 @@ def test_a_sweep_leaves_an_item_that_was_changed_since_it_was_found(
             if isinstance(step, Run):
                 _do(other, changes[change])
 
-        assert _do(saver, _watched(lambda: items.sweep(NOW, 10), before)) == 2
+        assert len(_do(saver, _watched(lambda: items.sweep(NOW, 10), before))) == 2
     left = _do(saver, lambda: items.items(keys))
     assert list(left) == ([] if change == "delete" else [keys[1]])
     if change == "refresh":
@@ -285,11 +285,11 @@ def test_a_sweep_takes_the_first_that_expired_and_no_more_than_asked(saver: Redi
     items = items_of(saver)
     rows = [_row("one", namespace=str(number), expires_at=PAST + number) for number in range(50)]
     _do(saver, lambda: items.put(rows))
-    assert _do(saver, lambda: items.sweep(PAST + 40, 7)) == 7
+    assert len(_do(saver, lambda: items.sweep(PAST + 40, 7))) == 7
     left = _do(saver, lambda: items.in_key_order(Scope(), None, 100))
     assert sorted(row.expires_at - PAST for row in left) == list(range(7, 50))
-    assert _do(saver, lambda: items.sweep(PAST + 40, 100)) == 34
-    assert _do(saver, lambda: items.sweep(PAST + 40, 100)) == 0
+    assert len(_do(saver, lambda: items.sweep(PAST + 40, 100))) == 34
+    assert len(_do(saver, lambda: items.sweep(PAST + 40, 100))) == 0
 
 
 def test_entries_that_lead_to_nothing_do_not_stop_sweeps(database: Database, saver: RedisSaver) -> None:
@@ -299,7 +299,7 @@ def test_entries_that_lead_to_nothing_do_not_stop_sweeps(database: Database, sav
     key = next(key for key in database.stored() if key.endswith(b"x"))
     server = database.cluster.master_of(key) if database.cluster else processes.shared()
     server.client.zadd(key, {stray: PAST - 1})
-    assert [_do(saver, lambda: items.sweep(NOW, 1)) for _ in range(3)] == [0, 1, 1]
+    assert [len(_do(saver, lambda: items.sweep(NOW, 1))) for _ in range(3)] == [0, 1, 1]
     assert database.stored() == {}
 
 
@@ -411,7 +411,10 @@ def test_answers_are_those_of_items_in_memory(database: Database, saver: RedisSa
             ]
             for name, arguments in asked:
                 expected = _do(memory, partial(getattr(theirs, name), *arguments))
-                assert _do(saver, partial(getattr(ours, name), *arguments)) == expected, (name, arguments)
+                answer = _do(saver, partial(getattr(ours, name), *arguments))
+                if name == "sweep":
+                    answer, expected = sorted(answer), sorted(expected)
+                assert answer == expected, (name, arguments)
         assert database.stored() == database.expected()
 
 
