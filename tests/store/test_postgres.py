@@ -464,14 +464,10 @@ def test_a_get_a_search_and_a_deletion_use_the_index(many: psycopg.Connection, *
         found = plan(many, program, generic=generic)
         assert "threadmark_store_item_pkey" in found
         assert "Seq Scan on threadmark_store_item" not in found, found
-<<<<<<< HEAD
     newest = "threadmark_store_item_newest"
     assert newest in plan(many, items.search(Scope(), None, 10, 0), generic=generic)
     assert newest not in plan(many, items.search(Scope("users"), None, 10, 0), generic=generic)
-    assert "threadmark_store_item_expiry" in plan(many, items.sweep(1, 10), generic=generic)
-=======
     assert "threadmark_store_item_expiry" in plan(many, items.sweep(1, 10, last=True), generic=generic)
->>>>>>> 376fd6c1 (Sweeps return keys: tests of items follow)
 
 
 # Round trips
