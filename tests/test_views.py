@@ -5,6 +5,7 @@ A new attribute or method fails here until you have listed an attacker's use of 
 
 import asyncio
 import inspect
+import re
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -43,6 +44,29 @@ def leasing(view: Any, name: str) -> Any:
         return None
 
 
+def in_transaction(view: Any, name: str) -> Any:
+    """Everything that the saver of a transaction finds and does."""
+    with getattr(view, name)() as tx:
+        assert not any(hasattr(tx, each) for each in public(tx) if each in ("driver", "held", "store"))
+        saver = tx.saver
+        found = [called(each, saver, "") for each in (lambda it, _: it.get_tuple(ADAS), lambda it, _: it.list(None))]
+        called(lambda it, _: it.put(ADAS, PLANTED, {}, {"text": 9}), saver, "")
+        called(lambda it, _: it.delete_thread("adas"), saver, "")
+        return found
+
+
+def within(view: Any, name: str) -> Any:
+    """The same in a transaction of a connection to the view's file, if it has one."""
+    found = re.search(r"SQLite database '([^']+)'", repr(view))
+    with closing(sqlite3.connect(found[1] if found else ":memory:", isolation_level=None)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        saver = getattr(view, name)(connection)
+        answers = [called(each, saver, "") for each in (lambda it, _: it.get_tuple(ADAS), lambda it, _: it.list(None))]
+        called(lambda it, _: it.delete_thread("adas"), saver, "")
+        connection.execute("COMMIT")
+        return answers
+
+
 OF_SAVERS: Mapping[str, Call] = {
     **dict.fromkeys(("get", "get_tuple", "get_checkpoint_ref", "list", "tree"), with_(ADAS)),
     **dict.fromkeys(("restore", "delete_checkpoint"), with_(ADAS)),
@@ -73,6 +97,8 @@ OF_SAVERS: Mapping[str, Call] = {
     "fork": with_(ADAS, {"text": "planted"}, as_thread="stolen"),
     "update_thread": with_("adas", owner="eve"),
     "lease": leasing,
+    "transaction": in_transaction,
+    "within": within,
     "with_serde": with_(Serde()),
     "for_owner": with_("ada"),
     "with_allowlist": with_([]),

@@ -13,7 +13,7 @@ from threadmark.errors import ConfigError
 class Block(Protocol):
     """A transaction over several calls."""
 
-    driver: object
+    _driver: object
     """The driver of the saver that it was made of."""
     is_open: bool
 
@@ -34,7 +34,7 @@ def leave(block: Block) -> None:
 
 def expect_outside(driver: object) -> None:
     """Raise ConfigError if the running code is in the block of a transaction of this driver."""
-    if any(block.is_open and block.driver is driver for block in INSIDE.get()):
+    if any(block.is_open and block._driver is driver for block in INSIDE.get()):  # noqa: SLF001 - users never see it
         raise ConfigError(
             "a transaction of this saver is open in this block, and the call would wait for its end: "
             "use the saver of the transaction (`tx.saver`), or call it after the block"

@@ -37,7 +37,7 @@ class SaverTransaction(Generic[S_co]):
     """
 
     def __init__(self, driver: object, held: HeldTransaction, saver: S_co) -> None:
-        self.driver = driver
+        self._driver = driver
         self.is_open = False
         """Whether the block has begun and not ended."""
         self._held = held
@@ -50,10 +50,10 @@ class SaverTransaction(Generic[S_co]):
 
     def _for_saver(self, saver: Other) -> "SaverTransaction[Other]":
         """Return the same transaction with another saver, which is made of this one."""
-        return SaverTransaction(self.driver, self._held, saver)
+        return SaverTransaction(self._driver, self._held, saver)
 
     def __enter__(self) -> Self:
-        expect_outside(self.driver)
+        expect_outside(self._driver)
         self._held.begin()
         self._enter()
         return self
@@ -65,7 +65,7 @@ class SaverTransaction(Generic[S_co]):
         self._held.end(commit=kind is None)
 
     async def __aenter__(self) -> Self:
-        expect_outside(self.driver)
+        expect_outside(self._driver)
         await self._held.abegin()
         self._enter()
         return self
