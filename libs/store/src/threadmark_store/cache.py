@@ -50,6 +50,9 @@ class Cache(BaseCache[Any]):
     _misses_outages = False
     """Whether a database that fails is a miss."""
 
+    serde: Serializer
+    """The serializer of results: the saver's, or the one that you passed."""
+
     def __init__(self, saver: Any, *, max_bytes: int = CACHE_BYTES, serde: Serializer | None = None) -> None:
         if type(max_bytes) is not int or max_bytes < 1:
             raise ConfigError(f"max_bytes must be a number of bytes from 1 on, not {short_repr(max_bytes)}")
