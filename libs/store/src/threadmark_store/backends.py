@@ -1,7 +1,8 @@
 """The saver that a store or a cache works on, and the module for its backend."""
 
 from importlib import import_module
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 from threadmark.backends import ConfigError
 from threadmark.saver import Saver
@@ -39,3 +40,36 @@ def module_of(saver: Saver, folder: str, what: str = "store of items") -> tuple[
     """
     module = import_module(f"threadmark_store.{folder}.{backend_of(saver, what)}")
     return module, saver._store  # noqa: SLF001 - see above
+
+
+class OverSaver:
+    """A store or a cache, which closes the saver that it opened, at the end of a block or by `close`."""
+
+    saver: Saver
+    _closes_saver = False
+
+    def close(self) -> None:
+        """Close the saver if it was opened for this."""
+        if self._closes_saver:
+            self.saver.close()
+
+    async def aclose(self) -> None:
+        """Like `close`, for asyncio."""
+        if self._closes_saver:
+            await self.saver.aclose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()

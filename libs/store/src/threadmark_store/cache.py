@@ -4,8 +4,7 @@ import logging
 import math
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from langgraph.cache.base import BaseCache
 
@@ -13,7 +12,7 @@ from threadmark.backends import ConfigError, StoreError, arun, now, reset_after_
 from threadmark.program import Operation, read, write, write_and_reclaim
 from threadmark.saver.kit import checked_serde
 from threadmark.serde import Serializer
-from threadmark_store.backends import checked_saver
+from threadmark_store.backends import OverSaver, checked_saver
 from threadmark_store.cached import entries_of
 from threadmark_store.entries import Bound, Entries, Entry, EntryKey, FullKey
 from threadmark_store.log import log
@@ -28,7 +27,7 @@ _LONGEST_TTL = 100 * 365 * 24 * 3600
 """In seconds. An entry with a longer one never expires."""
 
 
-class Cache(BaseCache[Any]):
+class Cache(OverSaver, BaseCache[Any]):
     """Keeps the results of nodes in the database of a saver, and uses its connections, serializer, keyring and owner.
 
     `saver` is a Threadmark saver, also under LangGraph's name. Values come back with the types that you cached. Both
@@ -67,7 +66,6 @@ class Cache(BaseCache[Any]):
         self._largest = max_bytes // self._stored.parts
         self._logged: set[str] = set()
         self._is_ready = False
-        self._closes_saver = False
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} on {self._driver}>"
@@ -124,32 +122,6 @@ class Cache(BaseCache[Any]):
     async def asize(self) -> tuple[int, int]:
         """Like `size`, for asyncio."""
         return await arun(self._driver, self._size())
-
-    def close(self) -> None:
-        """Close the saver if the cache made it."""
-        if self._closes_saver:
-            self.saver.close()
-
-    async def aclose(self) -> None:
-        """Like `close`, for asyncio."""
-        if self._closes_saver:
-            await self.saver.aclose()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
 
     def _prepared(self) -> Operation[None]:
         if not (yield from self._exists()):

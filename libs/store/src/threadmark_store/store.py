@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from langgraph.store.base import (
     BaseStore,
@@ -22,7 +21,7 @@ from langgraph.store.base import (
 
 from threadmark.backends import ConfigError, Program, now, short_repr
 from threadmark.program import Flow, Operation, aplay, arun, play, read, run, write
-from threadmark_store.backends import checked_saver
+from threadmark_store.backends import OverSaver, checked_saver
 from threadmark_store.batches import Answer, Batch, Found, Get, ListNamespaces, Put, Request, Search, key_of
 from threadmark_store.embedding import Embed
 from threadmark_store.filters import check_filter
@@ -44,7 +43,7 @@ _SWEEP_INTERVAL = 5
 """Minutes, as in LangGraph's stores."""
 
 
-class Store(BaseStore):
+class Store(OverSaver, BaseStore):
     """Keeps items in the database of a saver, and uses its connections, serializer, keyring and owner.
 
     `saver` is a Threadmark saver, also under LangGraph's name. Values come back with the types that you put. Both APIs
@@ -76,7 +75,6 @@ class Store(BaseStore):
         self.embeddings = self._searching.index.embeddings if self._searching.index else None
         self._driver = self.saver._driver  # noqa: SLF001 - see above
         self._is_ready = False
-        self._closes_saver = False
         self._sweeper = Sweeper(self._driver, self._sweep)
 
     def __repr__(self) -> str:
@@ -152,30 +150,12 @@ class Store(BaseStore):
     def close(self) -> None:
         """End the sweeper, and close the saver if the store made it."""
         self._sweeper.stop()
-        if self._closes_saver:
-            self.saver.close()
+        super().close()
 
     async def aclose(self) -> None:
         """Like `close`, for asyncio."""
         await self._sweeper.astop()
-        if self._closes_saver:
-            await self.saver.aclose()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
+        await super().aclose()
 
     def _answer(self, request: Any) -> Any:
         """Answer a request of a flow."""

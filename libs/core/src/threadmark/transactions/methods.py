@@ -66,7 +66,7 @@ class TransactionMethods:
 
 
 def bound(saver: T, driver: Driver, *, remembers: bool) -> T:
-    """Return a copy of a saver that runs everything on this driver, with caches of its own.
+    """Return a copy of a saver that runs everything on this driver, with separate caches.
 
     If it `remembers` nothing, each call reads everything that it counts on: then you may roll back to a savepoint of
     yours between two calls.

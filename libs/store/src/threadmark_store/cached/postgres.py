@@ -11,18 +11,8 @@ from threadmark_postgres.arrays import Blobs, Numbers
 from threadmark_postgres.schema import in_schema
 from threadmark_postgres.sql.connections import LOCK_SETUP
 from threadmark_postgres.steps import Rows, execute
+from threadmark_store.columns.postgres import exists
 from threadmark_store.entries import Bound, Entry, EntryKey, likely_enough
-
-# This reads the catalogue's tables: see `threadmark_postgres.sql.connections.HAS_MIGRATIONS`.
-_EXISTS = """
-SELECT EXISTS (
-    SELECT
-    FROM pg_catalog.pg_class AS c
-    JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
-    WHERE c.relname = 'threadmark_store_cached'
-        AND CASE WHEN $1::text IS NULL THEN pg_catalog.pg_table_is_visible(c.oid) ELSE n.nspname = $1::text END
-)
-"""
 
 _TABLES = (
     """
@@ -168,8 +158,7 @@ class PostgresEntries:
         self._schema = schema
 
     def exists(self) -> Program[bool]:
-        ((exists,),) = yield from self._execute(_EXISTS, self._schema, likely_last=True)
-        return bool(exists)
+        return exists("threadmark_store_cached", self._schema, likely_last=True)
 
     def create(self) -> Program[None]:
         yield from self._execute(LOCK_SETUP)

@@ -1,1 +1,1 @@
-"""Keys and scopes of items as columns of a database, for the tables of vectors and words."""
+"""Keys and scopes of items as columns of a database, and the existence of tables, for the tables of the store."""

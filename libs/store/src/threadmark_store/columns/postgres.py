@@ -43,8 +43,7 @@ class Table:
 
     def exists(self) -> Program[bool]:
         """Return whether it exists."""
-        ((exists,),) = yield from execute(_EXISTS, (self._name, self._schema))
-        return bool(exists)
+        return exists(self._name, self._schema)
 
     def create(self) -> Program[None]:
         """Create it if it is missing. Waits for others that set up tables."""
@@ -60,6 +59,12 @@ class Table:
     def execute(self, statement: str, *params: Any) -> Program[Rows]:
         """Execute a statement in the schema. Returns its rows."""
         return execute(in_schema(statement, self._schema), params)
+
+
+def exists(table: str, schema: str | None, *, likely_last: bool = False) -> Program[bool]:
+    """Return whether a table exists."""
+    ((found,),) = yield from execute(_EXISTS, (table, schema), likely_last=likely_last)
+    return bool(found)
 
 
 def script_of(statements: Iterable[str], schema: str | None) -> str:

@@ -17,6 +17,7 @@ from threadmark_postgres.columns import from_optional, optional
 from threadmark_postgres.schema import in_schema, quoted
 from threadmark_postgres.sql.connections import LOCK_SETUP
 from threadmark_postgres.steps import Query, Rows, execute
+from threadmark_store.columns.postgres import exists, script_of
 from threadmark_store.namespaces import bounds_below
 from threadmark_store.shapes import Condition, ItemKey, ItemRow, Place, Scope
 
@@ -25,16 +26,6 @@ _LONGEST_KEY = 2600
 _MOST_BYTES = 4
 """The most bytes of one character in a column."""
 
-# This reads the tables of the catalogue, as its answers after a wait for a lock may come from a cache otherwise.
-_EXISTS = """
-SELECT EXISTS (
-    SELECT
-    FROM pg_catalog.pg_class AS c
-    JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
-    WHERE c.relname = 'threadmark_store_item'
-        AND CASE WHEN $1::text IS NULL THEN pg_catalog.pg_table_is_visible(c.oid) ELSE n.nspname = $1::text END
-)
-"""
 _MAY_CREATE = "SELECT coalesce(has_schema_privilege(coalesce($1::text, current_schema()), 'CREATE'), false)"
 
 # Columns of one width come first, so that no bytes are lost between them.
@@ -205,7 +196,7 @@ def items_over(rows: Any) -> "PostgresItems":
 
 def ddl(schema: str | None = None) -> str:
     """Return the SQL script that creates the tables, if the saver's role may not. The saver's own come first."""
-    return "".join(f"{cleandoc(in_schema(statement, schema))};\n" for statement in _TABLES)
+    return script_of(map(cleandoc, _TABLES), schema)
 
 
 class PostgresItems:
@@ -297,8 +288,7 @@ class PostgresItems:
         return found, size
 
     def _exists(self, *, likely_last: bool = False) -> Program[bool]:
-        ((exists,),) = yield from self._execute(_EXISTS, self._schema, likely_last=likely_last)
-        return bool(exists)
+        return exists("threadmark_store_item", self._schema, likely_last=likely_last)
 
     def _of_scope(self, statement: str, scope: Scope, behind: Sequence[_Clause] = (), *params: Any) -> Program[Rows]:
         """Execute a statement with the clauses of a scope, whose parameters are numbered after the others."""

@@ -12,6 +12,7 @@ from typing import Any
 from threadmark.backends import Program, from_column, to_column
 from threadmark_sqlite.placeholders import chunks, with_pairs
 from threadmark_sqlite.steps import Rows, execute, execute_alone, executemany
+from threadmark_store.columns.sqlite import columns_of, from_optional, key_in, optional
 from threadmark_store.namespaces import bounds_below
 from threadmark_store.shapes import Condition, ItemKey, ItemRow, Place, Scope
 
@@ -129,10 +130,10 @@ class SqliteItems:
 
     def items(self, keys: Sequence[ItemKey]) -> Program[dict[ItemKey, ItemRow]]:
         if len(keys) == 1:
-            rows = yield from execute_alone(_ITEM, _columns_of(keys[0]))
+            rows = yield from execute_alone(_ITEM, columns_of(keys[0]))
             return dict(zip(keys, map(_row, rows), strict=False))
         found: dict[ItemKey, ItemRow] = {}
-        for some in chunks([_columns_of(key) for key in keys]):
+        for some in chunks([columns_of(key) for key in keys]):
             rows = yield from execute(with_pairs(_ITEMS, some), tuple(chain.from_iterable(some)))
             found.update((row.key, row) for row in map(_row, rows))
         return found
@@ -145,17 +146,17 @@ class SqliteItems:
         return []
 
     def delete(self, keys: Sequence[ItemKey], owner: str | None, *, last: bool = False) -> Program[None]:
-        yield from executemany(_DELETE, [(*_columns_of(key), owner, owner) for key in keys])
+        yield from executemany(_DELETE, [(*columns_of(key), owner, owner) for key in keys])
 
     def refresh(self, keys: Collection[ItemKey], now: int) -> Program[None]:
-        yield from executemany(_REFRESH, [(now, *_columns_of(key)) for key in keys])
+        yield from executemany(_REFRESH, [(now, *columns_of(key)) for key in keys])
 
     def search(self, scope: Scope, after: Place | None, limit: int, offset: int) -> Program[list[ItemRow]]:
         clauses, params = _clauses(scope)
         updated_at = _NEWEST if scope.prefix else _NEWEST_OF_ALL
         if after is not None:
             clauses.append(f"{updated_at} <= ? AND (updated_at < ? OR (namespace, key) > (?, ?))")
-            params += (after.updated_at, after.updated_at, *_columns_of(after.key))
+            params += (after.updated_at, after.updated_at, *columns_of(after.key))
         statement = _SEARCH.format(clauses=" AND ".join(clauses), updated_at=updated_at)
         return list(map(_row, (yield from execute_alone(statement, (*params, limit, offset)))))
 
@@ -163,7 +164,7 @@ class SqliteItems:
         clauses, params = _clauses(scope)
         if after is not None:
             clauses.append("(namespace, key) > (?, ?)")
-            params += _columns_of(after)
+            params += columns_of(after)
         statement = _IN_KEY_ORDER.format(clauses=" AND ".join(clauses))
         return list(map(_row, (yield from execute_alone(statement, (*params, limit)))))
 
@@ -173,7 +174,7 @@ class SqliteItems:
         return [from_column(row[0]) for row in rows]
 
     def sweep(self, now: int, limit: int, *, last: bool = False) -> Program[list[ItemKey]]:
-        return [_key(*columns) for columns in (yield from execute(_SWEEP, (now, limit)))]
+        return [key_in(*columns) for columns in (yield from execute(_SWEEP, (now, limit)))]
 
     def count(self, scope: Scope) -> Program[tuple[int, int]]:
         clauses, params = _clauses(scope)
@@ -182,29 +183,20 @@ class SqliteItems:
 
     def _of_others(self, rows: Sequence[ItemRow], owner: str) -> Program[list[ItemKey]]:
         found: Rows = []
-        for some in chunks([_columns_of(row.key) for row in rows]):
+        for some in chunks([columns_of(row.key) for row in rows]):
             found += yield from execute(with_pairs(_OTHERS, some), (*chain.from_iterable(some), to_column(owner)))
-        return [_key(*columns) for columns in found]
-
-
-def _columns_of(key: ItemKey) -> tuple[str, str]:
-    return to_column(key.namespace), to_column(key.key)
-
-
-def _key(namespace: str, key: str) -> ItemKey:
-    return ItemKey(from_column(namespace), from_column(key))
+        return [key_in(*columns) for columns in found]
 
 
 def _params(row: ItemRow) -> tuple[Any, ...]:
-    owner = None if row.owner is None else to_column(row.owner)
-    times = row.created_at, row.updated_at
-    return *_columns_of(row.key), row.value, row.check, *times, owner, row.expires_at, row.ttl
+    times, owner = (row.created_at, row.updated_at), optional(row.owner)
+    return *columns_of(row.key), row.value, row.check, *times, owner, row.expires_at, row.ttl
 
 
 def _row(columns: Sequence[Any]) -> ItemRow:
     namespace, key, value, check, created_at, updated_at, owner, expires_at, ttl = columns
-    owner = None if owner is None else from_column(owner)
-    return ItemRow(_key(namespace, key), value, check, created_at, updated_at, owner, expires_at, ttl)
+    key = key_in(namespace, key)
+    return ItemRow(key, value, check, created_at, updated_at, from_optional(owner), expires_at, ttl)
 
 
 def _clauses(scope: Scope) -> tuple[list[str], tuple[Any, ...]]:
