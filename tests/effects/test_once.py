@@ -13,6 +13,7 @@ import pytest
 from effects.places import APIS, PLACES, Receiver, once, opened
 from threadmark import (
     ConfigError,
+    ConflictError,
     EffectFailedError,
     EffectLostError,
     Effects,
@@ -233,6 +234,22 @@ def test_a_call_whose_effect_was_settled_is_refused_its_result(saver: Saver, rec
     with pytest.raises(EffectLostError, match="was taken over or settled before the call ended, so its result is refu"):
         orders.once("charge", settled_meanwhile, 5)
     assert orders.once("charge", receiver.charge, 5) == {"receipt": "by hand"}
+
+
+def test_an_effect_that_has_changed_is_listed_again_before_it_is_settled(saver: Saver, receiver: Receiver) -> None:
+    orders = Effects(saver).of("order")
+    receiver.errors = [TimeoutError()]
+    with pytest.raises(TimeoutError):
+        orders.once("charge", receiver.charge, 5)
+    (unknown,) = orders.list()
+    not_done = orders.settle(unknown, "not done")
+    orders.once("charge", receiver.charge, 5)
+    for old in (unknown, not_done):
+        with pytest.raises(ConflictError, match="list it again"):
+            orders.settle(old, "not done")
+    # After the charge was taken back by hand, the call may be made again.
+    orders.settle(orders.list()[0], "not done")
+    assert orders.once("charge", receiver.charge, 5)["receipt"] == 3
 
 
 def test_a_call_under_a_lost_lease_is_refused_its_result(saver: Saver, receiver: Receiver) -> None:

@@ -363,7 +363,7 @@ def settle(
 ) -> Operation[Any]:
     """Store the outcome of a claim: a result, or an exception. Returns the result.
 
-    With `taken`, the claim is taken over in the same step.
+    With `taken`, the claim is taken over in the same step, unless its state has changed: that raises ConflictError.
     """
     error = outcome if state != "done" and isinstance(outcome, Exception) else None
     settled = (taken or claim)._replace(
@@ -382,6 +382,8 @@ def settle(
                 raise _lost(site, claim, "was taken over or settled") from None
             if now.settled_at == settled.settled_at:  # it was stored, and the answer was lost
                 return outcome
+            if taken is not None and now.state != claim.state:
+                raise
             settled = settled._replace(renewals=now.renewals, used_at=now.used_at)
         except LeaseLostError as lost:
             raise _lost(site, claim, "was made under a lease that is lost") from lost

@@ -160,7 +160,8 @@ class Effects:
     def settle(self, effect: EffectInfo, state: Literal["done", "not done", "failed"], value: Any = None) -> EffectInfo:
         """Say what became of an effect, by hand. Returns it as it is stored now.
 
-        A call that still runs, somewhere, is refused its result.
+        A call that still runs, somewhere, is refused its result. Raises ConflictError if the state of the effect has
+        changed since it was listed.
 
         Args:
             effect: One of those that `list` returns.

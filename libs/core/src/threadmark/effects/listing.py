@@ -17,8 +17,9 @@ from threadmark.effects.table import (
     info_of,
     read_table,
     value_in,
+    version_of,
 )
-from threadmark.errors import CheckpointNotFoundError, ConfigError, EffectFailedError, EffectLostError
+from threadmark.errors import CheckpointNotFoundError, ConfigError, ConflictError, EffectFailedError
 from threadmark.metadata import certain_fragments
 from threadmark.model import Config
 from threadmark.program import Operation, Program, read
@@ -78,8 +79,10 @@ def settle(
     site = Site(effect.thread_id, PREFIX + ns, effect.name, token)
     table = yield from read_table(context, site)
     claim = next((each for each in table.claims if str(each.number) == number), None)
-    if claim is None or claim.key != effect.key:
-        raise EffectLostError(f"effect {effect.id} of thread {effect.thread_id!r} is not there any more: list again")
+    if claim is None or version_of(claim) != effect.version:
+        raise ConflictError(
+            f"effect {effect.id} of thread {effect.thread_id!r} has changed since it was listed: list it again"
+        )
     taken = claim._replace(claim=uuid4().hex, holder=[*this_process()], error=None)
     outcome = value
     if state == "failed":

@@ -244,6 +244,13 @@ class EffectInfo(NamedTuple):
     """The function or the words that take it back."""
     checkpoint_ids: Sequence[str]
     """The checkpoints of the thread's own namespace whose tasks have asked for it."""
+    version: str
+    """Changes with its state, so that `settle` settles what was listed."""
+
+
+def version_of(claim: Claim) -> str:
+    """Return a text that changes with the state of an effect."""
+    return f"{claim.claim} {claim.state} {claim.settled_at}"
 
 
 def info_of(thread_id: str, ns: str, name: str, claim: Claim) -> EffectInfo:
@@ -263,4 +270,5 @@ def info_of(thread_id: str, ns: str, name: str, claim: Claim) -> EffectInfo:
         error=": ".join(claim.error) if claim.error else None,
         undo=claim.undo,
         checkpoint_ids=[level[1] for levels in claim.used_at for level in levels[:1]],
+        version=version_of(claim),
     )
