@@ -331,6 +331,20 @@ def test_a_deleted_thread_has_no_effects_and_another_one_begins_anew(saver: Save
     assert not saver.verify().problems
 
 
+@pytest.mark.parametrize("api", APIS)
+def test_a_call_that_waits_for_itself_is_refused(api: str) -> None:
+    orders = Effects(MemorySaver()).of("order")
+
+    async def charge_again(amount: int) -> Any:
+        return await orders.aonce("charge", charge_again, amount)
+
+    def charge(amount: int) -> Any:
+        return orders.once("charge", charge, amount)
+
+    with pytest.raises(ConfigError, match="makes the same call inside of itself"):
+        once(api, orders, "charge", charge if api == "blocking" else charge_again, 5)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

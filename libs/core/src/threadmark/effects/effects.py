@@ -7,7 +7,19 @@ from functools import wraps
 from typing import Any, ClassVar, Literal, ParamSpec, TypeVar, cast
 
 from threadmark.effects import listing
-from threadmark.effects.calls import NOT_DONE, Call, NotDone, OneCall, OnUnknown, Per, Policy, Request, Steps, Work
+from threadmark.effects.calls import (
+    NOT_DONE,
+    Call,
+    NotDone,
+    OneCall,
+    OnUnknown,
+    Per,
+    Policy,
+    Request,
+    Steps,
+    Work,
+    calling,
+)
 from threadmark.effects.place import Place, current_place, next_count, place_of
 from threadmark.effects.renewing import failed, renewals
 from threadmark.effects.table import EffectInfo, EffectState, Site, site_digest
@@ -280,7 +292,8 @@ class Effects:
             renew = request.renew
             if renew is None:
                 return _blocking(request.function())
-            with renewals.renewing(self._policy.claim_ttl / _PARTS, lambda: run(driver, renew())):
+            renewing = renewals.renewing(self._policy.claim_ttl / _PARTS, lambda: run(driver, renew()))
+            with calling(request.claim), renewing:
                 return _blocking(request.function())
         if isinstance(request, Pause):
             return time.sleep(request.seconds)
@@ -292,8 +305,9 @@ class Effects:
         if isinstance(request, Call):
             renewal = None if request.renew is None else asyncio.create_task(self._arenew(request.renew))
             try:
-                result = request.function()
-                return await result if inspect.isawaitable(result) else result
+                with calling(request.claim):
+                    result = request.function()
+                    return await result if inspect.isawaitable(result) else result
             finally:
                 if renewal is not None:
                     renewal.cancel()
