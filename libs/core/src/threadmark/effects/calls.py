@@ -396,12 +396,12 @@ def settle(
         except ConflictError:
             table = yield from read_table(context, site)
             now = table.of_id(settled.claim) or table.of_id(claim.claim)
+            if now is not None and now.settled_at == settled.settled_at:  # it was stored, and the answer was lost
+                return outcome
+            if taken is not None and (now is None or now.state != claim.state):
+                raise
             if now is None:
                 raise _lost(site, claim, "was taken over or settled") from None
-            if now.settled_at == settled.settled_at:  # it was stored, and the answer was lost
-                return outcome
-            if taken is not None and now.state != claim.state:
-                raise
             settled = settled._replace(renewals=now.renewals, used_at=now.used_at)
         except LeaseLostError as lost:
             raise _lost(site, claim, "was made under a lease that is lost") from lost
