@@ -120,8 +120,8 @@ class Effects:
             name: The name of the effect.
             function: It is called with the other arguments.
             key: Names the call instead of its place and arguments, which then need not be storable.
-            per: "thread": a replay of the past gets the results of the branch that it leaves. "branch": it runs anew.
-                "run": only a replay without new input gets them.
+            per: "thread": a replay of the past gets the results of the branch that it leaves. "branch": it makes
+                its own calls. "run": only a replay without new input gets them.
             on_unknown: "raise" an error, "run" it again, or "ask" a person, by an interrupt of the graph.
             check: A function of the idempotency key that asks the service, and returns the result or
                 `effects.NOT_DONE`. It decides before `on_unknown`.
