@@ -31,6 +31,7 @@ class Shop:
         self.options = options
         self.crashes: list[str] = []
         """The nodes that are to crash, after they have made their calls."""
+        self.durability: Any = None
         graph = StateGraph(State)
         graph.add_node("charge", self.charge)
         graph.add_node("ship", self.ship)
@@ -55,11 +56,13 @@ class Shop:
 
     def run(self, config: Any, amount: int = 5, rounds: int = 1) -> list[int]:
         """Run with new input. Returns all receipts."""
-        return self._receipts(self.graph.invoke({"amount": amount, "rounds": rounds}, config))
+        return self._receipts(
+            self.graph.invoke({"amount": amount, "rounds": rounds}, config, durability=self.durability)
+        )
 
     def go_on(self, config: Any) -> list[int]:
         """Go on from a checkpoint, or from the newest."""
-        return self._receipts(self.graph.invoke(None, config))
+        return self._receipts(self.graph.invoke(None, config, durability=self.durability))
 
     def before(self, node: str, config: Any) -> Any:
         """The configuration of the oldest checkpoint whose next step is a node."""

@@ -4,6 +4,7 @@ import os
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from threadmark import (
     Saver,
     SerializationError,
 )
+from threadmark.effects import listing
 from threadmark_langgraph import InMemorySaver
 
 
@@ -252,6 +254,34 @@ def test_an_effect_that_has_changed_is_listed_again_before_it_is_settled(saver: 
     assert orders.once("charge", receiver.charge, 5)["receipt"] == 3
 
 
+def test_of_two_operators_one_settles(tmp_path: Path, receiver: Receiver) -> None:
+    with opened("sqlite", tmp_path) as saver:
+        orders = Effects(saver).of("order")
+        receiver.errors = [TimeoutError()]
+        with pytest.raises(TimeoutError):
+            orders.once("charge", receiver.charge, 5)
+        (effect,) = orders.list()
+        operations = [listing.settle(saver._context, effect, state, None, None) for state in ("not done", "done")]
+        # Both have read the claim before one of them changes it.
+        asked = [operation.send(saver._driver.run(next(operation))) for operation in operations]
+        finish(saver, operations[0], asked[0])
+        with pytest.raises(ConflictError, match="list it again"):
+            finish(saver, operations[1], asked[1])
+        assert [each.state for each in orders.list()] == ["not done"]
+
+
+def finish(saver: Saver, operation: Any, asked: Any) -> None:
+    """Drive an operation to its end."""
+    with suppress(StopIteration):
+        while True:
+            try:
+                answer = saver._driver.run(asked)
+            except ConflictError as error:
+                asked = operation.throw(error)
+            else:
+                asked = operation.send(answer)
+
+
 def test_a_call_under_a_lost_lease_is_refused_its_result(saver: Saver, receiver: Receiver) -> None:
     def overtaken(amount: int) -> dict[str, Any]:
         receiver.charge(amount)
@@ -329,6 +359,20 @@ def test_a_deleted_thread_has_no_effects_and_another_one_begins_anew(saver: Save
     orders.once("charge", receiver.charge, 5)
     assert receiver.calls == [5, 5, 5]
     assert not saver.verify().problems
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_a_call_that_waits_for_itself_is_refused(api: str) -> None:
+    orders = Effects(MemorySaver()).of("order")
+
+    async def charge_again(amount: int) -> Any:
+        return await orders.aonce("charge", charge_again, amount)
+
+    def charge(amount: int) -> Any:
+        return orders.once("charge", charge, amount)
+
+    with pytest.raises(ConfigError, match="makes the same call inside of itself"):
+        once(api, orders, "charge", charge if api == "blocking" else charge_again, 5)
 
 
 @pytest.mark.parametrize(

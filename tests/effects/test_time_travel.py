@@ -12,7 +12,7 @@ from threadmark import ConfigError
 from threadmark.effects import line
 from threadmark_langgraph import Checkpointer
 
-THREAD = {"configurable": {"thread_id": "order"}}
+THREAD: Any = {"configurable": {"thread_id": "order"}}
 
 
 def retried(shop: Shop) -> None:
@@ -165,6 +165,29 @@ class Forgetful(Checkpointer):
     def put_writes(self, config: Any, writes: Any, task_id: str, task_path: str = "") -> None:
         if self.loses is None:
             super().put_writes(config, writes, task_id, task_path)
+
+
+def test_a_ledger_stays_while_one_of_its_checkpoints_stays(tmp_path: Path) -> None:
+    with opened("sqlite", tmp_path) as saver:
+        shop = Shop(saver)
+        shop.run(THREAD, rounds=3)
+        last, _, first = (each.config for each in shop.graph.get_state_history(THREAD) if each.next == ("charge",))
+        assert saver.delete_checkpoint(last)
+        assert shop.go_on(first) == [1, 2, 3]
+
+
+def test_claims_without_a_checkpoint_that_may_ask_for_them_go(tmp_path: Path) -> None:
+    with opened("sqlite", tmp_path) as saver:
+        shop = Shop(saver)
+        for turn in range(1, 8):
+            shop.run(THREAD)
+            if turn == 4:
+                saver.prune(["order"], keep_last=2)
+        kept = [claim for claim in shop.effects.list(THREAD) if claim.name == "charge"]
+        assert len(kept) < 7
+        assert len(set(shop.receiver.keys)) == len(shop.receiver.calls) == 7
+        assert shop.go_on(shop.before("charge", THREAD)) == [1, 2, 3, 4, 5]
+        assert not saver.verify().problems
 
 
 def test_a_call_at_a_checkpoint_that_was_lost_is_found_again(tmp_path: Path) -> None:

@@ -7,7 +7,9 @@ before fails at that, and reads. The flow yields transactions, pauses and calls 
 import logging
 import sys
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from enum import Enum
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
 from uuid import uuid4
@@ -89,7 +91,21 @@ class Call(NamedTuple):
     """A request: to call a function, and to renew its claim while it runs."""
 
     function: Callable[[], Any]
+    claim: str | None = None
     renew: Callable[[], Operation[bool]] | None = None
+
+
+_outer: ContextVar[frozenset[str]] = ContextVar("threadmark_effects", default=frozenset())
+
+
+@contextmanager
+def calling(claim: str | None) -> Iterator[None]:
+    """A block in which the function of a claim is called. It must not wait for its own claim."""
+    token = _outer.set(_outer.get() | {claim} if claim else _outer.get())
+    try:
+        yield
+    finally:
+        _outer.reset(token)
 
 
 Request: TypeAlias = Transaction[Any] | Pause | Call
@@ -177,6 +193,8 @@ class OneCall:
             if used != found:
                 yield from self._written(table, used)
             return outcome_in(self._context, self._site, table, found)
+        if found.claim in _outer.get():
+            raise ConfigError(f"{described(self._site, found)} makes the same call inside of itself: give one a key=")
         if found.state == "running" and not self._has_no_holder(found):
             raise _OvertakenError(self._watch.pause())
         return (yield from self._resolve(table, found))
@@ -196,7 +214,7 @@ class OneCall:
             finds_run=per == "run",
             only_own=per == "branch" and self._count is not None,
         )
-        return table, position
+        return table.without(position.pruned), position
 
     def _must_read(self) -> bool:
         """Whether the claim depends on what is stored: on the run, or on the task's own checkpoint being there."""
@@ -295,7 +313,7 @@ class OneCall:
         if check is None:
             return (yield from self._run(table, taken))
         try:
-            found = yield Call(lambda: check(claim.key), self._renewal(taken))
+            found = yield self._held_call(lambda: check(claim.key), taken)
         except Exception:
             yield from self._settle(table, taken, "unknown")
             raise
@@ -329,7 +347,7 @@ class OneCall:
         """Call the function and store its outcome."""
         policy = self._policy
         try:
-            value = yield Call(self._work.call(claim.key), self._renewal(claim))
+            value = yield self._held_call(self._work.call(claim.key), claim)
         except Exception as error:
             if isinstance(error, (*policy.retry_on, *_control_flow())):
                 state: EffectState = "not done"
@@ -348,8 +366,8 @@ class OneCall:
         """Store an outcome. Raises EffectLostError if the claim is no longer this call's."""
         return settle(self._context, self._site, table, claim, state, outcome)
 
-    def _renewal(self, claim: Claim) -> Callable[[], Operation[bool]]:
-        return lambda: renew(self._context, self._site, claim.claim)
+    def _held_call(self, function: Callable[[], Any], claim: Claim) -> Call:
+        return Call(function, claim.claim, lambda: renew(self._context, self._site, claim.claim))
 
 
 def settle(
@@ -378,12 +396,12 @@ def settle(
         except ConflictError:
             table = yield from read_table(context, site)
             now = table.of_id(settled.claim) or table.of_id(claim.claim)
+            if now is not None and now.settled_at == settled.settled_at:  # it was stored, and the answer was lost
+                return outcome
+            if taken is not None and (now is None or now.state != claim.state):
+                raise
             if now is None:
                 raise _lost(site, claim, "was taken over or settled") from None
-            if now.settled_at == settled.settled_at:  # it was stored, and the answer was lost
-                return outcome
-            if taken is not None and now.state != claim.state:
-                raise
             settled = settled._replace(renewals=now.renewals, used_at=now.used_at)
         except LeaseLostError as lost:
             raise _lost(site, claim, "was made under a lease that is lost") from lost

@@ -7,7 +7,19 @@ from functools import wraps
 from typing import Any, ClassVar, Literal, ParamSpec, TypeVar, cast
 
 from threadmark.effects import listing
-from threadmark.effects.calls import NOT_DONE, Call, NotDone, OneCall, OnUnknown, Per, Policy, Request, Steps, Work
+from threadmark.effects.calls import (
+    NOT_DONE,
+    Call,
+    NotDone,
+    OneCall,
+    OnUnknown,
+    Per,
+    Policy,
+    Request,
+    Steps,
+    Work,
+    calling,
+)
 from threadmark.effects.place import Place, current_place, next_count, place_of
 from threadmark.effects.renewing import failed, renewals
 from threadmark.effects.table import EffectInfo, EffectState, Site, site_digest
@@ -108,8 +120,8 @@ class Effects:
             name: The name of the effect.
             function: It is called with the other arguments.
             key: Names the call instead of its place and arguments, which then need not be storable.
-            per: "thread": a replay of the past gets the results of the branch that it leaves. "branch": it runs anew.
-                "run": only a replay without new input gets them.
+            per: "thread": a replay of the past gets the results of the branch that it leaves. "branch": it makes
+                its own calls. "run": only a replay without new input gets them.
             on_unknown: "raise" an error, "run" it again, or "ask" a person, by an interrupt of the graph.
             check: A function of the idempotency key that asks the service, and returns the result or
                 `effects.NOT_DONE`. It decides before `on_unknown`.
@@ -280,7 +292,8 @@ class Effects:
             renew = request.renew
             if renew is None:
                 return _blocking(request.function())
-            with renewals.renewing(self._policy.claim_ttl / _PARTS, lambda: run(driver, renew())):
+            renewing = renewals.renewing(self._policy.claim_ttl / _PARTS, lambda: run(driver, renew()))
+            with calling(request.claim), renewing:
                 return _blocking(request.function())
         if isinstance(request, Pause):
             return time.sleep(request.seconds)
@@ -292,8 +305,9 @@ class Effects:
         if isinstance(request, Call):
             renewal = None if request.renew is None else asyncio.create_task(self._arenew(request.renew))
             try:
-                result = request.function()
-                return await result if inspect.isawaitable(result) else result
+                with calling(request.claim):
+                    result = request.function()
+                    return await result if inspect.isawaitable(result) else result
             finally:
                 if renewal is not None:
                     renewal.cancel()

@@ -31,6 +31,8 @@ class Line(NamedTuple):
     """The nearest ancestor that is gone, with all before it, such as after a `prune`."""
     begun_at: str | None
     """The checkpoint with the input that the run began with, if it was looked for."""
+    present: frozenset[str] = frozenset()
+    """If there is a gap: all checkpoints that are there."""
 
     def has(self, other: str) -> bool:
         """Whether the tasks of another checkpoint have run earlier on this line.
@@ -38,6 +40,10 @@ class Line(NamedTuple):
         What has been pruned can lead nowhere else any more, so all before the gap counts as earlier.
         """
         return other in self.earlier or (self.gap is not None and other < self.gap)
+
+    def has_pruned(self, other: str) -> bool:
+        """Whether another checkpoint is gone, and older than all that leads here."""
+        return self.gap is not None and other < self.gap and other not in self.present
 
 
 class _Asked(NamedTuple):
@@ -76,7 +82,7 @@ def _line(context: SaverContext, asked: _Asked) -> Program[Line | None]:
     while True:
         while wanted not in found:
             if not pages.more:
-                return Line(frozenset(earlier), wanted, begun_at) if asked.id in found else None
+                return Line(frozenset(earlier), wanted, begun_at, frozenset(found)) if asked.id in found else None
             page = pages.read((yield from context.store.page(*pages.request)))
             found.update((outline.id, outline) for outline in page)
             if asked.id not in found and all(outline.rank < asked.id for outline in page):
@@ -101,6 +107,8 @@ class Position(NamedTuple):
     earlier: Sequence[Claim] = ()
     """The claims of earlier calls on its line."""
     run: str | None = None
+    pruned: Sequence[int] = ()
+    """The numbers of claims that no checkpoint is left to ask for."""
 
 
 def position_of(
@@ -140,7 +148,8 @@ def position_of(
                 f"the checkpoint with which this run of thread {thread_id!r} began has been pruned, so per='run' does "
                 "not know the run: keep more checkpoints, or choose per='thread'"
             )
-    return Position((nearest.ordinal if nearest else 0) + count, earlier, run)
+    pruned = [claim.number for claim in claims if claim.is_settled and _is_pruned(levels, claim, lines)]
+    return Position((nearest.ordinal if nearest else 0) + count, earlier, run, pruned)
 
 
 def _first_difference(own: Levels, other: Levels) -> tuple[str, str, str] | None:
@@ -155,3 +164,8 @@ def _first_difference(own: Levels, other: Levels) -> tuple[str, str, str] | None
 def _is_earlier(own: Levels, other: Levels, lines: dict[tuple[str, str], Line]) -> bool:
     differs = _first_difference(own, other)
     return differs is not None and lines[differs[0], differs[1]].has(differs[2])
+
+
+def _is_pruned(own: Levels, claim: Claim, lines: dict[tuple[str, str], Line]) -> bool:
+    line = lines.get((own[0][0], own[0][1]))
+    return line is not None and all(line.has_pruned(levels[0][1]) for levels in claim.used_at)

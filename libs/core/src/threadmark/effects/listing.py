@@ -80,18 +80,25 @@ def settle(
     table = yield from read_table(context, site)
     claim = next((each for each in table.claims if str(each.number) == number), None)
     if claim is None or version_of(claim) != effect.version:
-        raise ConflictError(
-            f"effect {effect.id} of thread {effect.thread_id!r} has changed since it was listed: list it again"
-        )
+        raise _changed(effect)
     taken = claim._replace(claim=uuid4().hex, holder=[*this_process()], error=None)
     outcome = value
     if state == "failed":
         outcome = EffectFailedError(f"effect {effect.name!r} was settled as failed: {value}")
     # The id of the claim changes in the same put, so whoever has it is refused.
-    yield from settle_claim(context, site, table, claim, state, outcome, taken)
+    try:
+        yield from settle_claim(context, site, table, claim, state, outcome, taken)
+    except ConflictError:
+        raise _changed(effect) from None
     table = yield from read_table(context, site)
     settled = next(each for each in table.claims if str(each.number) == number)
     return info_of(effect.thread_id, site.ns, effect.name, settled)
+
+
+def _changed(effect: EffectInfo) -> ConflictError:
+    return ConflictError(
+        f"effect {effect.id} of thread {effect.thread_id!r} has changed since it was listed: list it again"
+    )
 
 
 def to_undo(context: SaverContext, config: Config | str) -> Operation[list[Undo]]:

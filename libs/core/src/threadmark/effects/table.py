@@ -4,7 +4,7 @@ A change of a claim is a put that expects the checkpoint that was read, so of tw
 Results are values of channels. So a listing reads no value, and a claim without a result takes one row.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, Literal, NamedTuple
@@ -123,6 +123,13 @@ class Table(NamedTuple):
         """Return the claims, with this one in the place of the one with its number."""
         return [*(each for each in self.claims if each.number != claim.number), claim]
 
+    def without(self, numbers: Collection[int]) -> "Table":
+        """Return the table without some claims and their values."""
+        left = [claim for claim in self.claims if claim.number not in numbers]
+        channels = {channel for claim in left for channel in (claim.value_channel, claim.undo_channel)}
+        versions = {channel: version for channel, version in self.versions.items() if channel in channels}
+        return self._replace(claims=left, versions=versions)
+
     def of_id(self, claim: str) -> Claim | None:
         """The claim with an id."""
         return next((each for each in self.claims if each.claim == claim), None)
@@ -165,10 +172,10 @@ def write_table(
 ) -> Operation[Table]:
     """Store a claim that was added or changed, with values of channels. Raises ConflictError if the table has changed.
 
-    The row names the checkpoint of the newest call as its caller's, so it is pruned with that.
+    The row names the checkpoints whose tasks have made the calls, so it is pruned with the last of them.
     """
     values = values or {}
-    versions = {**table.versions, **dict.fromkeys(values, len(table.versions) + 1)}
+    versions = {**table.versions, **dict.fromkeys(values, max(table.versions.values(), default=0) + 1)}
     checkpoint = {
         "v": 4,
         "id": new_id(),
@@ -182,6 +189,7 @@ def write_table(
         "source": SOURCE,
         "step": -1 if claim.step is None else claim.step,
         "parents": {level[0]: level[1] for level in claim.used_at[-1]} if claim.used_at else {},
+        "callers": sorted({levels[0][1] for each in claims for levels in each.used_at}),
         "effect": {"name": site.name, "claims": [each._asdict() for each in claims]},
     }
     where = ParsedConfig(site.thread_id, site.ns, table.newest, site.token)
