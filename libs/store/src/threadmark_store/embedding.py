@@ -11,10 +11,10 @@ from typing import Any, NamedTuple, TypeVar
 from langgraph.store.base import IndexConfig, ensure_embeddings
 
 from threadmark.backends import ConfigError, short_repr
-from threadmark.sealing import Cipher, row_name
+from threadmark.sealing import Cipher
 from threadmark_store.shapes import ItemKey
 from threadmark_store.texts import WHOLE, Fields, checked_fields, choice_of, texts_of
-from threadmark_store.vectors.contract import CHOICE, Vector
+from threadmark_store.vectors.contract import CHOICE, SEALED_MODEL, Vector, vector_name
 from threadmark_store.vectors.ranking import numpy, unit
 
 T = TypeVar("T")
@@ -41,7 +41,7 @@ class Index:
         self.fields = checked_fields(config.get("fields") or [WHOLE])
         self.cipher = cipher
         name = config.get("model") or _name_of(self.embeddings)
-        self.model = f"{name} ({self._dims}{', sealed' if cipher else ''})"
+        self.model = f"{name} ({self._dims}{SEALED_MODEL if cipher else ')'}"
         """The name of the space in which vectors can be compared."""
 
     def embedded(self, request: Embed) -> Sequence[Sequence[float]]:
@@ -72,21 +72,25 @@ class Index:
         units: dict[str, bytes] = {}
         vectors: dict[ItemKey, tuple[Vector, ...]] = {}
         for key, (some, fields) in texts.items():
-            made = [] if fields is None else [Vector(choice_of(fields), CHOICE, b"")]
-            for field, number, text in some:
+            for field, _, text in some:
                 if text not in units:
                     units[text] = self._unit(found[text], f"field {field!r} of item {key.key!r}")
-                made.append(Vector(field, number, self._sealed(key, field, number, units[text])))
-            vectors[key] = tuple(made)
+            vectors[key] = self.known(key, fields, {(field, number): units[text] for field, number, text in some})
         return vectors
+
+    def known(self, key: ItemKey, fields: Fields, units: Mapping[tuple[str, int], bytes]) -> tuple[Vector, ...]:
+        """Return the vectors of an item with these directions, and the choice of fields if there was one."""
+        choice = () if fields is None else (Vector(choice_of(fields), CHOICE, b""),)
+        return *choice, *(self._sealed(key, Vector(*place, data)) for place, data in units.items())
 
     def opened(self, key: ItemKey, vector: Vector) -> bytes:
         """Return the data of a sealed vector."""
-        field, number, data = vector
-        return data if self.cipher is None else self.cipher.open(data, _location(key, field, number))
+        return vector.data if self.cipher is None else self.cipher.open(vector.data, vector_name(key, vector))
 
-    def _sealed(self, key: ItemKey, field: str, number: int, data: bytes) -> bytes:
-        return data if self.cipher is None else self.cipher.seal(data, _location(key, field, number))
+    def _sealed(self, key: ItemKey, vector: Vector) -> Vector:
+        if self.cipher is None:
+            return vector
+        return vector._replace(data=self.cipher.seal(vector.data, vector_name(key, vector)))
 
     def _unit(self, numbers: Sequence[float], owner: str) -> bytes:
         if len(numbers) != self._dims:
@@ -108,11 +112,6 @@ def _answered(request: Embed) -> Embedding[dict[str, Sequence[float]]]:
             "there must be one for each text, in their order"
         )
     return dict(zip(request.texts, vectors, strict=True))
-
-
-def _location(key: ItemKey, field: str, number: int) -> bytes:
-    """Return the name that a vector is bound to."""
-    return row_name("store_vector", *key, field, number)
 
 
 def _checked_dims(config: IndexConfig) -> int:

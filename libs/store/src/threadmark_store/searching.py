@@ -45,13 +45,13 @@ class Searching:
         if index and text_search:
             raise ConfigError("a store searches by vectors or by text: give it `index` or `text_search`, not both")
         self.index = Index(index, cipher) if index else None
-        self._text = TextIndex(text_search, is_sealed=cipher is not None) if text_search else None
+        self.text = TextIndex(text_search, is_sealed=cipher is not None) if text_search else None
         self._backend = backend_of(saver)
         self._vectors = VectorTable(vectors_of(saver))
         if self.index:
             self._vectors = self._vectors._replace(model=self.index.model, opened=self.index.opened if cipher else None)
         self._words = words_of(saver)
-        if self._text and self._words is None:
+        if self.text and self._words is None:
             raise ConfigError(f"there is no search by text on {self._backend}: give the store an `index` instead")
         self._owner = owner
         self._has_warned = False
@@ -64,10 +64,10 @@ class Searching:
             yield from write(self._vectors.store.create)
         words = self._words
         has_words = words is not None and (yield from read(words.exists))
-        if words and self._text and not has_words:
+        if words and self.text and not has_words:
             yield from write(words.create)
         self.tables = Tables(
-            self._vectors if self.index or has_vectors else None, words if self._text or has_words else None
+            self._vectors if self.index or has_vectors else None, words if self.text or has_words else None
         )
 
     def answer(self, request: Embed) -> Any:
@@ -83,7 +83,7 @@ class Searching:
         queries = [op.query for op in ops if isinstance(op, SearchOp) and op.query]
         if queries and not self._has_warned:
             yield from self._warn()
-        if self.index is None and self._text is None:
+        if self.index is None and self.text is None:
             return requests
         last = {request.key: op for op, request in zip(ops, requests, strict=True) if isinstance(request, Put)}
         puts = [(key, op.value, op.index) for key, op in last.items() if isinstance(op, PutOp) and op.value is not None]
@@ -98,8 +98,8 @@ class Searching:
                 else request
                 for op, request in zip(ops, requests, strict=True)
             ]
-        if self._text and (puts or queries):
-            words = {key: self._text.words(value, fields) for key, value, fields in puts}
+        if self.text and (puts or queries):
+            words = {key: self.text.words(value, fields) for key, value, fields in puts}
             requests = [
                 request._replace(words=words.get(request.key))
                 if isinstance(request, Put)
@@ -122,8 +122,8 @@ class Searching:
         if self.index:
             by_vectors = FoundByVectors(self._vectors, self.index)
             return (yield from Reindexing(items, values, self._owner, by_vectors).all())
-        if self._text and self._words:
-            by_words = FoundByWords(self._words, self._text)
+        if self.text and self._words:
+            by_words = FoundByWords(self._words, self.text)
             return (yield from Reindexing(items, values, self._owner, by_words).all())
         raise ConfigError(
             "the store has neither `index` nor `text_search`, so there is nothing to compute: Store(saver, index={...})"
@@ -136,7 +136,7 @@ class Searching:
         of_model, stale = 0, 0
         if self.tables.vectors:
             of_model, stale = yield from read(self._vectors.store.counts, scope, self._vectors.model)
-        how = "numpy" if self.index else None, "words" if self._text else None
+        how = "numpy" if self.index else None, "words" if self.text else None
         return StoreReport(self._backend, count, size, how[0], of_model, stale, how[1])
 
     def _warn(self) -> Operation[None]:
@@ -151,7 +151,7 @@ class Searching:
                     counts.of_others,
                     self.index.model,
                 )
-        elif not self._text:
+        elif not self.text:
             log.write(
                 WARNING,
                 "a search has a query, but the store has no `index` and no `text_search`: it returns the newest items",

@@ -77,6 +77,13 @@ class TextIndex:
         return fields_of(choice) if choice != head else None
 
 
+def words_as(head: str, value: Mapping[str, Any]) -> Words:
+    """Return the words of a value by the fields that a head names."""
+    fields, usual = TextIndex.chosen(head), head.removeprefix(HEAD)
+    index = TextIndex(json.loads(usual) if usual and fields is None else True, is_sealed=False)
+    return index.words(value, fields)
+
+
 def choice_of(fields: Fields) -> str:
     """Return the stored form of the fields that a put chose: empty if it left them to the store."""
     return "" if fields is None else json.dumps(fields or [])

@@ -8,10 +8,14 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 from threadmark.backends import Program
+from threadmark.sealing import row_name
 from threadmark_store.shapes import Cursor, ItemKey, ItemRow, Scope
 
 CHOICE = -1
 """The number of a row without a vector: its `field` has the fields that the item's put named, as JSON."""
+
+SEALED_MODEL = ", sealed)"
+"""The end of the name of a model whose vectors are sealed."""
 
 
 class Vector(NamedTuple):
@@ -64,6 +68,9 @@ class VectorStore(Protocol):
     def rows(self, keys: Sequence[ItemKey]) -> Program[list[VectorRow]]:
         """Return all rows of items, without their data."""
 
+    def whole_rows(self, keys: Sequence[ItemKey]) -> Program[list[VectorRow]]:
+        """Return all rows of items, with their data."""
+
     def replace(self, keys: Sequence[ItemKey], rows: Sequence[VectorRow]) -> Program[None]:
         """Remove all rows of items, and add these."""
 
@@ -84,6 +91,11 @@ class VectorStore(Protocol):
 
     def counts(self, scope: Scope, model: str) -> Program[VectorCounts]:
         """Return how many vectors of a namespace, of those below it and of an owner are of a model, and of others."""
+
+
+def vector_name(key: ItemKey, vector: Vector) -> bytes:
+    """Return the name that a sealed vector is bound to."""
+    return row_name("store_vector", *key, vector.field, vector.number)
 
 
 class VectorTable(NamedTuple):

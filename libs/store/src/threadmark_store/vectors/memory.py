@@ -31,6 +31,8 @@ class MemoryVectors:
     def rows(self, keys: Sequence[ItemKey]) -> Program[list[VectorRow]]:
         return with_tables(lambda tables: [row for key in keys for row in _rows(tables).get(key, ())])
 
+    whole_rows = rows
+
     def replace(self, keys: Sequence[ItemKey], rows: Sequence[VectorRow]) -> Program[None]:
         def call(tables: Tables) -> None:
             added: dict[ItemKey, list[VectorRow]] = {key: [] for key in keys}

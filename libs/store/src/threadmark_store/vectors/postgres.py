@@ -29,10 +29,11 @@ _TABLES = (
 )
 
 _ROWS = """
-SELECT v.namespace, v.key, v.field, v.place, ''::bytea, v.model, v.checksum, v.owner
+SELECT v.namespace, v.key, v.field, v.place, {vector}, v.model, v.checksum, v.owner
 FROM unnest($1::text[], $2::text[]) AS asked (namespace, key)
 JOIN tm.store_vector AS v ON v.namespace = asked.namespace AND v.key = asked.key
 """
+_HEADS, _WHOLE_ROWS = _ROWS.format(vector="''::bytea"), _ROWS.format(vector="v.vector")
 
 # Its items were put by the same transaction, so no other one adds the same rows.
 _ADD = """
@@ -105,7 +106,10 @@ class PostgresVectors:
         return self._table.hold(keys)
 
     def rows(self, keys: Sequence[ItemKey]) -> Program[list[VectorRow]]:
-        return list(map(_row, (yield from self._table.execute(_ROWS, *arrays_of(keys)))))
+        return list(map(_row, (yield from self._table.execute(_HEADS, *arrays_of(keys)))))
+
+    def whole_rows(self, keys: Sequence[ItemKey]) -> Program[list[VectorRow]]:
+        return list(map(_row, (yield from self._table.execute(_WHOLE_ROWS, *arrays_of(keys)))))
 
     def replace(self, keys: Sequence[ItemKey], rows: Sequence[VectorRow]) -> Program[None]:
         yield from self.delete(keys, None)

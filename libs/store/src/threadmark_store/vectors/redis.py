@@ -57,6 +57,9 @@ class RedisVectors:
     def rows(self, keys: Sequence[ItemKey]) -> Program[list[VectorRow]]:
         return (yield from self._rows(keys, b"h"))
 
+    def whole_rows(self, keys: Sequence[ItemKey]) -> Program[list[VectorRow]]:
+        return (yield from self._rows(keys, b"r"))
+
     def replace(self, keys: Sequence[ItemKey], rows: Sequence[VectorRow]) -> Program[None]:
         of_item: dict[ItemKey, list[VectorRow]] = {key: [] for key in keys}
         for row in rows:

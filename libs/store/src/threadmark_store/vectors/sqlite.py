@@ -33,10 +33,11 @@ _TABLES = (
 )
 
 _ROWS = """
-SELECT namespace, key, field, place, x'', model, checksum, owner
+SELECT namespace, key, field, place, {vector}, model, checksum, owner
 FROM threadmark_store_vector
-WHERE (namespace, key) IN (VALUES {placeholders})
+WHERE (namespace, key) IN (VALUES {{placeholders}})
 """
+_HEADS, _WHOLE_ROWS = _ROWS.format(vector="x''"), _ROWS.format(vector="vector")
 
 _ADD = """
 INSERT INTO threadmark_store_vector (namespace, key, field, place, vector, model, checksum, owner)
@@ -92,10 +93,10 @@ class SqliteVectors:
         yield from ()
 
     def rows(self, keys: Sequence[ItemKey]) -> Program[list[VectorRow]]:
-        found: Rows = []
-        for some in chunks([columns_of(key) for key in keys]):
-            found += yield from execute(with_pairs(_ROWS, some), tuple(chain.from_iterable(some)))
-        return list(map(_row, found))
+        return self._rows(_HEADS, keys)
+
+    def whole_rows(self, keys: Sequence[ItemKey]) -> Program[list[VectorRow]]:
+        return self._rows(_WHOLE_ROWS, keys)
 
     def replace(self, keys: Sequence[ItemKey], rows: Sequence[VectorRow]) -> Program[None]:
         yield from self.delete(keys, None)
@@ -124,6 +125,12 @@ class SqliteVectors:
         name = to_column(model)
         ((of_model, of_others),) = yield from execute_alone(_COUNTS.format(clauses=clauses), (name, name, *params))
         return VectorCounts(of_model, of_others)
+
+    def _rows(self, statement: str, keys: Sequence[ItemKey]) -> Program[list[VectorRow]]:
+        found: Rows = []
+        for some in chunks([columns_of(key) for key in keys]):
+            found += yield from execute(with_pairs(statement, some), tuple(chain.from_iterable(some)))
+        return list(map(_row, found))
 
 
 def _params(row: VectorRow) -> tuple[Any, ...]:
