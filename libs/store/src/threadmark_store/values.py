@@ -61,9 +61,11 @@ class Values:
             raise ConfigError(f"{named(row.key)} is sealed: {HOW_TO_SEAL}")
         try:
             body = self._cipher.open(row.value[1:], _location(row.key))
+            return body.decode() if form == _SEALED_JSON else _TYPED + body
         except CorruptDataError as error:
             raise error.at(named(row.key)) from error
-        return body.decode() if form == _SEALED_JSON else _TYPED + body
+        except UnicodeDecodeError as error:
+            raise CorruptDataError(f"its JSON does not read: {error}", named(row.key)) from error
 
     def decoded(self, row: ItemRow) -> dict[str, Any]:
         """Return the value of a row. Raises CorruptDataError if it was changed since it was stored."""
