@@ -19,6 +19,7 @@ TRIED: Mapping[str, Sequence[str]] = {
     "diff": ["adas"],
     "blame": ["adas", "log"],
     "search": ["adas", "step"],
+    "items": ["adas", "--delete", "--yes"],
     "stats": [],
     "verify": ["--repair"],
     "doctor": [],
