@@ -8,6 +8,7 @@ import pytest
 from page.browser import Browser
 from page.browser import served as served_in_browser
 from page.test_api import ODD, asking
+from page.test_browser_ease import fits
 from threadmark import MemorySaver, Saver
 from threadmark.program import Transaction
 from threadmark_store import Store
@@ -101,5 +102,9 @@ def test_items_are_listed_searched_and_shown(page: Browser, saver: Saver) -> Non
         page.until(lambda: len(page.texts("[data-list=items] .row-title")) == 2)
         page.click("[data-list=items] .row", "users.bob")
         page.sees("[data-path='text'] .preview", "<script>alert(1)</script>")
+        page.resize(360, 740)
+        fits(page, "#item .values .node")
+        page.click("#item .back")
+        fits(page, "[data-list=items] .row")
         page.click("#kinds a", "Threads")
         page.sees("#threads .message", "No threads yet")
