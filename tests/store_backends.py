@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from backends import memory, sealed, sqlite_file, sqlite_memory
 from length import ALL
@@ -33,7 +34,8 @@ def emptied(backend: Backend) -> Backend:
 def _remove_all(rows: Rows) -> Program[None]:
     while some := (yield from rows.items.in_key_order(Scope(), None, 1000)):
         yield from rows.items.delete([row.key for row in some], None)
-    for table in filter(None, (rows.vectors, rows.words)):
+    tables: list[Any] = [table for table in (rows.vectors, rows.words) if table is not None]
+    for table in tables:
         while (found := (yield from table.keys(None)))[0]:
             yield from table.delete(found[0], None)
 

@@ -136,8 +136,10 @@ def test_fields_and_vectors_of_the_same_model_are_taken_over(tmp_path: Path) -> 
                 theirs.conn.execute(
                     "INSERT INTO store_vectors (prefix, key, field_name, embedding) VALUES (?, ?, ?, ?)", row
                 )
-        theirs.index_config = {**index, "embed": ensure_embeddings(embed)}
-        ours, another = InMemoryStore(index=index), InMemoryStore(index={**index, "model": "another"})
+        their_index: Any = {**index, "embed": ensure_embeddings(embed)}
+        theirs.index_config = their_index
+        other_index: Any = {**index, "model": "another"}
+        ours, another = InMemoryStore(index=index), InMemoryStore(index=other_index)
         assert ours.migrate(theirs).items == 4
         assert asked == []
         assert another.migrate(theirs).items == 4

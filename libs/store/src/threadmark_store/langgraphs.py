@@ -33,6 +33,14 @@ class Call(NamedTuple):
     blocking: Callable[[], Any]
     waiting: Callable[[], Awaitable[Any]]
 
+    def answer(self) -> Any:
+        """Make the blocking call."""
+        return self.blocking()
+
+    async def aanswer(self) -> Any:
+        """Make the call for asyncio."""
+        return await self.waiting()
+
 
 class Theirs(NamedTuple):
     """An item of LangGraph's store. Times are microseconds since 1970."""

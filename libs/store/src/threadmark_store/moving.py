@@ -81,16 +81,6 @@ class Move:
         return StoreMoved(self._stored, self._already_there, self._newer, self.problems)
 
 
-def answered(driver: Driver, request: Any) -> Any:
-    """Answer a request of a move."""
-    return request.blocking() if isinstance(request, Call) else driver.run(request)
-
-
-async def aanswered(driver: Driver, request: Any) -> Any:
-    """Like `answered`, for asyncio."""
-    return await (request.waiting() if isinstance(request, Call) else driver.arun(request))
-
-
 def _on(driver: Driver, operation: Callable[[], Operation[Any]]) -> Flow[Any, Any]:
     """Run an operation on another database."""
     return (yield Call(lambda: run(driver, operation()), lambda: arun(driver, operation())))

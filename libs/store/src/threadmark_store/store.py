@@ -26,7 +26,8 @@ from threadmark_store.batches import Answer, Batch, Found, Get, ListNamespaces, 
 from threadmark_store.embedding import Embed
 from threadmark_store.filters import check_filter
 from threadmark_store.items import items_of
-from threadmark_store.moving import Finding, Move, aanswered, answered, copy, export, migrate
+from threadmark_store.langgraphs import Call
+from threadmark_store.moving import Finding, Move, copy, export, migrate
 from threadmark_store.namespaces import joined, labels_of
 from threadmark_store.operating import OnItems, existing, rows_of, stats, verify
 from threadmark_store.searching import Searching
@@ -211,12 +212,14 @@ class Store(OverSaver, BaseStore):
 
     def _answer(self, request: Any) -> Any:
         """Answer a request of a flow."""
-        return self._searching.answer(request) if isinstance(request, Embed) else answered(self._driver, request)
+        if isinstance(request, Embed):
+            return self._searching.answer(request)
+        return request.answer() if isinstance(request, Call) else self._driver.run(request)
 
     async def _aanswer(self, request: Any) -> Any:
         if isinstance(request, Embed):
             return await self._searching.aanswer(request)
-        return await aanswered(self._driver, request)
+        return await (request.aanswer() if isinstance(request, Call) else self._driver.arun(request))
 
     def _prepared(self) -> Operation[None]:
         if not self._is_ready:

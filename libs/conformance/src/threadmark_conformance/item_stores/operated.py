@@ -5,6 +5,8 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Any
 
+from langgraph.store.base import IndexConfig
+
 from threadmark_conformance.item_stores.own_worlds import KEYRING, OwnWorld
 from threadmark_conformance.item_stores.worlds import Asked
 from threadmark_store.shapes import StoreStats, StoreVerifyReport
@@ -19,7 +21,7 @@ def lengths(texts: Sequence[str]) -> list[list[float]]:
     return [[float(len(text)), 1.0] for text in texts]
 
 
-INDEX: dict[str, Any] = {"dims": 2, "embed": lengths, "fields": ["text"]}
+INDEX: IndexConfig = {"dims": 2, "embed": lengths, "fields": ["text"]}
 
 
 async def _fill(store: Asked) -> None:
