@@ -14,6 +14,7 @@ _MODULES = {
     "threadmark_redis.store": "redis",
 }
 """By the module of the saver's own store."""
+_SQL = ("sqlite", "postgres")
 
 
 def checked_saver(candidate: Any) -> Saver:
@@ -33,13 +34,17 @@ def backend_of(saver: Saver, what: str = "store of items") -> str:
     return name
 
 
-def module_of(saver: Saver, folder: str, what: str = "store of items") -> tuple[Any, Any]:
-    """Return the module of a saver's backend in a folder of this package, and the saver's own rows.
+def rows_over(saver: Saver, folder: str, what: str = "store of items") -> Any:
+    """Return the rows of which a folder of this package says how a saver's database has them.
 
-    Raises ConfigError if there is none for this backend.
+    Raises ConfigError if there are none for this backend.
     """
-    module = import_module(f"threadmark_store.{folder}.{backend_of(saver, what)}")
-    return module, saver._store  # noqa: SLF001 - see above
+    backend = backend_of(saver, what)
+    place: Any = saver._store  # noqa: SLF001 - see above
+    if backend in _SQL:
+        place = import_module(f"threadmark_store.tables.{backend}").database_over(place)
+    module = "sql" if backend in _SQL and folder != "items" else backend
+    return import_module(f"threadmark_store.{folder}.{module}").rows_over(place)
 
 
 class OverSaver:

@@ -12,8 +12,8 @@ from threadmark.backends import ConfigError, StoreError, arun, now, reset_after_
 from threadmark.program import Operation, read, write, write_and_reclaim
 from threadmark.saver.kit import checked_serde
 from threadmark.serde import Serializer
-from threadmark_store.backends import OverSaver, checked_saver
-from threadmark_store.cached import entries_of
+from threadmark_store.backends import OverSaver, checked_saver, rows_over
+from threadmark_store.cached.contract import CachedStore
 from threadmark_store.entries import Bound, Entries, Entry, EntryKey, FullKey
 from threadmark_store.log import log
 from threadmark_store.shapes import Labels
@@ -60,7 +60,7 @@ class Cache(OverSaver, BaseCache[Any]):
         super().__init__(serde=context.serde if serde is None else checked_serde(serde))
         self._entries = Entries(self.serde, context.cipher, context.threads.owner)
         self._owner = context.threads.owner
-        self._stored = entries_of(self.saver)
+        self._stored: CachedStore = rows_over(self.saver, "cached", "cache of nodes")
         self._driver = self.saver._driver  # noqa: SLF001 - see above
         self._room = _Room(max_bytes, always_counts=self._stored.knows_size)
         self._largest = max_bytes // self._stored.parts

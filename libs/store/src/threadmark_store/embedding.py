@@ -12,9 +12,9 @@ from langgraph.store.base import IndexConfig, ensure_embeddings
 
 from threadmark.backends import ConfigError, short_repr
 from threadmark.sealing import Cipher, row_name
-from threadmark_store.shapes import ItemKey
-from threadmark_store.texts import WHOLE, Fields, checked_fields, choice_of, texts_of
-from threadmark_store.vectors.contract import CHOICE, Vector
+from threadmark_store.shapes import ItemKey, ItemRow
+from threadmark_store.texts import WHOLE, Fields, Lacking, checked_fields, choice_of, fields_of, texts_of
+from threadmark_store.vectors.contract import CHOICE, Vector, VectorRow
 from threadmark_store.vectors.ranking import numpy, unit
 
 T = TypeVar("T")
@@ -62,9 +62,15 @@ class Index:
         found = (yield from _answered(Embed(distinct, are_queries=True))) if distinct else {}
         return {text: self._unit(numbers, "the query") for text, numbers in found.items()}
 
-    def of_values(
-        self, values: Iterable[tuple[ItemKey, Mapping[str, Any], Fields]]
-    ) -> Embedding[dict[ItemKey, tuple[Vector, ...]]]:
+    def lacking(self, item: ItemRow, value: Mapping[str, Any], rows: Iterable[VectorRow]) -> Lacking | None:
+        """Return what to compute of an item with these rows, None if they are those of its value."""
+        mine = [row for row in rows if row.check == item.check]
+        fields: Fields = next((fields_of(row.vector.field) for row in mine if row.vector.number == CHOICE), None)
+        found = {row.vector[:2] for row in mine if row.model == self.model}
+        texts = {text[:2] for text in texts_of(value, fields, self.fields)}
+        return None if found == texts else Lacking(item.key, value, fields)
+
+    def of_values(self, values: Iterable[Lacking]) -> Embedding[dict[ItemKey, tuple[Vector, ...]]]:
         """Return the vectors of values, and the choice of fields if there was one."""
         texts = {key: (list(texts_of(value, fields, self.fields)), fields) for key, value, fields in values}
         distinct = tuple(dict.fromkeys(text for some, _ in texts.values() for _, _, text in some))

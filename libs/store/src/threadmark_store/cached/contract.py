@@ -7,10 +7,11 @@ from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from threadmark.backends import Program
+from threadmark_store.contract import Table
 from threadmark_store.entries import Bound, Entry, EntryKey
 
 
-class CachedStore(Protocol):
+class CachedStore(Table, Protocol):
     """The entries of one database."""
 
     knows_size: bool
@@ -18,12 +19,6 @@ class CachedStore(Protocol):
 
     parts: int
     """Into how many parts the entries of an owner are divided, of which each has its share of the bound."""
-
-    def exists(self) -> Program[bool]:
-        """Return whether the tables exist."""
-
-    def create(self) -> Program[None]:
-        """Create the tables that are missing. Runs in a transaction that writes."""
 
     def find(self, keys: Sequence[EntryKey], owner: str | None) -> Program[list[Entry]]:
         """Return those of the entries that exist, expired or not."""

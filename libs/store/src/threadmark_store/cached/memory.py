@@ -5,24 +5,19 @@ from collections.abc import Collection, Sequence
 from threadmark.backends import Program
 from threadmark.memory.tables import Tables, with_tables
 from threadmark_store.entries import Bound, Entry, EntryKey
+from threadmark_store.tables.memory import MemoryTable
 
 
-def entries_over(rows: object) -> "MemoryEntries":  # noqa: ARG001 - the dictionaries are the driver's
+def rows_over(rows: object) -> "MemoryEntries":  # noqa: ARG001 - the dictionaries are the driver's
     """Return the cached entries in the database of a saver's rows."""
     return MemoryEntries()
 
 
-class MemoryEntries:
+class MemoryEntries(MemoryTable):
     """Entries in a dictionary."""
 
     knows_size = False
     parts = 1
-
-    def exists(self) -> Program[bool]:
-        return with_tables(lambda _: True)
-
-    def create(self) -> Program[None]:
-        return with_tables(lambda _: None)
 
     def find(self, keys: Sequence[EntryKey], owner: str | None) -> Program[list[Entry]]:  # noqa: ARG002 - part of a key
         return with_tables(lambda tables: [_rows(tables)[key] for key in keys if key in _rows(tables)])

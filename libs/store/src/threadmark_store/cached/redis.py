@@ -160,7 +160,7 @@ Keys = tuple[bytes, bytes, bytes]
 T = TypeVar("T")
 
 
-def entries_over(rows: Any) -> "RedisEntries":
+def rows_over(rows: Any) -> "RedisEntries":
     """Return the cached entries in the database of a saver's rows."""
     return RedisEntries(rows.settings.prefix, _PARTS if rows.settings.clustered else 1)
 

@@ -7,21 +7,16 @@ from threadmark.backends import Program
 from threadmark.memory.tables import Tables, with_tables
 from threadmark_store.namespaces import is_within
 from threadmark_store.shapes import ItemKey, ItemRow, Place, Scope
+from threadmark_store.tables.memory import MemoryTable
 
 
-def items_over(rows: object) -> "MemoryItems":  # noqa: ARG001 - the dictionaries are the driver's
+def rows_over(rows: object) -> "MemoryItems":  # noqa: ARG001 - the dictionaries are the driver's
     """Return the items next to a saver's rows."""
     return MemoryItems()
 
 
-class MemoryItems:
+class MemoryItems(MemoryTable):
     """Items in a dictionary."""
-
-    def exists(self) -> Program[bool]:
-        return with_tables(lambda _: True)
-
-    def create(self) -> Program[None]:
-        return with_tables(lambda _: None)
 
     def items(self, keys: Sequence[ItemKey]) -> Program[dict[ItemKey, ItemRow]]:
         return with_tables(lambda tables: {key: _rows(tables)[key] for key in keys if key in _rows(tables)})

@@ -77,7 +77,7 @@ def _script() -> Script:
     return Script("items", text, sha1(text.encode(), usedforsecurity=False).hexdigest())
 
 
-def items_over(rows: RedisStore) -> "RedisItems":
+def rows_over(rows: RedisStore) -> "RedisItems":
     """Return the items in a saver's database."""
     return RedisItems(rows.settings)
 

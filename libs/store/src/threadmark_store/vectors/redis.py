@@ -27,7 +27,7 @@ _ITEMS_AT_ONCE = 1024
 _NAMES_AT_ONCE = 64
 
 
-def vectors_over(rows: Any) -> "RedisVectors":
+def rows_over(rows: Any) -> "RedisVectors":
     """Return the vectors in a saver's database."""
     store: RedisStore = rows
     return RedisVectors(store.settings)
