@@ -4,7 +4,7 @@ from importlib import import_module
 from types import TracebackType
 from typing import Any, Self
 
-from threadmark.backends import ConfigError
+from threadmark.backends import ConfigError, Driver, Operation, arun, run
 from threadmark.saver import Saver
 
 _MODULES = {
@@ -51,7 +51,25 @@ class OverSaver:
     """A store or a cache, which closes the saver that it opened, at the end of a block or by `close`."""
 
     saver: Saver
+    _driver: Driver
     _closes_saver = False
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} on {self._driver}>"
+
+    def setup(self) -> None:
+        """Create the tables that are missing. The first call that needs them does so, too."""
+        self.saver.setup()
+        run(self._driver, self._prepared())
+
+    async def asetup(self) -> None:
+        """Like `setup`, for asyncio."""
+        await self.saver.asetup()
+        await arun(self._driver, self._prepared())
+
+    def _prepared(self) -> Operation[None]:
+        """Create the tables that are missing, unless they are known to be there."""
+        raise NotImplementedError
 
     def close(self) -> None:
         """Close the saver if it was opened for this."""

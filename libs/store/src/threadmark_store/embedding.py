@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
+from langchain_core.embeddings import Embeddings
 from langgraph.store.base import IndexConfig, ensure_embeddings
 
 from threadmark.backends import ConfigError, short_repr
@@ -23,8 +24,21 @@ T = TypeVar("T")
 class Embed(NamedTuple):
     """A request of a flow for the vectors of texts."""
 
+    embeddings: Embeddings
     texts: tuple[str, ...]
     are_queries: bool = False
+
+    def answer(self) -> Sequence[Sequence[float]]:
+        """Ask for the vectors."""
+        if self.are_queries:
+            return [self.embeddings.embed_query(text) for text in self.texts]
+        return self.embeddings.embed_documents(list(self.texts))
+
+    async def aanswer(self) -> Sequence[Sequence[float]]:
+        """Like `answer`, for asyncio."""
+        if self.are_queries:
+            return await asyncio.gather(*map(self.embeddings.aembed_query, self.texts))
+        return await self.embeddings.aembed_documents(list(self.texts))
 
 
 Embedding = Generator[Embed, Any, T]
@@ -44,22 +58,10 @@ class Index:
         self.model = f"{name} ({self._dims}{', sealed' if cipher else ''})"
         """The name of the space in which vectors can be compared."""
 
-    def embedded(self, request: Embed) -> Sequence[Sequence[float]]:
-        """Answer a request."""
-        if request.are_queries:
-            return [self.embeddings.embed_query(text) for text in request.texts]
-        return self.embeddings.embed_documents(list(request.texts))
-
-    async def aembedded(self, request: Embed) -> Sequence[Sequence[float]]:
-        """Like `embedded`, for asyncio."""
-        if request.are_queries:
-            return await asyncio.gather(*map(self.embeddings.aembed_query, request.texts))
-        return await self.embeddings.aembed_documents(list(request.texts))
-
     def queries(self, texts: Iterable[str]) -> Embedding[dict[str, bytes]]:
         """Return the vectors of queries."""
         distinct = tuple(dict.fromkeys(texts))
-        found = (yield from _answered(Embed(distinct, are_queries=True))) if distinct else {}
+        found = (yield from _answered(Embed(self.embeddings, distinct, are_queries=True))) if distinct else {}
         return {text: self._unit(numbers, "the query") for text, numbers in found.items()}
 
     def lacking(self, item: ItemRow, value: Mapping[str, Any], rows: Iterable[VectorRow]) -> Lacking | None:
@@ -74,7 +76,7 @@ class Index:
         """Return the vectors of values, and the choice of fields if there was one."""
         texts = {key: (list(texts_of(value, fields, self.fields)), fields) for key, value, fields in values}
         distinct = tuple(dict.fromkeys(text for some, _ in texts.values() for _, _, text in some))
-        found = (yield from _answered(Embed(distinct))) if distinct else {}
+        found = (yield from _answered(Embed(self.embeddings, distinct))) if distinct else {}
         units: dict[str, bytes] = {}
         vectors: dict[ItemKey, tuple[Vector, ...]] = {}
         for key, (some, fields) in texts.items():

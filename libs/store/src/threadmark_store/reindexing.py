@@ -5,7 +5,7 @@ Each batch of items is read, computed between two transactions, and written if t
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from threadmark.backends import Flow, Program
 from threadmark.program import read, write
@@ -20,16 +20,6 @@ Made = TypeVar("Made")
 _AT_ONCE = 256
 
 
-class Computing(Protocol[Row, Made]):
-    """A way to compute the rows by which items are found: vectors or words."""
-
-    def lacking(self, item: ItemRow, value: Mapping[str, Any], rows: Iterable[Row]) -> Lacking | None:
-        """Return the texts to compute something of, None if the item has everything."""
-
-    def of_values(self, lacking: Iterable[Lacking]) -> Flow[Any, Mapping[ItemKey, Made]]:
-        """Compute it."""
-
-
 @dataclass(frozen=True, slots=True)
 class Reindexing(Generic[Row, Made]):
     """The work on one store."""
@@ -38,7 +28,10 @@ class Reindexing(Generic[Row, Made]):
     values: Values
     owner: str | None
     table: RowsOfItems[Row]
-    computing: Computing[Row, Made]
+    lacking: Callable[[ItemRow, Mapping[str, Any], Iterable[Row]], Lacking | None]
+    """Returns what to compute of an item with these rows, None if they are those of its value."""
+    of_values: Callable[[Iterable[Lacking]], Flow[Any, Mapping[ItemKey, Made]]]
+    """Computes it."""
     rows_of: Callable[[ItemRow, Made], Iterable[Row]]
     """Returns the rows to store."""
 
@@ -51,10 +44,10 @@ class Reindexing(Generic[Row, Made]):
             rows: dict[ItemKey, list[Any]] = {item.key: [] for item in items}
             for row in found:
                 rows[row.key].append(row)
-            lacking = [self.computing.lacking(item, self.values.decoded(item), rows[item.key]) for item in items]
+            lacking = [self.lacking(item, self.values.decoded(item), rows[item.key]) for item in items]
             wanted = [each for each in lacking if each is not None]
             if wanted:
-                made = yield from self.computing.of_values(wanted)
+                made = yield from self.of_values(wanted)
                 computed += yield from write(self._write, [item for item in items if item.key in made], made)
         cursor, is_over = None, False
         while not is_over:

@@ -16,7 +16,7 @@ from threadmark.sealing import Cipher
 from threadmark_store.backends import backend_of, rows_over
 from threadmark_store.batches import Put, Request, Search
 from threadmark_store.contract import ItemStore
-from threadmark_store.embedding import Embed, Index
+from threadmark_store.embedding import Index
 from threadmark_store.log import log
 from threadmark_store.reindexing import Reindexing
 from threadmark_store.shapes import ItemKey, Scope, StoreReport
@@ -67,14 +67,6 @@ class Searching:
             self._vectors if self.index or has_vectors else None, words if self._text or has_words else None
         )
 
-    def answer(self, request: Embed) -> Any:
-        """Answer a request for vectors."""
-        return self._embedding_index().embedded(request)
-
-    async def aanswer(self, request: Embed) -> Any:
-        """Like `answer`, for asyncio."""
-        return await self._embedding_index().aembedded(request)
-
     def completed(self, ops: Sequence[Op], requests: Sequence[Request]) -> Flow[Any, Sequence[Request]]:
         """Return the requests with the vectors or words of their values and queries."""
         queries = [op.query for op in ops if isinstance(op, SearchOp) and op.query]
@@ -112,14 +104,18 @@ class Searching:
 
     def reindex(self, items: ItemStore, values: Values) -> Flow[Any, int]:
         """Compute missing and outdated vectors and words again. Returns for how many items."""
-        if self.index:
-            table = self._vectors
-            return (yield from Reindexing(items, values, self._owner, table.store, self.index, table.rows_of).all())
-        if self._text and self._words:
-            return (yield from Reindexing(items, values, self._owner, self._words, self._text, rows_of).all())
-        raise ConfigError(
-            "the store has neither `index` nor `text_search`, so there is nothing to compute: Store(saver, index={...})"
-        )
+        of_vectors, of_words = self.index, self._text
+        found_by: tuple[Any, ...]
+        if of_vectors:
+            found_by = self._vectors.store, of_vectors.lacking, of_vectors.of_values, self._vectors.rows_of
+        elif of_words:
+            found_by = self._words, of_words.lacking, of_words.of_values, rows_of
+        else:
+            raise ConfigError(
+                "the store has neither `index` nor `text_search`, so there is nothing to compute: "
+                "Store(saver, index={...})"
+            )
+        return (yield from Reindexing(items, values, self._owner, *found_by).all())
 
     def report(self, items: ItemStore) -> Operation[StoreReport]:
         """Return the numbers of items and bytes, and how the store searches."""
@@ -148,8 +144,3 @@ class Searching:
                 WARNING,
                 "a search has a query, but the store has no `index` and no `text_search`: it returns the newest items",
             )
-
-    def _embedding_index(self) -> Index:
-        if self.index is None:
-            raise ConfigError("the store has no `index`, so it has no embeddings")
-        return self.index

@@ -30,11 +30,8 @@ class CachedStore(Table, Protocol):
         longest, until all of them count no more bytes than the bound. Returns how many more bytes it leaves.
         """
 
-    def touch(self, keys: Sequence[EntryKey], owner: str | None, now: int) -> Program[None]:
-        """Note that entries were used."""
-
-    def drop(self, keys: Sequence[EntryKey], owner: str | None, now: int) -> Program[None]:
-        """Remove those of the entries that had expired at this time."""
+    def note(self, used: Sequence[EntryKey], expired: Sequence[EntryKey], owner: str | None, now: int) -> Program[None]:
+        """Note that entries were used, and remove others if they had expired at this time."""
 
     def clear(self, namespaces: Collection[bytes] | None, owner: str | None) -> Program[None]:
         """Remove the entries of these namespaces, or of all."""

@@ -6,7 +6,7 @@ from typing import Final
 from threadmark.backends import Program
 from threadmark_store.entries import Bound, Entry, EntryKey, likely_enough
 from threadmark_store.shapes import Scope
-from threadmark_store.tables.sql import Columns, Database, clauses_of
+from threadmark_store.tables.sql import Columns, Database, Table, clauses_of
 
 _COLUMNS: Columns = {
     "key": "bytea",
@@ -72,19 +72,15 @@ _ALL: Final = 1 << 60
 """A limit that is none."""
 
 
-def rows_over(database: Database) -> "StoredEntries":
-    """Return the cached entries in a database."""
-    return StoredEntries(database)
-
-
-class StoredEntries:
+class TableEntries(Table):
     """Entries in a table."""
 
+    table = "cached"
     knows_size = False
     parts = 1
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        super().__init__(database)
         free = database.free
         self._touch = f"UPDATE tm.store_cached SET used_at = ?bigint WHERE rowid {free(_WITH_KEYS)}"
         self._drop = f"{_DELETE} WHERE rowid {free(f'{_WITH_KEYS} AND expires_at <= ?bigint')}"
@@ -92,15 +88,9 @@ class StoredEntries:
         oldest = f"SELECT rowid FROM tm.store_cached WHERE rowid {database.any_of(_OLDEST)}"
         self._evict = f"{_DELETE} WHERE rowid {free(oldest)} RETURNING size"
 
-    def exists(self) -> Program[bool]:
-        return self._database.exists("cached")
-
-    def create(self) -> Program[None]:
-        return self._database.create("cached")
-
     def find(self, keys: Sequence[EntryKey], owner: str | None) -> Program[list[Entry]]:
         asked = {each.key: each for each in keys}
-        rows = yield from self._database.among(_FIND, ["bytea"], [[key] for key in asked], last=True)
+        rows = yield from self._database.among(_FIND, [[key] for key in asked], last=True)
         return [Entry(asked[key], owner, *columns) for key, *columns in rows]
 
     def add(self, entries: Sequence[Entry], owner: str | None, bound: Bound | None, now: int) -> Program[int | None]:
@@ -114,12 +104,16 @@ class StoredEntries:
         yield from self._database.add("cached", _COLUMNS, rows, _REPLACE, last=bound is None)
         return left
 
-    def touch(self, keys: Sequence[EntryKey], owner: str | None, now: int) -> Program[None]:  # noqa: ARG002 - part of a key
-        asked = [[each.key] for each in keys]
-        yield from self._database.among(self._touch, ["bytea"], asked, before=[now], last=True)
-
-    def drop(self, keys: Sequence[EntryKey], owner: str | None, now: int) -> Program[None]:  # noqa: ARG002 - see above
-        yield from self._database.among(self._drop, ["bytea"], [[each.key] for each in keys], now, last=True)
+    def note(
+        self,
+        used: Sequence[EntryKey],
+        expired: Sequence[EntryKey],
+        owner: str | None,  # noqa: ARG002 - part of a key
+        now: int,
+    ) -> Program[None]:
+        asked = [[each.key] for each in used]
+        yield from self._database.among(self._touch, asked, before=[now], last=not expired)
+        yield from self._database.among(self._drop, [[each.key] for each in expired], now, last=not used)
 
     def clear(self, namespaces: Collection[bytes] | None, owner: str | None) -> Program[None]:
         """Waits for those who add entries, and they for it, so that none stays and none waits in a circle."""
@@ -129,7 +123,7 @@ class StoredEntries:
             yield from self._database.select(f"{_DELETE} WHERE {clauses}", *params)
         else:
             statement = f"{_DELETE} WHERE namespace {{among}} AND {clauses}"
-            yield from self._database.among(statement, ["bytea"], [[each] for each in namespaces], *params)
+            yield from self._database.among(statement, [[each] for each in namespaces], *params)
 
     def sweep(self, owner: str | None, now: int, limit: int) -> Program[int]:
         clauses, params = clauses_of(Scope(owner=owner))
@@ -155,3 +149,6 @@ class StoredEntries:
                 break
             left += sum(freed for (freed,) in rows)
         return left
+
+
+rows_over = TableEntries

@@ -15,7 +15,7 @@ from threadmark_postgres.steps import Query, Rows
 from threadmark_store.items.sql import Clause, TableItems
 from threadmark_store.shapes import Condition, ItemKey, ItemRow
 from threadmark_store.tables.postgres import Database
-from threadmark_store.tables.sql import ITEM, columns_of, from_optional, key_in, optional
+from threadmark_store.tables.sql import columns_of, from_optional, key_in, optional
 
 _LONGEST_KEY = 2600
 """In bytes, with its namespace. The server indexes hardly more."""
@@ -99,6 +99,7 @@ END)
 class PostgresItems(TableItems):
     """Items in a table of one schema."""
 
+    _database: Database
     columns = _COLUMNS
     search_statement = _SEARCH
     size = _SIZE
@@ -121,11 +122,11 @@ class PostgresItems(TableItems):
 
     def delete(self, keys: Sequence[ItemKey], owner: str | None, *, last: bool = False) -> Program[None]:
         """One statement."""
-        yield from self._database.among(_DELETE, ITEM, keys, *[optional(owner)] * 2, last=last)
+        yield from self._database.among(_DELETE, keys, *[optional(owner)] * 2, last=last)
 
     def refresh(self, keys: Collection[ItemKey], now: int) -> Program[None]:
         """One statement."""
-        yield from self._database.among(_REFRESH, ITEM, list(keys), now, last=True)
+        yield from self._database.among(_REFRESH, list(keys), now, last=True)
 
     def row(self, columns: Sequence[Any]) -> ItemRow:
         """Return a row. If it has lost its value, its check reports that."""
@@ -135,15 +136,12 @@ class PostgresItems(TableItems):
         return ItemRow(place, value, check, created_at, updated_at, from_optional(owner), expires_at, ttl)
 
     def compare(self, condition: Condition, clauses: list[Clause], parts: list[Clause]) -> None:
-        """Add clauses that leave out rows which do not meet a condition, unless no JSON can have its texts.
+        """Add clauses, and for numbers a join.
 
         Stored JSON has no spaces, so a value that equals another one begins as a fragment of the text. To find that
         takes less than reading the JSON, which is left for numbers: that fragment of a 5 is in a 50, too.
         """
         path, sign, value = condition
-        texts = (*path, value) if isinstance(value, str) else path
-        if not all(map(_is_in_json, texts)):
-            return
         if sign == "=" and (isinstance(value, bool) or value != 0):  # a zero may have a sign
             clauses.append((_WITH_FRAGMENT, (orjson.dumps({path[-1]: value}).decode()[1:-1],)))
         if isinstance(value, str):
@@ -155,18 +153,11 @@ class PostgresItems(TableItems):
             clauses.append((_WITH_NUMBER.format(name=name, sign=sign), (repr(value),)))
 
 
-def rows_over(database: Database) -> PostgresItems:
-    """Return the items in a saver's database."""
-    return PostgresItems(database)
+rows_over = PostgresItems
 
 
 def _steps(path: Sequence[str]) -> str:
     return " -> ?text" * len(path)
-
-
-def _is_in_json(text: str) -> bool:
-    """Return whether stored JSON can have a text: it has no NUL, and UTF-8 no lone surrogates."""
-    return "\0" not in text and not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _checked_columns_of(key: ItemKey) -> tuple[str, str]:

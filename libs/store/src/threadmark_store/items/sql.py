@@ -9,7 +9,7 @@ from typing import Any
 
 from threadmark.backends import Program, from_column
 from threadmark_store.shapes import Condition, ItemKey, ItemRow, Place, Scope
-from threadmark_store.tables.sql import ITEM, Rows, clauses_of, columns_of, key_in
+from threadmark_store.tables.sql import Database, Rows, Table, clauses_of, columns_of, key_in
 
 Clause = tuple[str, tuple[Any, ...]]
 """A part of a statement, and its parameters."""
@@ -35,9 +35,10 @@ LIMIT ?bigint
 """
 
 
-class TableItems:
+class TableItems(Table):
     """Items in a table."""
 
+    table = "item"
     columns: str
     """Those of a row."""
     search_statement: str
@@ -45,8 +46,8 @@ class TableItems:
     size: str
     """The bytes of an item's key and value."""
 
-    def __init__(self, database: Any) -> None:
-        self._database = database
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
         self._item = f"SELECT {self.columns} FROM tm.store_item WHERE namespace = ?text AND key = ?text"
         self._items = f"SELECT {self.columns} FROM tm.store_item WHERE (namespace, key) {{among}}"
         self._in_key_order = f"""
@@ -59,19 +60,11 @@ LIMIT ?bigint
         self._count = f"SELECT count(*), coalesce(sum({self.size}), 0) FROM tm.store_item{{parts}} WHERE {{clauses}}"
         self._sweep = f"DELETE FROM tm.store_item WHERE rowid {database.free(_EXPIRED)} RETURNING namespace, key"
 
-    def exists(self) -> Program[bool]:
-        """One statement."""
-        return self._database.exists("item")
-
-    def create(self) -> Program[None]:
-        """Raises StoreError if the database does not allow it."""
-        return self._database.create("item")
-
     def items(self, keys: Sequence[ItemKey]) -> Program[dict[ItemKey, ItemRow]]:
         if len(keys) == 1:
             rows = yield from self._database.select(self._item, *columns_of(keys[0]), last=True)
             return dict(zip(keys, map(self.row, rows), strict=False))
-        rows = yield from self._database.among(self._items, ITEM, keys, last=True)
+        rows = yield from self._database.among(self._items, keys, last=True)
         return {row.key: row for row in map(self.row, rows)}
 
     def search(self, scope: Scope, after: Place | None, limit: int, offset: int) -> Program[list[ItemRow]]:

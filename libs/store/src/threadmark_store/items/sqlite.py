@@ -6,7 +6,7 @@ from typing import Any
 from threadmark.backends import Program
 from threadmark_store.items.sql import Clause, TableItems
 from threadmark_store.shapes import Condition, ItemKey, ItemRow
-from threadmark_store.tables.sql import ITEM, columns_of, from_optional, key_in, optional
+from threadmark_store.tables.sql import columns_of, from_optional, key_in, optional
 from threadmark_store.tables.sqlite import Database
 
 _COLUMNS = "namespace, key, value, checksum, created_at, updated_at, owner, expires_at, ttl"
@@ -50,6 +50,7 @@ ORDER BY updated_at DESC, namespace, key
 class SqliteItems(TableItems):
     """Items in a table of a file."""
 
+    _database: Database
     columns = _COLUMNS
     search_statement = _SEARCH
     size = "length(CAST(namespace AS BLOB)) + length(CAST(key AS BLOB)) + length(CAST(value AS BLOB))"
@@ -57,7 +58,7 @@ class SqliteItems(TableItems):
     def put(self, rows: Sequence[ItemRow], *, last: bool = False) -> Program[list[ItemKey]]:
         if rows[0].owner is not None:
             keys = [row.key for row in rows]
-            refused = yield from self._database.among(_OTHERS, ITEM, keys, optional(rows[0].owner))
+            refused = yield from self._database.among(_OTHERS, keys, optional(rows[0].owner))
             if refused:
                 return [key_in(*columns) for columns in refused]
         yield from self._database.each(_PUT, list(map(_params, rows)))
@@ -87,9 +88,7 @@ class SqliteItems(TableItems):
             clauses.append((clause, (path, condition.value)))
 
 
-def rows_over(database: Database) -> SqliteItems:
-    """Return the items in a saver's database."""
-    return SqliteItems(database)
+rows_over = SqliteItems
 
 
 def _params(row: ItemRow) -> tuple[Any, ...]:

@@ -16,7 +16,7 @@ from threadmark_postgres.schema import in_schema, quoted
 from threadmark_postgres.sql.connections import LOCK_SETUP
 from threadmark_postgres.steps import Rows, execute
 from threadmark_store.shapes import ItemKey
-from threadmark_store.tables.sql import ITEM, Columns, Kind, optional
+from threadmark_store.tables.sql import Columns, Keys, Kind, packed
 
 _TABLES = {
     "item": (
@@ -160,7 +160,7 @@ class Database:
             yield from self.select(statement)
 
     def hold(self, keys: Sequence[ItemKey]) -> Program[None]:
-        yield from self.select(_HOLD, *_arrays(ITEM, keys))
+        yield from self.select(_HOLD, *_arrays(["text", "text"], keys))
 
     def lock(self, table: str) -> Program[None]:
         yield from self.select(_LOCK.format(table=table))
@@ -169,17 +169,12 @@ class Database:
         return execute(self.written(statement), params, likely_last=last)
 
     def among(
-        self,
-        statement: str,
-        kinds: Sequence[Kind],
-        keys: Sequence[Sequence[Any]],
-        *params: Any,
-        before: Sequence[Any] = (),
-        last: bool = False,
+        self, statement: str, keys: Keys, *params: Any, before: Sequence[Any] = (), last: bool = False
     ) -> Program[Rows]:
         """One statement, whatever the number of keys."""
         if not keys:
             return []
+        kinds: list[Kind] = ["text" if isinstance(each, str) else "bytea" for each in keys[0]]
         arrays = ", ".join(f"?{kind}[]" for kind in kinds)
         asked = statement.format(
             among=f"= ANY ({arrays})" if len(kinds) == 1 else f"IN (SELECT * FROM unnest({arrays}))"
@@ -208,11 +203,8 @@ def database_over(rows: Any) -> Database:
 
 def _arrays(kinds: Sequence[Kind], rows: Iterable[Sequence[Any]]) -> list[Any]:
     """Return one array for each column of rows, of which there is at least one."""
-    columns = zip(*rows, strict=True)
-    return [
-        _ARRAYS[kind](map(optional, column) if kind == "text" else column)
-        for kind, column in zip(kinds, columns, strict=True)
-    ]
+    columns = zip(*map(packed, rows), strict=True)
+    return [_ARRAYS[kind](column) for kind, column in zip(kinds, columns, strict=True)]
 
 
 @lru_cache(512)

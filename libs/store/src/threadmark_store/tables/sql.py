@@ -10,15 +10,24 @@ from typing import Any, ClassVar, Literal, Protocol
 
 from threadmark.backends import Program, from_column, to_column
 from threadmark_store.namespaces import bounds_below
-from threadmark_store.shapes import ItemKey, Scope
+from threadmark_store.shapes import Cursor, ItemKey, Scope
 
 Rows = list[tuple[Any, ...]]
 Kind = Literal["text", "bigint", "bytea"]
 Columns = Mapping[str, Kind]
 """The columns of a table by name, in the order of its rows."""
 
-ITEM: tuple[Kind, Kind] = ("text", "text")
-"""The columns of an item's key: its namespace, and the key."""
+Keys = Sequence[Sequence[str | bytes]]
+"""The columns of keys: an item's namespace and key as they are, or a single column."""
+
+_KEYS = """
+SELECT DISTINCT namespace, key
+FROM tm.store_{table}
+WHERE (namespace, key) > (?text, ?text)
+ORDER BY namespace, key
+LIMIT ?bigint
+"""
+_KEYS_AT_ONCE = 256
 
 
 class Database(Protocol):
@@ -46,15 +55,9 @@ class Database(Protocol):
         """Execute a statement. With `last`, the program usually ends with it."""
 
     def among(
-        self,
-        statement: str,
-        kinds: Sequence[Kind],
-        keys: Sequence[Sequence[Any]],
-        *params: Any,
-        before: Sequence[Any] = (),
-        last: bool = False,
+        self, statement: str, keys: Keys, *params: Any, before: Sequence[Any] = (), last: bool = False
     ) -> Program[Rows]:
-        """Execute a statement with keys whose columns are of these kinds. `before` are parameters before the keys."""
+        """Execute a statement with keys. `before` are parameters that stand before them."""
 
     def add(
         self, table: str, columns: Columns, rows: Sequence[Sequence[Any]], conflict: str = "", *, last: bool = False
@@ -62,11 +65,10 @@ class Database(Protocol):
         """Add rows. `conflict` is the clause about rows that are there."""
 
 
-class TableOfRows:
-    """A table whose rows belong to items, of which each may have several."""
+class Table:
+    """A table of a database."""
 
-    table: str
-    columns: ClassVar[Columns]
+    table: ClassVar[str]
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -77,13 +79,23 @@ class TableOfRows:
     def create(self) -> Program[None]:
         return self._database.create(self.table)
 
+
+class TableOfRows(Table):
+    """A table whose rows belong to items, of which each may have several."""
+
+    columns: ClassVar[Columns]
+
     def hold(self, keys: Sequence[ItemKey]) -> Program[None]:
         return self._database.hold(keys)
 
     def delete(self, keys: Sequence[ItemKey], owner: str | None) -> Program[None]:
         clauses, params = clauses_of(Scope(owner=owner))
         statement = f"DELETE FROM tm.store_{self.table} WHERE (namespace, key) {{among}} AND {clauses}"
-        yield from self._database.among(statement, ITEM, keys, *params)
+        yield from self._database.among(statement, keys, *params)
+
+    def keys(self, cursor: Cursor | None) -> Program[tuple[list[ItemKey], Cursor | None]]:
+        rows = yield from self._database.select(_KEYS.format(table=self.table), *(cursor or ("", "")), _KEYS_AT_ONCE)
+        return [key_in(*columns) for columns in rows], rows[-1] if len(rows) == _KEYS_AT_ONCE else None
 
     def _replace(self, keys: Sequence[ItemKey], rows: Sequence[Sequence[Any]]) -> Program[None]:
         # The items were put by the same transaction, so no other one adds the same rows.
@@ -110,9 +122,9 @@ def columns_of(key: ItemKey) -> tuple[str, str]:
     return to_column(key.namespace), to_column(key.key)
 
 
-def packed(row: Sequence[Any], kinds: Iterable[Kind]) -> list[Any]:
-    """Return the columns of a row, or of any other values of these kinds."""
-    return [optional(each) if kind == "text" else each for each, kind in zip(row, kinds, strict=True)]
+def packed(row: Iterable[Any]) -> list[Any]:
+    """Return the columns of a row."""
+    return [to_column(each) if isinstance(each, str) else each for each in row]
 
 
 def key_in(namespace: str, key: str) -> ItemKey:

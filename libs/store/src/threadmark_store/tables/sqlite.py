@@ -10,7 +10,7 @@ from threadmark.backends import Program
 from threadmark_sqlite.placeholders import chunks
 from threadmark_sqlite.steps import Rows, execute, execute_alone, executemany
 from threadmark_store.shapes import ItemKey
-from threadmark_store.tables.sql import Columns, Kind, packed
+from threadmark_store.tables.sql import Columns, Keys, packed
 
 # `value` of an item is the last column, so that the others are read without it, however long it is.
 _TABLES = {
@@ -127,19 +127,14 @@ class Database:
         return (execute_alone if last else execute)(_written(statement), params)
 
     def among(
-        self,
-        statement: str,
-        kinds: Sequence[Kind],
-        keys: Sequence[Sequence[Any]],
-        *params: Any,
-        before: Sequence[Any] = (),
-        last: bool = False,
+        self, statement: str, keys: Keys, *params: Any, before: Sequence[Any] = (), last: bool = False
     ) -> Program[Rows]:
         """One statement for each 256 keys."""
         found: Rows = []
-        one = f"({', '.join('?' * len(kinds))})"
-        for some in chunks([packed(key, kinds) for key in keys]):
-            asked = statement.format(among=f"IN (VALUES {', '.join([one] * len(some))})")
+        for some in chunks(list(map(packed, keys))):
+            one = f"({', '.join('?' * len(some[0]))})"
+            # SQLite would compare each row of the table with a bare list of pairs, without the index.
+            asked = statement.format(among=f"IN (SELECT * FROM (VALUES {', '.join([one] * len(some))}))")
             ends = last and len(some) >= len(keys)
             found += yield from self.select(asked, *before, *chain.from_iterable(some), *params, last=ends)
         return found
@@ -155,7 +150,7 @@ class Database:
     ) -> Program[None]:
         names, values = ", ".join(columns), ", ".join("?" * len(columns))
         statement = f"INSERT INTO threadmark_store_{table} ({names}) VALUES ({values}) {conflict}"
-        return executemany(statement, [packed(row, columns.values()) for row in rows])
+        return executemany(statement, list(map(packed, rows)))
 
     def each(self, statement: str, params: Sequence[Sequence[Any]]) -> Program[None]:
         """Execute a statement for each of several parameters."""

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from threadmark.backends import Program, from_column, to_column
 from threadmark_store.shapes import Cursor, ItemKey, Scope
-from threadmark_store.tables.sql import ITEM, Columns, Database, TableOfRows, clauses_of, from_optional, key_in
+from threadmark_store.tables.sql import Columns, TableOfRows, clauses_of, from_optional, key_in
 from threadmark_store.vectors.contract import CHOICE, Scanned, Vector, VectorCounts, VectorRow
 
 _ROWS = """
@@ -24,14 +24,6 @@ ORDER BY namespace, key, field, place
 LIMIT ?bigint
 """
 
-_KEYS = """
-SELECT DISTINCT namespace, key
-FROM tm.store_vector
-WHERE (namespace, key) > (?text, ?text)
-ORDER BY namespace, key
-LIMIT ?bigint
-"""
-
 _COUNTS = f"""
 SELECT
     count(*) FILTER (WHERE model = ?text),
@@ -41,10 +33,9 @@ WHERE {{clauses}}
 """
 
 _PAGE_SIZE = 2048
-_KEYS_AT_ONCE = 256
 
 
-class Vectors(TableOfRows):
+class TableVectors(TableOfRows):
     """Vectors in a table."""
 
     table = "vector"
@@ -60,7 +51,7 @@ class Vectors(TableOfRows):
     }
 
     def rows(self, keys: Sequence[ItemKey]) -> Program[list[VectorRow]]:
-        return list(map(_row, (yield from self._database.among(_ROWS, ITEM, keys))))
+        return list(map(_row, (yield from self._database.among(_ROWS, keys))))
 
     def replace(self, keys: Sequence[ItemKey], rows: Sequence[VectorRow]) -> Program[None]:
         return self._replace(keys, [(*row.key, *row.vector, row.model, row.check, row.owner) for row in rows])
@@ -75,10 +66,6 @@ class Vectors(TableOfRows):
     def text(self, column: str) -> str:
         return from_column(column)
 
-    def keys(self, cursor: Cursor | None) -> Program[tuple[list[ItemKey], Cursor | None]]:
-        rows = yield from self._database.select(_KEYS, *(cursor or ("", "")), _KEYS_AT_ONCE)
-        return [key_in(*columns) for columns in rows], rows[-1] if len(rows) == _KEYS_AT_ONCE else None
-
     def counts(self, scope: Scope, model: str) -> Program[VectorCounts]:
         clauses, params = clauses_of(scope)
         names = [to_column(model)] * 2
@@ -86,9 +73,7 @@ class Vectors(TableOfRows):
         return VectorCounts(*rows[0])
 
 
-def rows_over(database: Database) -> Vectors:
-    """Return the vectors in a database."""
-    return Vectors(database)
+rows_over = TableVectors
 
 
 def _row(columns: Sequence[Any]) -> VectorRow:

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from threadmark.backends import Program, from_column
-from threadmark_store.shapes import Cursor, ItemKey, Scope
-from threadmark_store.tables.sql import ITEM, Columns, Database, TableOfRows, clauses_of, from_optional, key_in
+from threadmark_store.shapes import ItemKey, Scope
+from threadmark_store.tables.sql import Columns, TableOfRows, clauses_of, from_optional, key_in
 from threadmark_store.words.contract import BEHIND_HEADS, HEAD, WordRow, WordTotals
 
 _IS_HEAD = f"word >= '{HEAD}' AND word < '{BEHIND_HEADS}'"
@@ -25,18 +25,8 @@ FROM tm.store_word
 WHERE {_IS_HEAD} AND {{clauses}}
 """
 
-_KEYS = f"""
-SELECT namespace, key, word
-FROM tm.store_word
-WHERE {_IS_HEAD} AND (word, namespace, key) > (?text, ?text, ?text)
-ORDER BY word, namespace, key
-LIMIT ?bigint
-"""
 
-_KEYS_AT_ONCE = 256
-
-
-class StoredWords(TableOfRows):
+class TableWords(TableOfRows):
     """Words in a table."""
 
     table = "word"
@@ -51,7 +41,7 @@ class StoredWords(TableOfRows):
     }
 
     def rows(self, keys: Sequence[ItemKey]) -> Program[list[WordRow]]:
-        return list(map(_row, (yield from self._database.among(_HEADS, ITEM, keys))))
+        return list(map(_row, (yield from self._database.among(_HEADS, keys))))
 
     def replace(self, keys: Sequence[ItemKey], rows: Sequence[WordRow]) -> Program[None]:
         return self._replace(keys, [(*row.key, *row[1:]) for row in rows])
@@ -59,7 +49,7 @@ class StoredWords(TableOfRows):
     def find(self, scope: Scope, words: Sequence[str]) -> Program[list[WordRow]]:
         clauses, params = clauses_of(scope)
         statement = _FIND.format(clauses=clauses, among="{among}")
-        rows = yield from self._database.among(statement, ["text"], [[word] for word in words], *params)
+        rows = yield from self._database.among(statement, [[word] for word in words], *params)
         return list(map(_row, rows))
 
     def totals(self, scope: Scope) -> Program[WordTotals]:
@@ -67,15 +57,8 @@ class StoredWords(TableOfRows):
         rows = yield from self._database.select(_TOTALS.format(clauses=clauses), *params)
         return WordTotals(*rows[0])
 
-    def keys(self, cursor: Cursor | None) -> Program[tuple[list[ItemKey], Cursor | None]]:
-        rows = yield from self._database.select(_KEYS, *(cursor or ("", "", "")), _KEYS_AT_ONCE)
-        end = (rows[-1][2], *rows[-1][:2]) if len(rows) == _KEYS_AT_ONCE else None
-        return [key_in(namespace, key) for namespace, key, _ in rows], end
 
-
-def rows_over(database: Database) -> StoredWords:
-    """Return the words in a database."""
-    return StoredWords(database)
+rows_over = TableWords
 
 
 def _row(columns: Sequence[Any]) -> WordRow:
