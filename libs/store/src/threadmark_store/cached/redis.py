@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 
 from threadmark.backends import Program
 from threadmark_redis.columns import to_bytes
+from threadmark_redis.keys import literally
 from threadmark_redis.steps import all_keys, commands, run
 from threadmark_redis.store import RedisStore
 from threadmark_store.entries import ENTRY_BYTES, Bound, Entry, EntryKey
@@ -119,7 +120,7 @@ class RedisEntries(RedisTable):
         """Return the keys of all parts of an owner's entries, or of everyone's."""
         if owner is not None:
             return [self._keys(owner, part) for part in range(self.parts)]
-        found = yield from all_keys(_literally(self._prefix) + b"{cached-*}[eux]")
+        found = yield from all_keys(literally(self._prefix) + b"{cached-*}[eux]")
         return [_keys_at(start) for start in sorted({key[:-1] for key in found})]
 
 
@@ -142,8 +143,3 @@ def _entry(key: EntryKey, owner: str | None, columns: bytes, used_at: Any) -> En
     check, expires_at = _HEAD.unpack_from(columns)
     used = 0 if used_at is None else int(float(used_at))
     return Entry(key, owner, columns[_HEAD.size :], check, used, None if expires_at == -1 else expires_at)
-
-
-def _literally(text: bytes) -> bytes:
-    """Return the pattern that matches only this text."""
-    return b"".join(b"\\" + bytes([each]) if each in b"*?[]^-\\" else bytes([each]) for each in text)

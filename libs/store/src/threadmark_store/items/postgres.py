@@ -68,11 +68,11 @@ FROM held
 WHERE item.namespace = held.namespace AND item.key = held.key AND item.ttl IS NOT NULL
 """
 
-_SEARCH = f"""
-SELECT {_COLUMNS}
-FROM tm.store_item{{parts}}
-WHERE {{clauses}}
-ORDER BY {{updated_at}} DESC, namespace, key
+_SEARCH = """
+SELECT {columns}
+FROM tm.store_item{parts}
+WHERE {clauses}
+ORDER BY {updated_at} DESC, namespace, key
 LIMIT ?bigint OFFSET ?bigint
 """
 
@@ -101,7 +101,7 @@ class PostgresItems(TableItems):
 
     _database: Database
     columns = _COLUMNS
-    search_statement = _SEARCH
+    searching = _SEARCH
     size = _SIZE
 
     def put(self, rows: Sequence[ItemRow], *, last: bool = False) -> Program[list[ItemKey]]:

@@ -23,6 +23,16 @@ _BEHIND_PLACE = """
 # everything that is newer if that has not changed for long: the sign keeps it from that.
 _NEWEST_OF_ALL, _NEWEST = "updated_at", "+updated_at"
 
+_IN_KEY_ORDER = """
+SELECT {columns}
+FROM tm.store_item{parts}
+WHERE {clauses}
+ORDER BY namespace, key
+LIMIT ?bigint
+"""
+
+_COUNT = "SELECT count(*), coalesce(sum({size}), 0) FROM tm.store_item{parts} WHERE {clauses}"
+
 _NAMESPACES = "SELECT DISTINCT namespace FROM tm.store_item{parts} WHERE {clauses}"
 
 # Several sweepers share the work, and an item that a read is just refreshing stays.
@@ -41,8 +51,8 @@ class TableItems(Table):
     table = "item"
     columns: str
     """Those of a row."""
-    search_statement: str
-    """Returns `columns` of the items that meet `clauses`, in the order of a search by `updated_at`."""
+    searching: str
+    """The statement that returns items which meet `clauses`, in the order of a search by `updated_at`."""
     size: str
     """The bytes of an item's key and value."""
 
@@ -50,14 +60,6 @@ class TableItems(Table):
         super().__init__(database)
         self._item = f"SELECT {self.columns} FROM tm.store_item WHERE namespace = ?text AND key = ?text"
         self._items = f"SELECT {self.columns} FROM tm.store_item WHERE (namespace, key) {{among}}"
-        self._in_key_order = f"""
-SELECT {self.columns}
-FROM tm.store_item{{parts}}
-WHERE {{clauses}}
-ORDER BY namespace, key
-LIMIT ?bigint
-"""
-        self._count = f"SELECT count(*), coalesce(sum({self.size}), 0) FROM tm.store_item{{parts}} WHERE {{clauses}}"
         self._sweep = f"DELETE FROM tm.store_item WHERE rowid {database.free(_EXPIRED)} RETURNING namespace, key"
 
     def items(self, keys: Sequence[ItemKey]) -> Program[dict[ItemKey, ItemRow]]:
@@ -70,17 +72,17 @@ LIMIT ?bigint
     def search(self, scope: Scope, after: Place | None, limit: int, offset: int) -> Program[list[ItemRow]]:
         """One statement."""
         updated_at = _NEWEST if scope.prefix else _NEWEST_OF_ALL
-        statement = self.search_statement.replace("{updated_at}", updated_at)
         behind: list[Clause] = []
         if after is not None:
             place = after.updated_at, after.updated_at, *columns_of(after.key)
             behind.append((_BEHIND_PLACE.format(updated_at=updated_at), place))
-        return list(map(self.row, (yield from self._of_scope(statement, scope, behind, limit, offset))))
+        asked = self._of_scope(self.searching, scope, behind, limit, offset, updated_at=updated_at)
+        return list(map(self.row, (yield from asked)))
 
     def in_key_order(self, scope: Scope, after: ItemKey | None, limit: int) -> Program[list[ItemRow]]:
         """One statement."""
         behind: list[Clause] = [] if after is None else [(_BEHIND_KEY, columns_of(after))]
-        return list(map(self.row, (yield from self._of_scope(self._in_key_order, scope, behind, limit))))
+        return list(map(self.row, (yield from self._of_scope(_IN_KEY_ORDER, scope, behind, limit))))
 
     def namespaces(self, scope: Scope) -> Program[list[str]]:
         """One statement."""
@@ -92,7 +94,7 @@ LIMIT ?bigint
 
     def count(self, scope: Scope) -> Program[tuple[int, int]]:
         """One statement."""
-        ((count, size),) = yield from self._of_scope(self._count, scope)
+        ((count, size),) = yield from self._of_scope(_COUNT, scope)
         return count, int(size)
 
     def row(self, columns: Sequence[Any]) -> ItemRow:
@@ -103,7 +105,9 @@ LIMIT ?bigint
         """Add clauses that leave out rows which do not meet a condition, and joins that these need."""
         raise NotImplementedError
 
-    def _of_scope(self, statement: str, scope: Scope, behind: Sequence[Clause] = (), *params: Any) -> Program[Rows]:
+    def _of_scope(
+        self, statement: str, scope: Scope, behind: Sequence[Clause] = (), *params: Any, **words: str
+    ) -> Program[Rows]:
         """Execute a statement with the clauses of a scope, whose parameters come before the others."""
         clauses, parts = [clauses_of(scope), *behind], list[Clause]()
         if scope.alive_at is not None:
@@ -111,7 +115,11 @@ LIMIT ?bigint
         for condition in scope.conditions:
             self.compare(condition, clauses, parts)
         written = statement.format(
-            parts="".join(text for text, _ in parts), clauses=" AND ".join(text for text, _ in clauses)
+            columns=self.columns,
+            size=self.size,
+            parts="".join(text for text, _ in parts),
+            clauses=" AND ".join(text for text, _ in clauses),
+            **words,
         )
         of_scope = chain.from_iterable(values for _, values in (*parts, *clauses))
         return self._database.select(written, *of_scope, *params, last=True)

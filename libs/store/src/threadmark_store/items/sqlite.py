@@ -33,13 +33,13 @@ WHERE namespace = ?text AND key = ?text AND ttl IS NOT NULL
 """
 
 # Only the rows of the page are read whole: values need not be sorted.
-_SEARCH = f"""
-SELECT {_COLUMNS}
+_SEARCH = """
+SELECT {columns}
 FROM (
     SELECT rowid AS place
-    FROM tm.store_item{{parts}}
-    WHERE {{clauses}}
-    ORDER BY {{updated_at}} DESC, namespace, key
+    FROM tm.store_item{parts}
+    WHERE {clauses}
+    ORDER BY {updated_at} DESC, namespace, key
     LIMIT ?bigint OFFSET ?bigint
 )
 JOIN tm.store_item ON tm.store_item.rowid = place
@@ -52,7 +52,7 @@ class SqliteItems(TableItems):
 
     _database: Database
     columns = _COLUMNS
-    search_statement = _SEARCH
+    searching = _SEARCH
     size = "length(CAST(namespace AS BLOB)) + length(CAST(key AS BLOB)) + length(CAST(value AS BLOB))"
 
     def put(self, rows: Sequence[ItemRow], *, last: bool = False) -> Program[list[ItemKey]]:
