@@ -8,13 +8,14 @@ import asyncio
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
+from langchain_core.embeddings import Embeddings
 from langgraph.store.base import IndexConfig, ensure_embeddings
 
 from threadmark.backends import ConfigError, short_repr
 from threadmark.sealing import Cipher
-from threadmark_store.shapes import ItemKey
-from threadmark_store.texts import WHOLE, Fields, checked_fields, choice_of, texts_of
-from threadmark_store.vectors.contract import CHOICE, SEALED_MODEL, Vector, vector_name
+from threadmark_store.shapes import ItemKey, ItemRow
+from threadmark_store.texts import WHOLE, Fields, Lacking, checked_fields, choice_of, fields_of, texts_of
+from threadmark_store.vectors.contract import CHOICE, SEALED_MODEL, Vector, VectorRow, vector_name
 from threadmark_store.vectors.ranking import numpy, unit
 
 T = TypeVar("T")
@@ -23,8 +24,21 @@ T = TypeVar("T")
 class Embed(NamedTuple):
     """A request of a flow for the vectors of texts."""
 
+    embeddings: Embeddings
     texts: tuple[str, ...]
     are_queries: bool = False
+
+    def answer(self) -> Sequence[Sequence[float]]:
+        """Ask for the vectors."""
+        if self.are_queries:
+            return [self.embeddings.embed_query(text) for text in self.texts]
+        return self.embeddings.embed_documents(list(self.texts))
+
+    async def aanswer(self) -> Sequence[Sequence[float]]:
+        """Like `answer`, for asyncio."""
+        if self.are_queries:
+            return await asyncio.gather(*map(self.embeddings.aembed_query, self.texts))
+        return await self.embeddings.aembed_documents(list(self.texts))
 
 
 Embedding = Generator[Embed, Any, T]
@@ -44,31 +58,25 @@ class Index:
         self.model = f"{name} ({self._dims}{SEALED_MODEL if cipher else ')'}"
         """The name of the space in which vectors can be compared."""
 
-    def embedded(self, request: Embed) -> Sequence[Sequence[float]]:
-        """Answer a request."""
-        if request.are_queries:
-            return [self.embeddings.embed_query(text) for text in request.texts]
-        return self.embeddings.embed_documents(list(request.texts))
-
-    async def aembedded(self, request: Embed) -> Sequence[Sequence[float]]:
-        """Like `embedded`, for asyncio."""
-        if request.are_queries:
-            return await asyncio.gather(*map(self.embeddings.aembed_query, request.texts))
-        return await self.embeddings.aembed_documents(list(request.texts))
-
     def queries(self, texts: Iterable[str]) -> Embedding[dict[str, bytes]]:
         """Return the vectors of queries."""
         distinct = tuple(dict.fromkeys(texts))
-        found = (yield from _answered(Embed(distinct, are_queries=True))) if distinct else {}
+        found = (yield from _answered(Embed(self.embeddings, distinct, are_queries=True))) if distinct else {}
         return {text: self._unit(numbers, "the query") for text, numbers in found.items()}
 
-    def of_values(
-        self, values: Iterable[tuple[ItemKey, Mapping[str, Any], Fields]]
-    ) -> Embedding[dict[ItemKey, tuple[Vector, ...]]]:
+    def lacking(self, item: ItemRow, value: Mapping[str, Any], rows: Iterable[VectorRow]) -> Lacking | None:
+        """Return what to compute of an item with these rows, None if they are those of its value."""
+        mine = [row for row in rows if row.check == item.check]
+        fields: Fields = next((fields_of(row.vector.field) for row in mine if row.vector.number == CHOICE), None)
+        found = {row.vector[:2] for row in mine if row.model == self.model}
+        texts = {text[:2] for text in texts_of(value, fields, self.fields)}
+        return None if found == texts else Lacking(item.key, value, fields)
+
+    def of_values(self, values: Iterable[Lacking]) -> Embedding[dict[ItemKey, tuple[Vector, ...]]]:
         """Return the vectors of values, and the choice of fields if there was one."""
         texts = {key: (list(texts_of(value, fields, self.fields)), fields) for key, value, fields in values}
         distinct = tuple(dict.fromkeys(text for some, _ in texts.values() for _, _, text in some))
-        found = (yield from _answered(Embed(distinct))) if distinct else {}
+        found = (yield from _answered(Embed(self.embeddings, distinct))) if distinct else {}
         units: dict[str, bytes] = {}
         vectors: dict[ItemKey, tuple[Vector, ...]] = {}
         for key, (some, fields) in texts.items():

@@ -22,7 +22,7 @@ from threadmark_store.langgraphs import Call, Passed, Theirs, langgraphs
 from threadmark_store.namespaces import labels_of
 from threadmark_store.operating import OnItems, Page, Rows, existing, page_behind
 from threadmark_store.shapes import ItemKey, ItemRow, Scope, StoreMoved
-from threadmark_store.texts import Fields, TextIndex, fields_of, texts_of, words_as
+from threadmark_store.texts import Fields, Lacking, TextIndex, chosen_in, fields_of, texts_of, words_as
 from threadmark_store.values import check_of, named
 from threadmark_store.vectors.contract import CHOICE, SEALED_MODEL, Vector, VectorRow, VectorTable, vector_name
 from threadmark_store.vectors.ranking import unit
@@ -290,7 +290,7 @@ def _found_by(target: Rows, finding: Finding, puts: Sequence[_Put]) -> Flow[Any,
     index = finding.by_vectors
     if index:
         vectors = {put.row.key: known for put in puts if (known := _known(index, put)) is not None}
-        lacking = [(put.row.key, put.value, put.fields) for put in puts if put.row.key not in vectors]
+        lacking = [Lacking(put.row.key, put.value, put.fields) for put in puts if put.row.key not in vectors]
         vectors |= yield from index.of_values(lacking)
     items = []
     for put in puts:
@@ -341,7 +341,7 @@ def export(source: Rows, store: object, move: Move) -> Flow[Any, StoreMoved]:
 def _puts(source: Rows, page: Page, move: Move) -> Iterator[tuple[ItemRow, PutOp]]:
     """Yield the items of a page that LangGraph's stores can keep."""
     checks = {item.key: item.check for item in page.items}
-    fields = {head.key: TextIndex.chosen(head.word) for head in page.heads if head.check == checks[head.key]}
+    fields = {head.key: chosen_in(head.word) for head in page.heads if head.check == checks[head.key]}
     for row in page.vectors:
         if row.vector.number == CHOICE and row.check == checks[row.key]:
             fields[row.key] = fields_of(row.vector.field)

@@ -15,14 +15,13 @@ from threadmark.errors import LocatedError
 from threadmark.model import Problem
 from threadmark.program import read_existing, read_itself
 from threadmark.sealing import Cipher
+from threadmark_store.backends import backend_of, rows_over
 from threadmark_store.contract import ItemStore
 from threadmark_store.items import items_of
 from threadmark_store.shapes import Cursor, ItemKey, ItemRow, Scope, StoreStats, StoreVerifyReport
 from threadmark_store.values import Values, named
-from threadmark_store.vectors import vectors_of
 from threadmark_store.vectors.contract import CHOICE, SEALED_MODEL, VectorRow, VectorStore, vector_name
-from threadmark_store.words import words_of
-from threadmark_store.words.contract import WordRow, WordStore, WordTotals
+from threadmark_store.words.contract import HEAD, WordRow, WordStore, WordTotals
 
 AT_ONCE = 256
 """Items that a transaction reads."""
@@ -58,7 +57,9 @@ def rows_of(saver: Saver) -> Rows:
     """Return what a store keeps in a saver's database. Raises ConfigError if this backend has no items."""
     context = saver._context  # noqa: SLF001 - it works on the saver's database as the saver itself does
     values = Values(context.serde, context.cipher)
-    return Rows(items_of(saver), values, context.threads.owner, context.cipher, vectors_of(saver), words_of(saver))
+    words = None if backend_of(saver) == "redis" else rows_over(saver, "words")
+    vectors = rows_over(saver, "vectors")
+    return Rows(items_of(saver), values, context.threads.owner, context.cipher, vectors, words)
 
 
 def existing(rows: Rows) -> Operation[Rows | None]:
@@ -78,8 +79,8 @@ def page_behind(rows: Rows, after: ItemKey | None) -> Program[Page]:
     items = yield from rows.items.in_key_order(Scope(owner=rows.owner), after, AT_ONCE)
     keys = [item.key for item in items]
     vectors = (yield from rows.vectors.whole_rows(keys)) if keys and rows.vectors else ()
-    heads = (yield from rows.words.heads(keys)) if keys and rows.words else ()
-    return Page(items, vectors, heads)
+    words = (yield from rows.words.rows(keys)) if keys and rows.words else ()
+    return Page(items, vectors, [row for row in words if row.word.startswith(HEAD)])
 
 
 def verify(rows: Rows, *, decode: bool = False, progress: OnItems | None = None) -> Operation[StoreVerifyReport]:

@@ -62,6 +62,12 @@ class Scope(NamedTuple):
     conditions: tuple[Condition, ...] = ()
     """Rows of JSON that meet one of them not may be left out. Other rows always come along."""
 
+    def has(self, row: ItemRow) -> bool:
+        """Return whether a row of its namespaces belongs to it, whatever the conditions."""
+        if self.owner is not None and row.owner != self.owner:
+            return False
+        return self.alive_at is None or row.expires_at is None or row.expires_at > self.alive_at
+
 
 Cursor = tuple[str | int, ...]
 """How far the pages of a scope have been read, in the backend's own terms."""

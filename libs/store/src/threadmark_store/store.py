@@ -80,19 +80,6 @@ class Store(OverSaver, BaseStore):
         self._is_ready = False
         self._sweeper = Sweeper(self._driver, self._sweep)
 
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} on {self._driver}>"
-
-    def setup(self) -> None:
-        """Create the tables that are missing. The first call of any other method does so, too."""
-        self.saver.setup()
-        run(self._driver, self._prepared())
-
-    async def asetup(self) -> None:
-        """Like `setup`, for asyncio."""
-        await self.saver.asetup()
-        await arun(self._driver, self._prepared())
-
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Answer all reads, then make all puts, in one transaction. The results have the order of `ops`."""
         return play(self._batch(tuple(ops)), self._answer)
@@ -212,14 +199,10 @@ class Store(OverSaver, BaseStore):
 
     def _answer(self, request: Any) -> Any:
         """Answer a request of a flow."""
-        if isinstance(request, Embed):
-            return self._searching.answer(request)
-        return request.answer() if isinstance(request, Call) else self._driver.run(request)
+        return request.answer() if isinstance(request, (Embed, Call)) else self._driver.run(request)
 
     async def _aanswer(self, request: Any) -> Any:
-        if isinstance(request, Embed):
-            return await self._searching.aanswer(request)
-        return await (request.aanswer() if isinstance(request, Call) else self._driver.arun(request))
+        return await (request.aanswer() if isinstance(request, (Embed, Call)) else self._driver.arun(request))
 
     def _prepared(self) -> Operation[None]:
         if not self._is_ready:
