@@ -236,7 +236,7 @@ def thread_columns(row: ThreadRow) -> tuple[Any, ...]:
 
 def thread_counts(columns: Any) -> ThreadCounts:
     """Return the derived fields of a thread from the columns of `sql.threads.COUNTS`."""
-    thread_id, checkpoints, namespaces, size, newest, leased, failed, interrupted = columns
+    thread_id, checkpoints, namespaces, size, newest, leased, failed, interrupted, unfinished = columns
     return ThreadCounts(
         from_text_column(thread_id),
         checkpoints,
@@ -246,6 +246,7 @@ def thread_counts(columns: Any) -> ThreadCounts:
         bool(leased),
         bool(failed),
         bool(interrupted),
+        bool(unfinished),
     )
 
 

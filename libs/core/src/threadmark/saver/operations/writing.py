@@ -21,6 +21,7 @@ from threadmark.errors import (
     ThreadNotFoundError,
     TransientStoreError,
 )
+from threadmark.format.header import HEADER_TAG
 from threadmark.format.packs import Written
 from threadmark.format.rope import Source, layout
 from threadmark.format.stored import LITERAL_LIMIT, Stored, before_literal
@@ -31,6 +32,7 @@ from threadmark.saver.arguments import check_flag, checked_config, checked_task,
 from threadmark.saver.batches import add_whole, has_more, rows_of_batch
 from threadmark.saver.caches import Known
 from threadmark.saver.context import SaverContext, extend_expiry, first_expiry, is_due
+from threadmark.saver.next_nodes import header_tag
 from threadmark.saver.operations.beginning import add_first, check_keyring
 from threadmark.saver.operations.pruning import keep_last
 from threadmark.saver.operations.reading import load
@@ -113,7 +115,8 @@ def store(
             context.serde, deduplicator, parent, partial(deduplicator.likely_sources, ns, continued)
         )
         has_manifests = deduplicator.has_manifests
-        stored, source = deduplicator.store_header(data, parent and parent.source)
+        tag = header_tag(draft) if draft.fields.get("versions_seen") else HEADER_TAG
+        stored, source = deduplicator.store_header(data, parent and parent.source, tag)
         rank = replaced_rank or draft.id
         if replaced_rank is None and parent and parent_id and draft.id <= parent.rank:
             rank = rank_after(parent.rank, draft.id)

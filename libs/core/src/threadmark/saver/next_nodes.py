@@ -1,0 +1,148 @@
+"""The nodes that run after a checkpoint, by what LangGraph stores in it, without the graph.
+
+A channel has a node run if its version is not the one that the node has seen. A checkpoint holds the names of the nodes
+that have run, with the channels that made them run, and most channels that make a node run are named after it.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from threadmark.errors import LocatedError, located
+from threadmark.format.header import HEADER_TAG, UNFINISHED_TAG, plain_fields
+from threadmark.format.stored import Stored
+from threadmark.ids import Version
+from threadmark.program import Program
+from threadmark.saver.context import SaverContext
+from threadmark.saver.decoding import decode_channel, decode_items
+from threadmark.saver.loading import LoadedCheckpoint, load_channels
+from threadmark.saver.proving import channel_location, header_location
+from threadmark.saver.storing import Draft
+from threadmark.serde.steps import Name
+
+_BRANCH = "branch:to:"
+"""Before a node's name, the channel that has it run."""
+_JOIN = "join:"
+"""Begins the channel that has a node run after several others, as "join:one+other:node"."""
+_SENDS = "__pregel_tasks"
+_START = "__start__"
+"""The channel of a graph's input, and the node that takes it."""
+_PAUSE = "__interrupt__"
+"""Not a node: it has seen the versions of all channels at which a person was last asked."""
+
+
+def header_tag(draft: Draft) -> str:
+    """Return the tag of a checkpoint's header, which says whether nodes are still to run."""
+
+    def is_ready(channel: str) -> bool:
+        return channel in draft.values and _is_ready(channel, draft.values[channel])
+
+    return UNFINISHED_TAG if any(True for _ in _triggers(draft.fields, draft.versions, is_ready)) else HEADER_TAG
+
+
+def next_nodes(context: SaverContext, thread_ids: Sequence[str]) -> Program[dict[str, list[str] | LocatedError]]:
+    """Return the nodes that run after the newest checkpoints of some threads, or the error of one that is damaged."""
+    found: dict[str, list[str] | LocatedError] = {}
+    while len(found) < len(thread_ids):
+        loaded = yield from load_channels(context, thread_ids[len(found) :], _TRIGGERS)
+        for thread_id, one in loaded.items():
+            found[thread_id] = one if isinstance(one, LocatedError) else _nodes_or_error(context, one)
+    return found
+
+
+class _AllTriggers:
+    """The channels whose values may have to be looked at."""
+
+    def __contains__(self, channel: object) -> bool:
+        return isinstance(channel, str) and (channel == _SENDS or channel.startswith((_BRANCH, _JOIN)))
+
+
+_TRIGGERS = _AllTriggers()
+
+
+def _nodes_or_error(context: SaverContext, loaded: LoadedCheckpoint | None) -> list[str] | LocatedError:
+    try:
+        return [] if loaded is None else _nodes(context, loaded)
+    except LocatedError as error:
+        return error
+
+
+def _nodes(context: SaverContext, loaded: LoadedCheckpoint) -> list[str]:
+    """Return the nodes as LangGraph orders them: first those that packets are sent to."""
+    header, data = loaded.header, loaded.data
+
+    def is_ready(channel: str) -> bool:
+        value = header.values.get(channel)
+        if value is None or channel not in _TRIGGERS:
+            return value is not None
+        return _is_ready(channel, decode_channel(context, loaded.outline, channel, value, data))
+
+    with located(header_location(loaded.outline)):
+        fields = plain_fields(header)
+    found = dict(_triggers(fields, header.versions, is_ready))
+    sent = _sent_to(context, loaded, header.values[_SENDS]) if _SENDS in found and _SENDS in header.values else []
+    return list(dict.fromkeys([*sent, *sorted(name for names in found.values() for name in names)]))
+
+
+def _sent_to(context: SaverContext, loaded: LoadedCheckpoint, value: Stored) -> list[str]:
+    """Return the nodes of packets, of which nothing else is decoded."""
+    items = decode_items(context, loaded.outline, _SENDS, value, loaded.data)
+    if items is None:
+        return []
+    with located(channel_location(loaded.outline, _SENDS)):
+        names = [items.part(place, (Name("node"),)) for place in range(len(items))]
+    return [name for name in names if isinstance(name, str)]
+
+
+def _triggers(
+    fields: Mapping[str, Any], versions: Mapping[str, Version], is_ready: Callable[[str], bool]
+) -> Iterator[tuple[str, list[str]]]:
+    """Yield the channels that have nodes run, with the names of these nodes. Those of packets are in their value.
+
+    `is_ready` says of a channel whether its value lets nodes run, for a checkpoint that does not say so itself.
+    """
+    seen, updated = fields.get("versions_seen"), fields.get("updated_channels")
+    if not isinstance(seen, Mapping):
+        return
+    says_so = isinstance(updated, list) and bool(updated)
+    for channel in updated if says_so else versions:
+        if not isinstance(channel, str):
+            continue
+        nodes = [name for name in _triggered(channel, seen) if _has_not_seen(seen.get(name), channel, versions)]
+        if (nodes or channel == _SENDS) and (says_so or is_ready(channel)):
+            yield channel, nodes
+
+
+def _triggered(channel: str, seen: Mapping[str, Any]) -> list[str]:
+    """Return the nodes that a channel has run, by its name or by what they have seen."""
+    if channel.startswith(_BRANCH):
+        return [channel[len(_BRANCH) :]]
+    if channel.startswith(_JOIN):
+        return [channel.rpartition(":")[2]]
+    names = [name for name in seen if isinstance(name, str) and name != _PAUSE]
+    found = [name for name in names if isinstance(seen[name], Mapping) and channel in seen[name]]
+    return found or ([_START] if channel == _START else [])
+
+
+def _has_not_seen(by_channel: object, channel: str, versions: Mapping[str, Version]) -> bool:
+    version = versions.get(channel)
+    return version is not None and not (isinstance(by_channel, Mapping) and by_channel.get(channel) == version)
+
+
+def _is_ready(channel: str, value: object) -> bool:
+    """Return whether the value of a channel lets its nodes run."""
+    if channel == _SENDS:
+        return isinstance(value, Sequence) and len(value) > 0
+    if channel not in _TRIGGERS:
+        return True
+    if isinstance(value, tuple) and len(value) == _WITH_FINISHED:  # the node was added with defer=True
+        value, is_finished = value
+        if is_finished is not True:
+            return False
+    if not channel.startswith(_JOIN):
+        return True
+    awaited = channel[len(_JOIN) :].rpartition(":")[0]
+    return isinstance(value, set | frozenset) and len("+".join(map(str, value))) == len(awaited)
+
+
+_WITH_FINISHED = 2
+"""The length of the value of a channel that waits for the end of all other nodes: its own, and whether that came."""
