@@ -236,18 +236,9 @@ def thread_columns(row: ThreadRow) -> tuple[Any, ...]:
 
 def thread_counts(columns: Any) -> ThreadCounts:
     """Return the derived fields of a thread from the columns of `sql.threads.COUNTS`."""
-    thread_id, checkpoints, namespaces, size, newest, leased, failed, interrupted, unfinished = columns
-    return ThreadCounts(
-        from_text_column(thread_id),
-        checkpoints,
-        namespaces,
-        size,
-        from_text_or_null(newest),
-        bool(leased),
-        bool(failed),
-        bool(interrupted),
-        bool(unfinished),
-    )
+    thread_id, checkpoints, namespaces, size, newest, *states = columns
+    counts = checkpoints, namespaces, size, from_text_or_null(newest)
+    return ThreadCounts(from_text_column(thread_id), *counts, *map(bool, states))
 
 
 def lease_row(columns: Any) -> LeaseRow:

@@ -6,14 +6,23 @@ from collections.abc import Callable, Mapping, Sequence
 from threadmark.config import named_thread
 from threadmark.errors import ConflictError, CorruptDataError, LocatedError, ThreadNotFoundError, located
 from threadmark.metadata import matches, to_json
-from threadmark.model import UNSET, ThreadInfo, ThreadPage
+from threadmark.model import UNSET, Duration, ThreadInfo, ThreadPage
 from threadmark.names import THREAD_ID_BYTES, check_length
 from threadmark.program import Operation, Program, read, write
-from threadmark.saver.arguments import ThreadQuery, ThreadUpdate, cursor_of, place_of, time_of
+from threadmark.saver.arguments import (
+    ThreadQuery,
+    ThreadUpdate,
+    cursor_of,
+    microseconds_in,
+    place_of,
+    thread_query,
+    time_of,
+)
 from threadmark.saver.context import SaverContext, first_expiry
 from threadmark.saver.next_nodes import next_nodes
 from threadmark.saver.operations.parts import parts_of
 from threadmark.saver.operations.reporting import damaged
+from threadmark.saver.options import checked_duration
 from threadmark.saver.paths import Path
 from threadmark.saver.proving import metadata_of, sound_row
 from threadmark.store.contract import NO_NUMBER, Change, now
@@ -57,6 +66,13 @@ def list_threads(
     if paths:
         infos = yield from _with_parts(context, infos, paths)
     return ThreadPage(infos, cursor_of(query, found[limit - 1]) if len(found) > limit > 0 else None)
+
+
+def unfinished(context: SaverContext, idle_for: Duration, limit: int, cursor: str | None) -> Operation[ThreadPage]:
+    """Return a page of unfinished threads that have stored no checkpoint for a while."""
+    query = thread_query({"status": "unfinished"}, "updated")
+    until = now() - microseconds_in(checked_duration(idle_for, "idle_for", positive=False))
+    return list_threads(context, query._replace(scope=query.scope._replace(until=max(0, until))), limit, cursor, 0, {})
 
 
 def count_threads(context: SaverContext, query: ThreadQuery) -> Operation[int]:

@@ -108,6 +108,7 @@ def store(
     if type(metadata) is not CheckedMetadata:
         metadata = checked_metadata(config, metadata)
     run_id = run_id_of(metadata) if "run_id" in metadata else None
+    tag = header_tag(draft) if draft.fields.get("versions_seen") else HEADER_TAG
     for _ in range(_ATTEMPTS):
         found = _remembered(context, continues, draft.reads, early=False)
         parent, deduplicator = found or (yield from _read(context, continues, draft.reads, early=False))
@@ -115,7 +116,6 @@ def store(
             context.serde, deduplicator, parent, partial(deduplicator.likely_sources, ns, continued)
         )
         has_manifests = deduplicator.has_manifests
-        tag = header_tag(draft) if draft.fields.get("versions_seen") else HEADER_TAG
         stored, source = deduplicator.store_header(data, parent and parent.source, tag)
         rank = replaced_rank or draft.id
         if replaced_rank is None and parent and parent_id and draft.id <= parent.rank:
