@@ -36,7 +36,8 @@ def header_tag(draft: Draft) -> str:
     def is_ready(channel: str) -> bool:
         return channel in draft.values and _is_ready(channel, draft.values[channel])
 
-    return UNFINISHED_TAG if any(True for _ in _triggers(draft.fields, draft.versions, is_ready)) else HEADER_TAG
+    found = next(_triggers(draft.fields, draft.versions, is_ready), None)
+    return HEADER_TAG if found is None else UNFINISHED_TAG
 
 
 def next_nodes(context: SaverContext, thread_ids: Sequence[str]) -> Program[dict[str, list[str] | LocatedError]]:
@@ -78,9 +79,10 @@ def _nodes(context: SaverContext, loaded: LoadedCheckpoint) -> list[str]:
 
     with located(header_location(loaded.outline)):
         fields = plain_fields(header)
-    found = dict(_triggers(fields, header.versions, is_ready))
-    sent = _sent_to(context, loaded, header.values[_SENDS]) if _SENDS in found and _SENDS in header.values else []
-    return list(dict.fromkeys([*sent, *sorted(name for names in found.values() for name in names)]))
+    found = list(_triggers(fields, header.versions, is_ready))
+    packets = header.values.get(_SENDS) if (_SENDS, "") in found else None
+    sent = [] if packets is None else _sent_to(context, loaded, packets)
+    return list(dict.fromkeys([*sent, *sorted(node for channel, node in found if channel != _SENDS)]))
 
 
 def _sent_to(context: SaverContext, loaded: LoadedCheckpoint, value: Stored) -> list[str]:
@@ -95,37 +97,41 @@ def _sent_to(context: SaverContext, loaded: LoadedCheckpoint, value: Stored) -> 
 
 def _triggers(
     fields: Mapping[str, Any], versions: Mapping[str, Version], is_ready: Callable[[str], bool]
-) -> Iterator[tuple[str, list[str]]]:
-    """Yield the channels that have nodes run, with the names of these nodes. Those of packets are in their value.
+) -> Iterator[tuple[str, str]]:
+    """Yield the channels that have a node run, each with the node's name. That of packets has "", they say to whom.
 
     `is_ready` says of a channel whether its value lets nodes run, for a checkpoint that does not say so itself.
     """
     seen, updated = fields.get("versions_seen"), fields.get("updated_channels")
-    if not isinstance(seen, Mapping):
+    if not isinstance(seen, dict):
         return
     says_so = isinstance(updated, list) and bool(updated)
-    for channel in updated if says_so else versions:
-        if not isinstance(channel, str):
-            continue
-        nodes = [name for name in _triggered(channel, seen) if _has_not_seen(seen.get(name), channel, versions)]
-        if (nodes or channel == _SENDS) and (says_so or is_ready(channel)):
-            yield channel, nodes
+    channels = {each for each in updated if isinstance(each, str)} if says_so else versions.keys()
+    for channel in channels:
+        node = "" if channel == _SENDS else _named_in(channel)
+        if node is not None and _is_newer(channel, versions, seen.get(node)) and (says_so or is_ready(channel)):
+            yield channel, node
+    for node, by_channel in seen.items():
+        if isinstance(by_channel, dict) and not channels.isdisjoint(by_channel) and node != _PAUSE:
+            for channel in channels & by_channel.keys():
+                newer = _named_in(channel) is None and _is_newer(channel, versions, by_channel)
+                if newer and (says_so or is_ready(channel)):
+                    yield channel, str(node)
+    if _START in channels and not any(isinstance(each, dict) and _START in each for each in seen.values()):
+        yield _START, _START
 
 
-def _triggered(channel: str, seen: Mapping[str, Any]) -> list[str]:
-    """Return the nodes that a channel has run, by its name or by what they have seen."""
+def _named_in(channel: str) -> str | None:
+    """Return the node that a channel is named after."""
     if channel.startswith(_BRANCH):
-        return [channel[len(_BRANCH) :]]
-    if channel.startswith(_JOIN):
-        return [channel.rpartition(":")[2]]
-    names = [name for name in seen if isinstance(name, str) and name != _PAUSE]
-    found = [name for name in names if isinstance(seen[name], Mapping) and channel in seen[name]]
-    return found or ([_START] if channel == _START else [])
+        return channel[len(_BRANCH) :]
+    return channel.rpartition(":")[2] if channel.startswith(_JOIN) else None
 
 
-def _has_not_seen(by_channel: object, channel: str, versions: Mapping[str, Version]) -> bool:
+def _is_newer(channel: str, versions: Mapping[str, Version], by_channel: object) -> bool:
+    """Return whether a channel has another version than a node has seen."""
     version = versions.get(channel)
-    return version is not None and not (isinstance(by_channel, Mapping) and by_channel.get(channel) == version)
+    return version is not None and not (isinstance(by_channel, dict) and by_channel.get(channel) == version)
 
 
 def _is_ready(channel: str, value: object) -> bool:
