@@ -106,26 +106,30 @@ def _triggers(
     if not isinstance(seen, dict):
         return
     says_so = isinstance(updated, list) and bool(updated)
-    channels = {each for each in updated if isinstance(each, str)} if says_so else versions.keys()
-    for channel in channels:
-        node = "" if channel == _SENDS else _named_in(channel)
+    channels = updated if says_so else versions
+    for channel in channels:  # most often the first one is named after a node
+        node = _named_in(channel)
         if node is not None and _is_newer(channel, versions, seen.get(node)) and (says_so or is_ready(channel)):
             yield channel, node
+    unnamed = {each for each in channels if isinstance(each, str) and _named_in(each) is None}
     for node, by_channel in seen.items():
-        if isinstance(by_channel, dict) and not channels.isdisjoint(by_channel) and node != _PAUSE:
-            for channel in channels & by_channel.keys():
-                newer = _named_in(channel) is None and _is_newer(channel, versions, by_channel)
-                if newer and (says_so or is_ready(channel)):
+        if isinstance(by_channel, dict) and not unnamed.isdisjoint(by_channel) and node != _PAUSE:
+            for channel in unnamed & by_channel.keys():
+                if _is_newer(channel, versions, by_channel) and (says_so or is_ready(channel)):
                     yield channel, str(node)
-    if _START in channels and not any(isinstance(each, dict) and _START in each for each in seen.values()):
+    if _START in unnamed and not any(isinstance(each, dict) and _START in each for each in seen.values()):
         yield _START, _START
 
 
-def _named_in(channel: str) -> str | None:
-    """Return the node that a channel is named after."""
+def _named_in(channel: object) -> str | None:
+    """Return the node that a channel is named after, or "" for packets."""
+    if not isinstance(channel, str):  # an engine may store anything
+        return None
     if channel.startswith(_BRANCH):
         return channel[len(_BRANCH) :]
-    return channel.rpartition(":")[2] if channel.startswith(_JOIN) else None
+    if channel.startswith(_JOIN):
+        return channel.rpartition(":")[2]
+    return "" if channel == _SENDS else None
 
 
 def _is_newer(channel: str, versions: Mapping[str, Version], by_channel: object) -> bool:
