@@ -73,6 +73,7 @@ def test_a_page_is_a_walk_along_an_index(
         {"until": 1500 * SECOND},
         {"since": 500 * SECOND, "until": 1500 * SECOND},
         {"status": "idle"},
+        {"status": "unfinished"},
     ]
     if owner is not None:  # of all threads, those that a search finds are looked up if they are few
         filters += [{"text": "t1", "fragments": ["k"]}, {"status": "interrupted"}, {"status": "error"}]
