@@ -4,7 +4,7 @@ A channel has a node run if its version is not the one that the node has seen. A
 that have run, with the channels that made them run, and most channels that make a node run are named after it.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from threadmark.errors import LocatedError, located
@@ -105,8 +105,8 @@ def _triggers(
     seen, updated = fields.get("versions_seen"), fields.get("updated_channels")
     if not isinstance(seen, dict):
         return
-    says_so = isinstance(updated, list) and bool(updated)
-    channels = updated if says_so else versions
+    channels: Collection[Any] = updated if isinstance(updated, list) and updated else versions
+    says_so = channels is updated
     for channel in channels:  # most often the first one is named after a node
         node = _named_in(channel)
         if node is not None and _is_newer(channel, versions, seen.get(node)) and (says_so or is_ready(channel)):

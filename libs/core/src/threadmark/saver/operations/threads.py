@@ -20,7 +20,7 @@ from threadmark.saver.arguments import (
 )
 from threadmark.saver.context import SaverContext, first_expiry
 from threadmark.saver.next_nodes import next_nodes
-from threadmark.saver.operations.parts import parts_of
+from threadmark.saver.operations.parts import parts_of, problem_of
 from threadmark.saver.operations.reporting import damaged
 from threadmark.saver.options import checked_duration
 from threadmark.saver.paths import Path
@@ -160,7 +160,7 @@ def _infos(
 
 def _with_next(info: ThreadInfo, following: Sequence[str] | LocatedError) -> ThreadInfo:
     if isinstance(following, LocatedError):
-        return info._replace(problems=[*info.problems, damaged(following)])
+        return info._replace(problems=[*info.problems, problem_of(info.id, following)])
     return info._replace(next=following) if following else info
 
 
