@@ -34,7 +34,8 @@ class Trip(TypedDict, total=False):
 
 def planner(saver: SqliteSaver, book: Callable[[Trip], Trip]) -> Any:
     """A graph of three nodes."""
-    builder = StateGraph(Trip).add_node("search", lambda _: {"done": ["search"]}).add_node("book", book)
+    builder: Any = StateGraph(Trip)
+    builder.add_node("search", lambda _: {"done": ["search"]}).add_node("book", book)
     builder.add_node("confirm", lambda _: {"done": ["confirm"]})
     builder.add_edge(START, "search").add_edge("search", "book").add_edge("book", "confirm")
     return builder.compile(checkpointer=saver)

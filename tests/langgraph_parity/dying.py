@@ -27,7 +27,7 @@ class State(TypedDict, total=False):
 
 
 def _graph(saver: Checkpointer | None, edges: list[tuple[Any, str]], nodes: Mapping[str, Any]) -> Any:
-    builder = StateGraph(State)
+    builder: Any = StateGraph(State)
     for name, node in nodes.items():
         builder.add_node(name, node)
     for start, end in edges:
@@ -58,7 +58,8 @@ def joined(saver: Checkpointer, dies: Fatal) -> Any:
 
 def packets(saver: Checkpointer, dies: Fatal) -> Any:
     """Dies in a node that two packets went to."""
-    builder = StateGraph(State).add_node("x", _node("x")).add_node("w", _node("w", dies)).add_edge(START, "x")
+    builder: Any = StateGraph(State)
+    builder.add_node("x", _node("x")).add_node("w", _node("w", dies)).add_edge(START, "x")
     builder.add_conditional_edges("x", lambda _: [Send("w", {}), Send("w", {})], ["w"])
     return builder.compile(checkpointer=saver)
 

@@ -82,11 +82,9 @@ class RedisThreadStore(ThreadStore):
                 if live == b"torn":
                     found.append(ThreadCounts(name, *_NOTHING, EVICTED))
                 elif live == b"1":
-                    found.append(
-                        ThreadCounts(
-                            name, checkpoints, namespaces, size, text_or_none(newest), *(bool(each) for each in states)
-                        )
-                    )
+                    leased, failed, interrupted, unfinished = map(bool, states)
+                    counted = checkpoints, namespaces, size, text_or_none(newest)
+                    found.append(ThreadCounts(name, *counted, leased, failed, interrupted, unfinished))
                 elif live == b"large":
                     counts = yield from self._counted((yield from self.reader(name)))
                     found += [counts] if counts else []

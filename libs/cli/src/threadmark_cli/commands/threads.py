@@ -22,7 +22,7 @@ _NODES = 3
 
 
 def _status(thread: ThreadInfo) -> Part:
-    style, text = _STATUS_STYLES.get(thread.status), thread.status
+    style, text = _STATUS_STYLES.get(thread.status), str(thread.status)
     if thread.next:
         text = f"{text}: {', '.join([*thread.next[:_NODES], *['...'] * (len(thread.next) > _NODES)])}"
     return (text, style) if style else text
