@@ -38,8 +38,8 @@ def test_keys_are_found_by_an_index(tmp_path: Path, name: str) -> None:
         with sqlite3.connect(tmp_path / "plans.db") as plans:
             for step in table.create():
                 plans.execute(step.sql)
-            step: Any = next(PROGRAMS[name](table))
-            params = step.params[0] if isinstance(step, Many) else step.params
-            found = [detail for *_, detail in plans.execute(f"EXPLAIN QUERY PLAN {step.sql}", params)]
+            asked: Any = next(PROGRAMS[name](table))
+            params = asked.params[0] if isinstance(asked, Many) else asked.params
+            found = [detail for *_, detail in plans.execute(f"EXPLAIN QUERY PLAN {asked.sql}", params)]
     assert any(detail.startswith("SEARCH threadmark_store_") for detail in found)
     assert not any(detail.startswith("SCAN threadmark_store_") for detail in found)
