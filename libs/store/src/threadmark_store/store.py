@@ -30,6 +30,8 @@ from threadmark_store.namespaces import joined, labels_of
 from threadmark_store.searching import Searching
 from threadmark_store.shapes import Match, StoreReport
 from threadmark_store.sweeping import Sweeper
+from threadmark_store.tasks import answered as answers_in
+from threadmark_store.tasks import companion_of
 from threadmark_store.values import Values
 
 if TYPE_CHECKING:
@@ -52,6 +54,9 @@ class Store(OverSaver, BaseStore):
     `ttl` and `index` are LangGraph's configurations. `index` may have a `model`, the name of the model: without one it
     is that of the embeddings, or their class or function. With `text_search` instead of an `index`, a query finds the
     items that have one of its words in any text of their value, or in one of the fields that you list.
+
+    With `with_tasks`, a put that a task of a graph makes is stored in one transaction with the task's writes. `saver`
+    must be the graph's checkpointer, on SQLite, Postgres or memory. docs/how-to/transactions.md has the rules.
     """
 
     supports_ttl = True
@@ -63,14 +68,16 @@ class Store(OverSaver, BaseStore):
         index: IndexConfig | None = None,
         text_search: bool | list[str] = False,
         ttl: TTLConfig | None = None,
+        with_tasks: bool = False,
     ) -> None:
         self.saver = checked_saver(saver)
+        self._tasks = companion_of(saver) if with_tasks else None
         self.ttl_config = ttl
         self.index_config = index
         context = self.saver._context  # noqa: SLF001 - it works on the saver's database as the saver itself does
         self._owner = context.threads.owner
         self._values = Values(context.serde, context.cipher)
-        self._items = items_of(self.saver)
+        self.items = items_of(self.saver)
         self._searching = Searching(self.saver, index, text_search, context.cipher, self._owner)
         self.embeddings = self._searching.index.embeddings if self._searching.index else None
         self._driver = self.saver._driver  # noqa: SLF001 - see above
@@ -168,8 +175,8 @@ class Store(OverSaver, BaseStore):
 
     def _prepared(self) -> Operation[None]:
         if not self._is_ready:
-            if not (yield from read(self._items.exists)):
-                yield from write(self._items.create)
+            if not (yield from read(self.items.exists)):
+                yield from write(self.items.create)
             yield from self._searching.prepare()
             self._is_ready = True
 
@@ -178,12 +185,20 @@ class Store(OverSaver, BaseStore):
         if not self._is_ready:
             yield from self._prepared()
         requests = yield from self._searching.completed(ops, checked)
-        omits = bool(self.ttl_config and self.ttl_config.get("omit_expired"))
-        batch = Batch(requests, self._values, self._owner, omits, *self._searching.tables, clock=now)
-        answered = yield from (write if batch.writes else read)(batch.answers, self._items)
+        batch = self.batch_of(requests)
+        task = self._tasks.current() if self._tasks else None
+        if task and task.run.begin(task) and (task.run.kept or batch.writes):
+            answered = yield from answers_in(task, self, batch)
+        else:
+            answered = yield from (write if batch.writes else read)(batch.answers, self.items)
         if answered.refreshed:
-            yield from write(self._items.refresh, answered.refreshed, now())
+            yield from write(self.items.refresh, answered.refreshed, now())
         return [_result(op, answer) for op, answer in zip(ops, answered.answers, strict=True)]
+
+    def batch_of(self, requests: Sequence[Request]) -> Batch:
+        """Return the transaction that answers checked requests. `threadmark_store.tasks` calls it, too."""
+        omits = bool(self.ttl_config and self.ttl_config.get("omit_expired"))
+        return Batch(requests, self._values, self._owner, omits, *self._searching.tables, clock=now)
 
     def _interval(self, minutes: float | None) -> float:
         """Return the seconds between two sweeps."""
@@ -194,11 +209,11 @@ class Store(OverSaver, BaseStore):
 
     def _reindex(self) -> Flow[Any, int]:
         yield from self._prepared()
-        return (yield from self._searching.reindex(self._items, self._values))
+        return (yield from self._searching.reindex(self.items, self._values))
 
     def _report(self) -> Operation[StoreReport]:
         yield from self._prepared()
-        return (yield from self._searching.report(self._items))
+        return (yield from self._searching.report(self.items))
 
     def _sweep(self, ends: Callable[[], bool] = lambda: False) -> Operation[int]:
         yield from self._prepared()
@@ -209,7 +224,7 @@ class Store(OverSaver, BaseStore):
         return removed
 
     def _swept(self, now: int) -> Program[int]:
-        keys = yield from self._items.sweep(now, _SWEPT_AT_ONCE, last=not any(self._searching.tables))
+        keys = yield from self.items.sweep(now, _SWEPT_AT_ONCE, last=not any(self._searching.tables))
         yield from self._searching.remove(keys)
         return len(keys)
 
