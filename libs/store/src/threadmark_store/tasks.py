@@ -13,13 +13,13 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from functools import partial
 from operator import methodcaller
-from threading import Lock
+from threading import Condition, Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from langchain_core.runnables.config import var_child_runnable_config
 
 from threadmark.backends import ConfigError, Program, TransientStoreError
-from threadmark.program import Operation, arun, read, run, write
+from threadmark.program import Flow, Operation, aplay, arun, play, read, run, write
 from threadmark_store.batches import Answers, Batch, Put
 
 if TYPE_CHECKING:
@@ -33,15 +33,19 @@ _HELD_HERE = 2
 """The references to the control of a run that is over: `Run.control`, and the argument of the call that counts them."""
 
 
+Level = tuple[str, str]
+"""A namespace, and the checkpoint with which the step of its graph began."""
+
+
 class Task(NamedTuple):
     """The task that the running code belongs to."""
 
     run: "Run"
     id: str
-    parents: frozenset[str]
-    """Its id, and those of the tasks whose subgraphs it is in."""
-    steps: Mapping[str, str]
-    """For each namespace around it the checkpoint that the step began with."""
+    levels: Sequence[Level]
+    """Those of the graphs that it is in, outermost first."""
+    parents: Mapping[str, int]
+    """Its id, and those of the tasks whose subgraphs it is in, each with the number of levels that it is in itself."""
     attempt: tuple[float, int]
     """When it began, and how often it was tried since."""
 
@@ -54,24 +58,75 @@ class Kept(NamedTuple):
     task: Task
 
 
-Puts = Callable[[], list[Kept]]
-"""Finds out which puts are to be stored now."""
+class Event(NamedTuple):
+    """A call of the saver."""
+
+    call: Callable[[Any], Any]
+    """Calls it, with a saver."""
+    task_id: str = ""
+    """The task whose writes it stores."""
+    checkpoint: tuple[str, str | None, str] | None = None
+    """The namespace, parent and id of the checkpoint that it stores."""
+
+
+class Turn:
+    """Lets the calls of one run be stored one by one, in the order in which they came."""
+
+    def __init__(self) -> None:
+        self._waiting: list[object] = []
+        self._changed = Condition()
+
+    @contextmanager
+    def taken(self) -> Iterator[None]:
+        """Wait for the others, and let those that come later wait until the end of the block."""
+        turn = object()
+        with self._queued(turn):
+            with self._changed:
+                if not self._changed.wait_for(lambda: self._waiting[0] is turn, _LONGEST_TURN):
+                    raise _too_long()
+            yield
+
+    @asynccontextmanager
+    async def ataken(self) -> AsyncIterator[None]:
+        """Like `taken`, for asyncio."""
+        turn, ends = object(), time.monotonic() + _LONGEST_TURN
+        with self._queued(turn):
+            while self._waiting[0] is not turn:
+                if time.monotonic() > ends:
+                    raise _too_long()
+                await asyncio.sleep(_PAUSE)
+            yield
+
+    @contextmanager
+    def _queued(self, turn: object) -> Iterator[None]:
+        with self._changed:
+            self._waiting.append(turn)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._waiting.remove(turn)
+                self._changed.notify_all()
 
 
 class Run:
     """One run of a graph on one thread."""
 
-    def __init__(self, control: object) -> None:
+    def __init__(self, control: object, thread_id: str) -> None:
         self.control = control
+        self.thread_id = thread_id
         self.kept: list[Kept] = []
         """In the order of the calls."""
-        self.turn = Lock()
-        """Held while puts are stored, so that they are stored in their order."""
+        self.turn = Turn()
+        self.checkpoints: set[Level] = set()
+        """Those that are known to be stored."""
         self._lock = Lock()
         self._attempts: dict[str, tuple[float, int]] = {}
         self._over: dict[str, float] = {}
         """When the writes of each task came."""
-        self._passed: dict[str, tuple[str | None, str]] = {}
+        self._written: set[str] = set()
+        """The tasks whose writes are stored."""
+        self._newest: dict[str, tuple[str | None, str]] = {}
         """The newest checkpoint of each namespace, behind its parent."""
 
     @property
@@ -87,9 +142,10 @@ class Run:
                 self._attempts[task.id] = task.attempt
                 if former is not None:
                     self._drop(task.id)
-            if self._over.get(task.id, 0) < task.attempt[0]:
+            if self._over.get(task.id, 0) < task.attempt[0]:  # it runs once more
                 self._over.pop(task.id, None)
-            return task.id not in self._over and not any(_led_to(task, ns, *each) for ns, each in self._passed.items())
+                self._written.discard(task.id)
+            return not self._ways(task, self._over)
 
     def keep(self, puts: Sequence[Kept]) -> None:
         """Keep puts until their task ends."""
@@ -103,22 +159,38 @@ class Run:
             if not finished:
                 self._drop(task_id)
 
-    def of_task(self, task_id: str) -> list[Kept]:
-        """Return the puts of a task that has ended, of its subgraphs, and of all other tasks that have ended."""
-        with self._lock:
-            return [each for each in self.kept if task_id in each.task.parents or each.task.id in self._over]
+    def ended(self, event: "Event") -> list[tuple[Kept, Sequence[Sequence[Level]]]]:
+        """Return the puts whose tasks are over when an event is stored, and for each put the ways that lead to it.
 
-    def passed(self, ns: str, parent: str | None, checkpoint_id: str) -> list[Kept]:
-        """Return the puts that led to a checkpoint."""
+        All checkpoints of one way must be stored.
+        """
         with self._lock:
-            self._passed[ns] = parent, checkpoint_id
-            return [each for each in self.kept if _led_to(each.task, ns, parent, checkpoint_id)]
+            written = self._written | {event.task_id}
+            return [(each, ways) for each in self.kept if (ways := self._ways(each.task, written, event.checkpoint))]
 
-    def remove(self, stored: Collection[Kept]) -> None:
-        """Keep these puts no longer."""
+    def note(self, event: "Event", stored: Collection[Kept]) -> None:
+        """Note that an event is stored, and with it these puts."""
         ids = set(map(id, stored))
         with self._lock:
             self.kept = [each for each in self.kept if id(each) not in ids]
+            self._written.add(event.task_id)
+            if event.checkpoint:
+                ns, parent, checkpoint_id = event.checkpoint
+                self._newest[ns] = parent, checkpoint_id
+                self.checkpoints.add((ns, checkpoint_id))
+
+    def _ways(
+        self, task: Task, over: Collection[str], checkpoint: tuple[str, str | None, str] | None = None
+    ) -> list[Sequence[Level]]:
+        """Return the checkpoints that lead to a task's writes, or to the checkpoint behind it. None if it goes on."""
+        ways = [task.levels[:count] for parent, count in task.parents.items() if parent in over]
+        newest = self._newest if checkpoint is None else {**self._newest, checkpoint[0]: checkpoint[1:]}
+        for place, (ns, began_with) in enumerate(task.levels):
+            parent, following = newest.get(ns, (None, ""))
+            # LangGraph's ids grow within a process, so only the one that it loaded needs another comparison.
+            if began_with == parent or began_with < following:
+                ways.append(task.levels[:place])
+        return ways
 
     def _drop(self, task_id: str) -> None:
         self.kept = [each for each in self.kept if task_id not in each.task.parents]
@@ -149,45 +221,53 @@ class TaskItems:
                 "with it: compile the graph with the checkpointer that the store was opened on, or open a store "
                 "without `with_tasks`"
             )
-        task_id, steps = configurable["__pregel_task_id"], configurable.get("checkpoint_map") or {}
+        levels, parents = _around(configurable.get("checkpoint_map") or {})
+        parents[configurable["__pregel_task_id"]] = len(levels)
         attempt = info.node_first_attempt_time or 0.0, info.node_attempt
-        return Task(run, task_id, frozenset([task_id, *_callers(steps)]), steps, attempt)
+        return Task(run, configurable["__pregel_task_id"], levels, parents, attempt)
 
     def put(self, saver: Any, config: Any, *checkpoint: Any) -> Any:
         """Store a checkpoint, with the puts that led to it."""
-        run, puts = self._before_checkpoint(config, checkpoint[0]["id"])
-        return _stored(saver, run, puts, methodcaller("put", config, *checkpoint))
+        return self._store(saver, *self._checkpoint(config, checkpoint, "put"))
 
     async def aput(self, saver: Any, config: Any, *checkpoint: Any) -> Any:
         """Like `put`, for asyncio."""
-        run, puts = self._before_checkpoint(config, checkpoint[0]["id"])
-        return await _astored(saver, run, puts, methodcaller("aput", config, *checkpoint))
+        return await self._astore(saver, *self._checkpoint(config, checkpoint, "aput"))
 
     def put_writes(self, saver: Any, config: Any, writes: Any, task_id: str, task_path: str) -> None:
         """Store a task's writes, with its puts if it has finished."""
-        run, puts = self._ended(config, writes, task_id)
-        _stored(saver, run, puts, methodcaller("put_writes", config, writes, task_id, task_path))
+        call = methodcaller("put_writes", config, writes, task_id, task_path)
+        self._store(saver, self._ended(config, writes, task_id), Event(call, task_id))
 
     async def aput_writes(self, saver: Any, config: Any, writes: Any, task_id: str, task_path: str) -> None:
         """Like `put_writes`, for asyncio."""
-        run, puts = self._ended(config, writes, task_id)
-        await _astored(saver, run, puts, methodcaller("aput_writes", config, writes, task_id, task_path))
+        call = methodcaller("aput_writes", config, writes, task_id, task_path)
+        await self._astore(saver, self._ended(config, writes, task_id), Event(call, task_id))
 
-    def _before_checkpoint(self, config: Any, checkpoint_id: str) -> "tuple[Run | None, Puts]":
-        configurable = config["configurable"]
-        run = self._run(configurable)
+    def _store(self, saver: Any, run: Run | None, event: Event) -> Any:
         if run is None:
-            return None, list
-        return run, partial(
-            run.passed, configurable.get("checkpoint_ns", ""), configurable.get("checkpoint_id"), checkpoint_id
-        )
+            return event.call(saver)
+        with run.turn.taken():
+            return play(_together(run, event), partial(_answer, saver))
 
-    def _ended(self, config: Any, writes: Sequence[tuple[str, Any]], task_id: str) -> "tuple[Run | None, Puts]":
+    async def _astore(self, saver: Any, run: Run | None, event: Event) -> Any:
+        if run is None:
+            return await event.call(saver)
+        async with run.turn.ataken():
+            return await aplay(_together(run, event), partial(_aanswer, saver))
+
+    def _checkpoint(self, config: Any, checkpoint: Sequence[Any], method: str) -> tuple[Run | None, Event]:
+        configurable, call = config["configurable"], methodcaller(method, config, *checkpoint)
+        ns, parent = configurable.get("checkpoint_ns", ""), configurable.get("checkpoint_id")
+        return self._run(configurable), Event(call, checkpoint=(ns, parent, checkpoint[0]["id"]))
+
+    def _ended(self, config: Any, writes: Sequence[tuple[str, Any]], task_id: str) -> Run | None:
+        """Return the run of a task that has ended, if it keeps any puts."""
         run = self._run(config["configurable"])
         if run is None:
-            return None, list
+            return None
         run.end(task_id, finished=all(channel not in _UNFINISHED for channel, _ in writes))
-        return run, partial(run.of_task, task_id)
+        return run if run.kept else None
 
     def _run(self, configurable: Mapping[str, Any]) -> Run | None:
         """Return the run of a configuration, or None outside of runs."""
@@ -200,7 +280,7 @@ class TaskItems:
             if found is None:
                 # LangGraph does not say when a run is over, and a control cannot be referred to weakly.
                 self._runs = {key: run for key, run in self._runs.items() if not run.is_over}
-                found = self._runs[key] = Run(control)
+                found = self._runs[key] = Run(control, key[1])
             return found
 
 
@@ -261,82 +341,84 @@ def _by_store(kept: Sequence[Kept]) -> Iterator[tuple["Store", list[Put]]]:
         yield store, [each.put for each in kept if each.store is store]
 
 
-def _puts(kept: Sequence[Kept]) -> Operation[None]:
-    for store, puts in _by_store(kept):
-        yield from write(store.batch_of(puts).answers, store.items)
+def _around(steps: Mapping[str, str]) -> tuple[list[Level], dict[str, int]]:
+    """Return the levels around a task, and the tasks whose subgraphs it is in, as `Task` has them.
 
-
-def _callers(steps: Mapping[str, str]) -> Iterator[str]:
-    """Yield the ids of the tasks whose subgraphs a task is in: the last ones in the namespaces of these graphs.
-
-    A task that another one calls has a namespace within that one's, too, but the same checkpoint.
+    Such a task is the last one in the namespace of its subgraph. A task that another one calls has a namespace within
+    that one's, too, but the same checkpoint.
     """
-    known: set[str] = set()
+    levels: list[Level] = []
+    parents: dict[str, int] = {}
     for ns, checkpoint_id in sorted(steps.items(), key=lambda each: len(each[0])):
-        if ns and checkpoint_id not in known:
-            yield ns.rpartition(":")[2].partition("|")[0]
-        known.add(checkpoint_id)
+        if all(checkpoint_id != other for _, other in levels):
+            if ns:
+                parents[ns.rpartition(":")[2].partition("|")[0]] = len(levels)
+            levels.append((ns, checkpoint_id))
+    return levels, parents
 
 
-def _led_to(task: Task, ns: str, parent: str | None, checkpoint_id: str) -> bool:
-    """Whether a task is of a step before a checkpoint. LangGraph's ids grow in a process, but for the one it loaded."""
-    began_with = task.steps.get(ns)
-    return began_with is not None and (began_with == parent or began_with < checkpoint_id)
+class _Find(NamedTuple):
+    """A request to find out whether a checkpoint is stored."""
+
+    config: dict[str, Any]
 
 
-def _stored(saver: Any, run_of: Run | None, puts: Puts, call: Callable[[Any], Any]) -> Any:
-    """Call a method of a saver, in one transaction with puts if there are any."""
-    if run_of is None or not run_of.kept:
-        puts()
-        return call(saver)
-    with _turn(run_of):
-        kept = puts()
-        if not kept:
-            return call(saver)
-        with saver.transaction() as tx:
-            result = call(tx.saver)
-            run(tx.saver._driver, _puts(kept))  # noqa: SLF001 - as a store on this saver would
-        run_of.remove(kept)
-        return result
+class _Store(NamedTuple):
+    """A request to call a method of the saver, in one transaction with puts."""
+
+    call: Callable[[Any], Any]
+    puts: Sequence[Kept]
+
+    def stored(self) -> Operation[None]:
+        """Store the puts."""
+        for store, puts in _by_store(self.puts):
+            yield from write(store.batch_of(puts).answers, store.items)
 
 
-async def _astored(saver: Any, run_of: Run | None, puts: Puts, call: Callable[[Any], Any]) -> Any:
-    """Like `_stored`, for asyncio."""
-    if run_of is None or not run_of.kept:
-        puts()
-        return await call(saver)
-    async with _aturn(run_of):
-        kept = puts()
-        if not kept:
-            return await call(saver)
-        async with saver.transaction() as tx:
-            result = await call(tx.saver)
-            await arun(tx.saver._driver, _puts(kept))  # noqa: SLF001 - as a store on this saver would
-        run_of.remove(kept)
-        return result
+def _together(run: Run, event: Event) -> Flow[Any, Any]:
+    """Call a method of the saver, with the puts that can be reached when it has returned.
+
+    LangGraph may store a task's writes before the checkpoint of their step. If that one is lost, the task runs again as
+    another one, so its puts wait for the checkpoint.
+    """
+    puts = []
+    found = {*run.checkpoints, event.checkpoint and event.checkpoint[::2]}
+    for each, ways in run.ended(event):
+        for level in {level for way in ways for level in way} - found:
+            if (yield _Find(_config_of(run.thread_id, level))):
+                run.checkpoints.add(level)
+                found.add(level)
+        if any(found.issuperset(way) for way in ways):
+            puts.append(each)
+    result = yield _Store(event.call, puts)
+    run.note(event, puts)
+    return result
 
 
-@contextmanager
-def _turn(run_of: Run) -> Iterator[None]:
-    if not run_of.turn.acquire(timeout=_LONGEST_TURN):
-        raise _too_long()
-    try:
-        yield
-    finally:
-        run_of.turn.release()
+def _config_of(thread_id: str, level: Level) -> dict[str, Any]:
+    return {"configurable": {"thread_id": thread_id, "checkpoint_ns": level[0], "checkpoint_id": level[1]}}
 
 
-@asynccontextmanager
-async def _aturn(run_of: Run) -> AsyncIterator[None]:
-    ends = time.monotonic() + _LONGEST_TURN
-    while not run_of.turn.acquire(blocking=False):
-        if time.monotonic() > ends:
-            raise _too_long()
-        await asyncio.sleep(_PAUSE)
-    try:
-        yield
-    finally:
-        run_of.turn.release()
+def _answer(saver: Any, request: Any) -> Any:
+    if isinstance(request, _Find):
+        return saver.get_checkpoint_ref(request.config)
+    if not request.puts:
+        return request.call(saver)
+    with saver.transaction() as tx:
+        result = request.call(tx.saver)
+        run(tx.saver._driver, request.stored())  # noqa: SLF001 - as a store on this saver would
+    return result
+
+
+async def _aanswer(saver: Any, request: Any) -> Any:
+    if isinstance(request, _Find):
+        return await saver.aget_checkpoint_ref(request.config)
+    if not request.puts:
+        return await request.call(saver)
+    async with saver.transaction() as tx:
+        result = await request.call(tx.saver)
+        await arun(tx.saver._driver, request.stored())  # noqa: SLF001 - as a store on this saver would
+    return result
 
 
 def _too_long() -> TransientStoreError:
