@@ -448,6 +448,26 @@ def test_the_last_put_of_a_key_stays_though_writes_are_stored_late(on_file: Worl
     assert item.value == {"text": "2"}
 
 
+def test_a_graph_that_a_node_runs_on_another_thread_is_a_run_of_its_own(on_file: World) -> None:
+    def inner(_: State) -> State:
+        on_file.put("inner")
+        return {"text": "inner"}
+
+    other = on_file.compiled(inner)
+
+    def outer(_: State) -> State:
+        on_file.put("outer")
+        on_file.run(other, thread=f"other {durability}", durability=durability)
+        assert on_file.stored() == ["inner"]
+        return {"text": "outer"}
+
+    for durability in DURABILITIES:
+        on_file.run(on_file.compiled(outer), thread=durability, durability=durability)
+        assert on_file.text(f"other {durability}") == "inner"
+        assert on_file.stored() == ["inner", "outer"]
+        on_file.clear()
+
+
 def test_outside_of_tasks_a_put_is_stored_at_once(on_file: World) -> None:
     on_file.put("outside")
     assert on_file.stored() == ["outside"]
