@@ -201,7 +201,6 @@ class TaskItems:
 
     def __init__(self) -> None:
         self._runs: dict[tuple[int, str], Run] = {}
-        self._lock = Lock()
 
     def current(self) -> Task | None:
         """Return the task that the running code belongs to, or None outside of tasks.
@@ -275,13 +274,14 @@ class TaskItems:
         if control is None:
             return None
         key = id(control), str(configurable.get("thread_id"))
-        with self._lock:
-            found = self._runs.get(key)
-            if found is None:
-                # LangGraph does not say when a run is over, and a control cannot be referred to weakly.
-                self._runs = {key: run for key, run in self._runs.items() if not run.is_over}
-                found = self._runs[key] = Run(control, key[1])
-            return found
+        found = self._runs.get(key)
+        if found is None:
+            # LangGraph does not say when a run is over, and a control cannot be referred to weakly.
+            for former, run in list(self._runs.items()):
+                if run.is_over:
+                    self._runs.pop(former, None)
+            found = self._runs.setdefault(key, Run(control, key[1]))
+        return found
 
 
 def companion_of(checkpointer: Any) -> TaskItems:
@@ -390,7 +390,12 @@ def _together(run: Run, event: Event) -> Flow[Any, Any]:
                 found.add(level)
         if any(found.issuperset(way) for way in ways):
             puts.append(each)
-    result = yield _Store(event.call, puts)
+    try:
+        result = yield _Store(event.call, puts)
+    except TransientStoreError:
+        if not puts:
+            raise  # the saver has tried again
+        result = yield _Store(event.call, puts)
     run.note(event, puts)
     return result
 
