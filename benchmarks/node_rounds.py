@@ -31,10 +31,11 @@ def node_graph(saver: Saver, namespace: str) -> Any:
     checkpointer = wrap(saver)
     store = Store(checkpointer, with_tasks=True)
 
-    def node(_: Numbers) -> Numbers:
+    def node(state: Numbers) -> Numbers:  # noqa: ARG001 - LangGraph's name
         number = time.time_ns()
         store.put((namespace,), str(number), {"number": number})
-        assert store.get((namespace,), str(number)) is not None
+        if store.get((namespace,), str(number)) is None:
+            raise SystemExit(f"a node does not find the item {number} that it has put")
         return {"numbers": [number]}
 
     builder = StateGraph(Numbers)
@@ -44,7 +45,9 @@ def node_graph(saver: Saver, namespace: str) -> Any:
     return builder.compile(checkpointer=checkpointer, store=store)
 
 
-def work(saver: Saver, thread_id: str, begun: Callable[[], None], done: Callable[[int], None], *, blocking: bool) -> None:
+def work(
+    saver: Saver, thread_id: str, begun: Callable[[], None], done: Callable[[int], None], *, blocking: bool
+) -> None:
     """Run the graph for ever, first from where a killed process left it."""
     graph = node_graph(saver, thread_id)
     config: Any = {"configurable": {"thread_id": thread_id}}

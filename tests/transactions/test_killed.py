@@ -12,7 +12,7 @@ from length import ALL, times
 from postgres.cluster import shared
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "transaction_rounds.py"
-AT_STATEMENTS = Path(__file__).parent / "kill_at_statements.py"
+AT_STATEMENTS = SCRIPT.with_name("statement_kills.py")
 ROUNDS = times(12, at_length=1000)
 EVERY = times(30, at_length=1)
 """How many statements from one kill to the next."""

@@ -15,10 +15,10 @@ from threadmark_langgraph.shapes import stored_writes
 class Companion(Protocol):
     """Calls `put` and `put_writes` of a saver in one transaction with something of its own."""
 
-    def put(self, saver: Any, config: Any, checkpoint: Any, metadata: Any, new_versions: Any) -> Any:
+    def put(self, saver: Any, config: Any, checkpoint: Any, metadata: Any, new_versions: Any) -> RunnableConfig:
         """Store a checkpoint, and the companion's part of what led to it."""
 
-    async def aput(self, saver: Any, config: Any, checkpoint: Any, metadata: Any, new_versions: Any) -> Any:
+    async def aput(self, saver: Any, config: Any, checkpoint: Any, metadata: Any, new_versions: Any) -> RunnableConfig:
         """Like `put`, for asyncio."""
 
     def put_writes(self, saver: Any, config: Any, writes: Any, task_id: str, task_path: str) -> None:

@@ -77,7 +77,7 @@ class Store(OverSaver, BaseStore):
         context = self.saver._context  # noqa: SLF001 - it works on the saver's database as the saver itself does
         self._owner = context.threads.owner
         self._values = Values(context.serde, context.cipher)
-        self.items = items_of(self.saver)
+        self._items = items_of(self.saver)
         self._searching = Searching(self.saver, index, text_search, context.cipher, self._owner)
         self.embeddings = self._searching.index.embeddings if self._searching.index else None
         self._driver = self.saver._driver  # noqa: SLF001 - see above
@@ -175,8 +175,8 @@ class Store(OverSaver, BaseStore):
 
     def _prepared(self) -> Operation[None]:
         if not self._is_ready:
-            if not (yield from read(self.items.exists)):
-                yield from write(self.items.create)
+            if not (yield from read(self._items.exists)):
+                yield from write(self._items.create)
             yield from self._searching.prepare()
             self._is_ready = True
 
@@ -190,9 +190,9 @@ class Store(OverSaver, BaseStore):
         if task and task.run.begin(task) and (task.run.kept or batch.writes):
             answered = yield from answers_in(task, self, batch)
         else:
-            answered = yield from (write if batch.writes else read)(batch.answers, self.items)
+            answered = yield from (write if batch.writes else read)(batch.answers, self._items)
         if answered.refreshed:
-            yield from write(self.items.refresh, answered.refreshed, now())
+            yield from write(self._items.refresh, answered.refreshed, now())
         return [_result(op, answer) for op, answer in zip(ops, answered.answers, strict=True)]
 
     def batch_of(self, requests: Sequence[Request]) -> Batch:
@@ -209,11 +209,11 @@ class Store(OverSaver, BaseStore):
 
     def _reindex(self) -> Flow[Any, int]:
         yield from self._prepared()
-        return (yield from self._searching.reindex(self.items, self._values))
+        return (yield from self._searching.reindex(self._items, self._values))
 
     def _report(self) -> Operation[StoreReport]:
         yield from self._prepared()
-        return (yield from self._searching.report(self.items))
+        return (yield from self._searching.report(self._items))
 
     def _sweep(self, ends: Callable[[], bool] = lambda: False) -> Operation[int]:
         yield from self._prepared()
@@ -224,7 +224,7 @@ class Store(OverSaver, BaseStore):
         return removed
 
     def _swept(self, now: int) -> Program[int]:
-        keys = yield from self.items.sweep(now, _SWEPT_AT_ONCE, last=not any(self._searching.tables))
+        keys = yield from self._items.sweep(now, _SWEPT_AT_ONCE, last=not any(self._searching.tables))
         yield from self._searching.remove(keys)
         return len(keys)
 

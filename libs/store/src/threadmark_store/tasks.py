@@ -23,6 +23,7 @@ from threadmark.program import Flow, Operation, aplay, arun, play, read, run, wr
 from threadmark_store.batches import Answers, Batch, Put
 
 if TYPE_CHECKING:
+    from threadmark_store.contract import ItemStore
     from threadmark_store.store import Store
 
 _UNFINISHED = {"__error__", "__interrupt__"}
@@ -321,17 +322,17 @@ def answered(task: Task, store: "Store", batch: Batch) -> Operation[Answers]:
 
 def _read(kept: Sequence[Kept], batch: Batch, store: "Store") -> Operation[Answers]:
     if not kept:
-        return (yield from read(batch.answers, store.items))
+        return (yield from read(batch.answers, _items(store)))
     try:
-        return (yield from write(_previewed, kept, batch, store.items))
+        return (yield from write(_previewed, kept, batch, _items(store)))
     except _AnsweredError as end:
         return end.answers
 
 
-def _previewed(kept: Sequence[Kept], batch: Batch, items: Any) -> Program[Answers]:
+def _previewed(kept: Sequence[Kept], batch: Batch, items: "ItemStore") -> Program[Answers]:
     """Answer reads in a transaction with the puts, which is then rolled back."""
     for each, puts in _by_store(kept):
-        yield from replace(each.batch_of(puts), ends=False).answers(each.items)
+        yield from replace(each.batch_of(puts), ends=False).answers(_items(each))
     raise _AnsweredError((yield from batch.answers(items)))
 
 
@@ -372,7 +373,7 @@ class _Store(NamedTuple):
     def stored(self) -> Operation[None]:
         """Store the puts."""
         for store, puts in _by_store(self.puts):
-            yield from write(store.batch_of(puts).answers, store.items)
+            yield from write(store.batch_of(puts).answers, _items(store))
 
 
 def _together(run: Run, event: Event) -> Flow[Any, Any]:
@@ -398,6 +399,10 @@ def _together(run: Run, event: Event) -> Flow[Any, Any]:
         result = yield _Store(event.call, puts)
     run.note(event, puts)
     return result
+
+
+def _items(store: "Store") -> "ItemStore":
+    return store._items  # noqa: SLF001 - of the same package; a user of a store needs none of its rows
 
 
 def _config_of(thread_id: str, level: Level) -> dict[str, Any]:

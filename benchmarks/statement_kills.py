@@ -1,6 +1,6 @@
-"""Runs a graph whose nodes put items, again and again, and kills it before each of its SQLite statements in turn.
+"""Statement kills: a graph whose nodes put items runs again and again, and is killed before each statement in turn.
 
-    python kill_at_statements.py sync|async|exit [EVERY]
+    python benchmarks/statement_kills.py sync|async|exit [EVERY]
 
 With EVERY it skips statements: 10 tries every tenth one.
 
@@ -34,7 +34,7 @@ def run(path: Path, durability: Any, last: int) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
     def traced(*given: Any, **options: Any) -> sqlite3.Connection:
-        made = connect(*given, **options)
+        made: sqlite3.Connection = connect(*given, **options)
         made.set_trace_callback(note)
         return made
 
