@@ -6,8 +6,8 @@
 A child process stores number after number, each in one transaction, until it is killed at a random moment. One child in
 six uses a block of the saver, with a checkpoint, a write and an item; three use a connection of their own, most of
 them with asyncio, and store a row there as well; two run graphs whose nodes put items (`node_rounds`). SQLite syncs
-each commit to the disk, and Postgres as the server is set up. Every 50 kills, a process that is not killed compares the numbers. Apart is a number that is in one place and
-not in another; lost is one that was acknowledged and is in none.
+each commit to the disk, and Postgres as the server is set up. Every 50 kills, a process that is not killed compares the
+numbers. Apart is a number that is in one place and not in another; lost is one that was acknowledged and is in none.
 """
 
 import argparse
