@@ -228,7 +228,7 @@ def test_packets_to_one_node_and_parallel_branches(saver: Saver, effects: Effect
         crash()
         return {}
 
-    graph = StateGraph(State)
+    graph: Any = StateGraph(State)
     graph.add_node("charge", charge)
     graph.add_node("other", charge)
     graph.add_node("fail", fail)
