@@ -221,16 +221,17 @@ def test_subgraphs_that_loop(saver: Saver, effects: Effects, receiver: Receiver,
 def test_packets_to_one_node_and_parallel_branches(saver: Saver, effects: Effects, receiver: Receiver) -> None:
     crash = Crash()
 
-    def charge(state: Any) -> State:
+    def charge(state: State) -> State:
         return {"receipts": [effects.once("charge", receiver.charge, state["amount"])["receipt"]]}
 
     def fail(_: State) -> State:
         crash()
         return {}
 
-    graph = StateGraph(State)
-    for name, node in (("charge", charge), ("other", charge), ("fail", fail)):
-        graph.add_node(name, node)
+    graph: Any = StateGraph(State)
+    graph.add_node("charge", charge)
+    graph.add_node("other", charge)
+    graph.add_node("fail", fail)
     graph.add_conditional_edges(
         START,
         lambda _: [Send("charge", {"amount": 5}), Send("charge", {"amount": 5}), "other", "fail"],

@@ -33,6 +33,8 @@ from threadmark_store.operating import OnItems, existing, rows_of, stats, verify
 from threadmark_store.searching import Searching
 from threadmark_store.shapes import Match, StoreMoved, StoreReport, StoreStats, StoreVerifyReport
 from threadmark_store.sweeping import Sweeper
+from threadmark_store.tasks import answered as answers_in
+from threadmark_store.tasks import companion_of
 from threadmark_store.values import Values
 
 if TYPE_CHECKING:
@@ -55,6 +57,9 @@ class Store(OverSaver, BaseStore):
     `ttl` and `index` are LangGraph's configurations. `index` may have a `model`, the name of the model: without one it
     is that of the embeddings, or their class or function. With `text_search` instead of an `index`, a query finds the
     items that have one of its words in any text of their value, or in one of the fields that you list.
+
+    With `with_tasks`, a put that a task of a graph makes is stored in one transaction with the task's writes. `saver`
+    must be the graph's checkpointer, on SQLite, Postgres or memory. docs/how-to/transactions.md has the rules.
     """
 
     supports_ttl = True
@@ -66,8 +71,10 @@ class Store(OverSaver, BaseStore):
         index: IndexConfig | None = None,
         text_search: bool | list[str] = False,
         ttl: TTLConfig | None = None,
+        with_tasks: bool = False,
     ) -> None:
         self.saver = checked_saver(saver)
+        self._tasks = companion_of(saver) if with_tasks else None
         self.ttl_config = ttl
         self.index_config = index
         context = self.saver._context  # noqa: SLF001 - it works on the saver's database as the saver itself does
@@ -216,12 +223,20 @@ class Store(OverSaver, BaseStore):
         if not self._is_ready:
             yield from self._prepared()
         requests = yield from self._searching.completed(ops, checked)
-        omits = bool(self.ttl_config and self.ttl_config.get("omit_expired"))
-        batch = Batch(requests, self._values, self._owner, omits, *self._searching.tables, clock=now)
-        answered = yield from (write if batch.writes else read)(batch.answers, self._items)
+        batch = self.batch_of(requests)
+        task = self._tasks.current() if self._tasks else None
+        if task and task.run.begin(task) and (task.run.kept or batch.writes):
+            answered = yield from answers_in(task, self, batch)
+        else:
+            answered = yield from (write if batch.writes else read)(batch.answers, self._items)
         if answered.refreshed:
             yield from write(self._items.refresh, answered.refreshed, now())
         return [_result(op, answer) for op, answer in zip(ops, answered.answers, strict=True)]
+
+    def batch_of(self, requests: Sequence[Request]) -> Batch:
+        """Return the transaction that answers checked requests. `threadmark_store.tasks` calls it, too."""
+        omits = bool(self.ttl_config and self.ttl_config.get("omit_expired"))
+        return Batch(requests, self._values, self._owner, omits, *self._searching.tables, clock=now)
 
     def _interval(self, minutes: float | None) -> float:
         """Return the seconds between two sweeps."""
