@@ -509,4 +509,4 @@ def test_what_is_kept_ends_with_its_run(on_file: World) -> None:
     for number in range(5):
         on_file.run(graph, thread=str(number))
     assert on_file.stored() == []
-    assert len(vars(on_file.checkpointer.companion)["_runs"]) < 5
+    assert len(vars(on_file.checkpointer._companion)["_runs"]) < 5

@@ -223,7 +223,7 @@ class Store(OverSaver, BaseStore):
         if not self._is_ready:
             yield from self._prepared()
         requests = yield from self._searching.completed(ops, checked)
-        batch = self.batch_of(requests)
+        batch = self._batch_of(requests)
         task = self._tasks.current() if self._tasks else None
         if task and task.run.begin(task) and (task.run.kept or batch.writes):
             answered = yield from answers_in(task, self, batch)
@@ -233,7 +233,7 @@ class Store(OverSaver, BaseStore):
             yield from write(self._items.refresh, answered.refreshed, now())
         return [_result(op, answer) for op, answer in zip(ops, answered.answers, strict=True)]
 
-    def batch_of(self, requests: Sequence[Request]) -> Batch:
+    def _batch_of(self, requests: Sequence[Request]) -> Batch:
         """Return the transaction that answers checked requests. `threadmark_store.tasks` calls it, too."""
         omits = bool(self.ttl_config and self.ttl_config.get("omit_expired"))
         return Batch(requests, self._values, self._owner, omits, *self._searching.tables, clock=now)
