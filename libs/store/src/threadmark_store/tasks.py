@@ -330,8 +330,8 @@ def _read(kept: Sequence[Kept], batch: Batch, store: "Store") -> Operation[Answe
 def _previewed(kept: Sequence[Kept], batch: Batch, items: "ItemStore") -> Program[Answers]:
     """Answer reads in a transaction with the puts, which is then rolled back."""
     for each, puts in _by_store(kept):
-        batch = each._batch_of(puts)  # noqa: SLF001 - the store's own helper, as below
-        yield from replace(batch, ends=False).answers(_items(each))
+        putting = each._batch_of(puts)  # noqa: SLF001 - the store's own helper, as below
+        yield from replace(putting, ends=False).answers(_items(each))
     raise _AnsweredError((yield from batch.answers(items)))
 
 
