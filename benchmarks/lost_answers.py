@@ -6,7 +6,7 @@
 It starts a Postgres, a PgBouncer and a Redis, and puts a proxy before each (tests/unanswered/cutter.py), also between
 PgBouncer and its server. Every operation is played as often as its undisturbed answers have bytes: the proxy lets so
 many bytes pass, and ends the connection. Of an answer of more than 64 bytes it tries nine places. Whatever was lost,
-the operation must have happened once, and must return what it returns undisturbed, or its documented error.
+the operation must have happened once, and must return the undisturbed answer, or raise its documented error.
 
 It prints one line for each place and API, and fails if there is an objection.
 """

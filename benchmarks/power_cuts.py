@@ -1,11 +1,11 @@
-"""Power cuts on SQLite: every disk that one may leave is opened, and compared with what was acknowledged.
+"""Power cuts on SQLite: every disk that one may leave is opened, and compared with the acknowledged operations.
 
     python benchmarks/power_cuts.py --states 100000
 
 A library that is loaded before libc (tests/power/recorder.c) records every write, truncation, sync, creation and
 removal that a process makes in its folder: one with a saver under concurrent clients, with durability "full" or
 "normal", or one with a persistent dictionary. After any of these events the power may fail. The disk then has all that
-was written, or only what was synced, or of the rest any writes, sectors of 512 or 4,096 bytes, and parts of sectors.
+was written, or only all that was synced, or of the rest any writes, sectors of 512 or 4,096 bytes, and parts of sectors.
 Each disk is opened and verified: "full" may lose no acknowledged operation, "normal" only the last ones, and neither
 may show half of one.
 
@@ -30,7 +30,7 @@ from power.recording import Recording, compiled, record
 
 OPERATIONS, CLIENTS, SYNCS = 20, 4, 40
 LOTS, SHARE = 4, 0.2
-"""For each of a fifth of the events of a recording: four disks with a part of what was not synced."""
+"""For each of a fifth of the events of a recording: four disks with a part of the unsynced changes."""
 _SHOWN, _LENGTH = 5, 600
 
 

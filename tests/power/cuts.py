@@ -33,7 +33,7 @@ _MEMORY = Path("/dev/shm")  # noqa: S108 - a folder is made in it
 
 
 class Known(NamedTuple):
-    """What the clients know at a moment."""
+    """The knowledge of the clients at a moment."""
 
     acknowledged: Mapping[int, int]
     """How many operations of each client were acknowledged."""
@@ -43,7 +43,7 @@ class Known(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What the disks of a recording showed."""
+    """The counts of a recording's disks, and the objections to them."""
 
     moments: int
     states: int
@@ -67,7 +67,7 @@ class Moment(NamedTuple):
 
 
 def moments(recording: Recording, seed: int, lots: int, share: float = 1.0) -> Iterator[Moment]:
-    """Yield after each change the disk with all of it, that with only what was synced, and `lots` others.
+    """Yield after each change the disk with all of it, that with the synced changes only, and `lots` others.
 
     `share` is the part of the changes after which the power fails.
     """
@@ -96,7 +96,7 @@ def moments(recording: Recording, seed: int, lots: int, share: float = 1.0) -> I
 
 
 def objection(states: States, found: Mapping[int, str], known: Known, *, full: bool) -> str:
-    """Return what is wrong with the states that the clients find, or an empty text."""
+    """Return the objection to the states that the clients find, or an empty text."""
     least: dict[int, int] = {}
     most: dict[int, int] = {}
     for client, all_states in states.items():
@@ -118,7 +118,7 @@ def objection(states: States, found: Mapping[int, str], known: Known, *, full: b
 
 
 class Judge:
-    """Opens disks, and compares what is on them with what the clients know."""
+    """Opens disks, and compares them with the knowledge of the clients."""
 
     def __init__(self, states: States, *, full: bool) -> None:
         self._states, self._full = states, full

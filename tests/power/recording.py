@@ -32,7 +32,7 @@ class Event(NamedTuple):
 
 
 class Recording(NamedTuple):
-    """What a program did to a folder, and the files that it left there."""
+    """The changes that a program made in a folder, and the files that it left there."""
 
     events: list[Event]
     left: dict[str, bytes]

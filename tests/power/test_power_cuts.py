@@ -17,7 +17,7 @@ Recordings = dict[str, Recording]
 
 @pytest.fixture(scope="module")
 def recordings(tmp_path_factory: pytest.TempPathFactory) -> Recordings:
-    """What each program did to its folder."""
+    """The recording of each program."""
     place = tmp_path_factory.mktemp("power")
     library = compiled(place)
     arguments: dict[str, tuple[str, *tuple[object, ...]]] = {

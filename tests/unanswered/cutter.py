@@ -78,7 +78,7 @@ class Cutter:
                     return
 
     def _passing(self, data: bytes, asked: threading.Event) -> bytes:
-        """The part of what the server sends that reaches the client: all, but for one answer."""
+        """The part of the received bytes that reaches the client: all, but for one answer."""
         with self._lock:
             if asked.is_set() or not self._answers:
                 asked.clear()

@@ -16,7 +16,7 @@ MAY_FAIL = {"a transaction": TransientStoreError}
 
 
 class Result(NamedTuple):
-    """What an operation returned and left."""
+    """The answer of an operation, and all that it left."""
 
     answer: str
     left: str
@@ -97,7 +97,7 @@ class Losses:
 
 
 class Counts(NamedTuple):
-    """How often answers of an operation were lost, and what was wrong after it."""
+    """How often answers of an operation were lost, and the objections."""
 
     rounds: int
     lost: int
