@@ -5,7 +5,7 @@
 A library that is loaded before libc (tests/power/recorder.c) records every write, truncation, sync, creation and
 removal that a process makes in its folder: one with a saver under concurrent clients, with durability "full" or
 "normal", or one with a persistent dictionary. After any of these events the power may fail. The disk then has all that
-was written, or only all that was synced, or of the rest any writes, sectors of 512 or 4,096 bytes, and parts of sectors.
+was written, or only all that was synced, or of the rest any writes, sectors of 512 or 4,096 bytes, parts of sectors.
 Each disk is opened and verified: "full" may lose no acknowledged operation, "normal" only the last ones, and neither
 may show half of one.
 

@@ -89,7 +89,7 @@ class Disk:
         return {name: bytes(file.durable) for name, file in self._durable_names.items() if not name.endswith(_VOLATILE)}
 
     def some(self, random: Random) -> Files:
-        """The files if some of the unsynced changes have reached the disk: any writes, sectors, and parts of sectors."""
+        """The files if some of the unsynced changes have reached the disk: any writes, sectors, parts of sectors."""
         names = self._some_names(random)
         lot = _Lot(random)
         return {name: lot.left_of(file) for name, file in names.items() if not name.endswith(_VOLATILE)}
