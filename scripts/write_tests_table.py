@@ -25,6 +25,7 @@ FOLDERS = {
     "langgraph_parity": "The same results as LangGraph's savers",
     "langgraph_server": "LangGraph's server with a checkpointer of ours, as docs/how-to/langgraph-json.md sets it up",
     "page": "The page of `threadmark serve`: its API, its security, and the page in Chromium",
+    "power": "SQLite files and persistent dictionaries after power cuts",
     "postgres": "Postgres: drivers, statements, pools, PgBouncer, failover",
     "races": "Processes that compete for leases and locks",
     "redis_backend": "Redis and Valkey: drivers, clusters, Sentinel, durability",
@@ -37,6 +38,7 @@ FOLDERS = {
     "store": "LangGraph's stores: items in the database of a saver",
     "stored": "Databases of released formats",
     "transactions": "Several calls in one transaction, and calls in a transaction of yours",
+    "unanswered": "Operations whose answers are lost on the way, on Postgres, behind PgBouncer, and on Redis",
 }
 
 

@@ -32,6 +32,7 @@ PATHS = {
     "langgraph_checkpointer/test_postgres_names.py": {"postgres"},
     "langgraph_checkpointer/test_redis_names.py": {"redis"},
     "langgraph_checkpointer/test_shallow.py": {"postgres"},
+    "unanswered/": {"postgres", "redis"},
     "page/test_browser_": {"browser"},
     "postgres/": {"postgres"},
     "races/test_locks.py": {"postgres"},
@@ -106,9 +107,11 @@ SLOW = {
     "langgraph_parity/test_threads.py": 4,
     "langgraph_parity/test_unfinished.py": 4,
     "langgraph_parity/test_versions.py": 13,
+    "unanswered/": 15,
     "page/test_api.py": 11,
     "page/test_security.py": 15,
     "page/test_serve.py": 21,
+    "power/": 10,
     "races/test_leases.py": 8,
     "releases/test_refusals.py": 76,
     "releases/test_savers.py": 10,
@@ -185,8 +188,13 @@ _FORK, _TERMINAL = "there is no fork", "there is no terminal that a program can 
 _SIGNAL, _RIGHTS = "a signal cannot be sent so", "a mode does not say who may read or write"
 _LIMIT, _KEPT = "the memory of a process cannot be limited so", "a file that is open cannot be deleted or replaced"
 _NO_FULL = "there is no /dev/full"
+_PRELOADED = "no library can be loaded before the system's own one"
 UNSUITED = {
-    "darwin": {"cli/test_surroundings.py::test_a_full_disk": _NO_FULL, "sqlite/test_crafted.py::": _LIMIT},
+    "darwin": {
+        "cli/test_surroundings.py::test_a_full_disk": _NO_FULL,
+        "power/": _PRELOADED,
+        "sqlite/test_crafted.py::": _LIMIT,
+    },
     "win32": {
         "cli/test_command.py::test_a_narrow_terminal": _TERMINAL,
         "cli/test_command.py::test_colours_are_for_terminals": _TERMINAL,
@@ -215,6 +223,7 @@ UNSUITED = {
         "core/test_persistent_files.py::test_a_file_without_write": _RIGHTS,
         "core/test_persistent_files.py::test_a_full_disk": _LIMIT,
         "core/test_persistent_files.py::test_a_process_that_was_killed": _SIGNAL,
+        "power/": _PRELOADED,
         "sqlite/test_crafted.py::": _LIMIT,
         "sqlite/test_exit.py::test_a_program": _FORK,
         "sqlite/test_faults.py::test_a_read_only_file": _RIGHTS,
