@@ -1,6 +1,7 @@
 """`Store`: LangGraph's interface to items, over a Threadmark saver and in its database."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from langgraph.store.base import (
 )
 
 from threadmark.backends import ConfigError, Program, now, short_repr
+from threadmark.errors import ReplicationError
 from threadmark.program import Flow, Operation, aplay, arun, play, read, run, write
 from threadmark_store.backends import OverSaver, checked_saver
 from threadmark_store.batches import Answer, Batch, Found, Get, ListNamespaces, Put, Request, Search, key_of
@@ -182,7 +184,8 @@ class Store(OverSaver, BaseStore):
         batch = Batch(requests, self._values, self._owner, omits, *self._searching.tables, clock=now)
         answered = yield from (write if batch.writes else read)(batch.answers, self._items)
         if answered.refreshed:
-            yield from write(self._items.refresh, answered.refreshed, now())
+            with suppress(ReplicationError):  # a pair of which one database is away is only read, or not equal yet
+                yield from write(self._items.refresh, answered.refreshed, now())
         return [_result(op, answer) for op, answer in zip(ops, answered.answers, strict=True)]
 
     def _interval(self, minutes: float | None) -> float:
