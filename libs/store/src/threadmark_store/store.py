@@ -29,6 +29,7 @@ from threadmark_store.embedding import Embed
 from threadmark_store.filters import check_filter
 from threadmark_store.items import items_of
 from threadmark_store.namespaces import joined, labels_of
+from threadmark_store.pairs.items import PairItems
 from threadmark_store.searching import Searching
 from threadmark_store.shapes import Match, StoreReport
 from threadmark_store.sweeping import Sweeper
@@ -181,8 +182,12 @@ class Store(OverSaver, BaseStore):
             yield from self._prepared()
         requests = yield from self._searching.completed(ops, checked)
         omits = bool(self.ttl_config and self.ttl_config.get("omit_expired"))
-        batch = Batch(requests, self._values, self._owner, omits, *self._searching.tables, clock=now)
-        answered = yield from (write if batch.writes else read)(batch.answers, self._items)
+        items, clock = self._items, now
+        if isinstance(items, PairItems):
+            issued = now()
+            items, clock = items.at(issued), lambda: issued
+        batch = Batch(requests, self._values, self._owner, omits, *self._searching.tables, clock=clock)
+        answered = yield from (write if batch.writes else read)(batch.answers, items)
         if answered.refreshed:
             with suppress(ReplicationError):  # a pair of which one database is away is only read, or not equal yet
                 yield from write(self._items.refresh, answered.refreshed, now())

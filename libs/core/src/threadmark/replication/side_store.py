@@ -90,11 +90,8 @@ class SideStore(ForwardingStore):
         self.side = side
         self._number = side.number
 
-    def record_others(self, shard_id: str, body: bytes) -> Program[int]:
-        """Record a change of other tables (`others`) in the transaction that makes it, and lock their shard.
-
-        Returns the position of the entry.
-        """
+    def record_others(self, shard_id: str, body: bytes) -> Program[None]:  # noqa: ARG002 - the active side needs them
+        """Record a change of other tables (`others`) in the transaction that makes it, and lock their shard."""
         raise ReplicationError(_ONLY_READ)
 
     def find(
@@ -237,20 +234,19 @@ class _ActiveStore(SideStore):
         if touched.everything or touched.dropped:
             self._whole.add(thread_id)
 
-    def record_others(self, shard_id: str, body: bytes) -> Program[int]:
+    def record_others(self, shard_id: str, body: bytes) -> Program[None]:
         return self._recorded(shard_id, body)
 
     def _enter(self, thread_id: str, touched: Touched) -> Program[None]:
         _expect_thread(thread_id)
-        yield from self._recorded(thread_id, touched.to_bytes())
+        return self._recorded(thread_id, touched.to_bytes())
 
-    def _recorded(self, thread_id: str, body: bytes) -> Program[int]:
+    def _recorded(self, thread_id: str, body: bytes) -> Program[None]:
         self._journal.note(thread_id)
         position = yield from self._store.record(thread_id, body, self._term)
         if position is None:
             raise StaleTermError
         self._journal.note(thread_id, position)
-        return position
 
     def _note_nothing(self, thread_id: str) -> Program[None]:
         """Record nothing, but have the thread copied: an earlier call may have removed rows that the other side has."""

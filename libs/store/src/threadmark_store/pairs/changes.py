@@ -24,8 +24,7 @@ SHARD_IDS = tuple(shard_id_of(NAME, shard) for shard in range(SHARDS))
 class Removal(NamedTuple):
     """When an item was removed, and by which owner, None for anyone."""
 
-    at: int = 0
-    """In an entry: not before this, and not before the entry's own position."""
+    at: int
     owner: str | None = None
 
 
@@ -50,13 +49,11 @@ class Changed(NamedTuple):
         """Return all changes of some entries. Raises CorruptDataError if one cannot be read."""
         keys: dict[ItemKey, Removal | None] = {}
         try:
-            for _, position, body in entries:
-                for namespace, key, *removal in json.loads(body):
+            for entry in entries:
+                for namespace, key, *removal in json.loads(entry.body):
                     last = keys.setdefault(ItemKey(namespace, key), None)
-                    if removal:
-                        at, owner = removal
-                        found = Removal(max(at, position), owner)
-                        keys[ItemKey(namespace, key)] = found if last is None else max(last, found, key=_time_of)
+                    if removal and (last is None or removal[0] > last.at):
+                        keys[ItemKey(namespace, key)] = Removal(*removal)
         except (ValueError, TypeError) as error:
             raise CorruptDataError("an entry of the outbox about items is damaged, or from a later release") from error
         return cls(keys)
@@ -93,16 +90,11 @@ def wins(version: Version, there: Version | None) -> bool:
     return place_of(version) > place_of(there)
 
 
-def moved_behind(row: ItemRow, time: int, before: ItemRow | None) -> ItemRow:
-    """Return a row that is not before a time, and after the one that it replaces, and ends no sooner."""
-    updated_at = max(row.updated_at, time, 0 if before is None else before.updated_at + 1)
-    created_at = row.created_at if before is not None else updated_at
+def moved_behind(row: ItemRow, time: int) -> ItemRow:
+    """Return a row that is later than a time, and ends no sooner than it was updated."""
+    updated_at = max(row.updated_at, time + 1)
     expires_at = None if row.ttl is None else updated_at + max(row.ttl, 0)
-    return row._replace(created_at=created_at, updated_at=updated_at, expires_at=expires_at)
-
-
-def _time_of(removal: Removal) -> int:
-    return removal.at
+    return row._replace(created_at=updated_at, updated_at=updated_at, expires_at=expires_at)
 
 
 def of_one_owner(rows: Sequence[ItemRow]) -> list[list[ItemRow]]:

@@ -140,7 +140,7 @@ def _read(route: OtherRoute) -> Program[_Part]:
 
 def _apply(route: OtherRoute, part: _Part) -> Program[int]:
     """Write the versions that win over those of the target. Returns how many did."""
-    source, target, shard_id, term = route
+    _, target, shard_id, term = route
     store = target.store
     if (yield from store.replica()).term > term:
         raise StaleTermError

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
-from threadmark.backends import Program
+from threadmark.backends import Program, now
 from threadmark.replication.others import clock_of, keep, on_side, register
 from threadmark.replication.side_store import SideStore
 from threadmark_store.pairs.changes import NAME, SHARD_IDS, Removal, by_shard, moved_behind, shard_id_for
@@ -14,69 +14,74 @@ from threadmark_store.shapes import ItemKey, ItemRow
 def items_over(rows: object) -> "PairItems":  # noqa: ARG001 - the driver of the pair chooses the side
     """Return the items of a pair."""
     register(NAME, ITEMS)
-    return PairItems("items")
+    return PairItems()
 
 
 class PairItems(PairTable):
     """The items of the active side. While it is away, those of the other one are read."""
 
+    def __init__(self, issued: int | None = None) -> None:
+        super().__init__("items")
+        self._issued = issued
+
+    def at(self, issued: int) -> "PairItems":
+        """Return the same items, for a call of this time.
+
+        A transaction may be carried out long after its caller has made it again on the other side. So it has the time
+        of the call.
+        """
+        return PairItems(issued)
+
     def put(self, rows: Sequence[ItemRow], *, last: bool = False) -> Program[list[ItemKey]]:  # noqa: ARG002 - it never is
+        """Add or replace items, each later than everything that was known of it."""
         return on_side(_put, rows)
 
     def delete(self, keys: Sequence[ItemKey], owner: str | None, *, last: bool = False) -> Program[None]:  # noqa: ARG002
-        return on_side(_delete, keys, owner)
+        """Remove items. It is recorded also if they are not there: the other side may have them."""
+        return on_side(_delete, keys, owner, now() if self._issued is None else self._issued)
 
     def refresh(self, keys: Collection[ItemKey], now: int) -> Program[None]:
+        """Let items live on. None ends sooner than before: of two equal versions the one that ends later is later."""
         return on_side(_refresh, keys, now)
 
     def sweep(self, now: int, limit: int, *, last: bool = False) -> Program[list[ItemKey]]:  # noqa: ARG002 - see above
+        """Remove expired items."""
         return on_side(_sweep, now, limit)
 
 
-def _record(store: SideStore, keys: Mapping[ItemKey, Removal | None]) -> Program[dict[str, int]]:
+def _record(store: SideStore, keys: Mapping[ItemKey, Removal | None]) -> Program[None]:
     """Enter changes in the outbox, which locks their shards: rows that are read then stay until the transaction ends.
 
-    Returns the position for each shard, which is greater than that of every removal that began on this side.
+    The clock of a shard is not before any removal, so that a put of an item that is gone can be later.
     """
-    positions: dict[str, int] = {}
     for shard_id, changed in by_shard(keys):
-        positions[shard_id] = yield from store.record_others(shard_id, changed.to_bytes())
-    return positions
+        yield from store.record_others(shard_id, changed.to_bytes())
+        if removals := [removal.at for removal in changed.keys.values() if removal]:
+            yield from keep(store.side.store, shard_id, max(removals))
 
 
 def _put(store: SideStore, rows: Sequence[ItemRow]) -> Program[list[ItemKey]]:
     keys = [row.key for row in rows]
-    times = yield from _record(store, dict.fromkeys(keys))
+    yield from _record(store, dict.fromkeys(keys))
     before = yield from ask_side(store.side, "items", "items", keys)
+    clocks: dict[str, int] = {}
     for shard_id in sorted({shard_id_for(key) for key in keys if key not in before}):
-        clock = yield from clock_of(store.side.store, shard_id)
-        times[shard_id] = max(times[shard_id], clock + 1)
-    moved = [
-        moved_behind(row, times[shard_id_for(row.key)] + number, before.get(row.key)) for number, row in enumerate(rows)
-    ]
+        clocks[shard_id] = yield from clock_of(store.side.store, shard_id)
+    times = [before[key].updated_at if key in before else clocks[shard_id_for(key)] for key in keys]
+    moved = [moved_behind(row, time) for row, time in zip(rows, times, strict=True)]
     refused: list[ItemKey] = yield from ask_side(store.side, "items", "put", moved)
     return refused
 
 
-def _delete(store: SideStore, keys: Sequence[ItemKey], owner: str | None) -> Program[None]:
-    """Remove items. It is recorded also if they are not there: the other side may have them."""
-    times = yield from _record(store, dict.fromkeys(keys, Removal(owner=owner)))
+def _delete(store: SideStore, keys: Sequence[ItemKey], owner: str | None, issued: int) -> Program[None]:
+    yield from _record(store, dict.fromkeys(keys, Removal(issued, owner)))
     before = yield from ask_side(store.side, "items", "items", keys)
-    ahead = {key: row.updated_at for key, row in before.items() if row.updated_at > times[shard_id_for(key)]}
-    yield from _record_at(store, {key: Removal(at, owner) for key, at in ahead.items()})
+    ahead = {key: Removal(row.updated_at, owner) for key, row in before.items() if row.updated_at > issued}
+    yield from _record(store, ahead)
     yield from ask_side(store.side, "items", "delete", keys, owner)
 
 
-def _record_at(store: SideStore, removals: Mapping[ItemKey, Removal]) -> Program[None]:
-    """Enter removals that may be ahead of their positions, and set the clocks of their shards."""
-    yield from _record(store, removals)
-    for shard_id, changed in by_shard(removals):
-        latest = max(removal.at for removal in changed.keys.values() if removal)
-        yield from keep(store.side.store, shard_id, latest)
-
-
 def _refresh(store: SideStore, keys: Collection[ItemKey], now: int) -> Program[None]:
-    """Let items live on. None ends sooner than before, so that of two versions the one that ends later is the later."""
     yield from _record(store, dict.fromkeys(keys))
     rows = yield from ask_side(store.side, "items", "items", list(keys))
     living = [key for key, row in rows.items() if row.ttl is not None and now + row.ttl > (row.expires_at or 0)]
@@ -92,5 +97,5 @@ def _sweep(store: SideStore, now: int, limit: int) -> Program[list[ItemKey]]:
     for shard_id in SHARD_IDS:
         yield from store.side.store.lock_lease(shard_id)
     keys: list[ItemKey] = yield from ask_side(store.side, "items", "sweep", now, limit)
-    yield from _record_at(store, dict.fromkeys(keys, Removal(now)))
+    yield from _record(store, dict.fromkeys(keys, Removal(now)))
     return keys

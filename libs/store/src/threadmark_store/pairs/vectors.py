@@ -18,10 +18,12 @@ class PairVectors(PairTable):
     """The vectors of the active side, or of the other one while it is away."""
 
     def page(self, scope: Scope, model: str, cursor: Cursor | None) -> Program[tuple[list[Scanned], Cursor | None]]:
+        """Return the next vectors of a model, with texts instead of columns: only a side knows its columns."""
         return on_side(_page, scope, model, cursor)
 
     def text(self, column: str) -> str:
-        return column  # `_page` has done it, as only a side knows its columns
+        """Return the text, which is that of the page."""
+        return column
 
 
 def _page(
