@@ -6,9 +6,8 @@ A seed decides who goes on after each transaction, when a way is closed, and whe
 import random
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import suppress
-from typing import Any, NamedTuple, TypeVar
-
 from types import coroutine
+from typing import Any, NamedTuple, TypeVar
 
 from langgraph.store.base import Op, PutOp
 
@@ -18,6 +17,7 @@ from threadmark.program import Pause, Transaction, aplay
 from threadmark.replication.driver import PairDriver
 from threadmark.replication.model import Failover, OnSecondaryFailure, ReplicationMode
 from threadmark.replication.pair import Pair, Settings
+from threadmark.replication.playing import play_flow
 from threadmark.replication.steps import On, PairFlow, Side
 from threadmark.types import ReplicatedSaver
 from threadmark_store import Store
@@ -88,6 +88,7 @@ class World:
         self.databases: tuple[Saver, Saver] = (MemorySaver(), MemorySaver())
         self.written: list[Written] = []
         self.operator = Client(self, "operator")
+        play_flow(self.operator.driver.status())  # makes the pair
         self.clients: list[Client] = []
         self._time = 10**15
         self._numbers = iter(range(10**9))
@@ -146,9 +147,7 @@ class World:
     _ends = False
 
     def _waits(self) -> bool:
-        return any(
-            side.driver.run(Transaction(side.store.waiting)).entries for side in self.operator.driver.pair.sides
-        )
+        return any(side.driver.run(Transaction(side.store.waiting)).entries for side in self.operator.driver.pair.sides)
 
     def _add(self, name: str) -> None:
         client = Client(self, name)
@@ -160,7 +159,7 @@ class World:
         self._tasks[name] = task
 
     def _turn(self, name: str) -> None:
-        self._running = next((each for each in self.clients if each.name == name.split()[0]), self.operator)
+        self._running = next((each for each in self.clients if each.name == name.split(maxsplit=1)[0]), self.operator)
         try:
             self._tasks[name].send(None)
         except StopIteration:

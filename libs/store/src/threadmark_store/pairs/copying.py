@@ -23,6 +23,7 @@ from threadmark_store.pairs.changes import (
     Version,
     by_shard,
     of_one_owner,
+    shard_id_for,
     wins,
 )
 from threadmark_store.pairs.tables import ask_side, is_there
@@ -91,15 +92,26 @@ class _Comparison:
         while rows := (yield from read_on(one, ask_side, one, "items", "in_key_order", Scope(), after, _PAGE)):
             after = rows[-1].key
             there = yield from read_on(other, ask_side, other, "items", "items", [row.key for row in rows])
-            lacking = [row for row in rows if row.key not in there]
-            later = [row for row in rows if row.key in there and wins(row, there[row.key])]
-            if one is self._target and not self._both_ways:
-                self._only_there += len(lacking)
-                lacking = []
-            keys = [row.key for row in (*lacking, *later)]
+            lacking = [row.key for row in rows if row.key not in there]
+            later = [row.key for row in rows if row.key in there and wins(row, there[row.key])]
+            if one is self._target and lacking:
+                lacking = yield from self._never_copied(lacking)
+                self._only_there += 0 if self._both_ways else len(lacking)
+            keys = later if one is self._target and not self._both_ways else [*lacking, *later]
             self._differing += len(keys)
             if keys and not self._dry_run:
                 yield from write_on(one, _note, one.store, keys, self._term)
+
+    def _never_copied(self, keys: Sequence[ItemKey]) -> PairFlow[list[ItemKey]]:
+        """Return the keys of the target's items that the source did not remove just now."""
+        source, target = self._source, self._target
+        waiting: set[ItemKey] = set()
+        for shard_id in sorted({shard_id_for(key) for key in keys}):
+            entries = yield from read_on(source, source.store.outbox, shard_id, _ALL_ENTRIES)
+            waiting.update(Changed.in_entries(entries).keys)
+        # If the entry of a removal is gone by now, so is the item.
+        there = yield from read_on(target, ask_side, target, "items", "items", keys)
+        return [key for key in keys if key in there and key not in waiting]
 
     def result(self) -> PairFlow[ReconciledOthers]:
         """Copy the recorded items. Returns how many."""
