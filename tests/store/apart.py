@@ -1,6 +1,6 @@
 """Clients of one pair that put and remove items in turns, while sides cannot be reached and clients die.
 
-A seed decides who goes on after each transaction, when a way is closed, and when the writes are moved.
+A seed chooses the next client after each transaction, and the moments of closed ways, deaths and promotions.
 """
 
 import random
@@ -53,7 +53,7 @@ class Written(NamedTuple):
     key: Key
     number: int | None
     outcome: list[str]
-    """Empty while it goes on; then "done", or the error."""
+    """Empty while it goes on; then "done", the error, or "late" if an attempt may still be carried out."""
 
 
 class Client:
@@ -71,7 +71,7 @@ class Client:
 
 
 class World:
-    """The clients, and what they wrote."""
+    """The clients, and a list of their changes."""
 
     def __init__(self, plan: Plan, seed: int) -> None:
         self.plan = plan
@@ -104,7 +104,7 @@ class World:
         return self._time + self._running.skew
 
     def go_on(self, turns: int) -> None:
-        """Let tasks go on, and things happen."""
+        """Let tasks go on, with faults between them."""
         often: dict[str, float] = {}
         for turn in range(turns):
             if turn % 50 == 0:
@@ -116,7 +116,7 @@ class World:
             self._turn(name)
 
     def settle(self) -> None:
-        """Open all ways, let every client end, and copy what waits."""
+        """Open all ways, let every client end, and copy the waiting changes."""
         for client in (self.operator, *self.clients):
             for link in client.links:
                 link.way = "open"
@@ -204,7 +204,7 @@ class World:
             except ThreadmarkError as error:
                 outcome = str(error)
             else:
-                outcome = "done"
+                outcome = "late" if any(link.late for link in client.links) else "done"
             for each in written:
                 each.outcome.append(outcome)
             await _turn_of_others()
