@@ -1,7 +1,7 @@
 """Items of replicated pairs: both databases end up with the same, and nothing acknowledged is lost."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -226,7 +226,7 @@ def test_items_that_only_the_other_side_has_stay_there_unless_you_ask_for_them()
 
 
 def test_vectors_and_words_are_computed_on_the_other_side(memory: Sides) -> None:
-    def embed(texts: list[str]) -> list[list[float]]:
+    def embed(texts: Sequence[str]) -> list[list[float]]:
         return [[float("cat" in text), float("dog" in text)] for text in texts]
 
     by_words = Store(memory.pair, text_search=True)
