@@ -155,6 +155,7 @@ SLOW = {
     "sqlite/test_space.py": 11,
     "sqlite/test_wrong_kinds.py": 36,
     "store/test_conformance.py": 86,
+    "store/test_pairs.py": 20,
     "store/test_sweeping.py": 27,
     "store/test_cache.py": 34,
     "transactions/test_blocks.py": 18,

@@ -1,11 +1,15 @@
 """Items of replicated pairs: both databases end up with the same, and nothing acknowledged is lost."""
 
 import json
+import random
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from langgraph.store.base import IndexConfig, PutOp, TTLConfig
 
@@ -287,6 +291,27 @@ def test_a_damaged_entry_is_named() -> None:
     assert entry == b'[["a","k",1,null],["b","k"]]'
     with pytest.raises(CorruptDataError, match="about items is damaged"):
         Changed.in_entries([Entry("x", 1, b"{")])
+
+
+@pytest.mark.parametrize("kind", ["postgres"])
+def test_batches_about_many_namespaces_do_not_lock_each_other_out(kind: str) -> None:
+    url = shared().database(f"crowds_of_{kind}_items")
+
+    def work(store: Store, number: int) -> None:
+        chance = random.Random(number)
+        for _ in range(12):
+            keys = chance.sample([(f"n{place}", "k") for place in range(8)], 4)
+            store.batch([PutOp((ns,), key, chance.choice([{"n": number}, None])) for ns, key in keys])
+        store.sweep_ttl()
+
+    with sides(PostgresSaver(url), MemorySaver(), mode="async") as two, ThreadPoolExecutor(4) as pool:
+        two.store.setup()
+        list(pool.map(partial(work, two.store), range(4)))
+        assert two.pair.drain() == 0
+        two.equal_keys()
+    with psycopg.connect(url) as connection:
+        statement = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
+        assert connection.execute(statement).fetchone() == (0,)
 
 
 _SHORT = [case for case in STORE_CASES if ALL or str(case).startswith(("items.", "sweeping."))]

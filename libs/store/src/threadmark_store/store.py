@@ -185,7 +185,8 @@ class Store(OverSaver, BaseStore):
         items, clock = self._items, now
         if isinstance(items, PairItems):
             issued = now()
-            items, clock = items.at(issued), lambda: issued
+            changed = [request.key for request in requests if isinstance(request, Put)]
+            items, clock = items.of_call(issued, changed), lambda: issued
         batch = Batch(requests, self._values, self._owner, omits, *self._searching.tables, clock=clock)
         answered = yield from (write if batch.writes else read)(batch.answers, items)
         if answered.refreshed:

@@ -18,7 +18,8 @@ NAME = "items"
 SHARDS = 16
 """The changes of a shard wait for each other, and are copied together."""
 
-SHARD_IDS = tuple(shard_id_of(NAME, shard) for shard in range(SHARDS))
+SHARD_IDS = tuple(sorted(shard_id_of(NAME, shard) for shard in range(SHARDS)))
+"""In the order in which they are locked."""
 
 
 class Removal(NamedTuple):
@@ -62,6 +63,11 @@ class Changed(NamedTuple):
 def shard_id_for(key: ItemKey) -> str:
     """Return the id of the shard of an item: items of one namespace are in one shard."""
     return SHARD_IDS[crc32(key.namespace.encode("utf-8", "surrogatepass")) % SHARDS]
+
+
+def shards_of(keys: Iterable[ItemKey]) -> list[str]:
+    """Return the ids of the shards of items, in the order in which they are locked."""
+    return sorted(set(map(shard_id_for, keys)))
 
 
 def by_shard(keys: Mapping[ItemKey, Removal | None]) -> list[tuple[str, Changed]]:

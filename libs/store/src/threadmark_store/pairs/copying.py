@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from threadmark.backends import Program, StaleTermError
-from threadmark.replication.others import CopiedOthers, OtherRoute, ReconciledOthers, keep, settle
+from threadmark.replication.others import CopiedOthers, OtherRoute, ReconciledOthers, clock_of, keep, settle
 from threadmark.replication.steps import PairFlow, Side, read_on, write_on
 from threadmark.store.replica import Copied, Entry, ReplicaStore
 from threadmark_store.backends import over
@@ -23,7 +23,7 @@ from threadmark_store.pairs.changes import (
     Version,
     by_shard,
     of_one_owner,
-    shard_id_for,
+    shards_of,
     wins,
 )
 from threadmark_store.pairs.tables import ask_side, is_there
@@ -106,7 +106,7 @@ class _Comparison:
         """Return the keys of the target's items that the source did not remove just now."""
         source, target = self._source, self._target
         waiting: set[ItemKey] = set()
-        for shard_id in sorted({shard_id_for(key) for key in keys}):
+        for shard_id in shards_of(keys):
             entries = yield from read_on(source, source.store.outbox, shard_id, _ALL_ENTRIES)
             waiting.update(Changed.in_entries(entries).keys)
         # If the entry of a removal is gone by now, so is the item.
@@ -126,7 +126,10 @@ class _Comparison:
 
 
 def _note(store: ReplicaStore, keys: Sequence[ItemKey], term: int) -> Program[None]:
-    for shard_id, changed in by_shard(dict.fromkeys(keys)):
+    changes = by_shard(dict.fromkeys(keys))
+    for shard_id, _ in changes:
+        yield from clock_of(store, shard_id)
+    for shard_id, changed in changes:
         yield from _recorded(store, shard_id, changed, term)
 
 
