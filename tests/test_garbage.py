@@ -52,7 +52,7 @@ async def _left_over_later(call: Callable[[], Awaitable[Any]]) -> int:
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_calls_leave_no_cycles(backend: str, tmp_path: Path) -> None:
     with BACKENDS[backend](tmp_path) as open_saver, open_saver() as saver:
-        checkpointer = wrap(saver)
+        checkpointer: Any = wrap(saver)
         numbers = iter(range(1, 10))
         newest: list[Any] = [THREAD]
 
@@ -77,7 +77,7 @@ def test_calls_of_asyncio_leave_no_cycles(backend: str, tmp_path: Path) -> None:
     async def main() -> dict[str, int]:
         with BACKENDS[backend](tmp_path) as open_saver:
             async with open_saver() as saver:
-                checkpointer = wrap(saver)
+                checkpointer: Any = wrap(saver)
                 numbers = iter(range(1, 10))
                 newest: list[Any] = [THREAD]
 

@@ -11,7 +11,7 @@ from threadmark_store.pairs.tables import PairTable, ask_side
 from threadmark_store.shapes import ItemKey, ItemRow
 
 
-def items_over(rows: object) -> "PairItems":  # noqa: ARG001 - the driver of the pair chooses the side
+def rows_over(rows: object) -> "PairItems":  # noqa: ARG001 - the driver of the pair chooses the side
     """Return the items of a pair."""
     register(NAME, ITEMS)
     return PairItems()

@@ -22,7 +22,7 @@ _IF_MISSING: dict[str, Any] = {
     "page": ([], None),
     "keys": ([], None),
     "counts": VectorCounts(0, 0),
-    "heads": [],
+    "whole_rows": [],
     "find": [],
     "totals": WordTotals(0, 0),
 }
