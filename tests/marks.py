@@ -160,6 +160,7 @@ SLOW = {
     "sqlite/test_space.py": 11,
     "sqlite/test_wrong_kinds.py": 36,
     "store/test_conformance.py": 86,
+    "store/test_pairs.py": 20,
     "store/test_moving.py": 9,
     "store/test_sweeping.py": 27,
     "store/test_cache.py": 34,
