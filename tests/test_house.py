@@ -44,7 +44,7 @@ LAYERS = (
 
 ROOMS = (
     *("leases", "travel", "operating", "encryption", "interfaces", "replication", "caching", "persistent", "arrays"),
-    "transactions",
+    *("transactions", "effects"),
 )
 """The folders above core, each of which can be deleted (`tests/test_rooms.py`). None imports another one."""
 
