@@ -10,9 +10,10 @@ import secrets
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
+from functools import cache
 from typing import Any
 from unittest import mock
 
@@ -107,23 +108,32 @@ class _Ids:
         return HERE.get().ids.ticks()
 
 
+@cache
+def _imported_by_name() -> list[tuple[Any, str, Any]]:
+    """Return the places where modules have imported a function itself, each with what stands for it."""
+    stands: list[tuple[Any, Any]] = [(time.monotonic, _monotonic), (uuid.uuid4, _uuid4), (secrets.token_bytes, _token_bytes)]
+    return [
+        (module, name, answer)
+        for path, module in list(sys.modules.items())
+        if path.startswith("threadmark")
+        for name, value in vars(module).items()
+        for function, answer in stands
+        if value is function
+    ]
+
+
 @contextmanager
 def simulated_time(outside: Machine) -> Iterator[None]:
     """Answer from the machines of a world. Code that belongs to no machine runs `outside`."""
     token, state = HERE.set(outside), random.getstate()
     random.seed(outside.entropy.random())
-    first: Callable[[], float] = time.monotonic
-    second: Callable[[], uuid.UUID] = uuid.uuid4
     with ExitStack() as patched:
 
         def patch(place: Any, name: str, answer: Any) -> None:
             patched.enter_context(mock.patch.object(place, name, answer))
 
-        for name, module in list(sys.modules.items()):
-            if name.startswith("threadmark"):
-                for imported, answer in ((first, _monotonic), (second, _uuid4), (secrets.token_bytes, _token_bytes)):
-                    for known in [key for key, value in vars(module).items() if value is imported]:
-                        patch(module, known, answer)
+        for module, name, answer in _imported_by_name():
+            patch(module, name, answer)
         patch(time, "monotonic", _monotonic)
         patch(time, "monotonic_ns", lambda: int(HERE.get().monotonic * 1e9))
         patch(time, "time_ns", lambda: int(HERE.get().wall * 1e9))

@@ -14,9 +14,8 @@ Committed threads are never changed: a transaction changes copies, which replace
 """
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import contextmanager
-from copy import copy
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn, get_args
 
@@ -68,8 +67,8 @@ class SimulatedStore(MemoryStore):
 
 
 def _copied(thread: Thread) -> Thread:
-    made = copy(thread)
-    made.state = dict(thread.state)
+    made = Thread.__new__(Thread)
+    made.state, made.deleted_up_to = dict(thread.state), thread.deleted_up_to
     made.checkpoints, made.writes = dict(thread.checkpoints), dict(thread.writes)
     made.segments, made.outbox = dict(thread.segments), dict(thread.outbox)
     return made
@@ -170,6 +169,8 @@ class Database:
         self.generation = 0
         """Grows with every restart, which ends all connections."""
         self.contents = Contents()
+        self.on_pair: Callable[[], object] = lambda: None
+        """Is called before and after a commit that changes who takes the writes of a pair."""
         self.losses: list[tuple[float, float]] = []
         """From which moment to which one commits were lost, by power cuts of a disk that had not synced them."""
         self._synced, self._synced_at = Contents(), 0.0
@@ -394,7 +395,9 @@ class Session:
         raise ServerError(why)
 
     def _publish(self) -> None:
-        contents = self._db.contents
+        contents, moves = self._db.contents, self._own_pair is not None
+        if moves:
+            self._db.on_pair()
         for name, thread in self._own.items():
             if thread is None:
                 contents.threads.pop(name, None)
@@ -403,6 +406,8 @@ class Session:
         if self._own_pair is not None:
             contents.pair = self._own_pair
         self._own, self._own_pair = {}, None
+        if moves:
+            self._db.on_pair()
         self._db.committed()
 
     async def _wait_for(self, holder: "Session") -> None:

@@ -7,9 +7,10 @@ commit may have been carried out, until its time is over.
 import asyncio
 import random
 from collections.abc import Callable, Collection, Coroutine, Mapping
+from contextvars import copy_context
 from typing import Any, NoReturn, TypeVar
 
-from simulator.clocks import Machine, SimulatedLoop
+from simulator.clocks import HERE, Machine, SimulatedLoop
 from simulator.database import Database, ServerError, Session
 from simulator.history import NOW
 from simulator.met import Met
@@ -37,6 +38,8 @@ class Process:
         self.is_dead = False
         self.paused_until = 0.0
         self.tasks: set[asyncio.Task[Any]] = set()
+        self.clients: set[asyncio.Task[Any]] = set()
+        """Those of its tasks that come to an end by themselves."""
         self.links: dict[str, Link] = {}
 
     @property
@@ -44,11 +47,14 @@ class Process:
         """The world's event loop."""
         return self.machine.loop
 
-    def begin(self, work: Coroutine[Any, Any, Any]) -> None:
+    def begin(self, work: Coroutine[Any, Any, Any], *, for_ever: bool = False) -> None:
         """Run a task until the process ends."""
-        task = self.loop.create_task(work)
-        self.tasks.add(task)
-        task.add_done_callback(self.tasks.discard)
+        context = copy_context()
+        context.run(HERE.set, self.machine)
+        task = self.loop.create_task(work, context=context)
+        for tasks in (self.tasks,) if for_ever else (self.tasks, self.clients):
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
 
     def kill(self) -> None:
         """End it at once. Whatever its code does from now on reaches no server."""

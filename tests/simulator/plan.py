@@ -23,6 +23,7 @@ FaultKind = Literal[
     "set a server's clock",
     "let clocks drift",
     "forget the cache",
+    "promote a side",
 ]
 
 OF_NETWORKS: tuple[FaultKind, ...] = (
@@ -39,10 +40,37 @@ OF_NETWORKS: tuple[FaultKind, ...] = (
     "forget the cache",
 )
 OF_FILES: tuple[FaultKind, ...] = ("stop a process", "pause a process", "cut the power", "set a process's clock")
-OF_CLOCKS = ("set a process's clock", "set a server's clock", "let clocks drift")
+OF_PAIRS: tuple[FaultKind, ...] = (
+    "stop a process",
+    "pause a process",
+    "lose messages",
+    "delay messages",
+    "cut a way",
+    "cut a way",
+    "silence a server",
+    "restart a server",
+    "set a process's clock",
+    "set a server's clock",
+    "promote a side",
+    "promote a side",
+)
+OF_WAYS: dict[FaultKind, str] = {
+    "lose messages": "loses_until",
+    "delay messages": "slow_until",
+    "cut a way": "cut_until",
+    "silence a server": "silent_until",
+}
+"""The faults of ways, each with the attribute of a `Link` that says until when it lasts."""
+OF_CLOCKS: tuple[FaultKind, ...] = ("set a process's clock", "set a server's clock", "let clocks drift")
 
 CALM = 0.15
 """This part of the worlds have no faults at all: no caller hears an error of the database there."""
+
+
+Mode = Literal["one", "sync", "async"]
+"""One database, or a pair in one of its two modes."""
+
+MODES: tuple[Mode, ...] = ("one", "one", "one", "sync", "async")
 
 
 class Fault(NamedTuple):
@@ -62,7 +90,12 @@ class Plan(NamedTuple):
     """All that is decided before a world begins."""
 
     seed: int
+    mode: Mode
     isolation: Isolation
+    other: Isolation
+    """That of the other database of a pair."""
+    automatic: bool
+    """Whether the clients of a pair move the writes by themselves."""
     syncs: bool
     """Whether a commit is on the disk before it is answered: durability "full"."""
     is_cached: bool
@@ -92,16 +125,28 @@ class Plan(NamedTuple):
     def of(cls, seed: int) -> Self:
         """Make the plan of a seed."""
         chance = random.Random(f"plan {seed}")
-        isolation = ISOLATIONS[seed % len(ISOLATIONS)]
+        mode, isolation = MODES[seed // len(ISOLATIONS) % len(MODES)], ISOLATIONS[seed % len(ISOLATIONS)]
         processes, clients = chance.randrange(1, 4), chance.randrange(2, 5)
         pace = chance.choice((8.0, 60.0, 400.0))
         operations = tuple(_operation(seed, number, clients, chance) for number in range(chance.randrange(15, 45)))
-        kinds = OF_FILES if isolation == "sqlite" else OF_NETWORKS
+        kinds = OF_PAIRS if mode != "one" else OF_FILES if isolation == "sqlite" else OF_NETWORKS
         length = (1.0 / pace + 0.02) * len(operations) / clients + 0.2
         count = 0 if chance.random() < CALM else chance.randrange(1, 7)
         faults = tuple(_fault(number, chance, kinds, processes, length) for number in range(count))
-        syncs = isolation != "sqlite" or chance.random() < 0.5
-        return cls(seed, isolation, syncs, chance.random() < 0.3, processes, clients, pace, operations, faults)
+        return cls(
+            seed,
+            mode,
+            isolation,
+            chance.choice(ISOLATIONS),
+            automatic=chance.random() < 0.5,
+            syncs=mode != "one" or isolation != "sqlite" or chance.random() < 0.5,
+            is_cached=chance.random() < 0.3,
+            processes=processes,
+            clients=clients,
+            pace=pace,
+            operations=operations,
+            faults=faults,
+        )
 
 
 def _operation(seed: int, number: int, clients: int, chance: random.Random) -> Operation:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from simulator.met import Met
 from simulator.plan import Plan
 from simulator.shrinking import shrunk
-from simulator.world import Outcome, play
+from simulator.play import Outcome, play
 
 EXPECTED = (
     "a commit came from a process that was stopped",

@@ -19,7 +19,7 @@ from itertools import count
 from simulator.met import Met
 from simulator.plan import Plan
 from simulator.playing import Failure, Report, quiet, run
-from simulator.world import play
+from simulator.play import play
 
 _BATCH = 50
 

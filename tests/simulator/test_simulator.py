@@ -10,7 +10,7 @@ from length import times
 from simulator.plan import Plan
 from simulator.playing import ENOUGH, quiet, run
 from simulator.shrinking import shrunk
-from simulator.world import play
+from simulator.play import play
 
 SEEDS = times(ENOUGH, at_length=20 * ENOUGH)
 
@@ -25,7 +25,7 @@ def test_worlds_keep_their_promises_and_every_fault_is_met() -> None:
 def test_a_seed_gives_the_same_run_in_every_process(seed: int) -> None:
     with quiet():
         trace = play(Plan.of(seed)).trace
-    program = f"from simulator.plan import Plan\nfrom simulator.world import play\nprint(play(Plan.of({seed})).trace)"
+    program = f"from simulator.plan import Plan\nfrom simulator.play import play\nprint(play(Plan.of({seed})).trace)"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONHASHSEED": str(seed)}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == trace

@@ -2,17 +2,15 @@
 
 import asyncio
 import random
-from hashlib import sha256
-from typing import NamedTuple
 
 from simulator.clients import Client, seen
-from simulator.clocks import Machine, SimulatedLoop, simulated_time
+from simulator.clocks import Machine, SimulatedLoop
 from simulator.database import Database, SimulatedStore
 from simulator.history import History, Seen
 from simulator.met import Met
 from simulator.model import Circumstances, Model
 from simulator.network import Link, Process, SimulatedCache, SimulatedDriver
-from simulator.plan import OF_CLOCKS, Fault, Plan
+from simulator.plan import OF_CLOCKS, OF_WAYS, Fault, Plan
 from threadmark import CorruptDataError, MemoryCache, Saver
 from threadmark.caching import cached
 
@@ -22,32 +20,6 @@ _AWAY = 0.5
 """For so long a process or a server is away after it stopped, at least."""
 _SET = 30.0
 """By so many seconds a clock is set, at most."""
-
-
-class Outcome(NamedTuple):
-    """What became of a world."""
-
-    objections: list[str]
-    met: Met
-    trace: str
-    """A digest of all calls and answers: the same for the same plan."""
-    calls: list[str]
-
-
-def play(plan: Plan) -> Outcome:
-    """Play a world from its beginning to its end."""
-    loop = SimulatedLoop()
-    outside = Machine("outside", loop, random.Random(f"{plan.seed} outside"))
-    try:
-        with simulated_time(outside):
-            world = World(plan, loop)
-            loop.run_until_complete(asyncio.wait_for(world.live(), LONGEST))
-            objections = world.judged()
-            calls = [str(call) for call in world.history.calls]
-            loop.run_until_complete(world.end())
-    finally:
-        loop.close()
-    return Outcome(objections, world.met, sha256("\n".join(calls).encode()).hexdigest(), calls)
 
 
 class World:
@@ -68,8 +40,11 @@ class World:
         self._lives = [0] * plan.processes
         self.processes = [self._started(number) for number in range(plan.processes)]
 
-    async def live(self) -> None:
+    def live(self) -> None:
         """Let everything happen, until all clients are done."""
+        self.loop.run_until_complete(asyncio.wait_for(self._live(), LONGEST))
+
+    async def _live(self) -> None:
         for number in range(self.plan.processes):
             self._work(number)
         faults = [self.loop.create_task(self._happen(fault)) for fault in self.plan.faults]
@@ -96,14 +71,14 @@ class World:
             objections.append("transactions waited for each other in a circle")
         return objections + model.objections(found)
 
-    async def end(self) -> None:
+    def end(self) -> None:
         """Stop everything."""
         for process in self.processes:
             process.kill()
-        tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def trace(self) -> list[str]:
+        """Return all calls and their answers."""
+        return [str(call) for call in self.history.calls]
 
     def _found(self, saver: Saver, thread: str, objections: list[str]) -> list[Seen]:
         found: list[Seen] = []
@@ -156,9 +131,9 @@ class World:
         elif fault.kind == "stop a process":
             process.kill()
             await self._come_back([fault.process], fault.lasts)
-        elif fault.kind in _OF_WAYS:
+        elif fault.kind in OF_WAYS:
             for link in links:
-                setattr(link, _OF_WAYS[fault.kind], until)
+                setattr(link, OF_WAYS[fault.kind], until)
         elif fault.kind in ("restart a server", "cut the power"):
             await self._restart(fault)
         elif fault.kind == "set a process's clock":
@@ -189,11 +164,3 @@ class World:
             if self.processes[number] is process:  # it has not come back for another reason
                 self.processes[number] = self._started(number)
                 self._work(number)
-
-
-_OF_WAYS = {
-    "lose messages": "loses_until",
-    "delay messages": "slow_until",
-    "cut a way": "cut_until",
-    "silence a server": "silent_until",
-}
