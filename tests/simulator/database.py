@@ -52,7 +52,7 @@ class Twice(Call):
 
 
 class SimulatedStore(MemoryStore):
-    """The programs of the memory backend, with locks."""
+    """The programs of the memory backend. All that change a thread lock it first, but for `add`."""
 
     def lock(self, thread_id: str) -> Program[int | None]:
         """Like `epoch`, and no one else changes the thread until the transaction ends."""
@@ -64,6 +64,22 @@ class SimulatedStore(MemoryStore):
         (call,) = super().counted_heads(thread_id, ns)
         heads: list[Head] = yield Twice(call.function, (thread_id, ns))
         return heads
+
+
+def _locking(name: str) -> Callable[..., Program[Any]]:
+    """Return a program of the memory backend that locks its thread first."""
+
+    def program(self: SimulatedStore, first: Any, *args: Any) -> Program[Any]:
+        yield Lock(first if isinstance(first, str) else first.thread_id)
+        return (yield from getattr(super(SimulatedStore, self), name)(first, *args))
+
+    return program
+
+
+for _name in (
+    "copy_segments drop lock_lease record remove renew_lease replace rewrite set_copied set_lease set_thread".split()
+):
+    setattr(SimulatedStore, _name, _locking(_name))
 
 
 def _copied(thread: Thread) -> Thread:

@@ -55,7 +55,7 @@ class Call:
     value: Any = None
     found: list[Seen] = field(default_factory=list)
     is_late: bool = False
-    """Whether one of its requests was still on its way when it returned, or when it failed."""
+    """Whether a script of it may have been on its way when it returned: no lock and no proof keeps that from acting."""
 
     @property
     def acknowledged(self) -> bool:
@@ -66,10 +66,10 @@ class Call:
     def over(self) -> float:
         """When nothing of it can happen any more: a call that failed may be carried out later.
 
-        So may one that was tried again: its first request may come after the second one. A late request of a put that
-        continues a checkpoint is refused by a thread that was deleted; one that continues none begins it again.
+        So may a script that was sent again: the first one may come after the second one. A thread that was deleted
+        refuses one that continues a checkpoint; one that continues none begins the thread again.
         """
-        return self.ended if self.acknowledged and not (self.is_late and not self.parent) else math.inf
+        return self.ended if self.acknowledged and (self.parent or not self.is_late) else math.inf
 
     def __str__(self) -> str:
         named = " ".join(f"{key}={value}" for key in _SHOWN if (value := getattr(self, key)))

@@ -220,12 +220,12 @@ class SimulatedDriver:
 
     def _execute_late(self, session: Session, step: Step) -> None:
         if session.is_by_itself:
+            if call := NOW.get(None):
+                call.is_late = True
             self._later(session, lambda: _executed(session, step))
 
     def _later(self, session: Session, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         session.is_late = True
-        if call := NOW.get(None):
-            call.is_late = True
         seconds = self.link.chance.expovariate(1.0)
 
         async def later() -> None:
