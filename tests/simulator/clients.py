@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from replication.actor import REMEMBERED, Newest, config_of, put_arguments, text_of, values_of
 from simulator.history import NOW, Call, History, Seen
 from threadmark import CheckpointTuple, Saver, ThreadmarkError, new_id
+from threadmark.leases.taking import OnBusy
 
 THREADS = ("one", "two")
 LEASED = "leased"
@@ -19,14 +20,14 @@ NAMESPACES = ("", "inner")
 
 KINDS = {
     "put": 14,
-    "put_old": 3,
+    "put_old": 7,
     "put_writes": 8,
     "get": 5,
     "get_old": 3,
     "list": 3,
     "extract": 1,
     "lease": 5,
-    "prune": 3,
+    "prune": 5,
     "retention": 1,
     "copy": 2,
     "fork": 2,
@@ -54,8 +55,8 @@ class Client:
         self._left = operations
         self._pace = pace
         self._history = history
-        self._known: dict[str, list[tuple[str, str]]] = {}
-        """The checkpoints of each thread that it has put or got."""
+        self._known: dict[str, dict[tuple[str, str], tuple[int, ...]]] = {}
+        """The checkpoints of each thread that it has put or got, with the seeds of their values."""
         self._saver: Saver
         self._number = 0
         self._chance = random.Random(name)
@@ -78,14 +79,19 @@ class Client:
         thread, ns = self._thread(), self._chance.choice(NAMESPACES)
         answered, newest = await self._newest(thread, ns)
         if answered:
+            await self._think()
             await self._put_after(thread, ns, newest)
 
+    async def _think(self) -> None:
+        """Compute from a state, in which time others may remove it."""
+        await asyncio.sleep(self._chance.choice((0.0, 0.01, 0.1)))
+
     async def _put_old(self) -> None:
-        """Put to a checkpoint that may not be the newest, or may be gone."""
+        """Put to a checkpoint from memory: it may not be the newest, or may be gone."""
         thread, ns, checkpoint = self._some_known()
-        found = await self._read(thread, ns, checkpoint) if checkpoint else None
-        if found is not None:
-            await self._put_after(thread, ns, found)
+        if checkpoint:
+            seeds = self._known[thread][ns, checkpoint]
+            await self._put_after(thread, ns, Seen(thread, ns, checkpoint, "", seeds, "", frozenset()))
 
     async def _put_after(self, thread: str, ns: str, parent: Seen | None, lease: int = 0) -> Call:
         seeds = parent.seeds if parent else ()
@@ -96,7 +102,7 @@ class Client:
         if lease:
             config["configurable"]["lease_token"] = lease
         await self._end(call, self._saver.aput(config, *rest))
-        self._know(thread, ns, made.id)
+        self._know(thread, ns, made.id, made.seeds)
         return call
 
     async def _put_writes(self) -> None:
@@ -157,7 +163,8 @@ class Client:
             call = self._begin("branch", thread, ns=ns, id=checkpoint)
             await self._end(call, self._saver.afork(config_of(thread, ns, checkpoint)))
             if call.acknowledged:
-                self._know(thread, ns, call.value["configurable"]["checkpoint_id"])
+                made = call.value["configurable"]["checkpoint_id"]
+                self._know(thread, ns, made, self._known[thread][ns, checkpoint])
 
     async def _delete(self) -> None:
         thread = self._thread()
@@ -171,14 +178,13 @@ class Client:
 
     async def _lease(self) -> None:
         """Put a few checkpoints one after the other, while no other holder may."""
-        on_busy = self._chance.choice(("wait", "wait", "interrupt", "reject"))
+        ways: list[OnBusy] = ["wait", "wait", "interrupt", "reject"]
+        on_busy = self._chance.choice(ways)
         call = self._begin("lease", LEASED)
         NOW.set(call)
         patience = 3.0 if on_busy == "wait" else None
         try:
-            async with self._saver.lease(
-                LEASED, on_busy=on_busy, ttl=1.0, timeout=patience, holder=self.name
-            ) as lease:
+            async with self._saver.lease(LEASED, on_busy=on_busy, ttl=1.0, timeout=patience, holder=self.name) as lease:
                 call.lease, call.answer, call.ended = lease.token, "acknowledged", self._history.clock()
                 await self._put_under(lease.token)
         except ThreadmarkError as error:
@@ -207,7 +213,7 @@ class Client:
         item = await self._saver.aget_tuple(config_of(thread, ns, checkpoint))
         if item is not None:
             call.found.append(seen(thread, item))
-            self._know(thread, ns, call.found[-1].id)
+            self._know(thread, ns, call.found[-1].id, call.found[-1].seeds)
 
     def _begin(self, did: str, thread: str, **what: Any) -> Call:
         return self._history.begin(self._number, self.name, did, thread, **what)
@@ -232,12 +238,10 @@ class Client:
         known = self._known.get(thread)
         if not known:
             return thread, "", ""
-        return thread, *self._chance.choice(known[-6:])
+        return thread, *self._chance.choice(list(known)[-6:])
 
-    def _know(self, thread: str, ns: str, checkpoint: str) -> None:
-        known = self._known.setdefault(thread, [])
-        if (ns, checkpoint) not in known:
-            known.append((ns, checkpoint))
+    def _know(self, thread: str, ns: str, checkpoint: str, seeds: tuple[int, ...]) -> None:
+        self._known.setdefault(thread, {})[ns, checkpoint] = seeds
 
 
 def _words(error: Exception) -> str:

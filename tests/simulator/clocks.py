@@ -111,7 +111,11 @@ class _Ids:
 @cache
 def _imported_by_name() -> list[tuple[Any, str, Any]]:
     """Return the places where modules have imported a function itself, each with what stands for it."""
-    stands: list[tuple[Any, Any]] = [(time.monotonic, _monotonic), (uuid.uuid4, _uuid4), (secrets.token_bytes, _token_bytes)]
+    stands: list[tuple[Any, Any]] = [
+        (time.monotonic, _monotonic),
+        (uuid.uuid4, _uuid4),
+        (secrets.token_bytes, _token_bytes),
+    ]
     return [
         (module, name, answer)
         for path, module in list(sys.modules.items())
@@ -138,7 +142,7 @@ def simulated_time(outside: Machine) -> Iterator[None]:
         patch(time, "monotonic_ns", lambda: int(HERE.get().monotonic * 1e9))
         patch(time, "time_ns", lambda: int(HERE.get().wall * 1e9))
         patch(time, "time", lambda: HERE.get().wall)
-        patch(secrets, "randbits", lambda bits: HERE.get().entropy.getrandbits(bits))
+        patch(secrets, "randbits", _randbits)
         patch(ids, "_clock", _Ids())
         try:
             yield
@@ -153,6 +157,10 @@ def _monotonic() -> float:
 
 def _uuid4() -> uuid.UUID:
     return uuid.UUID(int=HERE.get().entropy.getrandbits(128), version=4)
+
+
+def _randbits(bits: int) -> int:
+    return HERE.get().entropy.getrandbits(bits)
 
 
 def _token_bytes(count: int = 32) -> bytes:

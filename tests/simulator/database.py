@@ -61,7 +61,8 @@ class SimulatedStore(MemoryStore):
 
     def counted_heads(self, thread_id: str | None, ns: str | None) -> Program[list[Head]]:
         """Return the heads by counting. Those that are recorded are counted here, too."""
-        (call,) = super().counted_heads(thread_id, ns)
+        call = next(super().counted_heads(thread_id, ns))
+        assert isinstance(call, Call)
         heads: list[Head] = yield Twice(call.function, (thread_id, ns))
         return heads
 
@@ -76,9 +77,20 @@ def _locking(name: str) -> Callable[..., Program[Any]]:
     return program
 
 
-for _name in (
-    "copy_segments drop lock_lease record remove renew_lease replace rewrite set_copied set_lease set_thread".split()
-):
+_LOCKING = (
+    "copy_segments",
+    "drop",
+    "lock_lease",
+    "record",
+    "remove",
+    "renew_lease",
+    "replace",
+    "rewrite",
+    "set_copied",
+    "set_lease",
+    "set_thread",
+)
+for _name in _LOCKING:
     setattr(SimulatedStore, _name, _locking(_name))
 
 
@@ -109,7 +121,7 @@ class _Threads(dict[str, Thread]):
         return self.touched[name]
 
     def get(self, name: str, default: Any = None) -> Any:
-        return self[name] if name in self else default
+        return self[name] if name in self else default  # noqa: SIM401 - this is `get`
 
     def values(self) -> Any:
         return [self[name] for name in self]
@@ -150,7 +162,9 @@ class _Work(Tables):
             self.changed[key] = None
         else:
             assert isinstance(self.threads, _Threads)
-            (name,) = [name for name, each in self.threads.touched.items() if any(table is part for part in _parts(each))]
+            (name,) = [
+                name for name, each in self.threads.touched.items() if any(table is part for part in _parts(each))
+            ]
             self.changed[name] = None
 
 
@@ -221,9 +235,9 @@ class Database:
         self._locks.clear()
         self._writer = None
         self._wake()
-        if power_cut and not self.syncs:
-            if self._synced.threads != self.contents.threads:
-                self.met.note("a disk lost what was not synced")
+        if power_cut and self._synced.threads != self.contents.threads:
+            self.met.note("a disk lost what was not synced")
+            if not self.syncs:
                 self.losses.append((self._synced_at, self.machine.loop.now))
             self.contents = self._synced.copied()
 
@@ -322,7 +336,9 @@ class Session:
             if self._db.isolation == "redis":
                 return self._executed_on_redis(step, work, answer)
             names = {*work.changed, *([step.thread_id] if isinstance(step, Lock) else [])}
-            holder = next((held for name in sorted(names) if (held := self._db._locks.get(name, self)) is not self), None)
+            holder = next(
+                (held for name in sorted(names) if (held := self._db._locks.get(name, self)) is not self), None
+            )
             if holder is None:
                 break
             work.roll_back()

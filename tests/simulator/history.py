@@ -73,7 +73,8 @@ class Call:
 
     def __str__(self) -> str:
         named = " ".join(f"{key}={value}" for key in _SHOWN if (value := getattr(self, key)))
-        return f"{self.began:.4f}-{self.ended:.4f} #{self.number} {self.client} {self.did} {named}: {self.answer} {self.error}"
+        when, who = f"{self.began:.4f}-{self.ended:.4f}", f"#{self.number} {self.client}"
+        return f"{when} {who} {self.did} {named}: {self.answer} {self.error}"
 
 
 _SHOWN = ("thread", "ns", "id", "parent", "task", "target", "keeps", "lease", "value")

@@ -54,6 +54,9 @@ class Model:
             *self._answers(),
             *(each for call in self.calls for each in self._read_well(call)),
             *self._leases(),
+            *self._continued(),
+            *(each for call in self.calls if call.did == "list" for each in _in_order(call.found, str(call))),
+            *(each for there in found.values() for each in _in_order(there, "at the end")),
             *(each for thread, there in found.items() for each in self._whole(thread, there)),
             *self._kept(found),
             *self._removed(found),
@@ -99,6 +102,19 @@ class Model:
             if call.answer == "broken" or (call.answer == "raised" and name not in allowed):
                 yield f"no caller should hear this: {call}"
 
+    def _continued(self) -> Iterable[str]:
+        """A thread that was deleted takes nothing that follows, or belongs to, what it had."""
+        deletions = [call for call in self._removals if call.did == "delete" and call.acknowledged]
+        deletions = [call for call in deletions if not self._is_lost(call)]
+        for call in self.calls:
+            place = (call.thread, call.ns, call.parent if call.did == "put" else call.id)
+            above = self._puts.get(place)
+            if call.did not in ("put", "put_writes") or not call.acknowledged or above is None or self._is_lost(above):
+                continue
+            for each in deletions:
+                if each.thread == call.thread and above.over < each.began and each.ended < call.began:
+                    yield f"it continues what was deleted, and was taken: {call}; {each}"
+
     def _read_well(self, call: Call) -> Iterable[str]:
         for each in call.found:
             yield from self._sound(each, str(call))
@@ -130,7 +146,9 @@ class Model:
 
     def _ancestors(self, place: Place) -> set[Place]:
         ancestors: set[Place] = set()
-        while place in self._puts and (parent := self._puts[place].parent or self._puts[place].id) and parent != place[2]:
+        while (
+            place in self._puts and (parent := self._puts[place].parent or self._puts[place].id) and parent != place[2]
+        ):
             place = (*place[:2], parent)
             if place in ancestors:
                 break
@@ -162,8 +180,9 @@ class Model:
             if each.parent not in (parent, ""):
                 yield f"{each.place} has another parent than it was put with: {put}"
             above = (*each.place[:2], parent)
-            if parent and above not in places and above in self._puts:
-                removals = [call for call in self._removals if call.over >= self._puts[above].began]
+            known = self._puts.get(above)
+            if parent and above not in places and known is not None and known.acknowledged and not self._is_lost(known):
+                removals = [call for call in self._removals if call.over >= known.began]
                 if not any(call.thread in ("", thread) for call in removals):
                     yield f"{each.place} is there without its parent {parent}"
 
@@ -223,6 +242,15 @@ class Model:
             for other in taken:
                 if other.lease > one.lease and other.ended < one.began:
                     yield f"a put under a lease was taken after another holder had one: {one}; {other}"
+
+
+def _in_order(listed: list[Seen], where: str) -> Iterable[str]:
+    """A checkpoint is listed before its parent, which is never newer."""
+    places = {each.place: number for number, each in enumerate(listed)}
+    for each in listed:
+        above = (*each.place[:2], each.parent)
+        if places.get(above, len(listed)) < places[each.place]:
+            yield f"{each.place} is listed after its parent {each.parent}: {where}"
 
 
 def _one_history(there: list[Seen]) -> Iterable[str]:

@@ -8,6 +8,7 @@ import asyncio
 import random
 from collections.abc import Callable, Collection, Coroutine, Mapping
 from contextvars import copy_context
+from functools import partial
 from typing import Any, NoReturn, TypeVar
 
 from simulator.clocks import HERE, Machine, SimulatedLoop
@@ -64,7 +65,7 @@ class Process:
 
     async def awake(self) -> None:
         """Wait while the process is paused. Raises CancelledError in one that was killed."""
-        while self.paused_until > self.loop.now:
+        while self.paused_until > self.loop.now:  # noqa: ASYNC110 - it may be paused again
             await asyncio.sleep(self.paused_until - self.loop.now)
         if self.is_dead:
             raise asyncio.CancelledError
@@ -179,7 +180,7 @@ class SimulatedDriver:
             step = next(program)
             while True:
                 try:
-                    await self._there(lambda: self._execute_late(session, step) if writes else None)
+                    await self._there(partial(self._execute_late, session, step) if writes else _nothing)
                     answer = await session.execute(step)
                     await self.link.back()
                 except Exception as error:  # noqa: BLE001 - the program may handle it; if not, it passes through

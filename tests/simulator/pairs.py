@@ -7,10 +7,11 @@ import asyncio
 import random
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from functools import partial
 from typing import Any, TypeVar
 
 from replication.actor import Actor, atake_step
-from replication.checker import Mode
+from replication.checker import Found, Mode, missing
 from replication.journal import Call, Did, Journal, Told, calls_of
 from replication.look import Look
 from replication.world import World
@@ -19,7 +20,7 @@ from simulator.database import Database, SimulatedStore
 from simulator.history import NOW
 from simulator.met import Met
 from simulator.network import Link, Process, SimulatedDriver
-from simulator.plan import OF_CLOCKS, OF_WAYS, Fault, Operation, Plan
+from simulator.plan import OF_CLOCKS, OF_WAYS, Fault, Plan
 from threadmark import Saver, ThreadmarkError
 from threadmark.replication import ReplicatedSaver
 from threadmark.replication.driver import PairDriver
@@ -29,9 +30,7 @@ from threadmark.replication.steps import Side
 T = TypeVar("T")
 
 LAG = 30
-_HEALTH = 0.5
-"""Seconds between two looks of a process at both sides."""
-_DEADLINE = 2.0
+_DEADLINE, _TIMEOUT = 0.5, 0.15
 _PATIENCE = 300.0
 """Seconds of simulated time after which something that must come has not come."""
 _AWAY, _SET = 0.5, 30.0
@@ -87,7 +86,7 @@ class _Worker:
 
     async def work(self, pair: ReplicatedSaver) -> None:
         while self._left:
-            operation: Operation = self._left.pop(0)
+            operation = self._left.pop(0)
             self._actor._chance = chance = random.Random(operation.seed)
             await asyncio.sleep(chance.expovariate(self._pace))
             await atake_step(self._actor, pair)
@@ -155,12 +154,23 @@ class PairWorld(World):
         for number in range(self.plan.processes):
             self._work(number)
         faults = [self.loop.create_task(self._happen(fault)) for fault in self.plan.faults]
+        for moment in self.plan.looks:
+            self.wait_for(partial(self._is_past, moment), "time to pass")
+            self.judge_now()
         self.wait_for(self._is_done, "the clients to end")
         for fault in faults:
             fault.cancel()
         for database in self.databases:
             database.start()
         self.loop.run_until_complete(asyncio.sleep(10.0))  # whatever is late has come by then
+
+    def judge_now(self) -> dict[int, Found]:
+        """Look at both sides at one moment, while calls are under way."""
+        found, failovers = super().judge_now(), self.failovers.noted
+        if not failovers or self.both_know_the_term():
+            since = failovers[-1].ended if failovers else 0.0
+            self.objections += missing(found[self.active], self.expectations(), since=since)
+        return found
 
     def judged(self) -> list[str]:
         """Return the objections to what both sides hold."""
@@ -192,12 +202,17 @@ class PairWorld(World):
             self.loop.run_until_complete(asyncio.sleep(0.05))
             self.note_failover()
 
+    def _is_past(self, moment: float) -> bool:
+        return self.loop.now >= moment
+
     def _is_done(self) -> bool:
         return all(worker.is_done for worker in self.workers) and not any(each.clients for each in self.processes)
 
     def _on_pair(self) -> None:
-        token = HERE.set(self.outside)
+        token, before = HERE.set(self.outside), len(self.failovers.noted)
         self.note_failover()
+        if len(self.failovers.noted) > before:
+            self.met.note("the writes of a pair moved")
         HERE.reset(token)
 
     def _chance(self, name: str) -> random.Random:
@@ -213,20 +228,20 @@ class PairWorld(World):
         return Process(name, Machine(name, self.loop, self._chance(name)), self.met)
 
     def _opened(self, process: Process) -> ReplicatedSaver:
-        sides = []
+        sides: list[Side] = []
         for name, database in zip(_NAMES, self.databases, strict=True):
             local = database.isolation == "sqlite"
             process.links[name] = link = Link(process, self._chance(f"{process.name} {name}"), local=local)
-            sides.append(Side(name, SimulatedStore(), SimulatedDriver(link, database, timeout=1.0)))  # type: ignore[arg-type]  # a SideName
+            sides.append(Side(name, SimulatedStore(), SimulatedDriver(link, database, timeout=_TIMEOUT)))  # type: ignore[arg-type]  # a SideName
         settings = Settings(
             self.mode,
             failover="automatic" if self.plan.automatic else "manual",
             max_lag=LAG,
             deadline=_DEADLINE,
-            health_interval=_HEALTH,
+            health_interval=self.plan.interval,
             drain_timeout=1.0,
         )
-        driver = _QuietDriver(Pair(*sides, settings))
+        driver = _QuietDriver(Pair(sides[0], sides[1], settings))
         self._drivers.append(driver)
         return ReplicatedSaver(driver)
 
@@ -244,11 +259,11 @@ class PairWorld(World):
         driver, chance = pair._pair, self._chance(f"{process.name} copies")
         looked = 0.0
         while True:
-            looks = self.loop.now >= looked + _HEALTH
+            looks = self.loop.now >= looked + self.plan.interval
             looked = self.loop.now if looks else looked
             with suppress(ThreadmarkError):  # the next round may succeed
                 await driver.aplay(driver._background._round(looks=looks))
-            await asyncio.sleep(chance.uniform(0.01, _HEALTH))
+            await asyncio.sleep(chance.uniform(0.01, 2 * min(self.plan.interval, 1.0)))
 
     async def _happen(self, fault: Fault) -> None:
         await asyncio.sleep(fault.at)

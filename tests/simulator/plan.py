@@ -73,6 +73,9 @@ Mode = Literal["one", "sync", "async"]
 MODES: tuple[Mode, ...] = ("one", "one", "one", "sync", "async")
 
 
+_LOOKS = 6
+
+
 class Fault(NamedTuple):
     """Something that happens to a process, a way or a server."""
 
@@ -96,6 +99,12 @@ class Plan(NamedTuple):
     """That of the other database of a pair."""
     automatic: bool
     """Whether the clients of a pair move the writes by themselves."""
+    skew: float
+    """By how many seconds the clocks of processes are wrong from their beginning, at most."""
+    interval: float
+    """Seconds between two looks of a pair's process at both sides."""
+    looks: tuple[float, ...]
+    """When the contents of a pair are judged while calls go on."""
     syncs: bool
     """Whether a commit is on the disk before it is answered: durability "full"."""
     is_cached: bool
@@ -110,6 +119,11 @@ class Plan(NamedTuple):
         operations = ",".join(str(each.number) for each in self.operations)
         return f"{self.seed} operations={operations} faults={','.join(str(each.number) for each in self.faults)}"
 
+    @property
+    def has_wrong_clocks(self) -> bool:
+        """Whether clocks are, or will be, wrong."""
+        return bool(self.skew) or any(fault.kind in OF_CLOCKS for fault in self.faults)
+
     @classmethod
     def from_text(cls, text: str) -> Self:
         """Make a plan from a seed, or from the text of a plan that was cut down."""
@@ -118,7 +132,10 @@ class Plan(NamedTuple):
         for part in parts:
             name, _, numbers = part.partition("=")
             kept = {int(number) for number in numbers.split(",") if number}
-            plan = plan._replace(**{name: tuple(each for each in getattr(plan, name) if each.number in kept)})
+            if name == "operations":
+                plan = plan._replace(operations=tuple(each for each in plan.operations if each.number in kept))
+            else:
+                plan = plan._replace(faults=tuple(each for each in plan.faults if each.number in kept))
         return plan
 
     @classmethod
@@ -127,8 +144,9 @@ class Plan(NamedTuple):
         chance = random.Random(f"plan {seed}")
         mode, isolation = MODES[seed // len(ISOLATIONS) % len(MODES)], ISOLATIONS[seed % len(ISOLATIONS)]
         processes, clients = chance.randrange(1, 4), chance.randrange(2, 5)
-        pace = chance.choice((8.0, 60.0, 400.0))
-        operations = tuple(_operation(seed, number, clients, chance) for number in range(chance.randrange(15, 45)))
+        pace = chance.choice((8.0, 60.0, 400.0) if mode == "one" else (8.0, 25.0))
+        count = chance.randrange(15, 45) if mode == "one" else chance.randrange(30, 70)
+        operations = tuple(_operation(seed, number, clients, chance) for number in range(count))
         kinds = OF_PAIRS if mode != "one" else OF_FILES if isolation == "sqlite" else OF_NETWORKS
         length = (1.0 / pace + 0.02) * len(operations) / clients + 0.2
         count = 0 if chance.random() < CALM else chance.randrange(1, 7)
@@ -139,6 +157,9 @@ class Plan(NamedTuple):
             isolation,
             chance.choice(ISOLATIONS),
             automatic=chance.random() < 0.5,
+            skew=chance.choice((0.0, 0.0, 1.0)) if mode == "one" else 0.0,
+            interval=chance.choice((0.05, 0.3, 10.0)),
+            looks=tuple(sorted(chance.uniform(0, 1.5 * length) for _ in range(_LOOKS))),
             syncs=mode != "one" or isolation != "sqlite" or chance.random() < 0.5,
             is_cached=chance.random() < 0.3,
             processes=processes,

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from simulator.met import Met
 from simulator.plan import Plan
-from simulator.shrinking import shrunk
 from simulator.play import Outcome, play
+from simulator.shrinking import shrunk
 
 EXPECTED = (
     "a commit came from a process that was stopped",
@@ -28,10 +28,12 @@ EXPECTED = (
     "forget the cache",
     "let clocks drift",
     "pause a process",
+    "promote a side",
     "restart a server",
     "set a process's clock",
     "set a server's clock",
     "stop a process",
+    "the writes of a pair moved",
 )
 """Events that must be met in a run of enough seeds. One that never came has proved nothing."""
 

@@ -22,10 +22,8 @@ def shrunk(plan: Plan, fails: Callable[[Plan], bool], attempts: int = MOST_ATTEM
     while left > 0:
         before = plan
         plan = _without_clients(plan, still_fails)
-        operations = _cut_down(plan.operations, lambda kept, plan=plan: still_fails(plan._replace(operations=kept)))
-        plan = plan._replace(operations=operations)
-        faults = _cut_down(plan.faults, lambda kept, plan=plan: still_fails(plan._replace(faults=kept)))
-        plan = plan._replace(faults=faults)
+        plan = _without_operations(plan, still_fails)
+        plan = _without_faults(plan, still_fails)
         if plan == before:
             break
     return plan
@@ -37,6 +35,16 @@ def _without_clients(plan: Plan, fails: Callable[[Plan], bool]) -> Plan:
         if fails(smaller):
             plan = smaller
     return plan
+
+
+def _without_operations(plan: Plan, fails: Callable[[Plan], bool]) -> Plan:
+    kept = _cut_down(plan.operations, lambda kept: fails(plan._replace(operations=kept)))
+    return plan._replace(operations=kept)
+
+
+def _without_faults(plan: Plan, fails: Callable[[Plan], bool]) -> Plan:
+    kept = _cut_down(plan.faults, lambda kept: fails(plan._replace(faults=kept)))
+    return plan._replace(faults=kept)
 
 
 def _cut_down(items: tuple[T, ...], fails: Callable[[tuple[T, ...]], bool]) -> tuple[T, ...]:

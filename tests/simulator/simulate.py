@@ -18,8 +18,8 @@ from itertools import count
 
 from simulator.met import Met
 from simulator.plan import Plan
-from simulator.playing import Failure, Report, quiet, run
 from simulator.play import play
+from simulator.playing import Failure, Report, quiet, run
 
 _BATCH = 50
 
@@ -33,14 +33,14 @@ def main() -> int:
     hours = float(settings["HOURS"]) if "HOURS" in settings else None
     seeds = int(settings["SEEDS"]) if "SEEDS" in settings else (2000 if hours is None else None)
     report = _all(first, seeds, hours)
-    print(report)
+    _say(report)
     return int(bool(report.failures or report.never))
 
 
 def _again(plan: Plan) -> int:
     with quiet():
         outcome = play(plan)
-    print(Failure(plan, plan, outcome) if outcome.objections else f"{plan}: nothing is wrong ({outcome.trace})")
+    _say(Failure(plan, plan, outcome) if outcome.objections else f"{plan}: nothing is wrong ({outcome.trace})")
     return int(bool(outcome.objections))
 
 
@@ -69,9 +69,14 @@ def _all(first: int, seeds: int | None, hours: float | None) -> Report:
 
 def _added(report: Report, batch: Report) -> Report:
     for failure in batch.failures:
-        print(failure, flush=True)
+        _say(failure)
     report.met.add(batch.met)
     return report._replace(seeds=report.seeds + batch.seeds, failures=report.failures + batch.failures)
+
+
+def _say(what: object) -> None:
+    sys.stdout.write(f"{what}\n")
+    sys.stdout.flush()
 
 
 def _no_word(_: Failure) -> None:

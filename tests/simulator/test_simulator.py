@@ -8,9 +8,9 @@ import pytest
 
 from length import times
 from simulator.plan import Plan
+from simulator.play import play
 from simulator.playing import ENOUGH, quiet, run
 from simulator.shrinking import shrunk
-from simulator.play import play
 
 SEEDS = times(ENOUGH, at_length=20 * ENOUGH)
 

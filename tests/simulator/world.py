@@ -1,4 +1,4 @@
-"""A world: a database, processes with clients, and the faults of a plan, from its beginning to the model's judgement."""
+"""A world: a database, processes with clients, and the faults of a plan, from its beginning to the judgement."""
 
 import asyncio
 import random
@@ -10,7 +10,7 @@ from simulator.history import History, Seen
 from simulator.met import Met
 from simulator.model import Circumstances, Model
 from simulator.network import Link, Process, SimulatedCache, SimulatedDriver
-from simulator.plan import OF_CLOCKS, OF_WAYS, Fault, Plan
+from simulator.plan import OF_WAYS, Fault, Plan
 from threadmark import CorruptDataError, MemoryCache, Saver
 from threadmark.caching import cached
 
@@ -50,18 +50,20 @@ class World:
         faults = [self.loop.create_task(self._happen(fault)) for fault in self.plan.faults]
         if not self.plan.syncs:
             faults.append(self.loop.create_task(self._sync_at_times()))
-        while not all(client.is_done for client in self.clients) or any(each.tasks for each in self.processes):
+        while not self._is_done():  # noqa: ASYNC110 - a process that comes back has new tasks
             await asyncio.sleep(0.1)
         for fault in faults:
             fault.cancel()
         await asyncio.sleep(10.0)  # whatever is late has come by then
         self.database.start()
 
+    def _is_done(self) -> bool:
+        return all(client.is_done for client in self.clients) and not any(each.tasks for each in self.processes)
+
     def judged(self) -> list[str]:
         """Return the objections of the model, and of the saver's own verification."""
-        faults = [fault.kind for fault in self.plan.faults]
-        clocks = any(kind in OF_CLOCKS for kind in faults)
-        model = Model(self.history, Circumstances(bool(faults), clocks, self.database.losses))
+        circumstances = Circumstances(bool(self.plan.faults), self.plan.has_wrong_clocks, self.database.losses)
+        model = Model(self.history, circumstances)
         saver = Saver(SimulatedStore(), self._driver(self._started(0)))
         objections: list[str] = []
         found = {thread: self._found(saver, thread, objections) for thread in model.threads()}
@@ -94,7 +96,9 @@ class World:
     def _started(self, number: int) -> Process:
         self._lives[number] += 1
         name = f"process {number}.{self._lives[number]}"
-        return Process(name, Machine(name, self.loop, self._chance(name)), self.met)
+        machine = Machine(name, self.loop, self._chance(name))
+        machine.offset = self._chance(f"{name} skew").uniform(-1, 1) * self.plan.skew
+        return Process(name, machine, self.met)
 
     def _driver(self, process: Process) -> SimulatedDriver:
         local = self.plan.isolation == "sqlite"
