@@ -37,7 +37,7 @@ EXPECTED = (
 )
 """Events that must be met in a run of enough seeds. One that never came has proved nothing."""
 
-ENOUGH = 400
+ENOUGH = 120
 """Of so many seeds each of these events is expected."""
 
 
