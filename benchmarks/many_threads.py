@@ -200,6 +200,7 @@ def _report(saver: threadmark.Saver, count: int, explain: Explain | None) -> Non
         ("idle", {"status": "idle"}),
         ("interrupted (none is)", {"status": "interrupted"}),
         ("busy (none is)", {"status": "busy"}),
+        ("unfinished (none is)", {"status": "unfinished"}),
         ("the middle, by offset", {"offset": count // 2}),
     ]
     for name, options in asked:

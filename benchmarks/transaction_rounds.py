@@ -4,10 +4,10 @@
     python benchmarks/transaction_rounds.py postgresql://... --rounds 1000
 
 A child process stores number after number, each in one transaction, until it is killed at a random moment. One child in
-four uses a block of the saver, with a checkpoint, a write and an item; the others use a connection of their own, half
-of them with asyncio, and store a row there as well. SQLite syncs each commit to the disk, and Postgres as the server is
-set up. Every 50 kills, a process that is not killed compares the numbers. Apart is a number that is in one place and
-not in another; lost is one that was acknowledged and is in none.
+six uses a block of the saver, with a checkpoint, a write and an item; three use a connection of their own, most of
+them with asyncio, and store a row there as well; two run graphs whose nodes put items (`node_rounds`). SQLite syncs
+each commit to the disk, and Postgres as the server is set up. Every 50 kills, a process that is not killed compares the
+numbers. Apart is a number that is in one place and not in another; lost is one that was acknowledged and is in none.
 """
 
 import argparse
@@ -28,14 +28,18 @@ from typing import Any, NamedTuple
 import aiosqlite
 import psycopg
 
+import node_rounds
 from crash_rounds import Journal, in_child, in_process, killed_after, open_saver
 from threadmark import Checkpoint, ConfigError, Saver, new_id
 from threadmark_store import Store
 
 _LONGEST = 0.08
 """Seconds after the first transaction has begun in which a child is killed."""
+_LONGEST_OF_NODES = 0.4
+"""A run of a graph takes longer than a transaction."""
 _KILLS_PER_THREAD = 50
-_WAYS = ("connection", "block", "asyncio connection", "asyncio connection, and rolled back now and then")
+_ROLLED_BACK = "asyncio connection, and rolled back now and then"
+_WAYS = ("connection", "block", "nodes", "asyncio connection", "nodes with asyncio", _ROLLED_BACK)
 _TABLE = "CREATE TABLE IF NOT EXISTS orders (thread text NOT NULL, number integer NOT NULL)"
 
 
@@ -104,6 +108,8 @@ class Child:
             self._with_connection(saver)
         elif _WAYS[self._way] == "block":
             self._with_blocks(saver)
+        elif _WAYS[self._way].startswith("nodes"):
+            self._with_nodes(saver)
         else:
             asyncio.run(self._with_asyncio(saver))
 
@@ -134,6 +140,18 @@ class Child:
                 tx.saver.put_writes(config, [("number", number)], "task")
                 self._put_item(tx.saver, number, thread_id)
 
+    def _with_nodes(self, saver: Saver) -> None:
+        thread_id = f"{self._thread_id} in nodes"
+
+        def begun() -> None:
+            self._journal.note("begun", f"0/{thread_id}")
+            os.write(self._ready, b"1")
+
+        def done(number: int) -> None:
+            self._journal.note("acknowledged", f"{number}/{thread_id}")
+
+        node_rounds.work(saver, thread_id, begun, done, blocking=_WAYS[self._way] == "nodes")
+
     async def _with_asyncio(self, saver: Saver) -> None:
         connection: Any
         if self._database.startswith("postgres"):
@@ -146,7 +164,7 @@ class Child:
         bound = saver.within(connection)
         items = Store(bound) if self._has_items else None
         for number in self._numbers(first):
-            for is_last in (False, True) if self._way == len(_WAYS) - 1 and number % 3 == 0 else (True,):
+            for is_last in (False, True) if _WAYS[self._way] == _ROLLED_BACK and number % 3 == 0 else (True,):
                 await connection.execute(self._order(number))
                 config = await bound.aput(
                     at(self._thread_id), made(number), {}, {"number": number + 1, "text": number + 1}
@@ -232,6 +250,15 @@ def compared(database: str, thread_id: str, acknowledged: set[int], *, with_rows
     return len(set.union(*places) - set.intersection(*places)) + doubled, len(acknowledged - set.union(*places))
 
 
+def compared_nodes(database: str, thread_id: str, acknowledged: set[int]) -> tuple[int, int]:
+    """Return how many numbers of nodes are in one place only, and how many are lost."""
+    with open_saver(database) as saver:
+        if not has_items(saver):
+            return 0, 0
+        apart, numbers = node_rounds.compared_nodes(saver, thread_id)
+    return len(apart), len(acknowledged - numbers)
+
+
 def transaction_rounds(database: str, rounds: int, folder: Path, seed: int, seconds: float) -> Rounds:
     """Kill as many times as asked, or for as long."""
     chance, until = random.Random(seed), time.monotonic() + seconds
@@ -246,13 +273,16 @@ def transaction_rounds(database: str, rounds: int, folder: Path, seed: int, seco
             os.close(ready)
             os.read(begun, 1)
             os.close(begun)
-            killed += killed_after(process, chance.uniform(0, _LONGEST))
+            longest = _LONGEST_OF_NODES if _WAYS[number % len(_WAYS)].startswith("nodes") else _LONGEST
+            killed += killed_after(process, chance.uniform(0, longest))
         threads += 1
         noted = [line.split(" ", 1) for line in (folder / thread_id).read_text().splitlines()]
         in_a_transaction += _open_ones([what for what, _ in noted])
-        for name in (thread_id, f"{thread_id} in blocks"):
+        for name in (thread_id, f"{thread_id} in blocks", f"{thread_id} in nodes"):
             acknowledged = _numbers_of(noted, "acknowledged", name)
             check: Callable[[], Any] = partial(compared, database, name, acknowledged, with_rows=name == thread_id)
+            if name.endswith("in nodes"):
+                check = partial(compared_nodes, database, name, acknowledged)
             found_apart, found_lost = in_process(folder, check)
             apart, lost, committed = apart + found_apart, lost + found_lost, committed + len(acknowledged)
         journal.close()

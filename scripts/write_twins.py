@@ -180,7 +180,9 @@ def protocol() -> str:
 
 def forwarding() -> str:
     """The text of the module of ForwardingMethods."""
-    trees = [ast.parse((LANGGRAPH / name).read_text()) for name in ("checkpointer.py", "transactions.py")]
+    trees = [
+        ast.parse((LANGGRAPH / name).read_text()) for name in ("checkpointer.py", "task_writes.py", "transactions.py")
+    ]
     classes = [each for tree in trees for each in tree.body if isinstance(each, ast.ClassDef)]
     own = {each.name for owner in classes for each in owner.body if isinstance(each, Method)}
     signatures = Signatures(SaverProtocol="from threadmark import SaverProtocol")

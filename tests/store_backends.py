@@ -3,16 +3,16 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from backends import memory, sealed, sqlite_file, sqlite_memory
 from length import ALL
 from postgres.backends import BACKENDS as POSTGRES
 from redis_backend.backends import BACKENDS as REDIS
 from threadmark.backends import Program
-from threadmark.program import Transaction
+from threadmark.program import Transaction, run
 from threadmark_conformance import APIS, Backend, Opener
-from threadmark_store.contract import ItemStore
-from threadmark_store.items import items_of
+from threadmark_store.operating import Rows, existing, rows_of
 from threadmark_store.shapes import Scope
 
 
@@ -23,16 +23,21 @@ def emptied(backend: Backend) -> Backend:
     def without_items(folder: Path) -> Iterator[Opener]:
         with backend(folder) as open_saver:
             with open_saver() as saver:
-                saver._driver.run(Transaction(_remove_all, (items_of(saver),), writes=True))
+                rows = run(saver._driver, existing(rows_of(saver)))
+                if rows is not None:
+                    saver._driver.run(Transaction(_remove_all, (rows,), writes=True))
             yield open_saver
 
     return without_items
 
 
-def _remove_all(items: ItemStore) -> Program[None]:
-    if (yield from items.exists()):
-        while rows := (yield from items.in_key_order(Scope(), None, 1000)):
-            yield from items.delete([row.key for row in rows], None)
+def _remove_all(rows: Rows) -> Program[None]:
+    while some := (yield from rows.items.in_key_order(Scope(), None, 1000)):
+        yield from rows.items.delete([row.key for row in some], None)
+    tables: list[Any] = [table for table in (rows.vectors, rows.words) if table is not None]
+    for table in tables:
+        while (found := (yield from table.keys(None)))[0]:
+            yield from table.delete(found[0], None)
 
 
 BACKENDS: dict[str, Backend] = {

@@ -99,7 +99,7 @@ STATEMENTS = (
 )
 SQL_MODULES = {"sql.py", "migrations.py"}
 SQL_OF_TABLES = {"sqlite.py", "postgres.py"}
-"""Modules of threadmark-store that each have one table: its statements, and the programs that use them."""
+"""Modules of threadmark-store for one database: its statements, and the programs that use them."""
 SQL_PACKAGE = "sql"
 """The places of a backend's statements."""
 

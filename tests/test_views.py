@@ -85,6 +85,7 @@ OF_SAVERS: Mapping[str, Call] = {
     "rename_thread": with_("adas", "stolen"),
     "prune": with_(None),
     "apply_retention": with_(idle_for=SOON, keep_last=1, max_bytes=0),
+    "unfinished": with_(idle_for=0),
     "get_delta_channel_history": with_(config=ADAS, channels=["text"]),
     "get_next_version": with_(None),
     "reencrypt": with_(plain="seal"),

@@ -28,6 +28,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.types import Send
 
 from cli.langgraphs import PLACES, Place, config, extension, graph, say, sqlite_place
+from threadmark.errors import ConfigError
 from threadmark.types import ObjectView
 from threadmark_cli.exits import DONE, FAILED, REFUSED, USAGE, WRONG
 from threadmark_cli.foreign.decoding import Decoder
@@ -125,6 +126,8 @@ def test_a_listing_is_sorted_paged_and_filtered(filled: Place) -> None:
         assert whole.bytes_stored == sum(each.bytes_stored for each in parts)
         assert {"messages", "count", "log"} <= parts[0].channels.keys()
         assert saver.get_thread("nobody") is None
+        with pytest.raises(ConfigError, match="threadmark migrate copies its threads"):
+            saver.list_threads(status="unfinished")
 
 
 def test_every_checkpoint_reads_as_langgraph_reads_it(filled: Place) -> None:

@@ -54,6 +54,26 @@ def place(request: pytest.FixtureRequest, tmp_path: Path, capsys: pytest.Capture
         yield Place(url, capsys)
 
 
+def test_threads_whose_runs_died_are_listed_with_their_next_nodes(place: Place) -> None:
+    following = {f"branch:to:{name}": None for name in ("ask", "book", "pay", "tell")}
+    with threadmark.open(place.url) as saver:
+        stored = saver.get("two")
+        assert stored is not None
+        died: threadmark.Checkpoint = {
+            **stored,
+            "id": threadmark.new_id(),
+            "channel_values": {**stored["channel_values"], **following},
+            "channel_versions": {**stored["channel_versions"], **dict.fromkeys(following, 9)},
+            "versions_seen": {"__input__": {}},
+        }
+        saver.put(config("two"), died, {}, dict.fromkeys(following, 9))
+    (line,) = place.ends(DONE, "threads", "--status", "unfinished").splitlines()[1:]
+    assert "  unfinished: ask, book, pay, ...  " in line
+    record = place.record("threads", "--status", "unfinished")
+    assert (record["id"], record["next"]) == ("two", ["ask", "book", "pay", "tell"])
+    assert place.record("threads", "--status", "idle")["id"] == "one"
+
+
 @ALL
 def test_fork_begins_a_branch_or_a_thread(place: Place, tmp_path: Path) -> None:
     (tmp_path / "log.json").write_text('["of a file"]')

@@ -10,6 +10,7 @@ from cli.databases import config, fill
 from cli.running import in_pipe
 from threadmark_cli.exits import USAGE
 from threadmark_cli.main import COMMANDS
+from threadmark_store import Store
 
 TITLE = "what Ada tells nobody"
 TRIED: Mapping[str, Sequence[str]] = {
@@ -19,6 +20,7 @@ TRIED: Mapping[str, Sequence[str]] = {
     "diff": ["adas"],
     "blame": ["adas", "log"],
     "search": ["adas", "step"],
+    "items": ["adas", "--delete", "--yes"],
     "stats": [],
     "verify": ["--repair"],
     "doctor": [],
@@ -61,12 +63,14 @@ def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         fill(saver.for_owner("ada"), "adas")
         saver.update_thread("adas", title=TITLE)
         fill(saver.for_owner("eve"), "eves", steps=1)
+        Store(saver.for_owner("ada")).put(("adas",), "k", {"title": TITLE})
     return path
 
 
 def state(path: Path) -> object:
     with threadmark.open(f"sqlite:///{path}") as saver:
-        return list(saver.list({"configurable": {"thread_id": "adas"}})), saver.get_thread("adas")
+        items = Store(saver).search(())
+        return list(saver.list({"configurable": {"thread_id": "adas"}})), saver.get_thread("adas"), items
 
 
 @pytest.mark.parametrize("command", TRIED)

@@ -102,6 +102,18 @@ def test_an_interrupted_thread_shows_its_question_and_the_node_that_waits(page: 
     assert "null" not in page.text("#thread .pane-head")
 
 
+def test_an_unfinished_thread_shows_its_next_nodes(page: Browser, lived: str) -> None:
+    page.open(lived, thread="noting")
+    page.sees("#thread .facts .word[data-status=unfinished]", "unfinished")
+    page.sees("#thread .facts .next", "next: review")
+    page.go(status="unfinished")
+    page.sees("[data-list=threads] .row", "noting")
+    assert len(page.all("[data-list=threads] .row")) == 1
+    page.go(thread="finished")
+    page.sees("#thread h2", "finished")
+    page.gone("#thread .next")
+
+
 def test_a_failed_thread_opens_on_its_error_and_the_checkpoint(page: Browser, lived: str) -> None:
     page.open(lived)
     page.click("[data-list=threads] .row", "failing")

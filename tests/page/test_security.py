@@ -10,6 +10,7 @@ from page.served import TOKEN, Served, id_of, put, served
 from threadmark import MemorySaver
 
 ROUTES = ["about", "threads", "thread", "history", "tree", "checkpoint", "value", "diff", "blame", "search", "live"]
+ROUTES += ["items", "item", "namespaces"]
 
 
 @pytest.fixture

@@ -73,6 +73,7 @@ def test_a_page_is_a_walk_along_an_index(
         {"until": 1500 * SECOND},
         {"since": 500 * SECOND, "until": 1500 * SECOND},
         {"status": "idle"},
+        {"status": "unfinished", "since": 500 * SECOND},
     ]
     if owner is not None:  # of all threads, those that a search finds are looked up if they are few
         filters += [{"text": "t1", "fragments": ["k"]}, {"status": "interrupted"}, {"status": "error"}]
@@ -109,6 +110,9 @@ def test_few_that_a_search_finds_are_looked_up_and_many_are_walked_past(database
         plan = plan_of(database, STORE.thread_page(scope, None, 0, 21))
         assert "SEARCH t USING INTEGER PRIMARY KEY (rowid=?)" in plan
         assert sorts(plan)
+    search, *page = plan_of(database, STORE.thread_page(ThreadScope(status="unfinished"), None, 0, 21))
+    assert search == "SCAN t"
+    assert "SEARCH t USING INTEGER PRIMARY KEY (rowid=?)" in page
     search, *page = plan_of(database, STORE.thread_page(ThreadScope(text="t"), None, 0, 21))
     assert search == "SCAN t"
     assert is_walk(page)

@@ -24,8 +24,9 @@ from threadmark_postgres.arrays import register_dumpers
 from threadmark_postgres.steps import Query
 from threadmark_store import Store
 from threadmark_store.filters import conditions_of, meets
-from threadmark_store.items.postgres import PostgresItems, ddl
+from threadmark_store.items.postgres import PostgresItems
 from threadmark_store.shapes import ItemKey, Place, Scope
+from threadmark_store.tables.postgres import Database, ddl
 from threadmark_store.values import check_of
 
 _numbers = itertools.count()
@@ -236,9 +237,9 @@ def test_a_role_that_may_create_no_tables_learns_which_script_to_run(url: str, t
         tables.execute(f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA agents TO {role}")
         with PostgresSaver(url.replace("postgres@", f"{role}@"), schema="agents") as limited:
             store = Store(limited)
-            with pytest.raises(StoreError, match=r"items\.postgres\.ddl\('agents'\)"):
+            with pytest.raises(StoreError, match=r"tables\.postgres\.ddl\('item', 'agents'\)"):
                 store.put(NS, "a", {})
-            tables.execute(ddl("agents"))
+            tables.execute(ddl("item", "agents"))
             tables.execute(f"GRANT SELECT, INSERT, UPDATE, DELETE ON agents.threadmark_store_item TO {role}")
             store.put(NS, "a", {"n": 1})
             store.setup()
@@ -447,7 +448,7 @@ def plan(connection: psycopg.Connection, program: Any, *, generic: bool = False)
 
 @pytest.mark.parametrize("generic", [True, False])
 def test_a_get_a_search_and_a_deletion_use_the_index(many: psycopg.Connection, *, generic: bool) -> None:
-    items = PostgresItems(None)
+    items = PostgresItems(Database(None))
     some = [ItemKey("users.7", str(number)) for number in range(3)]
     condition = tuple(conditions_of({"n": {"$gt": 5}}))
     for program in (

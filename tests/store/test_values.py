@@ -167,7 +167,7 @@ def _flipped(stored: str | bytes) -> Iterator[str | bytes]:
 def test_every_changed_byte_is_noticed(values: Values, value: dict[str, Any]) -> None:
     row = _row(values.encoded(KEY, value))
     for changed in _flipped(row.value):
-        with pytest.raises(CorruptDataError, match=r"'k' of namespace 'a\.b' is damaged"):
+        with pytest.raises(CorruptDataError, match=r"'k' of namespace 'a\.b': its value and its check"):
             values.decoded(row._replace(value=changed))
 
 

@@ -16,8 +16,6 @@ from threadmark_sqlite import SqliteSaver
 from threadmark_store import Store
 from transactions.databases import APIS, PLACES, THREAD, Calls, LeftError, checkpoint, opened, run
 
-WITH_ITEMS = ("memory", "sqlite file", "sqlite memory")
-
 
 @pytest.fixture(params=PLACES)
 def saver(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Saver]:
@@ -276,7 +274,7 @@ def test_a_checkpointer_has_transactions_under_its_own_name(saver: Saver) -> Non
     assert found.checkpoint["channel_values"]["text"].startswith("inside")
 
 
-@pytest.mark.parametrize("place", WITH_ITEMS)
+@pytest.mark.parametrize("place", PLACES)
 def test_items_of_a_store_are_stored_with_checkpoints_or_not_at_all(place: str, tmp_path: Path) -> None:
     with opened(place, tmp_path) as saver:
         with saver.transaction() as tx:

@@ -22,6 +22,7 @@ COMMANDS = {
     "diff": "threadmark_cli.commands.diff:diff",
     "blame": "threadmark_cli.commands.blame:blame",
     "search": "threadmark_cli.commands.search:search",
+    "items": "threadmark_cli.commands.items:items",
     "stats": "threadmark_cli.commands.checking:stats",
     "verify": "threadmark_cli.commands.checking:verify",
     "doctor": "threadmark_cli.commands.doctor:doctor",

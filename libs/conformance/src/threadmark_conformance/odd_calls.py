@@ -143,6 +143,7 @@ def _valid_for_threads(thread: str) -> dict[str, dict[str, Any]]:
             "extract": {"last": "a[1:]"},
         },
         "count_threads": scope,
+        "unfinished": {"idle_for": 1, "limit": 3, "cursor": None},
         "get_thread": {"thread_id": thread},
         "create_thread": {"thread_id": "created", **about},
         "update_thread": {"thread_id": thread, **about},

@@ -95,6 +95,7 @@ from threadmark.store.replica import (
     sum_of_marks,
 )
 from threadmark.store.threads import (
+    UNFINISHED,
     Beginning,
     LeaseRow,
     ThreadCounts,
@@ -104,6 +105,8 @@ from threadmark.store.threads import (
     ThreadScope,
     ThreadStore,
     in_scope,
+    is_unfinished,
+    status_of,
 )
 
 # Rows of names that belong together are easier to read than a column.
@@ -119,7 +122,8 @@ __all__ = [  # noqa: RUF022 - by what they are for, as the page has them
     "Outline", "Refusal", "Scope", "Store", "TOMBSTONE_MICROSECONDS", "WriteRow", "all_held", "nothing_held", "now",
     "was_added",
     # threads and leases
-    "LeaseRow", "ThreadCounts", "ThreadOutline", "ThreadPlace", "ThreadRow", "ThreadScope", "ThreadStore", "in_scope",
+    "LeaseRow", "ThreadCounts", "ThreadOutline", "ThreadPlace", "ThreadRow", "ThreadScope", "ThreadStore", "UNFINISHED",
+    "in_scope", "is_unfinished", "status_of",
     # the format of a database
     "Format", "UpgradeReport",
     # judging a change

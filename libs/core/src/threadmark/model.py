@@ -120,9 +120,9 @@ class Problem(NamedTuple):
     problem: str
 
 
-ThreadStatus = Literal["idle", "busy", "interrupted", "error"]
-"""The activity of a thread: "busy" with a live lease, otherwise decided by the writes of its newest checkpoint's tasks.
-"""
+ThreadStatus = Literal["idle", "busy", "interrupted", "error", "unfinished"]
+"""The activity of a thread: "busy" with a live lease, otherwise decided by its newest checkpoint: "error" or
+"interrupted" if a task wrote that, "unfinished" if nodes are still to run, else "idle"."""
 
 ThreadSort = Literal["updated", "-updated", "created", "-created", "id", "-id"]
 """The order of a listing of threads; a minus puts the greatest first."""
@@ -134,7 +134,7 @@ class ThreadFilter(TypedDict, total=False):
     owner: str | None
     """Only this owner's threads."""
     status: ThreadStatus | None
-    """Only threads that are "idle", "busy", "interrupted" or "error"."""
+    """Only threads that are "idle", "busy", "interrupted", "error" or "unfinished"."""
     metadata: Mapping[str, Any] | None
     """Only threads whose metadata has these keys, with equal JSON values."""
     text: str | None
@@ -164,6 +164,8 @@ class ThreadInfo(NamedTuple):
     """The stored size of its segments, headers, metadata and pending writes, without keys and indexes."""
     newest: str | None
     """The id of the graph's newest checkpoint."""
+    next: Sequence[str]
+    """The nodes that are still to run after it. Empty if a task of it failed or asked a question."""
     expires_at: datetime | None
     """The time from which `apply_retention` may remove it."""
     extracted: Mapping[str, Any]
@@ -171,7 +173,7 @@ class ThreadInfo(NamedTuple):
     is not there."""
     problems: Sequence["Problem"]
     """Failures to read a part that you asked for, which is then missing in `extracted`, or the thread's own row, whose
-    owner, title, metadata and expiry are then left out."""
+    owner, title, metadata and expiry are then left out, or its newest checkpoint, whose next nodes are."""
 
 
 class ThreadPage(NamedTuple):

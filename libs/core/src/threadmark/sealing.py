@@ -23,8 +23,9 @@ from threadmark.runtime.logs import log
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-_UNBOUND, _BOUND = 1, 2
-"""The first byte of a sealed row: without the incarnation of its thread, or with it."""
+_UNBOUND, _BOUND, _BOUND_AND_MARKED = 1, 2, 3
+"""The first byte of a sealed row: without the incarnation of its thread, or with it, and perhaps marked."""
+MARK = bytes([_BOUND_AND_MARKED])
 _NONCE_LENGTH = 12
 _TAG_LENGTH = 16
 # BLAKE2b's `person` field, so that no other use of the secret gives this key.
@@ -104,10 +105,15 @@ class Cipher:
         """The ids of the keys, in order."""
         return sorted(self._ciphers)
 
-    def seal(self, plain: bytes, where: bytes, incarnation: Incarnation | None = None) -> bytes:
-        """Encrypt `plain`. The result can be decrypted only at the same location, and names the incarnation."""
+    def seal(
+        self, plain: bytes, where: bytes, incarnation: Incarnation | None = None, *, is_marked: bool = False
+    ) -> bytes:
+        """Encrypt `plain`. The result can be decrypted only at the same location, and names the incarnation.
+
+        If it is marked, it begins with `MARK`, which can be read without a key, and changed by no one without one.
+        """
         nonce = os.urandom(_NONCE_LENGTH)
-        header = _header(self.newest, incarnation)
+        header = _header(self.newest, incarnation, is_marked=is_marked)
         return header + nonce + self._ciphers[self.newest].encrypt(nonce, plain, header + where)
 
     def open(self, sealed: bytes, where: bytes) -> bytes:
@@ -185,7 +191,7 @@ class SegmentNames:
 def incarnation_of(sealed: bytes) -> Incarnation | None:
     """Return the incarnation that a row names, or None. Trust it only if the row opens."""
     _, header = _key_of(sealed)
-    return Incarnation.unpacked(header[-INCARNATION_LENGTH:]) if header[0] == _BOUND else None
+    return Incarnation.unpacked(header[-INCARNATION_LENGTH:]) if header[0] != _UNBOUND else None
 
 
 def looks_sealed(body: bytes) -> bool:
@@ -252,20 +258,20 @@ def _cryptography() -> "tuple[type[AESGCM], type[Exception]]":
     return AESGCM, InvalidTag
 
 
-def _header(name: str, incarnation: Incarnation | None) -> bytes:
+def _header(name: str, incarnation: Incarnation | None, *, is_marked: bool) -> bytes:
     """Return the bytes before the nonce. They give their own length, so that no two headers and places look alike."""
     encoded = name.encode()
     if incarnation is None:
         return bytes([_UNBOUND, len(encoded)]) + encoded
-    return bytes([_BOUND, len(encoded)]) + encoded + incarnation.packed()
+    return bytes([_BOUND_AND_MARKED if is_marked else _BOUND, len(encoded)]) + encoded + incarnation.packed()
 
 
 def _key_of(sealed: bytes) -> tuple[str, bytes]:
     """Return the id of the key that sealed a row, and the header that holds it."""
     kind, length = sealed[:2] if len(sealed) > 1 else (0, 0)
     end_of_id = 2 + length
-    end = end_of_id + (INCARNATION_LENGTH if kind == _BOUND else 0)
-    if kind not in (_UNBOUND, _BOUND) or len(sealed) < end + _NONCE_LENGTH + _TAG_LENGTH:
+    end = end_of_id + (INCARNATION_LENGTH if kind in (_BOUND, _BOUND_AND_MARKED) else 0)
+    if kind not in (_UNBOUND, _BOUND, _BOUND_AND_MARKED) or len(sealed) < end + _NONCE_LENGTH + _TAG_LENGTH:
         raise CorruptDataError(f"a row is not sealed, or is cut short: {HOW_TO_SEAL}")
     try:
         return bytes(sealed[2:end_of_id]).decode(), bytes(sealed[:end])

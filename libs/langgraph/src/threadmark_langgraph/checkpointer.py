@@ -22,8 +22,9 @@ from threadmark.types import PruneReport, PruneStrategy
 from threadmark_langgraph.allowlist import extended
 from threadmark_langgraph.forwarding import ForwardingMethods
 from threadmark_langgraph.sends import lacks_sends, with_sends
-from threadmark_langgraph.shapes import FIRST_VERSION, engine_tuple, following_version, stored_metadata, stored_writes
+from threadmark_langgraph.shapes import FIRST_VERSION, engine_tuple, following_version, stored_metadata
 from threadmark_langgraph.superseded import is_asked_by_engine, only_ids
+from threadmark_langgraph.task_writes import TaskWrites
 from threadmark_langgraph.transactions import TransactionMethods
 from threadmark_langgraph.unmoved import OnUnmoved, UnmovedThreads
 from threadmark_langgraph.values import register_values_once
@@ -44,7 +45,7 @@ def wrap(saver: SaverProtocol, *, on_unmoved: OnUnmoved = "warn") -> "Checkpoint
     return Checkpointer(saver, on_unmoved=on_unmoved)
 
 
-class Checkpointer(TransactionMethods, ForwardingMethods, BaseCheckpointSaver[Any]):
+class Checkpointer(TaskWrites, TransactionMethods, ForwardingMethods, BaseCheckpointSaver[Any]):
     """A LangGraph checkpointer that keeps everything in a Threadmark saver.
 
     It has LangGraph's methods and all those of the saver (`verify`, `history`, `list_threads` ...), blocking and for
@@ -170,6 +171,8 @@ class Checkpointer(TransactionMethods, ForwardingMethods, BaseCheckpointSaver[An
         merged = stored_metadata(config, metadata)
         if self.unmoved.raises and not self.unmoved.expected:
             self.unmoved.look(self._saver)
+        if self._companion is not None:
+            return self._companion.put(self._saver, config, checkpoint, merged, new_versions)
         # Both sides declare the same keys of checkpoints and configurations, each for itself.
         return self._saver.put(config, checkpoint, merged, new_versions)  # type: ignore[arg-type, return-value]
 
@@ -184,19 +187,9 @@ class Checkpointer(TransactionMethods, ForwardingMethods, BaseCheckpointSaver[An
         merged = stored_metadata(config, metadata)
         if self.unmoved.raises and not self.unmoved.expected:
             await self.unmoved.alook(self._saver)
+        if self._companion is not None:
+            return await self._companion.aput(self._saver, config, checkpoint, merged, new_versions)
         return await self._saver.aput(config, checkpoint, merged, new_versions)  # type: ignore[arg-type, return-value]
-
-    def put_writes(
-        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
-    ) -> None:
-        """Store a task's writes, before the step is over: all of it or nothing."""
-        self._saver.put_writes(config, stored_writes(self._saver, writes), task_id, task_path)
-
-    async def aput_writes(
-        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
-    ) -> None:
-        """Like `put_writes`, for asyncio."""
-        await self._saver.aput_writes(config, stored_writes(self._saver, writes), task_id, task_path)
 
     def delete_thread(self, thread_id: str) -> None:
         """Remove a thread whole. Later writes of a run that is still going are refused."""

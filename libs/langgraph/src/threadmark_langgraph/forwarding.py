@@ -123,6 +123,10 @@ class ForwardingMethods:
         """Return the number of threads that match these filters."""
         return self._saver.count_threads(**filters)
 
+    def unfinished(self, *, idle_for: Duration, limit: int = 100, cursor: str | None = None) -> ThreadPage:
+        """Return a page of threads whose runs died, those that were updated longest ago first."""
+        return self._saver.unfinished(idle_for=idle_for, limit=limit, cursor=cursor)
+
     def get_thread(self, thread_id: Config | str) -> ThreadInfo | None:
         """Return one thread without its checkpoints, or None if there is none."""
         return self._saver.get_thread(thread_id)
@@ -173,6 +177,10 @@ class ForwardingMethods:
     async def acount_threads(self, **filters: Unpack[ThreadFilter]) -> int:
         """Like `count_threads`, for asyncio."""
         return await self._saver.acount_threads(**filters)
+
+    async def aunfinished(self, *, idle_for: Duration, limit: int = 100, cursor: str | None = None) -> ThreadPage:
+        """Like `unfinished`, for asyncio."""
+        return await self._saver.aunfinished(idle_for=idle_for, limit=limit, cursor=cursor)
 
     async def aget_thread(self, thread_id: Config | str) -> ThreadInfo | None:
         """Like `get_thread`, for asyncio."""

@@ -6,7 +6,7 @@ call that comes directly from this function is recognised by the function's code
 more than the id, or asks in another way, the answer is the whole checkpoint, as for any other call.
 """
 
-import inspect
+import sys
 from functools import lru_cache
 from types import CodeType
 from typing import Any
@@ -28,8 +28,8 @@ _OTHER_NAMES = {"CONF", "CONFIG_KEY_CHECKPOINT_ID", "patch_configurable", "get",
 
 def is_asked_by_engine() -> bool:
     """Return whether the caller of the calling method is the engine, and looks at nothing but the id of the answer."""
-    frame = inspect.currentframe()
-    asking = frame and frame.f_back and frame.f_back.f_back
+    # No frame of ours is kept in a variable: that would be a cycle, and the answer would live until it is collected.
+    asking = sys._getframe(1).f_back  # noqa: SLF001 - `inspect.currentframe` is the frame of this function itself
     if asking and asking.f_code.co_name == _ON_THE_WAY:
         asking = asking.f_back
     return (

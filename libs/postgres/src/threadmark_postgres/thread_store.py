@@ -112,10 +112,8 @@ def _outline(columns: Sequence[Any]) -> ThreadOutline:
 
 
 def _counts(columns: Sequence[Any]) -> ThreadCounts:
-    thread_id, checkpoints, namespaces, size, newest, leased, failed, interrupted = columns
-    return ThreadCounts(
-        from_column(thread_id), checkpoints, namespaces, int(size), from_optional(newest), leased, failed, interrupted
-    )
+    thread_id, checkpoints, namespaces, size, newest, *states = columns
+    return ThreadCounts(from_column(thread_id), checkpoints, namespaces, int(size), from_optional(newest), *states)
 
 
 def _lease(columns: Sequence[Any]) -> LeaseRow:

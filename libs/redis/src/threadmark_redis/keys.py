@@ -98,7 +98,7 @@ def shard_of(thread_id: str) -> int:
 
 def heads_pattern(prefix: bytes) -> bytes:
     """Return the pattern of all threads' heads and outboxes."""
-    return _literally(prefix) + b"{*}[eh]"
+    return literally(prefix) + b"{*}[eh]"
 
 
 def checked_prefix(prefix: Any) -> str:
@@ -112,7 +112,7 @@ def checked_prefix(prefix: Any) -> str:
     return prefix
 
 
-def _literally(text: bytes) -> bytes:
+def literally(text: bytes) -> bytes:
     """Return the pattern that matches only this text."""
     return b"".join(b"\\" + bytes([each]) if each in b"*?[]^-\\" else bytes([each]) for each in text)
 

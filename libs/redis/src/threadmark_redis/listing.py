@@ -9,14 +9,17 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from threadmark.backends import (
+    UNFINISHED,
     CorruptDataError,
     Outline,
     Program,
     Scope,
+    ThreadCounts,
     ThreadOutline,
     ThreadPlace,
     ThreadScope,
     in_scope,
+    status_of,
 )
 from threadmark_redis.adding import stored_rows
 from threadmark_redis.columns import (
@@ -201,7 +204,8 @@ def thread_outlines(settings: Settings, thread_ids: Sequence[str]) -> Program[li
 
 def counts(settings: Settings, thread_ids: Sequence[str], *, sizes: bool) -> Program[list[Any]]:
     """Return the replies of lua/counts.lua for these threads."""
-    calls = [(thread_keys(settings.prefix, name), (int(sizes), _MOST_FIELDS)) for name in thread_ids]
+    arguments = int(sizes), _MOST_FIELDS, *UNFINISHED
+    calls = [(thread_keys(settings.prefix, name), arguments) for name in thread_ids]
     return (yield from run_each(COUNTS, calls))
 
 
@@ -293,10 +297,7 @@ def _chosen(settings: Settings, scope: ThreadScope, outlines: Sequence[ThreadOut
 def _status(reply: Sequence[Any]) -> str:
     if len(reply) == 1:
         return "gone"
-    leased, failed, interrupted = reply[5:8]
-    if leased:
-        return "busy"
-    return "error" if failed else "interrupted" if interrupted else "idle"
+    return status_of(ThreadCounts("", *reply[1:]))
 
 
 class _Listing:

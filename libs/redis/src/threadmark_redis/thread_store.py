@@ -13,6 +13,7 @@ from threadmark.backends import (
     ThreadRow,
     ThreadScope,
     ThreadStore,
+    is_unfinished,
 )
 from threadmark_redis import listing
 from threadmark_redis.columns import (
@@ -75,25 +76,15 @@ class RedisThreadStore(ThreadStore):
             some = names[start : start + _CHUNK]
             replies = yield from listing.counts(self.settings, some, sizes=True)
             for name, reply in zip(some, replies, strict=True):
-                live, checkpoints, namespaces, size, newest, leased, failed, interrupted = (
+                live, checkpoints, namespaces, size, newest, *states = (
                     reply if len(reply) > 1 else [reply[0], *_NOTHING]
                 )
                 if live == b"torn":
                     found.append(ThreadCounts(name, *_NOTHING, EVICTED))
                 elif live == b"1":
-                    id_of_newest = text_or_none(newest)
-                    found.append(
-                        ThreadCounts(
-                            name,
-                            checkpoints,
-                            namespaces,
-                            size,
-                            id_of_newest,
-                            bool(leased),
-                            bool(failed),
-                            bool(interrupted),
-                        )
-                    )
+                    leased, failed, interrupted, unfinished = map(bool, states)
+                    counted = checkpoints, namespaces, size, text_or_none(newest)
+                    found.append(ThreadCounts(name, *counted, leased, failed, interrupted, unfinished))
                 elif live == b"large":
                     counts = yield from self._counted((yield from self.reader(name)))
                     found += [counts] if counts else []
@@ -182,10 +173,11 @@ class RedisThreadStore(ThreadStore):
             leased=lease is not None and lease.left > 0,
             failed=SPECIAL_WRITES["__error__"] in special,
             interrupted=SPECIAL_WRITES["__interrupt__"] in special,
+            unfinished=newest is not None and is_unfinished(newest.header, newest.check),
         )
 
 
-_NOTHING = (0, 0, 0, None, False, False, False)
+_NOTHING = (0, 0, 0, None, False, False, False, False)
 
 _INDEXED = (b"v", b"a", b"o", b"x")
 

@@ -127,6 +127,9 @@ def _found(scope: ThreadScope) -> Program[list[int] | None]:
     if scope.text is not None or scope.fragments:
         clauses = [(threads.LIVE, ()), *_searched(scope)]
         rows = yield from execute(threads.FOUND.format(clauses=_joined(clauses)), (*_params(clauses), _FEW + 1))
+    elif scope.status == "unfinished" and scope.since is None:  # a walk would look up the checkpoints in its order
+        clauses = [(threads.LIVE, ()), (threads.WITH_STATUS["unfinished"], ())]
+        rows = yield from execute(threads.FOUND.format(clauses=_joined(clauses)), (_FEW + 1,))
     elif scope.status in threads.WRITTEN:
         rows = yield from execute(threads.WRITTEN[scope.status], (_FEW + 1,))
     else:

@@ -4,7 +4,7 @@ from importlib import import_module
 from types import TracebackType
 from typing import Any, Self
 
-from threadmark.backends import ConfigError
+from threadmark.backends import ConfigError, Driver, Operation, arun, run
 from threadmark.saver import Saver
 
 _MODULES = {
@@ -14,6 +14,7 @@ _MODULES = {
     "threadmark_redis.store": "redis",
 }
 """By the module of the saver's own store."""
+_SQL = ("sqlite", "postgres")
 
 
 def checked_saver(candidate: Any) -> Saver:
@@ -33,20 +34,42 @@ def backend_of(saver: Saver, what: str = "store of items") -> str:
     return name
 
 
-def module_of(saver: Saver, folder: str, what: str = "store of items") -> tuple[Any, Any]:
-    """Return the module of a saver's backend in a folder of this package, and the saver's own rows.
+def rows_over(saver: Saver, folder: str, what: str = "store of items") -> Any:
+    """Return the rows of which a folder of this package says how a saver's database has them.
 
-    Raises ConfigError if there is none for this backend.
+    Raises ConfigError if there are none for this backend.
     """
-    module = import_module(f"threadmark_store.{folder}.{backend_of(saver, what)}")
-    return module, saver._store  # noqa: SLF001 - see above
+    backend = backend_of(saver, what)
+    place: Any = saver._store  # noqa: SLF001 - see above
+    if backend in _SQL:
+        place = import_module(f"threadmark_store.tables.{backend}").database_over(place)
+    module = "sql" if backend in _SQL and folder != "items" else backend
+    return import_module(f"threadmark_store.{folder}.{module}").rows_over(place)
 
 
 class OverSaver:
     """A store or a cache, which closes the saver that it opened, at the end of a block or by `close`."""
 
     saver: Saver
+    _driver: Driver
     _closes_saver = False
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} on {self._driver}>"
+
+    def setup(self) -> None:
+        """Create the tables that are missing. The first call that needs them does so, too."""
+        self.saver.setup()
+        run(self._driver, self._prepared())
+
+    async def asetup(self) -> None:
+        """Like `setup`, for asyncio."""
+        await self.saver.asetup()
+        await arun(self._driver, self._prepared())
+
+    def _prepared(self) -> Operation[None]:
+        """Create the tables that are missing, unless they are known to be there."""
+        raise NotImplementedError
 
     def close(self) -> None:
         """Close the saver if it was opened for this."""

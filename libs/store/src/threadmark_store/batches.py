@@ -96,6 +96,8 @@ class Batch:
     vectors: VectorTable | None = None
     words: WordStore | None = None
     clock: Callable[[], int] = field(kw_only=True)
+    ends: bool = True
+    """Whether its transaction ends with it, so that a backend may save round trips."""
 
     @property
     def writes(self) -> bool:
@@ -241,13 +243,13 @@ class Batch:
         last = {request.key: request for request in self.requests if isinstance(request, Put)}
         rows = list(self._rows(last.values(), now))
         if removed := [key for key, put in last.items() if put.stored is None]:
-            yield from items.delete(removed, self.owner, last=not rows and not self._has_more)
+            yield from items.delete(removed, self.owner, last=self.ends and not rows and not self._has_more)
             if self.vectors:
                 yield from self.vectors.store.delete(removed, self.owner)
             if self.words:
                 yield from self.words.delete(removed, self.owner)
         if rows:
-            refused = yield from items.put(rows, last=not self._has_more)
+            refused = yield from items.put(rows, last=self.ends and not self._has_more)
             if refused:
                 key = refused[0]
                 raise PermissionError(

@@ -12,8 +12,8 @@ from threadmark.backends import ConfigError, StoreError, arun, now, reset_after_
 from threadmark.program import Operation, read, write, write_and_reclaim
 from threadmark.saver.kit import checked_serde
 from threadmark.serde import Serializer
-from threadmark_store.backends import OverSaver, checked_saver
-from threadmark_store.cached import entries_of
+from threadmark_store.backends import OverSaver, checked_saver, rows_over
+from threadmark_store.cached.contract import CachedStore
 from threadmark_store.entries import Bound, Entries, Entry, EntryKey, FullKey
 from threadmark_store.log import log
 from threadmark_store.shapes import Labels
@@ -60,25 +60,12 @@ class Cache(OverSaver, BaseCache[Any]):
         super().__init__(serde=context.serde if serde is None else checked_serde(serde))
         self._entries = Entries(self.serde, context.cipher, context.threads.owner)
         self._owner = context.threads.owner
-        self._stored = entries_of(self.saver)
+        self._stored: CachedStore = rows_over(self.saver, "cached", "cache of nodes")
         self._driver = self.saver._driver  # noqa: SLF001 - see above
         self._room = _Room(max_bytes, always_counts=self._stored.knows_size)
         self._largest = max_bytes // self._stored.parts
         self._logged: set[str] = set()
         self._is_ready = False
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} on {self._driver}>"
-
-    def setup(self) -> None:
-        """Create the tables that are missing. The first `set` does so, too."""
-        self.saver.setup()
-        run(self._driver, self._prepared())
-
-    async def asetup(self) -> None:
-        """Like `setup`, for asyncio."""
-        await self.saver.asetup()
-        await arun(self._driver, self._prepared())
 
     def get(self, keys: Sequence[FullKey]) -> dict[FullKey, Any]:
         """Return the values of those keys that have one."""
@@ -151,29 +138,21 @@ class Cache(OverSaver, BaseCache[Any]):
             if entry.expires_at is not None and entry.expires_at <= moment:
                 expired.append(entry.key)
                 continue
-            for value in self._decoded(entry):
-                values[asked[entry.key]] = value
+            try:
+                values[asked[entry.key]] = self._entries.decoded(entry)
+            except Exception as error:  # noqa: BLE001 - stored bytes and a serializer of yours may raise anything
+                self._log_once(type(error).__name__, "an entry is treated as a miss", error)
+            else:
                 if entry.used_at <= moment - _MINUTE:
                     used.append(entry.key)
         yield from self._note_use(used, expired, moment)
         return {full: values[full] for full in asked.values() if full in values}
 
-    def _decoded(self, entry: Entry) -> Iterator[Any]:
-        """Yield the value of an entry, or nothing if it cannot be loaded."""
-        try:
-            value = self._entries.decoded(entry)
-        except Exception as error:  # noqa: BLE001 - stored bytes and a serializer of yours may raise anything
-            self._log_once(type(error).__name__, "an entry is treated as a miss", error)
-        else:
-            yield value
-
     def _note_use(self, used: Sequence[EntryKey], expired: Sequence[EntryKey], moment: int) -> Operation[None]:
         """Note the use of entries, and remove expired ones. The values are there, so a failure is only logged."""
         try:
-            if expired:
-                yield from write(self._stored.drop, expired, self._owner, moment)
-            if used:
-                yield from write(self._stored.touch, used, self._owner, moment)
+            if used or expired:
+                yield from write(self._stored.note, used, expired, self._owner, moment)
         except StoreError as error:
             self._log_once("use", "uses of entries are not noted", error)
 

@@ -4,20 +4,49 @@ Rows are added and read whole; what they mean is decided in `operations`. An imp
 """
 
 from collections.abc import Collection, Sequence
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from threadmark.backends import Program
-from threadmark_store.shapes import ItemKey, ItemRow, Place, Scope
+from threadmark_store.shapes import Cursor, ItemKey, ItemRow, Place, Scope
+
+Row = TypeVar("Row")
 
 
-class ItemStore(Protocol):
-    """The items of one database."""
+class Table(Protocol):
+    """A table of one database."""
 
     def exists(self) -> Program[bool]:
-        """Return whether the tables exist."""
+        """Return whether the table exists."""
 
     def create(self) -> Program[None]:
-        """Create the tables that are missing. Runs in a transaction that writes."""
+        """Create the table if it is missing. Runs in a transaction that writes."""
+
+
+class RowsOfItems(Table, Protocol[Row]):
+    """A table whose rows belong to items, of which each may have several.
+
+    Rows count only while their item has the check that is in them. So a value that changed without them is an item
+    without rows, never one that is found by its old text.
+    """
+
+    def hold(self, keys: Sequence[ItemKey]) -> Program[None]:
+        """Keep others from changing items until the end of the transaction, if the database does not do so anyway."""
+
+    def rows(self, keys: Sequence[ItemKey]) -> Program[list[Row]]:
+        """Return the rows of items, without data. Of words only the heads are wanted."""
+
+    def replace(self, keys: Sequence[ItemKey], rows: Sequence[Row]) -> Program[None]:
+        """Remove all rows of items, and add these."""
+
+    def delete(self, keys: Sequence[ItemKey], owner: str | None) -> Program[None]:
+        """Remove all rows of items; with an owner, only those of this owner."""
+
+    def keys(self, cursor: Cursor | None) -> Program[tuple[list[ItemKey], Cursor | None]]:
+        """Return the keys of the next items that have rows. The cursor is None at the beginning and at the end."""
+
+
+class ItemStore(Table, Protocol):
+    """The items of one database."""
 
     def items(self, keys: Sequence[ItemKey]) -> Program[dict[ItemKey, ItemRow]]:
         """Return those of the items that exist, expired or not."""

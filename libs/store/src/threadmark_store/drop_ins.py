@@ -10,8 +10,7 @@ since all keys have one prefix, and `min_size` of a pool, whose connections are 
 `deserializer` is refused: values come back as you put them, and a function that changes them would not be called.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
@@ -111,7 +110,13 @@ class _Asyncio(Store):
         return await self.astop_ttl_sweeper(timeout)
 
 
-class _Sqlite(_OnDatabase):
+class SqliteStore(_OnDatabase):
+    """Keeps items in a SQLite file, for any number of threads, event loops and processes.
+
+    `conn` is a path, a connection (of one to a file only the path is used), or a Threadmark saver, also under
+    LangGraph's name: the items then lie in its database. The options are those of `threadmark_sqlite.SqliteSaver`.
+    """
+
     def __init__(
         self,
         conn: "File",
@@ -123,16 +128,7 @@ class _Sqlite(_OnDatabase):
     ) -> None:
         super().__init__(conn, "sqlite", options, deserializer=deserializer, index=index, ttl=ttl)
 
-
-class SqliteStore(_Sqlite):
-    """Keeps items in a SQLite file, for any number of threads, event loops and processes.
-
-    `conn` is a path, a connection (of one to a file only the path is used), or a Threadmark saver, also under
-    LangGraph's name: the items then lie in its database. The options are those of `threadmark_sqlite.SqliteSaver`.
-    """
-
     @classmethod
-    @contextmanager
     def from_conn_string(
         cls,
         conn_string: str,
@@ -140,31 +136,23 @@ class SqliteStore(_Sqlite):
         index: IndexConfig | None = None,
         ttl: TTLConfig | None = None,
         **options: "Unpack[SqliteOptions]",
-    ) -> Iterator[Self]:
-        """Open a store in the file with this path, or `:memory:`, and close it at the end of the block."""
-        with cls(conn_string, index=index, ttl=ttl, **options) as store:
-            yield store
+    ) -> Self:
+        """Open a store in the file with this path, or `:memory:`: use it in a block, which closes it at its end."""
+        return cls(conn_string, index=index, ttl=ttl, **options)
 
 
-class AsyncSqliteStore(_Asyncio, _Sqlite):
+class AsyncSqliteStore(_Asyncio, SqliteStore):
     """`SqliteStore` under LangGraph's asyncio name. `conn` may also be an aiosqlite connection."""
 
-    @classmethod
-    @asynccontextmanager
-    async def from_conn_string(
-        cls,
-        conn_string: str,
-        *,
-        index: IndexConfig | None = None,
-        ttl: TTLConfig | None = None,
-        **options: "Unpack[SqliteOptions]",
-    ) -> AsyncIterator[Self]:
-        """Open a store in the file with this path, or `:memory:`, and close it at the end of the block."""
-        async with cls(conn_string, index=index, ttl=ttl, **options) as store:
-            yield store
 
+class PostgresStore(_OnDatabase):
+    """Keeps items in Postgres, for any number of threads, event loops and processes.
 
-class _Postgres(_OnDatabase):
+    `conn` is a URL, a psycopg connection or a psycopg_pool pool, or a Threadmark saver, also under LangGraph's name:
+    the items then lie in its database. Prefer a URL or a saver: connections that break are then replaced. `pipe` and
+    `pipeline` change nothing. The options are those of `threadmark_postgres.PostgresSaver`.
+    """
+
     def __init__(
         self,
         conn: Any,
@@ -177,17 +165,7 @@ class _Postgres(_OnDatabase):
     ) -> None:
         super().__init__(conn, "postgres", options, deserializer=deserializer, index=index, ttl=ttl)
 
-
-class PostgresStore(_Postgres):
-    """Keeps items in Postgres, for any number of threads, event loops and processes.
-
-    `conn` is a URL, a psycopg connection or a psycopg_pool pool, or a Threadmark saver, also under LangGraph's name:
-    the items then lie in its database. Prefer a URL or a saver: connections that break are then replaced. `pipe` and
-    `pipeline` change nothing. The options are those of `threadmark_postgres.PostgresSaver`.
-    """
-
     @classmethod
-    @contextmanager
     def from_conn_string(
         cls,
         conn_string: str,
@@ -197,32 +175,14 @@ class PostgresStore(_Postgres):
         index: IndexConfig | None = None,
         ttl: TTLConfig | None = None,
         **options: "Unpack[PostgresOptions]",
-    ) -> Iterator[Self]:
-        """Open a store in this database, and close it at the end of the block."""
+    ) -> Self:
+        """Open a store in this database: use it in a block, which closes it at its end."""
         place, pooled = _pooled(conn_string, pool_config, options)
-        with cls(place, index=index, ttl=ttl, **pooled) as store:
-            yield store
+        return cls(place, index=index, ttl=ttl, **pooled)
 
 
-class AsyncPostgresStore(_Asyncio, _Postgres):
+class AsyncPostgresStore(_Asyncio, PostgresStore):
     """`PostgresStore` under LangGraph's asyncio name. `conn` may also be an asyncio connection or pool."""
-
-    @classmethod
-    @asynccontextmanager
-    async def from_conn_string(
-        cls,
-        conn_string: str,
-        *,
-        pipeline: bool = False,  # noqa: ARG003 - LangGraph's switch; a batch is one transaction without it
-        pool_config: PoolConfig | None = None,
-        index: IndexConfig | None = None,
-        ttl: TTLConfig | None = None,
-        **options: "Unpack[PostgresOptions]",
-    ) -> AsyncIterator[Self]:
-        """Open a store in this database, and close it at the end of the block."""
-        place, pooled = _pooled(conn_string, pool_config, options)
-        async with cls(place, index=index, ttl=ttl, **pooled) as store:
-            yield store
 
 
 class RedisStore(_OnDatabase):
@@ -244,10 +204,10 @@ class RedisStore(_OnDatabase):
         vector_prefix: str | None = None,  # noqa: ARG002 - the other store's; all keys here have one prefix
         **options: "Unpack[RedisOptions]",
     ) -> None:
-        super().__init__(conn, "redis", _prefixed(store_prefix, options), index=index, ttl=ttl)
+        prefixed = options if store_prefix is None else {"prefix": f"{store_prefix}:", **options}
+        super().__init__(conn, "redis", prefixed, index=index, ttl=ttl)
 
     @classmethod
-    @contextmanager
     def from_conn_string(
         cls,
         conn_string: str,
@@ -255,16 +215,14 @@ class RedisStore(_OnDatabase):
         index: IndexConfig | None = None,
         ttl: TTLConfig | None = None,
         store_prefix: str | None = None,
-        vector_prefix: str | None = None,  # noqa: ARG003 - the other store's; all keys here have one prefix
+        vector_prefix: str | None = None,
         **options: "Unpack[RedisOptions]",
-    ) -> Iterator[Self]:
-        """Open a store on this server, and close it at the end of the block."""
-        prefixed = _prefixed(store_prefix, options)
-        with cls(conn_string, index=index, ttl=ttl, **prefixed) as store:
-            yield store
+    ) -> Self:
+        """Open a store on this server: use it in a block, which closes it at its end."""
+        return cls(conn_string, index=index, ttl=ttl, store_prefix=store_prefix, vector_prefix=vector_prefix, **options)
 
 
-class AsyncRedisStore(_Asyncio, _OnDatabase):
+class AsyncRedisStore(_Asyncio, RedisStore):
     """`RedisStore` under its asyncio name, whose constructor has other arguments.
 
     Pass `redis_url`, which is a URL or a Threadmark saver, or `redis_client`, which is a client of redis-py, blocking
@@ -285,24 +243,7 @@ class AsyncRedisStore(_Asyncio, _OnDatabase):
         **options: "Unpack[RedisOptions]",
     ) -> None:
         server = _server(redis_url, redis_client, connection_args)
-        super().__init__(server, "redis", _prefixed(store_prefix, options), index=index, ttl=ttl)
-
-    @classmethod
-    @asynccontextmanager
-    async def from_conn_string(
-        cls,
-        conn_string: str,
-        *,
-        index: IndexConfig | None = None,
-        ttl: TTLConfig | None = None,
-        store_prefix: str | None = None,
-        vector_prefix: str | None = None,  # noqa: ARG003 - the other store's; all keys here have one prefix
-        **options: "Unpack[RedisOptions]",
-    ) -> AsyncIterator[Self]:
-        """Open a store on this server, and close it at the end of the block."""
-        prefixed = _prefixed(store_prefix, options)
-        async with cls(conn_string, index=index, ttl=ttl, **prefixed) as store:
-            yield store
+        super().__init__(server, index=index, ttl=ttl, store_prefix=store_prefix, **options)
 
 
 def _class(backend: str) -> Callable[..., Saver]:
@@ -351,11 +292,6 @@ def _with_parameters(conn_string: str, parameters: Mapping[str, Any]) -> str:
             f"the connection string with {', '.join(sorted(parameters))} of pool_config['kwargs'] is none of libpq: "
             "give the constructor a pool of your own"
         ) from None
-
-
-def _prefixed(store_prefix: str | None, options: "RedisOptions") -> "RedisOptions":
-    """Return the options with LangGraph's argument for the beginning of keys."""
-    return options if store_prefix is None else {"prefix": f"{store_prefix}:", **options}
 
 
 def _server(url: Any, client: Any, connection_args: Mapping[str, Any] | None) -> Any:

@@ -8,13 +8,14 @@ import asyncio
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
+from langchain_core.embeddings import Embeddings
 from langgraph.store.base import IndexConfig, ensure_embeddings
 
 from threadmark.backends import ConfigError, short_repr
-from threadmark.sealing import Cipher, row_name
-from threadmark_store.shapes import ItemKey
-from threadmark_store.texts import WHOLE, Fields, checked_fields, choice_of, texts_of
-from threadmark_store.vectors.contract import CHOICE, Vector
+from threadmark.sealing import Cipher
+from threadmark_store.shapes import ItemKey, ItemRow
+from threadmark_store.texts import WHOLE, Fields, Lacking, checked_fields, choice_of, fields_of, texts_of
+from threadmark_store.vectors.contract import CHOICE, SEALED_MODEL, Vector, VectorRow, vector_name
 from threadmark_store.vectors.ranking import numpy, unit
 
 T = TypeVar("T")
@@ -23,8 +24,21 @@ T = TypeVar("T")
 class Embed(NamedTuple):
     """A request of a flow for the vectors of texts."""
 
+    embeddings: Embeddings
     texts: tuple[str, ...]
     are_queries: bool = False
+
+    def answer(self) -> Sequence[Sequence[float]]:
+        """Ask for the vectors."""
+        if self.are_queries:
+            return [self.embeddings.embed_query(text) for text in self.texts]
+        return self.embeddings.embed_documents(list(self.texts))
+
+    async def aanswer(self) -> Sequence[Sequence[float]]:
+        """Like `answer`, for asyncio."""
+        if self.are_queries:
+            return await asyncio.gather(*map(self.embeddings.aembed_query, self.texts))
+        return await self.embeddings.aembed_documents(list(self.texts))
 
 
 Embedding = Generator[Embed, Any, T]
@@ -41,52 +55,50 @@ class Index:
         self.fields = checked_fields(config.get("fields") or [WHOLE])
         self.cipher = cipher
         name = config.get("model") or _name_of(self.embeddings)
-        self.model = f"{name} ({self._dims}{', sealed' if cipher else ''})"
+        self.model = f"{name} ({self._dims}{SEALED_MODEL if cipher else ')'}"
         """The name of the space in which vectors can be compared."""
-
-    def embedded(self, request: Embed) -> Sequence[Sequence[float]]:
-        """Answer a request."""
-        if request.are_queries:
-            return [self.embeddings.embed_query(text) for text in request.texts]
-        return self.embeddings.embed_documents(list(request.texts))
-
-    async def aembedded(self, request: Embed) -> Sequence[Sequence[float]]:
-        """Like `embedded`, for asyncio."""
-        if request.are_queries:
-            return await asyncio.gather(*map(self.embeddings.aembed_query, request.texts))
-        return await self.embeddings.aembed_documents(list(request.texts))
 
     def queries(self, texts: Iterable[str]) -> Embedding[dict[str, bytes]]:
         """Return the vectors of queries."""
         distinct = tuple(dict.fromkeys(texts))
-        found = (yield from _answered(Embed(distinct, are_queries=True))) if distinct else {}
+        found = (yield from _answered(Embed(self.embeddings, distinct, are_queries=True))) if distinct else {}
         return {text: self._unit(numbers, "the query") for text, numbers in found.items()}
 
-    def of_values(
-        self, values: Iterable[tuple[ItemKey, Mapping[str, Any], Fields]]
-    ) -> Embedding[dict[ItemKey, tuple[Vector, ...]]]:
+    def lacking(self, item: ItemRow, value: Mapping[str, Any], rows: Iterable[VectorRow]) -> Lacking | None:
+        """Return what to compute of an item with these rows, None if they are those of its value."""
+        mine = [row for row in rows if row.check == item.check]
+        fields: Fields = next((fields_of(row.vector.field) for row in mine if row.vector.number == CHOICE), None)
+        found = {row.vector[:2] for row in mine if row.model == self.model}
+        texts = {text[:2] for text in texts_of(value, fields, self.fields)}
+        return None if found == texts else Lacking(item.key, value, fields)
+
+    def of_values(self, values: Iterable[Lacking]) -> Embedding[dict[ItemKey, tuple[Vector, ...]]]:
         """Return the vectors of values, and the choice of fields if there was one."""
         texts = {key: (list(texts_of(value, fields, self.fields)), fields) for key, value, fields in values}
         distinct = tuple(dict.fromkeys(text for some, _ in texts.values() for _, _, text in some))
-        found = (yield from _answered(Embed(distinct))) if distinct else {}
+        found = (yield from _answered(Embed(self.embeddings, distinct))) if distinct else {}
         units: dict[str, bytes] = {}
         vectors: dict[ItemKey, tuple[Vector, ...]] = {}
         for key, (some, fields) in texts.items():
-            made = [] if fields is None else [Vector(choice_of(fields), CHOICE, b"")]
-            for field, number, text in some:
+            for field, _, text in some:
                 if text not in units:
                     units[text] = self._unit(found[text], f"field {field!r} of item {key.key!r}")
-                made.append(Vector(field, number, self._sealed(key, field, number, units[text])))
-            vectors[key] = tuple(made)
+            vectors[key] = self.known(key, fields, {(field, number): units[text] for field, number, text in some})
         return vectors
+
+    def known(self, key: ItemKey, fields: Fields, units: Mapping[tuple[str, int], bytes]) -> tuple[Vector, ...]:
+        """Return the vectors of an item with these directions, and the choice of fields if there was one."""
+        choice = () if fields is None else (Vector(choice_of(fields), CHOICE, b""),)
+        return *choice, *(self._sealed(key, Vector(*place, data)) for place, data in units.items())
 
     def opened(self, key: ItemKey, vector: Vector) -> bytes:
         """Return the data of a sealed vector."""
-        field, number, data = vector
-        return data if self.cipher is None else self.cipher.open(data, _location(key, field, number))
+        return vector.data if self.cipher is None else self.cipher.open(vector.data, vector_name(key, vector))
 
-    def _sealed(self, key: ItemKey, field: str, number: int, data: bytes) -> bytes:
-        return data if self.cipher is None else self.cipher.seal(data, _location(key, field, number))
+    def _sealed(self, key: ItemKey, vector: Vector) -> Vector:
+        if self.cipher is None:
+            return vector
+        return vector._replace(data=self.cipher.seal(vector.data, vector_name(key, vector)))
 
     def _unit(self, numbers: Sequence[float], owner: str) -> bytes:
         if len(numbers) != self._dims:
@@ -108,11 +120,6 @@ def _answered(request: Embed) -> Embedding[dict[str, Sequence[float]]]:
             "there must be one for each text, in their order"
         )
     return dict(zip(request.texts, vectors, strict=True))
-
-
-def _location(key: ItemKey, field: str, number: int) -> bytes:
-    """Return the name that a vector is bound to."""
-    return row_name("store_vector", *key, field, number)
 
 
 def _checked_dims(config: IndexConfig) -> int:

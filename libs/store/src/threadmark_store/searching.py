@@ -13,20 +13,17 @@ from threadmark.backends import ConfigError, Flow, Operation, Program
 from threadmark.program import read, write
 from threadmark.saver import Saver
 from threadmark.sealing import Cipher
-from threadmark_store.backends import backend_of
+from threadmark_store.backends import backend_of, rows_over
 from threadmark_store.batches import Put, Request, Search
 from threadmark_store.contract import ItemStore
-from threadmark_store.embedding import Embed, Index
+from threadmark_store.embedding import Index
 from threadmark_store.log import log
-from threadmark_store.reindexing import FoundByVectors, FoundByWords, Reindexing
+from threadmark_store.reindexing import Reindexing
 from threadmark_store.shapes import ItemKey, Scope, StoreReport
-from threadmark_store.texts import TextIndex
+from threadmark_store.texts import Lacking, TextIndex
 from threadmark_store.values import Values
-from threadmark_store.vectors import vectors_of
 from threadmark_store.vectors.contract import VectorTable
-from threadmark_store.words import words_of
-from threadmark_store.words.contract import WordStore
-from threadmark_store.words.ranking import words_in
+from threadmark_store.words.contract import WordStore, rows_of
 
 
 class Tables(NamedTuple):
@@ -45,13 +42,13 @@ class Searching:
         if index and text_search:
             raise ConfigError("a store searches by vectors or by text: give it `index` or `text_search`, not both")
         self.index = Index(index, cipher) if index else None
-        self._text = TextIndex(text_search, is_sealed=cipher is not None) if text_search else None
+        self.text = TextIndex(text_search, is_sealed=cipher is not None) if text_search else None
         self._backend = backend_of(saver)
-        self._vectors = VectorTable(vectors_of(saver))
+        self._vectors = VectorTable(rows_over(saver, "vectors"))
         if self.index:
             self._vectors = self._vectors._replace(model=self.index.model, opened=self.index.opened if cipher else None)
-        self._words = words_of(saver)
-        if self._text and self._words is None:
+        self._words: WordStore | None = None if self._backend == "redis" else rows_over(saver, "words")
+        if self.text and self._words is None:
             raise ConfigError(f"there is no search by text on {self._backend}: give the store an `index` instead")
         self._owner = owner
         self._has_warned = False
@@ -64,51 +61,39 @@ class Searching:
             yield from write(self._vectors.store.create)
         words = self._words
         has_words = words is not None and (yield from read(words.exists))
-        if words and self._text and not has_words:
+        if words and self.text and not has_words:
             yield from write(words.create)
         self.tables = Tables(
-            self._vectors if self.index or has_vectors else None, words if self._text or has_words else None
+            self._vectors if self.index or has_vectors else None, words if self.text or has_words else None
         )
-
-    def answer(self, request: Embed) -> Any:
-        """Answer a request for vectors."""
-        return self._embedding_index().embedded(request)
-
-    async def aanswer(self, request: Embed) -> Any:
-        """Like `answer`, for asyncio."""
-        return await self._embedding_index().aembedded(request)
 
     def completed(self, ops: Sequence[Op], requests: Sequence[Request]) -> Flow[Any, Sequence[Request]]:
         """Return the requests with the vectors or words of their values and queries."""
         queries = [op.query for op in ops if isinstance(op, SearchOp) and op.query]
         if queries and not self._has_warned:
             yield from self._warn()
-        if self.index is None and self._text is None:
+        computing: Any = self.index or self.text
+        if computing is None:
             return requests
         last = {request.key: op for op, request in zip(ops, requests, strict=True) if isinstance(request, Put)}
-        puts = [(key, op.value, op.index) for key, op in last.items() if isinstance(op, PutOp) and op.value is not None]
-        if self.index and (puts or queries):
-            vectors = yield from self.index.of_values(puts)
-            looked_for = yield from self.index.queries(queries)
-            requests = [
-                request._replace(vectors=vectors.get(request.key, ()))
-                if isinstance(request, Put)
-                else request._replace(vector=looked_for[op.query])
-                if isinstance(request, Search) and isinstance(op, SearchOp) and op.query
-                else request
-                for op, request in zip(ops, requests, strict=True)
-            ]
-        if self._text and (puts or queries):
-            words = {key: self._text.words(value, fields) for key, value, fields in puts}
-            requests = [
-                request._replace(words=words.get(request.key))
-                if isinstance(request, Put)
-                else request._replace(words=tuple(words_in([op.query])))
-                if isinstance(request, Search) and isinstance(op, SearchOp) and op.query
-                else request
-                for op, request in zip(ops, requests, strict=True)
-            ]
-        return requests
+        puts = [
+            Lacking(key, op.value, op.index)
+            for key, op in last.items()
+            if isinstance(op, PutOp) and op.value is not None
+        ]
+        if not puts and not queries:
+            return requests
+        of_put, of_search = ("vectors", "vector") if self.index else ("words", "words")
+        made = yield from computing.of_values(puts)
+        looked_for = yield from computing.queries(queries)
+        return [
+            request._replace(**{of_put: made[request.key]} if request.key in made else {})
+            if isinstance(request, Put)
+            else request._replace(**{of_search: looked_for[op.query]})
+            if isinstance(request, Search) and isinstance(op, SearchOp) and op.query
+            else request
+            for op, request in zip(ops, requests, strict=True)
+        ]
 
     def remove(self, keys: Sequence[ItemKey]) -> Program[None]:
         """Remove the vectors and words of items, in the transaction that removes the items."""
@@ -119,15 +104,18 @@ class Searching:
 
     def reindex(self, items: ItemStore, values: Values) -> Flow[Any, int]:
         """Compute missing and outdated vectors and words again. Returns for how many items."""
-        if self.index:
-            by_vectors = FoundByVectors(self._vectors, self.index)
-            return (yield from Reindexing(items, values, self._owner, by_vectors).all())
-        if self._text and self._words:
-            by_words = FoundByWords(self._words, self._text)
-            return (yield from Reindexing(items, values, self._owner, by_words).all())
-        raise ConfigError(
-            "the store has neither `index` nor `text_search`, so there is nothing to compute: Store(saver, index={...})"
-        )
+        of_vectors, of_words = self.index, self.text
+        found_by: tuple[Any, ...]
+        if of_vectors:
+            found_by = self._vectors.store, of_vectors.lacking, of_vectors.of_values, self._vectors.rows_of
+        elif of_words:
+            found_by = self._words, of_words.lacking, of_words.of_values, rows_of
+        else:
+            raise ConfigError(
+                "the store has neither `index` nor `text_search`, so there is nothing to compute: "
+                "Store(saver, index={...})"
+            )
+        return (yield from Reindexing(items, values, self._owner, *found_by).all())
 
     def report(self, items: ItemStore) -> Operation[StoreReport]:
         """Return the numbers of items and bytes, and how the store searches."""
@@ -136,7 +124,7 @@ class Searching:
         of_model, stale = 0, 0
         if self.tables.vectors:
             of_model, stale = yield from read(self._vectors.store.counts, scope, self._vectors.model)
-        how = "numpy" if self.index else None, "words" if self._text else None
+        how = "numpy" if self.index else None, "words" if self.text else None
         return StoreReport(self._backend, count, size, how[0], of_model, stale, how[1])
 
     def _warn(self) -> Operation[None]:
@@ -151,13 +139,8 @@ class Searching:
                     counts.of_others,
                     self.index.model,
                 )
-        elif not self._text:
+        elif not self.text:
             log.write(
                 WARNING,
                 "a search has a query, but the store has no `index` and no `text_search`: it returns the newest items",
             )
-
-    def _embedding_index(self) -> Index:
-        if self.index is None:
-            raise ConfigError("the store has no `index`, so it has no embeddings")
-        return self.index

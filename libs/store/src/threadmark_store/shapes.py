@@ -2,6 +2,8 @@
 
 from typing import Literal, NamedTuple
 
+from threadmark.model import Problem
+
 Labels = tuple[str, ...]
 """A namespace as its labels, outermost first."""
 
@@ -60,6 +62,12 @@ class Scope(NamedTuple):
     conditions: tuple[Condition, ...] = ()
     """Rows of JSON that meet one of them not may be left out. Other rows always come along."""
 
+    def has(self, row: ItemRow) -> bool:
+        """Return whether a row of its namespaces belongs to it, whatever the conditions."""
+        if self.owner is not None and row.owner != self.owner:
+            return False
+        return self.alive_at is None or row.expires_at is None or row.expires_at > self.alive_at
+
 
 Cursor = tuple[str | int, ...]
 """How far the pages of a scope have been read, in the backend's own terms."""
@@ -97,3 +105,43 @@ class StoreReport(NamedTuple):
     """How many belong to another model: `reindex()` computes them again."""
     text: str | None
     """The table that is searched for a text: `words`, or None without `text_search`."""
+
+
+class StoreVerifyReport(NamedTuple):
+    """The rows that `verify` read, and the problems that it found."""
+
+    items: int
+    vectors: int
+    texts: int
+    """How many items have words to be found by."""
+    problems: list[Problem]
+    """Damaged items, vectors and words, and orphans: those of an item, or of a value, that is gone."""
+    unreadable: list[Problem]
+    """Items that this program cannot decode. Empty unless you passed `decode=True`."""
+
+
+class StoreStats(NamedTuple):
+    """The size of a store."""
+
+    items: int
+    expired: int
+    """The items that a sweep would remove."""
+    namespaces: int
+    bytes: int
+    """Those of keys and values."""
+    vectors: int
+    texts: int
+    """How many items have words to be found by."""
+    words: int
+
+
+class StoreMoved(NamedTuple):
+    """The result of `export` and `migrate`."""
+
+    items: int
+    """How many were stored, or would be stored in a dry run."""
+    already_there: int
+    newer: int
+    """How many were left alone because the target has a later version of them."""
+    problems: list[Problem]
+    """The items that were not stored, and the parts of others that were not, each with the reason."""

@@ -26,10 +26,15 @@ from threadmark_store.batches import Answer, Batch, Found, Get, ListNamespaces, 
 from threadmark_store.embedding import Embed
 from threadmark_store.filters import check_filter
 from threadmark_store.items import items_of
+from threadmark_store.langgraphs import Call
+from threadmark_store.moving import Finding, Move, copy, export, migrate
 from threadmark_store.namespaces import joined, labels_of
+from threadmark_store.operating import OnItems, existing, rows_of, stats, verify
 from threadmark_store.searching import Searching
-from threadmark_store.shapes import Match, StoreReport
+from threadmark_store.shapes import Match, StoreMoved, StoreReport, StoreStats, StoreVerifyReport
 from threadmark_store.sweeping import Sweeper
+from threadmark_store.tasks import answered as answers_in
+from threadmark_store.tasks import companion_of
 from threadmark_store.values import Values
 
 if TYPE_CHECKING:
@@ -52,6 +57,9 @@ class Store(OverSaver, BaseStore):
     `ttl` and `index` are LangGraph's configurations. `index` may have a `model`, the name of the model: without one it
     is that of the embeddings, or their class or function. With `text_search` instead of an `index`, a query finds the
     items that have one of its words in any text of their value, or in one of the fields that you list.
+
+    With `with_tasks`, a put that a task of a graph makes is stored in one transaction with the task's writes. `saver`
+    must be the graph's checkpointer, on SQLite, Postgres or memory. docs/how-to/transactions.md has the rules.
     """
 
     supports_ttl = True
@@ -63,8 +71,10 @@ class Store(OverSaver, BaseStore):
         index: IndexConfig | None = None,
         text_search: bool | list[str] = False,
         ttl: TTLConfig | None = None,
+        with_tasks: bool = False,
     ) -> None:
         self.saver = checked_saver(saver)
+        self._tasks = companion_of(saver) if with_tasks else None
         self.ttl_config = ttl
         self.index_config = index
         context = self.saver._context  # noqa: SLF001 - it works on the saver's database as the saver itself does
@@ -76,19 +86,6 @@ class Store(OverSaver, BaseStore):
         self._driver = self.saver._driver  # noqa: SLF001 - see above
         self._is_ready = False
         self._sweeper = Sweeper(self._driver, self._sweep)
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} on {self._driver}>"
-
-    def setup(self) -> None:
-        """Create the tables that are missing. The first call of any other method does so, too."""
-        self.saver.setup()
-        run(self._driver, self._prepared())
-
-    async def asetup(self) -> None:
-        """Like `setup`, for asyncio."""
-        await self.saver.asetup()
-        await arun(self._driver, self._prepared())
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Answer all reads, then make all puts, in one transaction. The results have the order of `ops`."""
@@ -117,6 +114,56 @@ class Store(OverSaver, BaseStore):
     async def areport(self) -> StoreReport:
         """Like `report`, for asyncio."""
         return await arun(self._driver, self._report())
+
+    def verify(self, *, decode: bool = False, progress: OnItems | None = None) -> StoreVerifyReport:
+        """Read all items, with their vectors and words, and report damage and orphans. Creates no tables.
+
+        This compares bytes with the digests that were stored with them, and needs no class of the application. With
+        `decode=True` it also decodes every value, and lists in `unreadable` those that this program cannot decode.
+        A missing item leaves no trace. `progress` is called with the number of items that are done, and of all.
+        """
+        return run(self._driver, verify(rows_of(self.saver), decode=decode, progress=progress))
+
+    async def averify(self, *, decode: bool = False, progress: OnItems | None = None) -> StoreVerifyReport:
+        """Like `verify`, for asyncio."""
+        return await arun(self._driver, verify(rows_of(self.saver), decode=decode, progress=progress))
+
+    def stats(self) -> StoreStats:
+        """Return how much is stored. Creates no tables."""
+        return run(self._driver, stats(rows_of(self.saver)))
+
+    async def astats(self) -> StoreStats:
+        """Like `stats`, for asyncio."""
+        return await arun(self._driver, stats(rows_of(self.saver)))
+
+    def export(self, target: BaseStore, *, dry_run: bool = False, progress: OnItems | None = None) -> StoreMoved:
+        """Copy all items to another store, of Threadmark or of LangGraph.
+
+        Between Threadmark's stores everything is copied exactly, also from one backend to another: values, times, times
+        to live, owners, vectors and words. A keyring of the target seals them again. LangGraph's stores keep JSON only,
+        so items with other types are listed in `problems`, and no owners; those on SQLite and Postgres get the times.
+        An item that the target has in the same or in a later version stays as it is, so you can repeat a stopped move.
+        """
+        return play(self._export(target, Move(dry_run=dry_run, progress=progress)), self._answer)
+
+    async def aexport(self, target: BaseStore, *, dry_run: bool = False, progress: OnItems | None = None) -> StoreMoved:
+        """Like `export`, for asyncio."""
+        return await aplay(self._export(target, Move(dry_run=dry_run, progress=progress)), self._aanswer)
+
+    def migrate(self, source: BaseStore, *, dry_run: bool = False, progress: OnItems | None = None) -> StoreMoved:
+        """Copy all items from a store of LangGraph's, which stays as it is.
+
+        Of `SqliteStore` and `PostgresStore` the times and times to live come along; other stores do not tell times to
+        live. If both stores have an `index`, so do the fields that each put chose, and vectors of the same model;
+        others are computed. An item that is here in the same or in a later version stays as it is.
+        """
+        return play(self._migrate(source, Move(dry_run=dry_run, progress=progress)), self._answer)
+
+    async def amigrate(
+        self, source: BaseStore, *, dry_run: bool = False, progress: OnItems | None = None
+    ) -> StoreMoved:
+        """Like `migrate`, for asyncio."""
+        return await aplay(self._migrate(source, Move(dry_run=dry_run, progress=progress)), self._aanswer)
 
     def sweep_ttl(self) -> int:
         """Remove expired items. Returns how many."""
@@ -159,12 +206,10 @@ class Store(OverSaver, BaseStore):
 
     def _answer(self, request: Any) -> Any:
         """Answer a request of a flow."""
-        return self._searching.answer(request) if isinstance(request, Embed) else self._driver.run(request)
+        return request.answer() if isinstance(request, (Embed, Call)) else self._driver.run(request)
 
     async def _aanswer(self, request: Any) -> Any:
-        if isinstance(request, Embed):
-            return await self._searching.aanswer(request)
-        return await self._driver.arun(request)
+        return await (request.aanswer() if isinstance(request, (Embed, Call)) else self._driver.arun(request))
 
     def _prepared(self) -> Operation[None]:
         if not self._is_ready:
@@ -178,12 +223,20 @@ class Store(OverSaver, BaseStore):
         if not self._is_ready:
             yield from self._prepared()
         requests = yield from self._searching.completed(ops, checked)
-        omits = bool(self.ttl_config and self.ttl_config.get("omit_expired"))
-        batch = Batch(requests, self._values, self._owner, omits, *self._searching.tables, clock=now)
-        answered = yield from (write if batch.writes else read)(batch.answers, self._items)
+        batch = self._batch_of(requests)
+        task = self._tasks.current() if self._tasks else None
+        if task and task.run.begin(task) and (task.run.kept or batch.writes):
+            answered = yield from answers_in(task, self, batch)
+        else:
+            answered = yield from (write if batch.writes else read)(batch.answers, self._items)
         if answered.refreshed:
             yield from write(self._items.refresh, answered.refreshed, now())
         return [_result(op, answer) for op, answer in zip(ops, answered.answers, strict=True)]
+
+    def _batch_of(self, requests: Sequence[Request]) -> Batch:
+        """Return the transaction that answers checked requests. `threadmark_store.tasks` calls it, too."""
+        omits = bool(self.ttl_config and self.ttl_config.get("omit_expired"))
+        return Batch(requests, self._values, self._owner, omits, *self._searching.tables, clock=now)
 
     def _interval(self, minutes: float | None) -> float:
         """Return the seconds between two sweeps."""
@@ -195,6 +248,25 @@ class Store(OverSaver, BaseStore):
     def _reindex(self) -> Flow[Any, int]:
         yield from self._prepared()
         return (yield from self._searching.reindex(self._items, self._values))
+
+    def _export(self, target: BaseStore, move: Move) -> Flow[Any, StoreMoved]:
+        rows = rows_of(self.saver)
+        if isinstance(target, Store):
+            return copy(rows, rows_of(target.saver), target._driver, move)  # noqa: SLF001 - as in its own methods
+        return export(rows, target, move)
+
+    def _migrate(self, source: BaseStore, move: Move) -> Flow[Any, StoreMoved]:
+        if isinstance(source, Store):
+            raise ConfigError("the source is a store of Threadmark: source.export(target) copies its items exactly")
+        rows = rows_of(self.saver)
+        if move.dry_run:
+            there = yield from existing(rows)
+        else:
+            yield from self._prepared()
+            vectors, words = self._searching.tables
+            there = rows._replace(vectors=vectors and vectors.store, words=words)
+        finding = Finding(self._searching.index, self._searching.text)
+        return (yield from migrate(rows, there, finding, self._driver, source, move))
 
     def _report(self) -> Operation[StoreReport]:
         yield from self._prepared()

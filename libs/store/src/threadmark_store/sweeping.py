@@ -11,9 +11,11 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from queue import Empty, SimpleQueue
+from typing import Any
 from weakref import WeakMethod, finalize
 
-from threadmark.backends import ClosedError, Driver, Operation, arun, run
+from threadmark.backends import ClosedError, Driver, Flow, Operation
+from threadmark.program import aplay, play
 from threadmark.runtime.processes import close_at_exit, reset_after_fork, was_closed
 from threadmark_store.log import log
 
@@ -22,6 +24,9 @@ Ends = Callable[[], bool]
 Sweep = Callable[[Ends], Operation[int]]
 Stopping = SimpleQueue[None]
 """Something in it ends a thread. Unlike an Event, it can be set while memory is reclaimed, at any moment."""
+
+_PAUSE = object()
+"""A request to wait for the next sweep. Its answer is whether to end instead."""
 
 
 class Sweeper:
@@ -103,64 +108,47 @@ class Sweeper:
 def _repeat(
     driver: Driver, sweep: WeakMethod[Sweep], stopping: Stopping, seconds: float, ended: "Future[None]"
 ) -> None:
-    goes_on = True
-    while goes_on:
-        try:
+    def answer(asked: Any) -> Any:
+        if asked is not _PAUSE:
+            return driver.run(asked)
+        with suppress(Empty):
             stopping.get(timeout=min(seconds, threading.TIMEOUT_MAX))
-            break
-        except Empty:
-            goes_on = _goes_on(driver, sweep, lambda: not stopping.empty())
+            return True
+        return False
+
+    play(_sweeps(sweep, lambda: not stopping.empty()), answer)
     if ended.set_running_or_notify_cancel():
         ended.set_result(None)
 
 
 async def _arepeat(driver: Driver, sweep: WeakMethod[Sweep], waking: asyncio.Event, seconds: float) -> None:
+    async def answer(asked: Any) -> Any:
+        if asked is not _PAUSE:
+            return await driver.arun(asked)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):  # no further task
+                await waking.wait()
+        return waking.is_set()
+
     with suppress(asyncio.CancelledError):  # awaiting a task that was cancelled is no error, as with LangGraph's
-        while not await _waited(waking, seconds):
-            if not await _agoes_on(driver, sweep, waking.is_set):
-                break
+        await aplay(_sweeps(sweep, waking.is_set), answer)
 
 
-async def _waited(waking: asyncio.Event, seconds: float) -> bool:
-    """Wait for an event for this many seconds, with no further task. Returns whether it was set."""
-    with suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            await waking.wait()
-    return waking.is_set()
-
-
-def _goes_on(driver: Driver, sweep: WeakMethod[Sweep], ends: Ends) -> bool:
-    """Sweep once. Returns whether there will be a next time."""
-    operation = sweep()
-    if operation is None:
-        return False
-    try:
-        _note(run(driver, operation(ends)))
-    except Exception as error:  # noqa: BLE001 - the next sweep may succeed
-        return _failed(error)
-    return True
-
-
-async def _agoes_on(driver: Driver, sweep: WeakMethod[Sweep], ends: Ends) -> bool:
-    """Like `_goes_on`, for asyncio."""
-    operation = sweep()
-    if operation is None:
-        return False
-    try:
-        _note(await arun(driver, operation(ends)))
-    except Exception as error:  # noqa: BLE001 - the next sweep may succeed
-        return _failed(error)
-    return True
-
-
-def _note(removed: int) -> None:
-    log.write(logging.DEBUG, "sweeper: removed %d expired items", removed)
-
-
-def _failed(error: Exception) -> bool:
-    """Log an error. Returns whether to try again."""
-    if isinstance(error, ClosedError):
-        log.write(logging.INFO, "sweeper: it ends, because the store was closed")
-        return False
-    log.write(logging.WARNING, "sweeper: expired items were not removed: %s: %s", type(error).__name__, str(error))
-    return True
+def _sweeps(sweep: WeakMethod[Sweep], ends: Ends) -> Flow[Any, None]:
+    """Sweep after each pause, until one ends early. During a pause, nothing here holds the store."""
+    while not (yield _PAUSE):
+        operation = sweep()
+        if operation is None:
+            return
+        steps = operation(ends)
+        del operation
+        try:
+            removed = yield from steps
+        except ClosedError:
+            log.write(logging.INFO, "sweeper: it ends, because the store was closed")
+            return
+        except Exception as error:  # noqa: BLE001 - the next sweep may succeed
+            problem = f"{type(error).__name__}: {error}"
+            log.write(logging.WARNING, "sweeper: expired items were not removed: %s", problem)
+        else:
+            log.write(logging.DEBUG, "sweeper: removed %d expired items", removed)

@@ -1,13 +1,14 @@
 """The texts of a value that a search is about, chosen by paths as LangGraph has them."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from langgraph.store.base import get_text_at_path, tokenize_path
 
-from threadmark.backends import ConfigError, short_repr
-from threadmark_store.words.contract import HEAD, Words
+from threadmark.backends import ConfigError, Program, short_repr
+from threadmark_store.shapes import ItemKey, ItemRow
+from threadmark_store.words.contract import HEAD, WordRow, Words
 from threadmark_store.words.ranking import words_in
 
 _CHOSEN = "="
@@ -18,6 +19,14 @@ WHOLE = "$"
 
 Fields = Sequence[str] | bool | None
 """The fields that a put chose: False for none, None for those of the store."""
+
+
+class Lacking(NamedTuple):
+    """An item whose vectors or words are to be computed."""
+
+    key: ItemKey
+    value: Mapping[str, Any]
+    fields: Fields
 
 
 def checked_fields(fields: object) -> list[str]:
@@ -70,11 +79,35 @@ class TextIndex:
             return Words(head, words_in(all_texts(value)))
         return Words(head, words_in(text for *_, text in texts_of(value, fields, self._fields or [])))
 
-    @staticmethod
-    def chosen(head: str) -> Fields:
-        """Return the fields that an item's put chose, None if it did not."""
-        choice = head.removeprefix(f"{HEAD}{_CHOSEN}")
-        return fields_of(choice) if choice != head else None
+    def lacking(self, item: ItemRow, value: Mapping[str, Any], rows: Iterable[WordRow]) -> Lacking | None:
+        """Return what to compute of an item with these rows, None if they are those of its value."""
+        heads = (row.word for row in rows if row.word.startswith(HEAD) and row.check == item.check)
+        head = next(heads, "")
+        is_chosen = head.startswith(f"{HEAD}{_CHOSEN}")
+        return None if head == self.head or is_chosen else Lacking(item.key, value, None)
+
+    def of_values(self, values: Iterable[Lacking]) -> Program[dict[ItemKey, Words]]:
+        """Return the words of values."""
+        yield from ()
+        return {key: self.words(value, fields) for key, value, fields in values}
+
+    def queries(self, texts: Iterable[str]) -> Program[dict[str, tuple[str, ...]]]:
+        """Return the words of queries."""
+        yield from ()
+        return {text: tuple(words_in([text])) for text in texts}
+
+
+def words_as(head: str, value: Mapping[str, Any]) -> Words:
+    """Return the words of a value by the fields that a head names."""
+    fields, usual = chosen_in(head), head.removeprefix(HEAD)
+    index = TextIndex(json.loads(usual) if usual and fields is None else True, is_sealed=False)
+    return index.words(value, fields)
+
+
+def chosen_in(head: str) -> Fields:
+    """Return the fields that the put of an item with this head chose, None if it did not."""
+    choice = head.removeprefix(f"{HEAD}{_CHOSEN}")
+    return fields_of(choice) if choice != head else None
 
 
 def choice_of(fields: Fields) -> str:

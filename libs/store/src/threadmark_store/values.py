@@ -38,39 +38,52 @@ class Values:
     def encoded(self, key: ItemKey, value: Mapping[str, Any]) -> str | bytes:
         """Return the stored form. Raises SerializationError for a value that cannot be stored."""
         text = _json(value)
-        if text is not None and self._cipher is None:
-            return text.decode()
-        form, body = _SEALED_JSON, text
-        if body is None:
-            tag, data = self._serde.dumps_typed(dict(value) if not isinstance(value, dict) else value)
-            form, body = _SEALED_TYPED, tag.encode() + _TAG_END + data
-        return form + self._cipher.seal(body, _location(key)) if self._cipher else _TYPED + body
+        if text is not None:
+            return self.stored(key, text)
+        tag, data = self._serde.dumps_typed(dict(value) if not isinstance(value, dict) else value)
+        return self.stored(key, _TYPED + tag.encode() + _TAG_END + data)
+
+    def stored(self, key: ItemKey, plain: str | bytes) -> str | bytes:
+        """Return the stored form of a value from the form that it has without a keyring."""
+        if self._cipher is None:
+            return plain
+        form, body = (_SEALED_JSON, plain.encode()) if isinstance(plain, str) else (_SEALED_TYPED, plain[1:])
+        return form + self._cipher.seal(body, _location(key))
+
+    def plain(self, row: ItemRow) -> str | bytes:
+        """Return the form that a value has without a keyring. Raises CorruptDataError if the row was changed."""
+        if check_of(row.key, row.value) != row.check:
+            raise CorruptDataError("its value and its check do not belong together", named(row.key))
+        form = row.value[:1]
+        if isinstance(row.value, str) or form not in (_SEALED_JSON, _SEALED_TYPED):
+            return row.value
+        if self._cipher is None:
+            raise ConfigError(f"{named(row.key)} is sealed: {HOW_TO_SEAL}")
+        try:
+            body = self._cipher.open(row.value[1:], _location(row.key))
+            return body.decode() if form == _SEALED_JSON else _TYPED + body
+        except CorruptDataError as error:
+            raise error.at(named(row.key)) from error
+        except UnicodeDecodeError as error:
+            raise CorruptDataError(f"its JSON does not read: {error}", named(row.key)) from error
 
     def decoded(self, row: ItemRow) -> dict[str, Any]:
         """Return the value of a row. Raises CorruptDataError if it was changed since it was stored."""
-        if check_of(row.key, row.value) != row.check:
-            raise CorruptDataError(f"{_named(row.key)} is damaged: its value and its check do not belong together")
+        plain = self.plain(row)
         try:
-            value = self._loaded(row)
+            value = self._loaded(plain)
         except CorruptDataError as error:
-            raise CorruptDataError(f"{_named(row.key)}: {error}") from error
+            raise error.at(named(row.key)) from error
         if not isinstance(value, dict):
-            raise CorruptDataError(f"{_named(row.key)} has no dictionary, but {type(value).__name__}")
+            raise CorruptDataError(f"it has no dictionary, but {type(value).__name__}", named(row.key))
         return value
 
-    def _loaded(self, row: ItemRow) -> Any:
-        if isinstance(row.value, str):
-            return _from_json(row.value)
-        form, body = row.value[:1], row.value[1:]
-        if form in (_SEALED_JSON, _SEALED_TYPED):
-            if self._cipher is None:
-                raise ConfigError(f"{_named(row.key)} is sealed: {HOW_TO_SEAL}")
-            body = self._cipher.open(body, _location(row.key))
-            if form == _SEALED_JSON:
-                return _from_json(body)
-        elif form != _TYPED:
-            raise CorruptDataError(f"an unknown form {form!r}")
-        tag, end, data = body.partition(_TAG_END)
+    def _loaded(self, plain: str | bytes) -> Any:
+        if isinstance(plain, str):
+            return _from_json(plain)
+        if plain[:1] != _TYPED:
+            raise CorruptDataError(f"an unknown form {plain[:1]!r}")
+        tag, end, data = plain[1:].partition(_TAG_END)
         if not end:
             raise CorruptDataError("the type of the value is missing")
         return self._serde.loads_typed((tag.decode("utf-8", "replace"), data))
@@ -88,21 +101,22 @@ def _location(key: ItemKey) -> bytes:
     return f"item\0{key.namespace}\0{key.key}\0".encode("utf-8", "surrogatepass")
 
 
-def _named(key: ItemKey) -> str:
+def named(key: ItemKey) -> str:
+    """Return the location of an item for messages."""
     return f"item {key.key!r} of namespace {key.namespace!r}"
 
 
-def _json(value: Mapping[str, Any]) -> bytes | None:
+def _json(value: Mapping[str, Any]) -> str | None:
     """Return the value as JSON, or None if JSON would not give it back exactly."""
     if not _is_plain(value, _DEEPEST):
         return None
     try:
-        return orjson.dumps(value)
+        return orjson.dumps(value).decode()
     except orjson.JSONEncodeError:  # a lone surrogate
         return None
 
 
-def _from_json(text: str | bytes) -> Any:
+def _from_json(text: str) -> Any:
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError as error:

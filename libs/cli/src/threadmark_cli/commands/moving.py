@@ -3,10 +3,10 @@
 import importlib
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,9 +17,13 @@ from threadmark_cli.command import command, has_database_argument
 from threadmark_cli.commands.editing import dry_run_option
 from threadmark_cli.completion import files, thread_ids
 from threadmark_cli.exits import DONE, WRONG
+from threadmark_cli.moving_items import export_items, has_langgraphs, migrate_items, moved_record, show_moved
 from threadmark_cli.opening import creating, expect_file, file_of, path_or_url
 from threadmark_cli.session import Session
 from threadmark_cli.settings import URL_VARIABLE
+
+if TYPE_CHECKING:
+    from threadmark_store.shapes import StoreMoved
 
 _PAGE = 200
 _INSTALL = "pip install 'threadmark-langgraph[migrate]'"
@@ -68,7 +72,7 @@ def migrate(
     partial: bool,
     dry_run: bool,
 ) -> int:
-    """Copy every thread of LangGraph's own saver, or of Threadmark's, to a database of Threadmark's.
+    """Copy every thread of LangGraph's own saver, or of Threadmark's, to a database of Threadmark's, and all items.
 
     Without TARGET it is the database of --url or THREADMARK_URL. A thread is copied whole or not at all, unless
     --partial asks for all that can be had. Each checkpoint is read back and compared. The source stays as it is, and
@@ -81,12 +85,17 @@ def migrate(
     _expect_source(source)
     moving, names = _moving()
     classes = _classes(names.loadable, allow, imported)
-    opened = nullcontext(source) if whose is None else names.saver_of(whose, source)
-    with opened as origin, _ours(session, target) as ours, session.out.progress("Moving checkpoints") as progress:
-        moved = moving.migrate(
-            origin, ours, allow=classes, partial=partial, dry_run=dry_run, progress=_counted(progress)
-        )
-    return _tell(session, moved, dry_run=dry_run)
+    has_items = whose != "threadmark" and has_langgraphs(session, source)
+    moved = moving.Moved()
+    if not (has_items and not any(moving.contents_of(source))):  # else it has LangGraph's items only
+        opened = nullcontext(source) if whose is None else names.saver_of(whose, source)
+        with opened as origin, _ours(session, target) as ours, session.out.progress("Moving checkpoints") as progress:
+            moved = moving.migrate(
+                origin, ours, allow=classes, partial=partial, dry_run=dry_run, progress=_counted(progress)
+            )
+    own = whose != "langgraph" and source != target
+    items = migrate_items(session, source, target, langgraphs=has_items, threadmarks=own, dry_run=dry_run)
+    return _tell(session, moved, items, dry_run=dry_run)
 
 
 @command(
@@ -114,7 +123,7 @@ def export(
     partial: bool,
     dry_run: bool,
 ) -> int:
-    """Write threads as JSON lines, or with --to copy every thread, whole, back to LangGraph's own saver.
+    """Write threads as JSON lines, or with --to copy every thread, whole, and all items back to LangGraph's own saver.
 
     The lines are for people and programs that read: a checkpoint each, the oldest first, with its values and pending
     writes, objects by name and fields. No class is needed, and none of it can be loaded again; to copy a database, use
@@ -136,7 +145,7 @@ def export(
     _classes(names.loadable, allow, imported)  # a saver loads imported classes
     with _ours(session, session.url) as ours, session.out.progress("Moving checkpoints") as progress:
         moved = moving.export(ours, path_or_url(target), partial=partial, dry_run=dry_run, progress=_counted(progress))
-    return _tell(session, moved, dry_run=dry_run)
+    return _tell(session, moved, export_items(session, path_or_url(target), dry_run=dry_run), dry_run=dry_run)
 
 
 def _two(session: Session, databases: tuple[str, ...]) -> tuple[str, str]:
@@ -215,18 +224,20 @@ def _counted(progress: Callable[[Progress], object]) -> Callable[[int, int], obj
     return lambda done, total: progress(Progress(done, total, ""))
 
 
-def _tell(session: Session, moved: Any, *, dry_run: bool) -> int:
+def _tell(session: Session, moved: Any, items: Sequence["StoreMoved"], *, dry_run: bool) -> int:
     if session.out.as_json:
         figures = ("threads", "checkpoints", "writes", "already_there", "held_back", "messages", "incomplete")
         record = {name: getattr(moved, name) for name in figures}
         record |= {name: [str(each) for each in getattr(moved, name)] for name in ("problems", "changed")}
-        session.out.record({**record, "dry_run": dry_run})
+        session.out.record({**record, "items": [*map(moved_record, items)], "dry_run": dry_run})
     else:
         if dry_run:
             session.out.note("A dry run: nothing was stored. A move would give:")
         for line in str(moved).splitlines():
             session.out.line(line)
-    return WRONG if moved.problems else DONE
+        for each in items:
+            show_moved(session.out, each)
+    return WRONG if moved.problems or any(each.problems for each in items) else DONE
 
 
 def _write_lines(session: Session, threads: tuple[str, ...]) -> int:

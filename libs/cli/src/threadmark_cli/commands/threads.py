@@ -3,25 +3,29 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, get_args
 
 import click
 
 from threadmark import SaverProtocol
-from threadmark.types import ThreadInfo
+from threadmark.types import ThreadInfo, ThreadStatus
 from threadmark_cli.command import command
 from threadmark_cli.output import Column, Part
 from threadmark_cli.output.quantities import bytes_text, time_text
 from threadmark_cli.parameters import json_object, moment
 from threadmark_cli.session import Session
 
-_STATUS_STYLES: Mapping[str, Any] = {"error": "bad", "interrupted": "warning", "busy": "good"}
+_STATUS_STYLES: Mapping[str, Any] = {"error": "bad", "interrupted": "warning", "unfinished": "warning", "busy": "good"}
 _PAGE = 200
+_NODES = 3
+"""The most nodes of a thread that are named."""
 
 
 def _status(thread: ThreadInfo) -> Part:
-    style = _STATUS_STYLES.get(thread.status)
-    return (thread.status, style) if style else thread.status
+    style, text = _STATUS_STYLES.get(thread.status), str(thread.status)
+    if thread.next:
+        text = f"{text}: {', '.join([*thread.next[:_NODES], *['...'] * (len(thread.next) > _NODES)])}"
+    return (text, style) if style else text
 
 
 COLUMNS: tuple[Column[ThreadInfo], ...] = (
@@ -40,12 +44,13 @@ COLUMNS: tuple[Column[ThreadInfo], ...] = (
     examples="""
     threadmark threads agents.db                      # the 20 that were updated last
     threadmark threads --status interrupted           # of THREADMARK_URL: those that wait for an answer
+    threadmark threads --status unfinished            # those whose runs died
     threadmark threads --text invoice --limit 0       # all with "invoice" in their title or id
     threadmark threads --json --limit 0 | jq -r .id   # every id
     """,
 )
 @click.option("--text", help="Only those whose title has this, in any case, or whose id has it, exactly.")
-@click.option("--status", type=click.Choice(["idle", "busy", "interrupted", "error"]), help="Only those.")
+@click.option("--status", type=click.Choice(get_args(ThreadStatus)), help="Only those.")
 @click.option("--metadata", metavar="JSON", help="Only those whose metadata has these keys and values.")
 @click.option("--since", type=moment, metavar="WHEN", help="Only those updated since then: 1h, 2026-11-20 (UTC).")
 @click.option("--until", type=moment, metavar="WHEN", help="Only those updated before then: 1h, 2026-11-20 (UTC).")

@@ -85,6 +85,11 @@ class ForeignSaver:
     ) -> ThreadPage:
         """Return a page of threads, without reading a value. They have no owners, titles or metadata."""
         query = thread_query(filters, sort)
+        if query.scope.status == "unfinished":
+            raise ConfigError(
+                "LangGraph's own saver does not store which threads are unfinished in a form that can be listed: "
+                "threadmark migrate copies its threads to a database of Threadmark's, which does"
+            )
         limit, offset = checked_count(limit, "limit"), checked_count(offset, "offset")
         after = place_of(query, cursor)
         scope = query.scope
@@ -230,6 +235,7 @@ def _info(name: str, some: list[Namespace], beside: int, channels: set[str]) -> 
         namespaces=len(some),
         size_bytes=sum(each.bytes for each in some) + beside,
         newest=newest,
+        next=[],
         expires_at=None,
         extracted={},
         problems=[],

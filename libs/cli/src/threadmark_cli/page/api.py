@@ -12,6 +12,7 @@ from threadmark.saver.paths import parse_path
 from threadmark.serde.steps import NOTHING, taken
 from threadmark.types import HistoryEntry
 from threadmark_cli.page.answers import NotThere, Refused, answering
+from threadmark_cli.page.items import ItemsApi
 from threadmark_cli.page.nodes import Budget, Cut, Window, changes_of, channel_path, node_of
 from threadmark_cli.page.parameters import Parameters, body_of
 from threadmark_cli.page.shapes import (
@@ -44,13 +45,16 @@ class About(NamedTuple):
     """Without a password."""
     write: bool
     version: str = threadmark.__version__
+    items: bool = False
+    """Whether there can be items of stores."""
 
 
 class Api:
     """The endpoints. Each returns the content of the JSON to send, or raises."""
 
     def __init__(self, saver: SaverProtocol, about: About) -> None:
-        self._about = about
+        self._items = ItemsApi(saver.without_classes())
+        self._about = about._replace(items=self._items.are_there)
         self._saver = saver.without_classes()
         self._writer = saver
         self._trees = Trees(self._saver)
@@ -72,6 +76,7 @@ class Api:
         }
         changing = {"fork": self.fork, "restore": self.restore}
         return [
+            *self._items.routes(),
             *(Route(f"/api/{name}", answering(endpoint), methods=["GET"]) for name, endpoint in reading.items()),
             *(Route(f"/api/{name}", answering(endpoint), methods=["POST"]) for name, endpoint in changing.items()),
         ]

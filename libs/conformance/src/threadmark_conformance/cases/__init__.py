@@ -53,6 +53,7 @@ from threadmark_conformance.cases import (
     threads,
     threads_of_talks,
     tokens,
+    unfinished,
     writing,
     writing_again,
 )
@@ -113,6 +114,7 @@ _TOPICS = (
     judging,
     text,
     threads,
+    unfinished,
     describing,
     isolation,
     mistakes,

@@ -3,12 +3,12 @@
 import sys
 from base64 import urlsafe_b64encode
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from threadmark.errors import ConfigError, SerializationError, ThreadNotFoundError
-from threadmark.model import ThreadFilter, ThreadInfo
+from threadmark.model import ThreadFilter, ThreadInfo, ThreadStatus
 from threadmark.saver.arguments import microseconds_in
 from threadmark_conformance.backend import World
 from threadmark_conformance.engine import Run, at, checkpoint, early_id, id_of, listed, values
@@ -139,7 +139,7 @@ async def the_status_is_what_the_newest_checkpoint_waits_for(world: World) -> No
     listed_now = {thread.id: thread.status for thread in (await world.another().alist_threads()).threads}
     expected = {"asks": "interrupted", "failed": "error", "both": "error", "went on": "idle", "idle": "idle"}
     assert listed_now == expected
-    for status in ("idle", "busy", "interrupted", "error"):
+    for status in get_args(ThreadStatus):
         assert set(await _names(world, status=status)) == {name for name, its in expected.items() if its == status}
 
 

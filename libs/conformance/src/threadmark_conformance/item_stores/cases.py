@@ -15,12 +15,14 @@ from threadmark_conformance.item_stores import (
     crowds,
     damaged,
     exact,
+    exchanged,
     expiring,
     filters,
     items,
     judged,
     labels,
     namespaces,
+    operated,
     owned,
     pages,
     scopes,
@@ -53,7 +55,7 @@ def _cases_of(module: ModuleType) -> Iterator[StoreCase]:
 
 
 _ANY = (items, batches, scopes, filters, pages, namespaces, labels, expiring)
-_OWN = (exact, judged, owned, sealed, damaged, atomic, crowds, sweeping)
+_OWN = (exact, judged, owned, sealed, damaged, atomic, crowds, sweeping, operated, exchanged)
 
 STORE_CASES = tuple(case for module in _ANY for case in _cases_of(module))
 """The cases for any store of LangGraph's interface, for pytest's `parametrize`."""

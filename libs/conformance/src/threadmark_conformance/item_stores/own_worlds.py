@@ -37,13 +37,13 @@ class OwnWorld(World):
         """Open a store over an owner's view of another saver."""
         return self.store(self._own(None).for_owner(owner), **options)
 
-    def with_keyring(self, keyring: Keyring | None) -> Asked:
+    def with_keyring(self, keyring: Keyring | None, **options: Any) -> Asked:
         """Open a store over another saver that seals with this keyring, or with none."""
         saver = self._own(None)
         context = saver._context  # noqa: SLF001 - an opener takes no keyring, whatever backend it is of
         cipher = None if keyring is None else cipher_of(keyring)
         saver._context = context._replace(cipher=cipher)  # noqa: SLF001 - see above
-        return self.store(saver)
+        return self.store(saver, **options)
 
     def over_driver(self, wrap: Callable[[Driver], Driver]) -> tuple[Asked, Any]:
         """Open a store whose driver is wrapped by `wrap`. Returns the wrapper as well."""

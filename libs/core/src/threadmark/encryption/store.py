@@ -41,7 +41,7 @@ from threadmark.store.contract import (
     nothing_held,
     was_added,
 )
-from threadmark.store.threads import expect_sound_thread
+from threadmark.store.threads import expect_sound_thread, is_unfinished
 
 T = TypeVar("T")
 
@@ -366,7 +366,8 @@ class SealedStore(SealedThreadStore):
 
     def _seal_row(self, row: CheckpointRow, incarnation: Incarnation) -> CheckpointRow:
         outline = row.outline
-        header = self._cipher.seal(row.check + row.header, row_name("checkpoint", *outline[:3]), incarnation)
+        where, is_marked = row_name("checkpoint", *outline[:3]), is_unfinished(row.header, row.check)
+        header = self._cipher.seal(row.check + row.header, where, incarnation, is_marked=is_marked)
         if self._seal_metadata:
             metadata = outline.metadata.encode("utf-8", "surrogatepass")
             sealed = self._cipher.seal(metadata, row_name("metadata", *outline[:3]), incarnation)

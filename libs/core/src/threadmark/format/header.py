@@ -17,6 +17,8 @@ from threadmark.serde import Serializer
 from threadmark.serde.wire import NotPlainError, check_complete, holds_unasked, unpack_plain
 
 HEADER_TAG = "h1"
+UNFINISHED_TAG = "u1"
+"""The tag of a header if nodes are still to run, which listings of threads look at."""
 
 _PLAIN = {"v", "ts", "versions_seen", "updated_channels"}
 _SPECIAL = {"id", "channel_values", "channel_versions"}

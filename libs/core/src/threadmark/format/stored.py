@@ -109,7 +109,7 @@ class Stored(_Fields):
         if not digest:
             return tuple.__new__(cls, (tag, packed, digest, before_literal(tag) + packed))
         # The manifest comes first, because it begins with the keys of its segments, which SQL reads.
-        return tuple.__new__(cls, (tag, packed, digest, packed + digest + _after_digest(tag)))
+        return tuple.__new__(cls, (tag, packed, digest, packed + digest + after_digest(tag)))
 
     def segment_keys(self) -> tuple[bytes, ...]:
         """Return the keys of the segments that hold the value's bytes."""
@@ -188,7 +188,7 @@ def before_literal(tag: str) -> bytes:
 
 
 @lru_cache(64)  # as `before_literal`
-def _after_digest(tag: str) -> bytes:
+def after_digest(tag: str) -> bytes:
     """Return the bytes behind a manifest and its digest."""
     name = tag.encode("utf-8", "surrogatepass")
     return name + bytes([len(name)])

@@ -8,7 +8,7 @@ from threadmark.ids import deleted_up_to
 from threadmark.memory.adding import add_change, add_segments
 from threadmark.memory.replica_store import MemoryReplicaStore
 from threadmark.memory.tables import Lease, Tables, Thread, clock, newest, with_tables
-from threadmark.model import SPECIAL_WRITES, ThreadStatus
+from threadmark.model import SPECIAL_WRITES
 from threadmark.names import MESSAGES_NS
 from threadmark.program import Program
 from threadmark.store.contract import (
@@ -35,6 +35,8 @@ from threadmark.store.threads import (
     ThreadScope,
     ThreadStore,
     in_scope,
+    is_unfinished,
+    status_of,
 )
 
 
@@ -168,14 +170,7 @@ def _chosen(tables: Tables, scope: ThreadScope) -> list[ThreadOutline]:
 
 
 def _is_listed(scope: ThreadScope, thread: Thread) -> bool:
-    return in_scope(scope, _outline(thread)) and (scope.status is None or _status(thread) == scope.status)
-
-
-def _status(thread: Thread) -> ThreadStatus:
-    counts = _counts(thread)
-    if counts.leased:
-        return "busy"
-    return "error" if counts.failed else "interrupted" if counts.interrupted else "idle"
+    return in_scope(scope, _outline(thread)) and (scope.status is None or status_of(_counts(thread)) == scope.status)
 
 
 def _counts(thread: Thread) -> ThreadCounts:
@@ -193,6 +188,7 @@ def _counts(thread: Thread) -> ThreadCounts:
         leased=thread.lease.ends > clock(),
         failed=SPECIAL_WRITES["__error__"] in special,
         interrupted=SPECIAL_WRITES["__interrupt__"] in special,
+        unfinished=checkpoint is not None and is_unfinished(checkpoint.header, checkpoint.check),
     )
 
 

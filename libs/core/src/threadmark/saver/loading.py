@@ -4,7 +4,7 @@ A program asks a `CheckpointLoader` for its needs, fetches them, and hands them 
 the checkpoints' rows and the segments of those channels' values are read, and nothing else.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import NamedTuple, TypeVar
 
@@ -241,7 +241,7 @@ def load_channel(context: SaverContext, where: ParsedConfig, channel: str) -> Pr
 
 
 def load_channels(
-    context: SaverContext, thread_ids: Sequence[str], channels: Collection[str]
+    context: SaverContext, thread_ids: Sequence[str], channels: Container[str]
 ) -> Program[dict[str, LoadedCheckpoint | LocatedError | None]]:
     """Return the newest checkpoints of some threads with these channels' values, in a fixed number of questions.
 
@@ -280,7 +280,7 @@ class _Reading:
         """The segments of headers that are still to be fetched, by thread."""
         return {thread_id: loader.missing_header_keys() for thread_id, loader in self._loaders.items()}
 
-    def open_headers(self, thread_ids: Sequence[str], channels: Collection[str]) -> Sequence[str]:
+    def open_headers(self, thread_ids: Sequence[str], channels: Container[str]) -> Sequence[str]:
         """Read the headers. Returns the first threads, for whose values there is room."""
         room = _ROOM
         for number, thread_id in enumerate(thread_ids):
@@ -289,7 +289,7 @@ class _Reading:
                 return thread_ids[:number]
         return thread_ids
 
-    def missing_values(self, thread_ids: Iterable[str], channels: Collection[str]) -> dict[str, Collection[bytes]]:
+    def missing_values(self, thread_ids: Iterable[str], channels: Container[str]) -> dict[str, Collection[bytes]]:
         """The segments of the channels' values that are to be fetched, by thread."""
         none: Collection[bytes] = ()
         return {
@@ -316,7 +316,7 @@ class _Reading:
         row = proven_row(ParsedConfig(thread_id, "", None), self._found[thread_id])
         return CheckpointLoader(row, (), self._context.encoding_cache)
 
-    def _size(self, thread_id: str, channels: Collection[str]) -> int:
+    def _size(self, thread_id: str, channels: Container[str]) -> int:
         loader = self._loaders[thread_id]
         loader.open_header(self._caches[thread_id])
         return sum(value.size() for channel, value in loader.header.values.items() if channel in channels)

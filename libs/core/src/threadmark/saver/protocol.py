@@ -217,6 +217,9 @@ class SaverProtocol(Protocol):
     def count_threads(self, **filters: Unpack[ThreadFilter]) -> int:
         """Return the number of threads that match these filters."""
 
+    def unfinished(self, *, idle_for: Duration, limit: int = 100, cursor: str | None = None) -> ThreadPage:
+        """Return a page of threads whose runs died, those that were updated longest ago first."""
+
     def get_thread(self, thread_id: Config | str) -> ThreadInfo | None:
         """Return one thread without its checkpoints, or None if there is none."""
 
@@ -256,6 +259,7 @@ class SaverProtocol(Protocol):
         **filters: Unpack[ThreadFilter],
     ) -> ThreadPage: ...
     async def acount_threads(self, **filters: Unpack[ThreadFilter]) -> int: ...
+    async def aunfinished(self, *, idle_for: Duration, limit: int = 100, cursor: str | None = None) -> ThreadPage: ...
     async def aget_thread(self, thread_id: Config | str) -> ThreadInfo | None: ...
     async def acreate_thread(
         self,

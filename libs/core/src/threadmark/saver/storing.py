@@ -82,21 +82,21 @@ class Deduplicator:
             self.deduplicated.append((stored, source))
         return stored
 
-    def store_header(self, data: bytes, parent: Source | None) -> tuple[Stored, Source]:
+    def store_header(self, data: bytes, parent: Source | None, tag: str = HEADER_TAG) -> tuple[Stored, Source]:
         """The stored form of a header, and the header as a source for its successor's.
 
         It resembles its parent's, and nothing else resembles a header.
         """
         if len(data) <= (_WHOLE_HEADER if self.has_manifests else _WHOLE_HEADER_OF_LITERALS):
-            return Stored(HEADER_TAG, data, b""), Source(data)
+            return Stored(tag, data, b""), Source(data)
         proven = proof(data, parent.proof if parent else None)
         packed, fresh, manifest = patch(data, parent, self._segment_key)
         keys = keys_in(packed)
         if not keys:
-            return Stored(HEADER_TAG, data, b""), Source(data)
+            return Stored(tag, data, b""), Source(data)
         self._fresh |= fresh
         self._used.update(keys)
-        return Stored(HEADER_TAG, packed, proven.digest), Source(data, packed, manifest, proof=proven)
+        return Stored(tag, packed, proven.digest), Source(data, packed, manifest, proof=proven)
 
     def inherit(self) -> None:
         """Count on values that the thread already holds, some of which are more than literals."""

@@ -9,6 +9,7 @@ from threadmark.model import (
     UNSET,
     CheckpointRef,
     Config,
+    Duration,
     MessagePage,
     ThreadFilter,
     ThreadInfo,
@@ -81,6 +82,21 @@ class ThreadMethods:
     def count_threads(self, **filters: Unpack[ThreadFilter]) -> int:
         """Return the number of threads that match these filters."""
         return run(self._driver, threads.count_threads(self._context, thread_query(filters)))
+
+    def unfinished(self, *, idle_for: Duration, limit: int = 100, cursor: str | None = None) -> ThreadPage:
+        """Return a page of threads whose runs died, those that were updated longest ago first.
+
+        Nodes are still to run after the newest checkpoint of such a thread (`ThreadInfo.next`), it has no live lease,
+        and it waits for no person: `graph.invoke(None, lease.config)` continues it. `list_threads` has more filters for
+        threads with this status.
+
+        Args:
+            idle_for: Only threads that stored no checkpoint for this long, by this process's clock. If you run without
+                leases, give more than your longest step takes, or a run that lives may be among them.
+            limit: The most threads to return.
+            cursor: The cursor of the page before.
+        """
+        return run(self._driver, threads.unfinished(self._context, idle_for, checked_count(limit, "limit"), cursor))
 
     def get_thread(self, thread_id: Config | str) -> ThreadInfo | None:
         """Return one thread without its checkpoints, or None if there is none."""
@@ -156,6 +172,12 @@ class ThreadMethods:
     async def acount_threads(self, **filters: Unpack[ThreadFilter]) -> int:
         """Like `count_threads`, for asyncio."""
         return await arun(self._driver, threads.count_threads(self._context, thread_query(filters)))
+
+    async def aunfinished(self, *, idle_for: Duration, limit: int = 100, cursor: str | None = None) -> ThreadPage:
+        """Like `unfinished`, for asyncio."""
+        return await arun(
+            self._driver, threads.unfinished(self._context, idle_for, checked_count(limit, "limit"), cursor)
+        )
 
     async def aget_thread(self, thread_id: Config | str) -> ThreadInfo | None:
         """Like `get_thread`, for asyncio."""

@@ -11,8 +11,11 @@ from typing import Literal, NamedTuple, Protocol
 
 from threadmark.errors import CorruptDataError
 from threadmark.format.digests import CHECK_SIZE, HOW_TO_SEAL, NOT_SEALED, row_check
+from threadmark.format.header import UNFINISHED_TAG
+from threadmark.format.stored import after_digest, before_literal
 from threadmark.model import ThreadStatus
 from threadmark.program import Program
+from threadmark.sealing import MARK
 from threadmark.store.formats import FormatStore
 
 SortKey = Literal["updated", "created", "id"]
@@ -107,8 +110,45 @@ class ThreadCounts(NamedTuple):
     """Whether a task of that checkpoint wrote an error (`model.SPECIAL_WRITES`)."""
     interrupted: bool
     """Whether one wrote an interrupt."""
+    unfinished: bool
+    """Whether nodes are still to run after that checkpoint (`is_unfinished`)."""
     damage: str = ""
     """The reason why nothing of it could be counted."""
+
+
+def is_unfinished(header: bytes, check: bytes) -> bool:
+    """Return whether nodes are still to run after a checkpoint, by its stored header, which may be sealed."""
+    if not check:
+        return header.startswith(UNFINISHED.sealed)
+    return header.startswith(UNFINISHED.literal) if header[:1] == b"\0" else header.endswith(UNFINISHED.end)
+
+
+class UnfinishedHeader(NamedTuple):
+    """The bytes by which a stored header says that nodes are still to run."""
+
+    sealed: bytes
+    """Begins a sealed one, whose row has an empty check."""
+    literal: bytes
+    """Begins one that stands in its row, like all that begin with NUL."""
+    end: bytes
+    """Ends any other one."""
+
+
+UNFINISHED = UnfinishedHeader(MARK, before_literal(UNFINISHED_TAG), after_digest(UNFINISHED_TAG))
+
+
+def status_of(counts: ThreadCounts) -> ThreadStatus:
+    """Return the activity of a thread."""
+    if counts.leased:
+        return "busy"
+    if counts.failed or counts.interrupted:
+        return "error" if counts.failed else "interrupted"
+    return "unfinished" if goes_on(counts) else "idle"
+
+
+def goes_on(counts: ThreadCounts) -> bool:
+    """Return whether nodes of a thread are still to run, or run now, and wait for no person."""
+    return counts.unfinished and not (counts.failed or counts.interrupted)
 
 
 def expect_counted(counts: ThreadCounts) -> None:

@@ -119,7 +119,8 @@ def branch_of(
             versions[channel] = following.setdefault(type(version), version)
     with located(header_location(outline)):
         header = with_fields(Header(versions, values, header.plain, header.rest), changes)
-    stored, source = deduplicator.store_header(header.to_bytes(), loaded.source)
+    tag = Stored.from_bytes(loaded.body).tag
+    stored, source = deduplicator.store_header(header.to_bytes(), loaded.source, tag)
     parent = outline.parent if _is_read_from_ancestors(loaded) else outline.id
     return Branch(new, parent, header, stored, source, _metadata(config, outline))
 

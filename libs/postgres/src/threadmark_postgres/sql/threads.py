@@ -1,6 +1,6 @@
 """The statements on threads themselves: their rows, their listing and their leases."""
 
-from threadmark.backends import SPECIAL_WRITES
+from threadmark.backends import SPECIAL_WRITES, UNFINISHED
 from threadmark_postgres.sql.expressions import CLOCK, MINUTE
 
 _THREAD = "t.thread_id, t.created_at, t.owner, t.title, t.metadata, t.expires_at, t.checksum"
@@ -96,6 +96,24 @@ _ERROR, _INTERRUPT = SPECIAL_WRITES["__error__"], SPECIAL_WRITES["__interrupt__"
 _FAILED = _WROTE.format(idx=_ERROR)
 _INTERRUPTED = _WROTE.format(idx=_INTERRUPT)
 
+# Whether nodes are still to run after it, by its stored header: `is_unfinished` of threadmark.backends.
+_SEALED, _LITERAL, _END = (f"'\\x{mark.hex()}'::bytea" for mark in UNFINISHED)
+_IS_UNFINISHED = f"""
+        CASE
+            WHEN c.checksum = '' THEN substring(c.header FROM 1 FOR {len(UNFINISHED.sealed)}) = {_SEALED}
+            WHEN substring(c.header FROM 1 FOR 1) = '\\x00'::bytea THEN
+                substring(c.header FROM 1 FOR {len(UNFINISHED.literal)}) = {_LITERAL}
+            ELSE substring(c.header FROM octet_length(c.header) - {len(UNFINISHED.end) - 1}) = {_END}
+        END
+"""
+_UNFINISHED = f"""coalesce((
+    SELECT {_IS_UNFINISHED.strip()}
+    FROM tm.checkpoint AS c
+    WHERE c.thread_id = t.thread_id AND c.ns = ''
+    ORDER BY c.rank DESC
+    LIMIT 1
+), false)"""
+
 # An index has the few threads that this holds for, at whichever checkpoint.
 _HAS_SPECIAL = f"""t.thread_id IN (
     SELECT w.thread_id
@@ -107,7 +125,8 @@ THREADS_WITH_STATUS = {
     "busy": _LEASED,
     "error": f"{_NOT_LEASED} AND {_HAS_SPECIAL} AND {_FAILED}",
     "interrupted": f"{_NOT_LEASED} AND {_HAS_SPECIAL} AND NOT {_FAILED} AND {_INTERRUPTED}",
-    "idle": f"{_NOT_LEASED} AND NOT {_FAILED} AND NOT {_INTERRUPTED}",
+    "unfinished": f"{_NOT_LEASED} AND {_UNFINISHED} AND NOT {_FAILED} AND NOT {_INTERRUPTED}",
+    "idle": f"{_NOT_LEASED} AND NOT {_UNFINISHED} AND NOT {_FAILED} AND NOT {_INTERRUPTED}",
 }
 
 # Lengths are read from the rows, without the long values.
@@ -122,7 +141,8 @@ SELECT
     ({_NEWEST_ID}),
     {_LEASED},
     {_FAILED},
-    {_INTERRUPTED}
+    {_INTERRUPTED},
+    {_UNFINISHED}
 FROM tm.thread AS t
 CROSS JOIN LATERAL (
     SELECT

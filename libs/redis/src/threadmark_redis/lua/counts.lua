@@ -1,6 +1,7 @@
--- Derive the counts of a thread. ARGV: whether the sizes are wanted, and the greatest number of fields to go through.
+-- Derive the counts of a thread. ARGV: whether the sizes are wanted, the greatest number of fields to go through, and
+-- what headers of unfinished threads begin or end with (`UNFINISHED` of threadmark.backends).
 -- Returns: whether the thread is live (or 'torn', or 'large' if there are more fields), its checkpoints, namespaces
--- and bytes, the id of the newest checkpoint, and whether it is leased, failed, or interrupted.
+-- and bytes, the id of the newest checkpoint, and whether it is leased, failed, interrupted, or unfinished.
 
 local fields = redis.call('HGETALL', KEYS[1])
 local head = {}
@@ -14,12 +15,24 @@ if head.v ~= '1' then
     return { '0' }
 end
 
-local newest, failed, interrupted = false, 0, 0
+-- Whether nodes are still to run after a checkpoint, by its stored header: `is_unfinished` of threadmark.backends.
+local function is_unfinished(header, check)
+    if check == '' then
+        return header:sub(1, #ARGV[3]) == ARGV[3]
+    elseif header:byte(1) == 0 then
+        return header:sub(1, #ARGV[4]) == ARGV[4]
+    end
+    return header:sub(-#ARGV[5]) == ARGV[5]
+end
+
+local newest, failed, interrupted, unfinished = false, 0, 0, 0
 if head.n then
     local rank = text_in(list_in(head.n), 2)
     local value = redis.call('HGET', KEYS[2], '\0\0' .. rank)
     if value then
-        newest = list_in(value)[1] and text_in(list_in(value), 1) or rank
+        local columns = list_in(value)
+        newest = columns[1] and text_in(columns, 1) or rank
+        unfinished = is_unfinished(text_in(columns, 5), text_in(columns, 6)) and 1 or 0
         local reference = '\0\0' .. measured(newest)
         local main = redis.call('HGET', KEYS[4], reference)
         for _, group in ipairs((groups_in(main or ''))) do
@@ -41,12 +54,12 @@ if head.n then
 end
 local leased = left_of(head.z, head.l) > 0 and 1 or 0
 if ARGV[1] == '0' then
-    return { '1', 0, 0, 0, newest, leased, failed, interrupted }
+    return { '1', 0, 0, 0, newest, leased, failed, interrupted, unfinished }
 end
 
 local number = redis.call('HLEN', KEYS[2]) + redis.call('HLEN', KEYS[4]) + redis.call('HLEN', KEYS[5])
 if number > tonumber(ARGV[2]) then
-    return { 'large', 0, 0, 0, newest, leased, failed, interrupted }
+    return { 'large', 0, 0, 0, newest, leased, failed, interrupted, unfinished }
 end
 local size, namespaces = 0, 0
 for name in pairs(head) do
@@ -71,4 +84,4 @@ for _, field in ipairs(redis.call('HVALS', KEYS[4])) do
         end
     end
 end
-return { '1', redis.call('ZCARD', KEYS[3]), namespaces, size, newest, leased, failed, interrupted }
+return { '1', redis.call('ZCARD', KEYS[3]), namespaces, size, newest, leased, failed, interrupted, unfinished }

@@ -4,7 +4,7 @@ A listing walks along one index, which each statement names: without statistics,
 threads.
 """
 
-from threadmark.backends import SPECIAL_WRITES
+from threadmark.backends import SPECIAL_WRITES, UNFINISHED
 from threadmark_sqlite.sql.expressions import CLOCK, MINUTE
 
 # A damaged time that is not a number would hide other threads from a listing; the thread's minute is close.
@@ -139,6 +139,23 @@ WRITTEN = {
 }
 """The threads that may have a status, including all that ever had it."""
 
+# Whether nodes are still to run after a checkpoint, by its stored header: `is_unfinished` of threadmark.backends.
+_IS_UNFINISHED = f"""
+    CASE
+        WHEN length(c.checksum) = 0 THEN substr(c.header, 1, {len(UNFINISHED.sealed)}) = x'{UNFINISHED.sealed.hex()}'
+        WHEN substr(c.header, 1, 1) = x'00' THEN
+            substr(c.header, 1, {len(UNFINISHED.literal)}) = x'{UNFINISHED.literal.hex()}'
+        ELSE substr(c.header, -{len(UNFINISHED.end)}) = x'{UNFINISHED.end.hex()}'
+    END
+"""
+_UNFINISHED = f"""coalesce((
+    SELECT {_IS_UNFINISHED.strip()}
+    FROM threadmark_checkpoint AS c
+    WHERE c.thread = t.thread AND c.ns = ''
+    ORDER BY c.rank DESC
+    LIMIT 1
+), 0)"""
+
 _LEASED = f"t.lease_ends > {CLOCK}"
 _NOT_LEASED = f"(t.lease_ends IS NULL OR t.lease_ends <= {CLOCK})"
 _FAILED = _special(SPECIAL_WRITES["__error__"])
@@ -148,7 +165,8 @@ WITH_STATUS = {
     "busy": _LEASED,
     "error": f"{_NOT_LEASED} AND {_FAILED}",
     "interrupted": f"{_NOT_LEASED} AND NOT {_FAILED} AND {_INTERRUPTED}",
-    "idle": f"{_NOT_LEASED} AND NOT {_FAILED} AND NOT {_INTERRUPTED}",
+    "unfinished": f"{_NOT_LEASED} AND {_UNFINISHED} AND NOT {_FAILED} AND NOT {_INTERRUPTED}",
+    "idle": f"{_NOT_LEASED} AND NOT {_UNFINISHED} AND NOT {_FAILED} AND NOT {_INTERRUPTED}",
 }
 
 
@@ -168,7 +186,8 @@ SELECT
     {_NEWEST},
     coalesce({_LEASED}, 0),
     {_FAILED},
-    {_INTERRUPTED}
+    {_INTERRUPTED},
+    {_UNFINISHED}
 FROM threadmark_thread AS t
 WHERE t.live = 1 AND t.thread_id IN ({{placeholders}})
 """

@@ -7,10 +7,11 @@ from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from threadmark.backends import Program
+from threadmark_store.contract import Table
 from threadmark_store.entries import Bound, Entry, EntryKey
 
 
-class CachedStore(Protocol):
+class CachedStore(Table, Protocol):
     """The entries of one database."""
 
     knows_size: bool
@@ -18,12 +19,6 @@ class CachedStore(Protocol):
 
     parts: int
     """Into how many parts the entries of an owner are divided, of which each has its share of the bound."""
-
-    def exists(self) -> Program[bool]:
-        """Return whether the tables exist."""
-
-    def create(self) -> Program[None]:
-        """Create the tables that are missing. Runs in a transaction that writes."""
 
     def find(self, keys: Sequence[EntryKey], owner: str | None) -> Program[list[Entry]]:
         """Return those of the entries that exist, expired or not."""
@@ -35,11 +30,8 @@ class CachedStore(Protocol):
         longest, until all of them count no more bytes than the bound. Returns how many more bytes it leaves.
         """
 
-    def touch(self, keys: Sequence[EntryKey], owner: str | None, now: int) -> Program[None]:
-        """Note that entries were used."""
-
-    def drop(self, keys: Sequence[EntryKey], owner: str | None, now: int) -> Program[None]:
-        """Remove those of the entries that had expired at this time."""
+    def note(self, used: Sequence[EntryKey], expired: Sequence[EntryKey], owner: str | None, now: int) -> Program[None]:
+        """Note that entries were used, and remove others if they had expired at this time."""
 
     def clear(self, namespaces: Collection[bytes] | None, owner: str | None) -> Program[None]:
         """Remove the entries of these namespaces, or of all."""

@@ -1,116 +1,88 @@
-"""Items in a dictionary of the memory saver, in whose transactions they are changed and undone."""
+"""Items in a dictionary of the memory saver."""
 
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
-from threadmark.backends import Program
-from threadmark.memory.tables import Tables, with_tables
+from threadmark.memory.tables import Tables
 from threadmark_store.namespaces import is_within
 from threadmark_store.shapes import ItemKey, ItemRow, Place, Scope
+from threadmark_store.tables.memory import MemoryTable, program
 
 
-def items_over(rows: object) -> "MemoryItems":  # noqa: ARG001 - the dictionaries are the driver's
-    """Return the items next to a saver's rows."""
-    return MemoryItems()
-
-
-class MemoryItems:
+class MemoryItems(MemoryTable):
     """Items in a dictionary."""
 
-    def exists(self) -> Program[bool]:
-        return with_tables(lambda _: True)
+    table = "item"
 
-    def create(self) -> Program[None]:
-        return with_tables(lambda _: None)
+    @program
+    def items(self, tables: Tables, keys: Sequence[ItemKey]) -> dict[ItemKey, ItemRow]:
+        rows = self._of(tables)
+        return {key: rows[key] for key in keys if key in rows}
 
-    def items(self, keys: Sequence[ItemKey]) -> Program[dict[ItemKey, ItemRow]]:
-        return with_tables(lambda tables: {key: _rows(tables)[key] for key in keys if key in _rows(tables)})
+    @program
+    def put(self, tables: Tables, rows: Sequence[ItemRow], *, last: bool = False) -> list[ItemKey]:
+        refused = []
+        for row in rows:
+            before = self._of(tables).get(row.key)
+            if before is None:
+                tables.set(self._of(tables), row.key, row)
+            elif row.owner in (None, before.owner):
+                kept = row._replace(created_at=before.created_at, owner=before.owner)
+                tables.set(self._of(tables), row.key, kept)
+            else:
+                refused.append(row.key)
+        return refused
 
-    def put(self, rows: Sequence[ItemRow], *, last: bool = False) -> Program[list[ItemKey]]:
-        def call(tables: Tables) -> list[ItemKey]:
-            refused = []
-            for row in rows:
-                before = _rows(tables).get(row.key)
-                if before is not None and row.owner is not None and before.owner != row.owner:
-                    refused.append(row.key)
-                elif before is None:
-                    tables.set(_rows(tables), row.key, row)
-                else:
-                    kept = row._replace(created_at=before.created_at, owner=before.owner)
-                    tables.set(_rows(tables), row.key, kept)
-            return refused
+    @program
+    def delete(self, tables: Tables, keys: Sequence[ItemKey], owner: str | None, *, last: bool = False) -> None:
+        for key in keys:
+            row = self._of(tables).get(key)
+            if row is not None and owner in (None, row.owner):
+                tables.unset(self._of(tables), key)
 
-        return with_tables(call)
+    @program
+    def refresh(self, tables: Tables, keys: Collection[ItemKey], now: int) -> None:
+        for key in keys:
+            row = self._of(tables).get(key)
+            if row is not None and row.ttl is not None:
+                tables.set(self._of(tables), key, row._replace(expires_at=now + row.ttl))
 
-    def delete(self, keys: Sequence[ItemKey], owner: str | None, *, last: bool = False) -> Program[None]:
-        def call(tables: Tables) -> None:
-            for key in keys:
-                row = _rows(tables).get(key)
-                if row is not None and owner in (None, row.owner):
-                    tables.unset(_rows(tables), key)
+    @program
+    def search(self, tables: Tables, scope: Scope, after: Place | None, limit: int, offset: int) -> list[ItemRow]:
+        rows = sorted(self._in(tables, scope), key=_place)
+        if after is not None:
+            rows = [row for row in rows if _place(row) > (-after.updated_at, after.key)]
+        return rows[offset : offset + limit]
 
-        return with_tables(call)
+    @program
+    def in_key_order(self, tables: Tables, scope: Scope, after: ItemKey | None, limit: int) -> list[ItemRow]:
+        rows = [row for row in self._in(tables, scope) if after is None or row.key > after]
+        return sorted(rows, key=lambda row: row.key)[:limit]
 
-    def refresh(self, keys: Collection[ItemKey], now: int) -> Program[None]:
-        def call(tables: Tables) -> None:
-            for key in keys:
-                row = _rows(tables).get(key)
-                if row is not None and row.ttl is not None:
-                    tables.set(_rows(tables), key, row._replace(expires_at=now + row.ttl))
+    @program
+    def namespaces(self, tables: Tables, scope: Scope) -> list[str]:
+        return sorted({row.key.namespace for row in self._in(tables, scope)})
 
-        return with_tables(call)
+    @program
+    def sweep(self, tables: Tables, now: int, limit: int, *, last: bool = False) -> list[ItemKey]:
+        rows = self._of(tables)
+        expired = [key for key, row in rows.items() if row.expires_at is not None and row.expires_at <= now]
+        for key in expired[:limit]:
+            tables.unset(rows, key)
+        return expired[:limit]
 
-    def search(self, scope: Scope, after: Place | None, limit: int, offset: int) -> Program[list[ItemRow]]:
-        def call(tables: Tables) -> list[ItemRow]:
-            rows = sorted(_in(tables, scope), key=_place)
-            if after is not None:
-                rows = [row for row in rows if _place(row) > (-after.updated_at, after.key)]
-            return rows[offset : offset + limit]
+    @program
+    def count(self, tables: Tables, scope: Scope) -> tuple[int, int]:
+        sizes = [sum(map(_size, (*row.key, row.value))) for row in self._in(tables, scope)]
+        return len(sizes), sum(sizes)
 
-        return with_tables(call)
-
-    def in_key_order(self, scope: Scope, after: ItemKey | None, limit: int) -> Program[list[ItemRow]]:
-        def call(tables: Tables) -> list[ItemRow]:
-            rows = [row for row in _in(tables, scope) if after is None or row.key > after]
-            return sorted(rows, key=lambda row: row.key)[:limit]
-
-        return with_tables(call)
-
-    def namespaces(self, scope: Scope) -> Program[list[str]]:
-        return with_tables(lambda tables: sorted({row.key.namespace for row in _in(tables, scope)}))
-
-    def sweep(self, now: int, limit: int, *, last: bool = False) -> Program[list[ItemKey]]:
-        def call(tables: Tables) -> list[ItemKey]:
-            expired = [
-                key for key, row in _rows(tables).items() if row.expires_at is not None and row.expires_at <= now
-            ]
-            for key in expired[:limit]:
-                tables.unset(_rows(tables), key)
-            return expired[:limit]
-
-        return with_tables(call)
-
-    def count(self, scope: Scope) -> Program[tuple[int, int]]:
-        def call(tables: Tables) -> tuple[int, int]:
-            sizes = [sum(map(_size, (*row.key, row.value))) for row in _in(tables, scope)]
-            return len(sizes), sum(sizes)
-
-        return with_tables(call)
+    def _in(self, tables: Tables, scope: Scope) -> Iterator[ItemRow]:
+        for row in self._of(tables).values():
+            if is_within(row.key.namespace, scope.prefix) and scope.has(row):
+                yield row
 
 
-def _rows(tables: Tables) -> dict[ItemKey, ItemRow]:
-    found: dict[ItemKey, ItemRow] = tables.others.setdefault("item", {})
-    return found
-
-
-def _in(tables: Tables, scope: Scope) -> Iterator[ItemRow]:
-    for row in _rows(tables).values():
-        if (
-            is_within(row.key.namespace, scope.prefix)
-            and scope.owner in (None, row.owner)
-            and (scope.alive_at is None or row.expires_at is None or row.expires_at > scope.alive_at)
-        ):
-            yield row
+rows_over = MemoryItems
 
 
 def _place(row: ItemRow) -> tuple[int, ItemKey]:

@@ -24,18 +24,14 @@ another key: then the script says whose it is, changes nothing, and is sent agai
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
-from hashlib import sha1
-from importlib import resources
+from functools import partial
 from secrets import token_bytes
 from typing import Any, Literal
 
 from threadmark.backends import Program
 from threadmark_redis.columns import from_bytes, measured, pack, to_bytes
-from threadmark_redis.index import Settings
 from threadmark_redis.keys import shard_of
-from threadmark_redis.steps import Command, Script, commands, run
-from threadmark_redis.store import RedisStore
+from threadmark_redis.steps import Command, commands, run
 from threadmark_redis.transactions import ChangedError, Work, expect_proven, the_work
 from threadmark_store.items.redis_layout import (
     VERSION,
@@ -58,6 +54,7 @@ from threadmark_store.items.redis_layout import (
 )
 from threadmark_store.items.redis_walk import CHUNK, Walk
 from threadmark_store.shapes import ItemKey, ItemRow, Place, Scope
+from threadmark_store.tables.redis import RedisTable, script
 
 _PROVEN = 1000
 """Namespaces of a search whose reads show one moment."""
@@ -69,17 +66,6 @@ _NAMES_AT_ONCE = 64
 
 _REMOVALS = None
 """The place of removals among the actions that end a transaction, which are about no thread."""
-
-
-@cache
-def _script() -> Script:
-    text = (resources.files("threadmark_store.items") / "redis.lua").read_text("utf-8")
-    return Script("items", text, sha1(text.encode(), usedforsecurity=False).hexdigest())
-
-
-def items_over(rows: RedisStore) -> "RedisItems":
-    """Return the items in a saver's database."""
-    return RedisItems(rows.settings)
 
 
 @dataclass(slots=True)
@@ -115,19 +101,8 @@ class _Change:
         return pack((*about, row_bytes(self.row, self.expected), expires))
 
 
-class RedisItems:
+class RedisItems(RedisTable):
     """Items in hashes."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._prefix = settings.prefix
-        self._clustered = settings.clustered
-
-    def exists(self) -> Program[bool]:
-        yield from ()
-        return True
-
-    def create(self) -> Program[None]:
-        yield from ()
 
     def items(self, keys: Sequence[ItemKey]) -> Program[dict[ItemKey, ItemRow]]:
         work = yield from self._remove_now()
@@ -176,7 +151,7 @@ class RedisItems:
             for (_, place), stored in zip(places, replies, strict=False):
                 row = None if stored is None else row_in(place.key, stored)
                 # One that was updated since has moved to the front, where a later page is not.
-                if row is not None and _is_in(row, scope) and (after is None or row.updated_at == place.updated_at):
+                if row is not None and scope.has(row) and (after is None or row.updated_at == place.updated_at):
                     rows.append(row)
         if len(work.proofs) == proven:
             _note(work, {**walk.proofs, **listed} if walk.proofs or not walk.buckets else {})
@@ -199,7 +174,7 @@ class RedisItems:
         rows: list[ItemRow] = []
         while (wanted := limit - len(rows)) > 0 and (names := (yield from self._names(scope, start))):
             keys = yield from self._keys(names, after, wanted)
-            rows += [row for row in (yield from self._rows(keys)) if row is not None and _is_in(row, scope)]
+            rows += [row for row in (yield from self._rows(keys)) if row is not None and scope.has(row)]
             if len(keys) < wanted:  # these namespaces have no more
                 start, after = names[-1] + "\0", None
             else:
@@ -250,10 +225,7 @@ class RedisItems:
         found: list[ItemRow | None] = []
         for start in range(0, len(distinct), CHUNK):
             some = distinct[start : start + CHUNK]
-            asked: list[Command] = [
-                (b"HGET", items_key(self._prefix, key.namespace), to_bytes(key.key)) for key in some
-            ]
-            replies = yield from commands(asked)
+            replies = yield from commands(list(map(self._get, some)))
             found += [None if row is None else row_in(key, row) for key, row in zip(some, replies, strict=True)]
         return found
 
@@ -347,7 +319,7 @@ class RedisItems:
         nonce = token_bytes(_NONCE_BYTES)
         while True:
             keys = [key for change in group for key in change.keys(self._prefix)]
-            reply: list[Any] = yield from run(_script(), keys, [nonce, *(change.columns() for change in group)])
+            reply: list[Any] = yield from run(script("items"), keys, [nonce, *(change.columns() for change in group)])
             if reply[0] != b"others":
                 return reply
             for number, mark in zip(reply[1::2], reply[2::2], strict=True):
@@ -358,15 +330,11 @@ class RedisItems:
         return shard_of(change.key.namespace) if self._clustered else 0
 
 
+rows_over = RedisItems
+
+
 def _note(work: Work, proof: dict[Command, Any], replies: Sequence[Any] = ()) -> None:
     """Note a read with its proof. Raises ChangedError if it does not hold any more, by these replies."""
     if replies and list(proof.values()) != list(replies) and not work.is_late:
         raise ChangedError
     work.proofs.append(proof)
-
-
-def _is_in(row: ItemRow, scope: Scope) -> bool:
-    """Return whether a row of the scope's namespaces belongs to it."""
-    if scope.owner is not None and row.owner != scope.owner:
-        return False
-    return scope.alive_at is None or row.expires_at is None or row.expires_at > scope.alive_at

@@ -1,17 +1,18 @@
-"""The questions that a backend answers about the vectors of items. Each method is a program of the saver's own driver.
-
-A vector counts only while its item has the check that is in its row. So a value that changed without its vectors is an
-item without vectors, never one that is found by its old text.
-"""
+"""The questions that a backend answers about the vectors of items, as programs of the saver's own driver."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 from threadmark.backends import Program
+from threadmark.sealing import row_name
+from threadmark_store.contract import RowsOfItems
 from threadmark_store.shapes import Cursor, ItemKey, ItemRow, Scope
 
 CHOICE = -1
 """The number of a row without a vector: its `field` has the fields that the item's put named, as JSON."""
+
+SEALED_MODEL = ", sealed)"
+"""The end of the name of a model whose vectors are sealed."""
 
 
 class Vector(NamedTuple):
@@ -49,26 +50,11 @@ class VectorCounts(NamedTuple):
     of_others: int
 
 
-class VectorStore(Protocol):
+class VectorStore(RowsOfItems[VectorRow], Protocol):
     """The vectors of one database."""
 
-    def exists(self) -> Program[bool]:
-        """Return whether the table exists."""
-
-    def create(self) -> Program[None]:
-        """Create the table if it is missing. Runs in a transaction that writes."""
-
-    def hold(self, keys: Sequence[ItemKey]) -> Program[None]:
-        """Keep others from changing items until the end of the transaction, if the database does not do so anyway."""
-
-    def rows(self, keys: Sequence[ItemKey]) -> Program[list[VectorRow]]:
-        """Return all rows of items, without their data."""
-
-    def replace(self, keys: Sequence[ItemKey], rows: Sequence[VectorRow]) -> Program[None]:
-        """Remove all rows of items, and add these."""
-
-    def delete(self, keys: Sequence[ItemKey], owner: str | None) -> Program[None]:
-        """Remove all rows of items; with an owner, only those of this owner."""
+    def whole_rows(self, keys: Sequence[ItemKey]) -> Program[list[VectorRow]]:
+        """Return all rows of items, with their data."""
 
     def page(self, scope: Scope, model: str, cursor: Cursor | None) -> Program[tuple[list[Scanned], Cursor | None]]:
         """Return the next vectors of a model in a namespace, those below it and of an owner, in any order.
@@ -79,11 +65,13 @@ class VectorStore(Protocol):
     def text(self, column: str) -> str:
         """Return the text of a column of a page."""
 
-    def keys(self, cursor: Cursor | None) -> Program[tuple[list[ItemKey], Cursor | None]]:
-        """Return the keys of the next items that have rows, with a cursor like that of `page`."""
-
     def counts(self, scope: Scope, model: str) -> Program[VectorCounts]:
         """Return how many vectors of a namespace, of those below it and of an owner are of a model, and of others."""
+
+
+def vector_name(key: ItemKey, vector: Vector) -> bytes:
+    """Return the name that a sealed vector is bound to."""
+    return row_name("store_vector", *key, vector.field, vector.number)
 
 
 class VectorTable(NamedTuple):

@@ -6,56 +6,36 @@ vectors that count. That is also so if an item is put while a `reindex` stores i
 """
 
 from collections.abc import Iterator, Sequence
-from functools import cache
-from hashlib import sha1
-from importlib import resources
-from typing import Any
 
 import msgpack
 
 from threadmark.backends import CorruptDataError, Program
 from threadmark_redis.columns import from_bytes, pack, to_bytes
-from threadmark_redis.index import Settings
 from threadmark_redis.keys import SHARDS, shard_of
-from threadmark_redis.steps import Command, Script, commands, run
-from threadmark_redis.store import RedisStore
-from threadmark_store.namespaces import bounds_below
+from threadmark_redis.steps import Command, commands, run
+from threadmark_store.namespaces import bounds_below, is_within
 from threadmark_store.shapes import Cursor, ItemKey, Scope
+from threadmark_store.tables.redis import RedisTable, script
 from threadmark_store.vectors.contract import CHOICE, Scanned, Vector, VectorCounts, VectorRow
 
 _ITEMS_AT_ONCE = 1024
 _NAMES_AT_ONCE = 64
 
 
-def vectors_over(rows: Any) -> "RedisVectors":
-    """Return the vectors in a saver's database."""
-    store: RedisStore = rows
-    return RedisVectors(store.settings)
-
-
-@cache
-def _script() -> Script:
-    text = (resources.files(__package__) / "redis.lua").read_text("utf-8")
-    return Script("store_vectors", text, sha1(text.encode(), usedforsecurity=False).hexdigest())
-
-
-class RedisVectors:
+class RedisVectors(RedisTable):
     """Vectors in hashes."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._prefix = settings.prefix
 
     def exists(self) -> Program[bool]:
         return any((yield from commands([(b"EXISTS", self._names_key(shard)) for shard in range(SHARDS)])))
-
-    def create(self) -> Program[None]:
-        yield from ()
 
     def hold(self, keys: Sequence[ItemKey]) -> Program[None]:  # noqa: ARG002 - see above
         yield from ()
 
     def rows(self, keys: Sequence[ItemKey]) -> Program[list[VectorRow]]:
         return (yield from self._rows(keys, b"h"))
+
+    def whole_rows(self, keys: Sequence[ItemKey]) -> Program[list[VectorRow]]:
+        return (yield from self._rows(keys, b"r"))
 
     def replace(self, keys: Sequence[ItemKey], rows: Sequence[VectorRow]) -> Program[None]:
         of_item: dict[ItemKey, list[VectorRow]] = {key: [] for key in keys}
@@ -67,7 +47,7 @@ class RedisVectors:
         for shard, some in shards.items():
             names = [self._names_key(shard)]
             names += [self._key(key.namespace, end) for key in some for end in (b"k", b"h", b"r")]
-            yield from run(_script(), names, [_packed(key, of_item[key]) for key in some])
+            yield from run(script("vectors"), names, [_packed(key, of_item[key]) for key in some])
 
     def delete(self, keys: Sequence[ItemKey], owner: str | None) -> Program[None]:
         if owner is not None:
@@ -126,13 +106,12 @@ class RedisVectors:
         """Return the namespaces of a scope."""
         least, most = b"-", b"+"
         if scope.prefix:
-            first, end = bounds_below(scope.prefix)
-            least, most = b"[" + to_bytes(scope.prefix), b"(" + to_bytes(end)
+            least, most = b"[" + to_bytes(scope.prefix), b"(" + to_bytes(bounds_below(scope.prefix)[1])
         replies = yield from commands(
             [(b"ZRANGEBYLEX", self._names_key(shard), least, most) for shard in range(SHARDS)]
         )
         names = [from_bytes(name) for found in replies for name in found]
-        return [name for name in names if not scope.prefix or name == scope.prefix or name >= first]
+        return [name for name in names if is_within(name, scope.prefix)]
 
     def _rows(self, keys: Sequence[ItemKey], end: bytes) -> Program[list[VectorRow]]:
         asked: list[Command] = [(b"HGET", self._key(key.namespace, end), to_bytes(key.key)) for key in keys]
@@ -144,6 +123,9 @@ class RedisVectors:
 
     def _key(self, namespace: str, end: bytes) -> bytes:
         return b"%b{vector-%d}:%b%b" % (self._prefix, shard_of(namespace), to_bytes(namespace), end)
+
+
+rows_over = RedisVectors
 
 
 def _packed(key: ItemKey, rows: Sequence[VectorRow]) -> bytes:

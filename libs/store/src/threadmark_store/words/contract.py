@@ -1,13 +1,11 @@
-"""The questions that a backend answers about the words of items. Each method is a program of the saver's own driver.
-
-Rows count only while their item has the check that is in them, like vectors.
-"""
+"""The questions that a backend answers about the words of items, as programs of the saver's own driver."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from threadmark.backends import Program
-from threadmark_store.shapes import Cursor, ItemKey, ItemRow, Scope
+from threadmark_store.contract import RowsOfItems
+from threadmark_store.shapes import ItemKey, ItemRow, Scope
 
 HEAD = "$"
 """The first character of the word of an item's head, which each item with words has. No word begins with it."""
@@ -43,35 +41,14 @@ class WordTotals(NamedTuple):
     words: int
 
 
-class WordStore(Protocol):
+class WordStore(RowsOfItems[WordRow], Protocol):
     """The words of one database."""
-
-    def exists(self) -> Program[bool]:
-        """Return whether the table exists."""
-
-    def create(self) -> Program[None]:
-        """Create the table if it is missing. Runs in a transaction that writes."""
-
-    def hold(self, keys: Sequence[ItemKey]) -> Program[None]:
-        """Keep others from changing items until the end of the transaction, if the database does not do so anyway."""
-
-    def heads(self, keys: Sequence[ItemKey]) -> Program[list[WordRow]]:
-        """Return the heads of items."""
-
-    def replace(self, keys: Sequence[ItemKey], rows: Sequence[WordRow]) -> Program[None]:
-        """Remove all rows of items, and add these."""
-
-    def delete(self, keys: Sequence[ItemKey], owner: str | None) -> Program[None]:
-        """Remove all rows of items; with an owner, only those of this owner."""
 
     def find(self, scope: Scope, words: Sequence[str]) -> Program[list[WordRow]]:
         """Return the rows of words in a namespace, those below it and of an owner, in any order."""
 
     def totals(self, scope: Scope) -> Program[WordTotals]:
         """Return the totals of a namespace, those below it and of an owner."""
-
-    def keys(self, cursor: Cursor | None) -> Program[tuple[list[ItemKey], Cursor | None]]:
-        """Return the keys of the next items that have rows. The cursor is None at the beginning and at the end."""
 
 
 def rows_of(item: ItemRow, words: Words) -> Iterable[WordRow]:

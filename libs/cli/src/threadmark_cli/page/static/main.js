@@ -3,10 +3,11 @@
 import { get } from "./api.js";
 import { Checkpoint } from "./checkpoint.js";
 import { zone } from "./format.js";
+import { Items } from "./items.js";
 import { Live } from "./live.js";
 import { failure } from "./messages.js";
 import { listenForKeys, showKeys } from "./keys.js";
-import { changed, currentRoute, go, listingAddress } from "./route.js";
+import { address, changed, currentRoute, go, listingAddress } from "./route.js";
 import { Thread } from "./thread.js";
 import { Threads } from "./threads.js";
 
@@ -19,6 +20,7 @@ async function begin() {
   const about = get("about").then(introduce);
   threads.show(currentRoute());
   const { write } = await about;
+  const items = new Items(place("items"), place("item"));
   const thread = new Thread(place("thread"), {
     current: () => checkpoint.current,
     hasChanged: (newest) => checkpoint.refresh(newest),
@@ -35,8 +37,13 @@ async function begin() {
   const show = () => {
     for (const dialog of document.querySelectorAll("dialog[open]")) dialog.close(); // it was about the last view
     const route = currentRoute();
-    document.body.dataset.shows = "at" in route ? "checkpoint" : "thread" in route ? "thread" : "threads";
+    document.body.dataset.shows = "items" in route ? ("key" in route ? "item" : "items") : "at" in route ? "checkpoint" : "thread" in route ? "thread" : "threads";
     document.title = "thread" in route ? `${route.thread} – Threadmark` : "Threadmark";
+    const [ofThreads, ofItems] = place("kinds").children;
+    const [shown, other] = "items" in route ? [ofItems, ofThreads] : [ofThreads, ofItems];
+    shown.setAttribute("aria-current", "page");
+    other.removeAttribute("aria-current");
+    items.show(route);
     threads.show(route);
     thread.show(route);
     checkpoint.show(route);
@@ -45,7 +52,7 @@ async function begin() {
   addEventListener("resize", follow); // a narrow window shows a thread without the list
   addEventListener("hashchange", show);
   place("keys").addEventListener("click", showKeys);
-  listenForKeys(actions({ threads, thread, checkpoint }));
+  listenForKeys(actions({ threads, thread, checkpoint, items }));
   show();
 }
 
@@ -53,6 +60,7 @@ function introduce(about) {
   place("where").textContent = about.url;
   place("where").title = `${about.backend}, threadmark ${about.version}`;
   place("zone").textContent = zone();
+  place("kinds").hidden = !about.items;
   const mode = place("mode");
   mode.hidden = false;
   mode.dataset.kind = about.write ? "write" : "read";
@@ -63,8 +71,8 @@ function introduce(about) {
   return about;
 }
 
-function actions({ threads, thread, checkpoint }) {
-  const list = () => ("thread" in currentRoute() && thread.list) || threads.list;
+function actions({ threads, thread, checkpoint, items }) {
+  const list = () => ("items" in currentRoute() && items.list) || ("thread" in currentRoute() && thread.list) || threads.list;
   const move = (by) => {
     list().element.focus({ preventScroll: true });
     list().move(by);
@@ -73,6 +81,7 @@ function actions({ threads, thread, checkpoint }) {
     down: () => move(1),
     up: () => move(-1),
     search: () => {
+      if ("items" in currentRoute()) return items.search();
       document.body.dataset.shows = "threads";
       threads.search();
     },
@@ -86,7 +95,9 @@ function actions({ threads, thread, checkpoint }) {
     config: () => checkpoint.copyConfig(),
     compare: () => checkpoint.compare(),
     back: () =>
-      "at" in currentRoute()
+      "items" in currentRoute()
+        ? go("key" in currentRoute() ? address({ items: currentRoute().items }) : "#")
+        : "at" in currentRoute()
         ? go(changed({ at: null, ns: null, against: null, path: null }))
         : go(listingAddress()),
     keys: showKeys,

@@ -4,6 +4,7 @@
 //   ns, at   the checkpoint           view     "state", "changes", "writes" or "about"
 //   against  the other of a pair      path     the unfolded place of its state
 //   in       only this namespace      find     the text to search for in the thread
+//   items    the namespace whose items are listed, empty for all; namespace, key   the item
 //   text, status, owner, metadata, sort        the filters of the list
 
 import { fromQuery, toQuery } from "./query.js";

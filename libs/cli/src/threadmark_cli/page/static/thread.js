@@ -160,6 +160,7 @@ export class Thread {
         "p.facts",
         {},
         thread.status !== "idle" && el("span.word", { "data-status": thread.status }, thread.status),
+        thread.next.length > 0 && el("span.next", { title: "The nodes that are still to run" }, `next: ${thread.next.join(", ")}`),
         thread.title !== null && el("span.code.id", { title: "Thread id" }, thread.id),
         el("span", {}, counted(thread.checkpoints, "checkpoint")),
         el("span", {}, bytes(thread.size_bytes)),

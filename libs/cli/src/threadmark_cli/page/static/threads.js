@@ -12,7 +12,7 @@ const TYPED_FOR = 200; // milliseconds without a key, after which the typed text
 const MINUTE = 60_000;
 const COUNTED_FOR = 30_000; // milliseconds for which the number of all threads is only reckoned
 const MOST_EARLY = 20;
-const STATUSES = ["idle", "busy", "interrupted", "error"];
+const STATUSES = ["idle", "busy", "interrupted", "error", "unfinished"];
 const SORTS = {
   "-updated": "Last used",
   updated: "Longest unused",
@@ -245,7 +245,7 @@ function row(thread) {
     el(
       "span.row-line.faint",
       {},
-      thread.status !== "idle" && el("span.word", { "data-status": thread.status }, thread.status),
+      thread.status !== "idle" && el("span.word", { "data-status": thread.status, title: nextNodes(thread) }, thread.status),
       thread.title !== null && el("span.row-id", { title: thread.id }, thread.id),
       thread.problems.length > 0 && el("span.row-id", { title: thread.problems[0].problem }, "damaged"),
       thread.owner !== null && el("span.row-owner", { title: "Owner" }, thread.owner),
@@ -253,6 +253,11 @@ function row(thread) {
       el("span.size", {}, bytes(thread.size_bytes)),
     ),
   ];
+}
+
+/** The nodes that are still to run, for a tooltip. */
+function nextNodes({ status, next }) {
+  return next.length > 0 ? `Next: ${next.join(", ")}` : status;
 }
 
 /** Whether a thread is one of those that are asked for, as far as its row tells. */

@@ -135,7 +135,7 @@ def _parts(
         try:
             parts.extracted[name] = _part(context, loaded, path)
         except (LocatedError, ConfigError) as error:  # any other error concerns all threads
-            problem = _problem(thread_id, error)
+            problem = problem_of(thread_id, error)
             if problem not in parts.problems:
                 parts.problems.append(problem)
                 log.write(logging.WARNING, "a listing leaves out %r: %s", name, error)
@@ -153,7 +153,8 @@ def _part(context: SaverContext, loaded: LoadedCheckpoint | LocatedError | None,
     return None if part is NOTHING else part
 
 
-def _problem(thread_id: str, error: ThreadmarkError) -> Problem:
+def problem_of(thread_id: str, error: ThreadmarkError) -> Problem:
+    """Return the problem of a thread in a listing that an error tells of."""
     location, problem = f"thread {thread_id!r}", str(error)
     if isinstance(error, LocatedError):
         location, problem = error.location or location, error.problem

@@ -4,15 +4,25 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 
 from threadmark.config import named_thread
-from threadmark.errors import ConflictError, CorruptDataError, ThreadNotFoundError, located
+from threadmark.errors import ConflictError, CorruptDataError, LocatedError, ThreadNotFoundError, located
 from threadmark.metadata import matches, to_json
-from threadmark.model import UNSET, ThreadInfo, ThreadPage, ThreadStatus
+from threadmark.model import UNSET, Duration, ThreadInfo, ThreadPage
 from threadmark.names import THREAD_ID_BYTES, check_length
 from threadmark.program import Operation, Program, read, write
-from threadmark.saver.arguments import ThreadQuery, ThreadUpdate, cursor_of, place_of, time_of
+from threadmark.saver.arguments import (
+    ThreadQuery,
+    ThreadUpdate,
+    cursor_of,
+    microseconds_in,
+    place_of,
+    thread_query,
+    time_of,
+)
 from threadmark.saver.context import SaverContext, first_expiry
-from threadmark.saver.operations.parts import parts_of
+from threadmark.saver.next_nodes import next_nodes
+from threadmark.saver.operations.parts import parts_of, problem_of
 from threadmark.saver.operations.reporting import damaged
+from threadmark.saver.options import checked_duration
 from threadmark.saver.paths import Path
 from threadmark.saver.proving import metadata_of, sound_row
 from threadmark.store.contract import NO_NUMBER, Change, now
@@ -23,7 +33,9 @@ from threadmark.store.threads import (
     ThreadRow,
     beginning,
     expect_counted,
+    goes_on,
     is_sound_thread,
+    status_of,
     thread_row,
 )
 
@@ -56,6 +68,13 @@ def list_threads(
     return ThreadPage(infos, cursor_of(query, found[limit - 1]) if len(found) > limit > 0 else None)
 
 
+def unfinished(context: SaverContext, idle_for: Duration, limit: int, cursor: str | None) -> Operation[ThreadPage]:
+    """Return a page of unfinished threads that have stored no checkpoint for a while."""
+    query = thread_query({"status": "unfinished"}, "updated")
+    until = now() - microseconds_in(checked_duration(idle_for, "idle_for", positive=False))
+    return list_threads(context, query._replace(scope=query.scope._replace(until=max(0, until))), limit, cursor, 0, {})
+
+
 def count_threads(context: SaverContext, query: ThreadQuery) -> Operation[int]:
     """Return how many threads a listing has."""
     if query.filters_here:
@@ -75,13 +94,6 @@ def create_thread(context: SaverContext, thread_id: object, update: ThreadUpdate
 def update_thread(context: SaverContext, thread_id: object, update: ThreadUpdate) -> Operation[ThreadInfo]:
     """Set something of a thread. Raises ThreadNotFoundError if it is not there."""
     return (yield from write(_update, context, named_thread(thread_id), update))
-
-
-def status_of(counts: ThreadCounts) -> ThreadStatus:
-    """Return the activity of a thread."""
-    if counts.leased:
-        return "busy"
-    return "error" if counts.failed else "interrupted" if counts.interrupted else "idle"
 
 
 def _matches(query: ThreadQuery, outline: ThreadOutline) -> bool:
@@ -140,7 +152,16 @@ def _infos(
     found = yield from context.store.thread_counts([outline.row.thread_id for outline in outlines])
     counts = {each.thread_id: each for each in found}
     there = [outline for outline in outlines if outline.row.thread_id in counts]
-    return [info(outline, counts[outline.row.thread_id]) for outline in there]
+    infos = [info(outline, counts[outline.row.thread_id]) for outline in there]
+    unfinished = [each.thread_id for each in found if goes_on(each)]
+    following = (yield from next_nodes(context, unfinished)) if unfinished else {}
+    return [_with_next(each, following.get(each.id, ())) for each in infos]
+
+
+def _with_next(info: ThreadInfo, following: Sequence[str] | LocatedError) -> ThreadInfo:
+    if isinstance(following, LocatedError):
+        return info._replace(problems=[*info.problems, problem_of(info.id, following)])
+    return info._replace(next=following) if following else info
 
 
 def _info(outline: ThreadOutline, counts: ThreadCounts) -> ThreadInfo:
@@ -160,6 +181,7 @@ def _info(outline: ThreadOutline, counts: ThreadCounts) -> ThreadInfo:
         counts.namespaces,
         counts.bytes,
         counts.newest,
+        [],
         None if row.expires_at is None else time_of(row.expires_at),
         extracted={},
         problems=[],

@@ -21,6 +21,7 @@ from threadmark.errors import (
     ThreadNotFoundError,
     TransientStoreError,
 )
+from threadmark.format.header import HEADER_TAG
 from threadmark.format.packs import Written
 from threadmark.format.rope import Source, layout
 from threadmark.format.stored import LITERAL_LIMIT, Stored, before_literal
@@ -31,6 +32,7 @@ from threadmark.saver.arguments import check_flag, checked_config, checked_task,
 from threadmark.saver.batches import add_whole, has_more, rows_of_batch
 from threadmark.saver.caches import Known
 from threadmark.saver.context import SaverContext, extend_expiry, first_expiry, is_due
+from threadmark.saver.next_nodes import header_tag
 from threadmark.saver.operations.beginning import add_first, check_keyring
 from threadmark.saver.operations.pruning import keep_last
 from threadmark.saver.operations.reading import load
@@ -106,6 +108,7 @@ def store(
     if type(metadata) is not CheckedMetadata:
         metadata = checked_metadata(config, metadata)
     run_id = run_id_of(metadata) if "run_id" in metadata else None
+    tag = header_tag(draft) if draft.fields.get("versions_seen") else HEADER_TAG
     for _ in range(_ATTEMPTS):
         found = _remembered(context, continues, draft.reads, early=False)
         parent, deduplicator = found or (yield from _read(context, continues, draft.reads, early=False))
@@ -113,7 +116,7 @@ def store(
             context.serde, deduplicator, parent, partial(deduplicator.likely_sources, ns, continued)
         )
         has_manifests = deduplicator.has_manifests
-        stored, source = deduplicator.store_header(data, parent and parent.source)
+        stored, source = deduplicator.store_header(data, parent and parent.source, tag)
         rank = replaced_rank or draft.id
         if replaced_rank is None and parent and parent_id and draft.id <= parent.rank:
             rank = rank_after(parent.rank, draft.id)

@@ -1,0 +1,154 @@
+"""Cached entries in a table of SQLite or Postgres. An entry without an owner has an empty one."""
+
+from collections.abc import Collection, Sequence
+from typing import Final
+
+from threadmark.backends import Program
+from threadmark_store.entries import Bound, Entry, EntryKey, likely_enough
+from threadmark_store.shapes import Scope
+from threadmark_store.tables.sql import Columns, Database, Table, clauses_of
+
+_COLUMNS: Columns = {
+    "key": "bytea",
+    "namespace": "bytea",
+    "owner": "text",
+    "value": "bytea",
+    "checksum": "bigint",
+    "size": "bigint",
+    "used_at": "bigint",
+    "expires_at": "bigint",
+}
+
+# The casts are for damaged files, whose columns may have values of other types.
+_FIND = """
+SELECT key, value, checksum, CAST(used_at AS bigint), CAST(expires_at AS bigint)
+FROM tm.store_cached
+WHERE key {among}
+"""
+
+_REPLACE = """
+ON CONFLICT (key) DO UPDATE
+SET value = excluded.value,
+    checksum = excluded.checksum,
+    size = excluded.size,
+    used_at = excluded.used_at,
+    expires_at = excluded.expires_at
+"""
+
+_WITH_KEYS = "SELECT rowid FROM tm.store_cached WHERE key {among}"
+
+_EXPIRED = """
+SELECT rowid
+FROM tm.store_cached
+WHERE expires_at <= ?bigint AND {clauses}
+LIMIT ?bigint
+"""
+
+_DELETE = "DELETE FROM tm.store_cached"
+
+_SIZE = """
+SELECT count(*), CAST(coalesce(sum(size), 0) AS bigint)
+FROM tm.store_cached
+WHERE {clauses}
+"""
+
+# The oldest entries whose predecessors do not yet free so many bytes.
+_OLDEST = """
+SELECT place
+FROM (
+    SELECT place, sum(size) OVER (ORDER BY used_at, place) - size AS freed
+    FROM (
+        SELECT rowid AS place, used_at, size
+        FROM tm.store_cached
+        WHERE owner = ?text
+        ORDER BY used_at
+        LIMIT ?bigint
+    ) AS first
+) AS aged
+WHERE freed < ?bigint
+"""
+
+_ALL: Final = 1 << 60
+"""A limit that is none."""
+
+
+class TableEntries(Table):
+    """Entries in a table."""
+
+    table = "cached"
+    knows_size = False
+    parts = 1
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        free = database.free
+        self._touch = f"UPDATE tm.store_cached SET used_at = ?bigint WHERE rowid {free(_WITH_KEYS)}"
+        self._drop = f"{_DELETE} WHERE rowid {free(f'{_WITH_KEYS} AND expires_at <= ?bigint')}"
+        self._sweep = f"{_DELETE} WHERE rowid {free(_EXPIRED)}"
+        oldest = f"SELECT rowid FROM tm.store_cached WHERE rowid {database.any_of(_OLDEST)}"
+        self._evict = f"{_DELETE} WHERE rowid {free(oldest)} RETURNING size"
+
+    def find(self, keys: Sequence[EntryKey], owner: str | None) -> Program[list[Entry]]:
+        asked = {each.key: each for each in keys}
+        rows = yield from self._database.among(_FIND, [[key] for key in asked], last=True)
+        return [Entry(asked[key], owner, *columns) for key, *columns in rows]
+
+    def add(self, entries: Sequence[Entry], owner: str | None, bound: Bound | None, now: int) -> Program[int | None]:
+        left = None
+        if bound is not None:
+            left = yield from self._make_room(owner or "", bound, sum(entry.size for entry in entries), now)
+        rows = [
+            (*each.key, each.owner or "", each.value, each.check, each.size, each.used_at, each.expires_at)
+            for each in sorted(entries, key=lambda each: each.key.key)
+        ]
+        yield from self._database.add("cached", _COLUMNS, rows, _REPLACE, last=bound is None)
+        return left
+
+    def note(
+        self,
+        used: Sequence[EntryKey],
+        expired: Sequence[EntryKey],
+        owner: str | None,  # noqa: ARG002 - part of a key
+        now: int,
+    ) -> Program[None]:
+        asked = [[each.key] for each in used]
+        yield from self._database.among(self._touch, asked, before=[now], last=not expired)
+        yield from self._database.among(self._drop, [[each.key] for each in expired], now, last=not used)
+
+    def clear(self, namespaces: Collection[bytes] | None, owner: str | None) -> Program[None]:
+        """Waits for those who add entries, and they for it, so that none stays and none waits in a circle."""
+        clauses, params = clauses_of(Scope(owner=owner))
+        yield from self._database.lock("cached")
+        if namespaces is None:
+            yield from self._database.select(f"{_DELETE} WHERE {clauses}", *params)
+        else:
+            statement = f"{_DELETE} WHERE namespace {{among}} AND {clauses}"
+            yield from self._database.among(statement, [[each] for each in namespaces], *params)
+
+    def sweep(self, owner: str | None, now: int, limit: int) -> Program[int]:
+        clauses, params = clauses_of(Scope(owner=owner))
+        statement = f"{self._sweep.format(clauses=clauses)} RETURNING 1"
+        return len((yield from self._database.select(statement, now, *params, limit, last=True)))
+
+    def size(self, owner: str | None) -> Program[tuple[int, int]]:
+        clauses, params = clauses_of(Scope(owner=owner))
+        ((count, size),) = yield from self._database.select(_SIZE.format(clauses=clauses), *params, last=True)
+        return count, size
+
+    def _make_room(self, owner: str, bound: Bound, size: int, now: int) -> Program[int]:
+        """Make room for entries of an owner. Returns how many more bytes the bound leaves."""
+        clauses, params = clauses_of(Scope(owner=owner))
+        yield from self._database.select(self._sweep.format(clauses=clauses), now, *params, _ALL)
+        ((count, stored),) = yield from self._database.select(_SIZE.format(clauses=clauses), *params)
+        left = int(bound.most - size - stored)
+        wanted = 0 if left >= 0 else bound.spare
+        while left < wanted:
+            limit = likely_enough(wanted - left, count, stored)
+            rows = yield from self._database.select(self._evict, *params, limit, wanted - left)
+            if not rows:  # the oldest are in the hands of others
+                break
+            left += sum(freed for (freed,) in rows)
+        return left
+
+
+rows_over = TableEntries

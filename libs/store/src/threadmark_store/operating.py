@@ -1,0 +1,227 @@
+"""Functions for operators: whether all items are as they were stored, and how much there is.
+
+Nothing here needs LangGraph, creates tables or changes a row, so the command uses it on databases that it only reads.
+"""
+
+import json
+import math
+import struct
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+from threadmark.backends import CorruptDataError, Operation, Program, Saver, now
+from threadmark.errors import LocatedError
+from threadmark.model import Problem
+from threadmark.program import read_existing, read_itself
+from threadmark.sealing import Cipher
+from threadmark_store.backends import backend_of, rows_over
+from threadmark_store.contract import ItemStore
+from threadmark_store.items import items_of
+from threadmark_store.shapes import Cursor, ItemKey, ItemRow, Scope, StoreStats, StoreVerifyReport
+from threadmark_store.values import Values, named
+from threadmark_store.vectors.contract import CHOICE, SEALED_MODEL, VectorRow, VectorStore, vector_name
+from threadmark_store.words.contract import HEAD, WordRow, WordStore, WordTotals
+
+AT_ONCE = 256
+"""Items that a transaction reads."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FLOAT_BYTES = 4
+_NOT_OF_LENGTH_1 = 1e-3
+
+OnItems = Callable[[int, int], object]
+"""Called between two transactions with the number of items that are done, and of all."""
+
+
+class Rows(NamedTuple):
+    """Everything that a store keeps in a saver's database, and that belongs to the saver's owner."""
+
+    items: ItemStore
+    values: Values
+    owner: str | None
+    cipher: Cipher | None
+    vectors: VectorStore | None
+    words: WordStore | None
+
+
+class Page(NamedTuple):
+    """Some items, with all that a search finds them by."""
+
+    items: Sequence[ItemRow]
+    vectors: Sequence[VectorRow]
+    heads: Sequence[WordRow]
+
+
+def rows_of(saver: Saver) -> Rows:
+    """Return what a store keeps in a saver's database. Raises ConfigError if this backend has no items."""
+    context = saver._context  # noqa: SLF001 - it works on the saver's database as the saver itself does
+    values = Values(context.serde, context.cipher)
+    words = None if backend_of(saver) == "redis" else rows_over(saver, "words")
+    vectors = rows_over(saver, "vectors")
+    return Rows(items_of(saver), values, context.threads.owner, context.cipher, vectors, words)
+
+
+def existing(rows: Rows) -> Operation[Rows | None]:
+    """Return the rows without the tables that do not exist, None if there is none of items."""
+    if not (yield from read_existing(rows.items.exists)):
+        return None
+    vectors, words = rows.vectors, rows.words
+    if vectors and not (yield from read_existing(vectors.exists)):
+        vectors = None
+    if words and not (yield from read_existing(words.exists)):
+        words = None
+    return rows._replace(vectors=vectors, words=words)
+
+
+def page_behind(rows: Rows, after: ItemKey | None) -> Program[Page]:
+    """Return the next items in the order of their keys, none at the end."""
+    items = yield from rows.items.in_key_order(Scope(owner=rows.owner), after, AT_ONCE)
+    keys = [item.key for item in items]
+    vectors = (yield from rows.vectors.whole_rows(keys)) if keys and rows.vectors else ()
+    words = (yield from rows.words.rows(keys)) if keys and rows.words else ()
+    return Page(items, vectors, [row for row in words if row.word.startswith(HEAD)])
+
+
+def verify(rows: Rows, *, decode: bool = False, progress: OnItems | None = None) -> Operation[StoreVerifyReport]:
+    """Read everything, and report damage and orphans."""
+    findings = _Findings(rows, decode=decode)
+    there = yield from existing(rows)
+    if there is None:
+        return findings.report()
+    count = (yield from read_itself(there.items.count, Scope(owner=there.owner)))[0] if progress else 0
+    after: ItemKey | None = None
+    while (page := (yield from read_itself(page_behind, there, after))).items:
+        after = page.items[-1].key
+        findings.add(*page)
+        if progress:
+            progress(findings.items, max(findings.items, count))
+    if there.owner is None:
+        for what, table in (("vectors", there.vectors), ("words", there.words)):
+            if table is not None:
+                yield from _find_orphans(there.items, what, table, findings)
+    return findings.report()
+
+
+class _Findings:
+    """The findings so far."""
+
+    def __init__(self, rows: Rows, *, decode: bool) -> None:
+        self._values = rows.values
+        self._cipher = rows.cipher
+        self._decode = decode
+        self.items = self._vectors = self._texts = 0
+        self.problems: list[Problem] = []
+        self._unreadable: list[Problem] = []
+
+    def add(self, items: Sequence[ItemRow], vectors: Iterable[VectorRow], heads: Iterable[WordRow]) -> None:
+        """Prove some items, and compare all that is stored of them."""
+        self.items += len(items)
+        of_key = {item.key: item for item in items}
+        for item in items:
+            self._item(item)
+        for vector in vectors:
+            self._vectors += vector.vector.number != CHOICE
+            location = f"{named(vector.key)}, vector {vector.vector.field!r}"
+            if self._belongs(vector, of_key[vector.key], location):
+                self._vector(vector, location)
+        for head in heads:
+            self._texts += 1
+            self._belongs(head, of_key[head.key], f"{named(head.key)}, words")
+
+    def report(self) -> StoreVerifyReport:
+        """Return the findings."""
+        return StoreVerifyReport(self.items, self._vectors, self._texts, self.problems, self._unreadable)
+
+    def _item(self, item: ItemRow) -> None:
+        try:
+            self._values.plain(item)
+        except CorruptDataError as error:
+            self.problems.append(Problem("damaged", error.location, error.problem))
+            return
+        if problem := _problem_of_times(item):
+            self.problems.append(Problem("damaged", named(item.key), problem))
+        if self._decode:
+            try:
+                self._values.decoded(item)
+            except LocatedError as error:
+                inside = error.location.removeprefix(named(item.key)).removeprefix(" -> ")
+                problem = f"{inside}: {error.problem}" if inside else error.problem
+                self._unreadable.append(Problem("unreadable", named(item.key), problem))
+
+    def _belongs(self, row: VectorRow | WordRow, item: ItemRow, location: str) -> bool:
+        """Return whether a row is about the value that the item has now."""
+        if row.owner != item.owner:
+            self.problems.append(Problem("damaged", location, "its owner is not that of the item"))
+        elif row.check != item.check:
+            self.problems.append(Problem("orphan", location, "it is of an earlier value; reindex() computes it again"))
+        return row.check == item.check
+
+    def _vector(self, row: VectorRow, location: str) -> None:
+        field, number, data = row.vector
+        try:
+            if number == CHOICE:
+                json.loads(field or "null")
+                return
+            if row.model.endswith(SEALED_MODEL):
+                if self._cipher is None:
+                    return
+                data = self._cipher.open(data, vector_name(row.key, row.vector))
+            length = math.hypot(*_floats(data))
+        except (CorruptDataError, ValueError) as error:
+            self.problems.append(Problem("damaged", location, f"it does not read: {error}"))
+            return
+        if length and not abs(length - 1) < _NOT_OF_LENGTH_1:
+            self.problems.append(Problem("damaged", location, f"its length is {length:.3g}, not 1"))
+
+
+def _floats(data: bytes) -> tuple[float, ...]:
+    if not data or len(data) % _FLOAT_BYTES:
+        raise ValueError(f"{len(data)} bytes are no vector")
+    return struct.unpack(f"<{len(data) // _FLOAT_BYTES}f", data)
+
+
+def _problem_of_times(item: ItemRow) -> str:
+    """Return a problem if no time can have the numbers of a row, else nothing."""
+    try:
+        for number in (item.created_at, item.updated_at, item.expires_at or 0):
+            _EPOCH + timedelta(microseconds=number)
+    except OverflowError:
+        return "one of its times is no time"
+    return "it has a time to live, but does not expire" if item.ttl is not None and item.expires_at is None else ""
+
+
+def _find_orphans(items: ItemStore, what: str, table: VectorStore | WordStore, findings: _Findings) -> Operation[None]:
+    """Report the vectors or words of items that are gone."""
+    orphans: dict[ItemKey, None] = {}
+    cursor: Cursor | None = None
+    while True:
+        gone, cursor = yield from read_itself(_gone, items, table, cursor)
+        orphans.update(dict.fromkeys(gone))
+        if cursor is None:
+            break
+    if orphans:
+        location = f"{what} of {len(orphans)} items, such as {named(next(iter(orphans)))}"
+        findings.problems.append(Problem("orphan", location, "the items are gone; reindex() removes them"))
+
+
+def _gone(
+    items: ItemStore, table: VectorStore | WordStore, cursor: Cursor | None
+) -> Program[tuple[list[ItemKey], Cursor | None]]:
+    keys, cursor = yield from table.keys(cursor)
+    there = (yield from items.items(keys)) if keys else {}
+    return [key for key in keys if key not in there], cursor
+
+
+def stats(rows: Rows) -> Operation[StoreStats]:
+    """Count items, and all that they are found by."""
+    there = yield from existing(rows)
+    if there is None:
+        return StoreStats(0, 0, 0, 0, 0, 0, 0)
+    scope = Scope(owner=there.owner)
+    count, size = yield from read_itself(there.items.count, scope)
+    alive, _ = yield from read_itself(there.items.count, scope._replace(alive_at=now()))
+    names = yield from read_itself(there.items.namespaces, scope)
+    vectors = (yield from read_itself(there.vectors.counts, scope, "")).of_others if there.vectors else 0
+    texts = (yield from read_itself(there.words.totals, scope)) if there.words else WordTotals(0, 0)
+    return StoreStats(count, max(count - alive, 0), len(names), size, vectors, texts.items, texts.words)

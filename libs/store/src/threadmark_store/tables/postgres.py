@@ -1,0 +1,217 @@
+"""The tables of a store in the saver's schema on Postgres, and statements as Postgres wants them.
+
+Statements lock rows in the order of their keys, or leave out those that others have locked: so none waits in a circle.
+Columns of one width come first in their table, so that no bytes are lost between them.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from inspect import cleandoc
+from typing import Any
+
+from threadmark.backends import Program, StoreError
+from threadmark_postgres.arrays import Blobs, Numbers, Texts
+from threadmark_postgres.schema import in_schema, quoted
+from threadmark_postgres.sql.connections import LOCK_SETUP
+from threadmark_postgres.steps import Rows, execute
+from threadmark_store.shapes import ItemKey
+from threadmark_store.tables.sql import Columns, Keys, Kind, packed
+
+_TABLES = {
+    "item": (
+        """
+        CREATE TABLE tm.store_item (
+            created_at bigint NOT NULL,
+            updated_at bigint NOT NULL,
+            expires_at bigint,
+            ttl bigint,
+            checksum bigint NOT NULL,
+            namespace text COLLATE "C" NOT NULL,
+            key text COLLATE "C" NOT NULL,
+            owner text COLLATE "C",
+            json json,
+            data bytea,
+            PRIMARY KEY (namespace, key)
+        )
+        """,
+        "CREATE INDEX threadmark_store_item_newest ON tm.store_item (updated_at)",
+        "CREATE INDEX threadmark_store_item_expiry ON tm.store_item (expires_at) WHERE expires_at IS NOT NULL",
+    ),
+    "vector": (
+        """
+        CREATE TABLE tm.store_vector (
+            checksum bigint NOT NULL,
+            place bigint NOT NULL,
+            namespace text COLLATE "C" NOT NULL,
+            key text COLLATE "C" NOT NULL,
+            field text COLLATE "C" NOT NULL,
+            model text COLLATE "C" NOT NULL,
+            owner text COLLATE "C",
+            vector bytea NOT NULL,
+            PRIMARY KEY (namespace, key, field, place)
+        )
+        """,
+        # Floats do not become smaller by compression, so long vectors are stored without the attempt.
+        "ALTER TABLE tm.store_vector ALTER COLUMN vector SET STORAGE EXTERNAL",
+    ),
+    "word": (
+        """
+        CREATE TABLE tm.store_word (
+            checksum bigint NOT NULL,
+            count bigint NOT NULL,
+            length bigint NOT NULL,
+            word text COLLATE "C" NOT NULL,
+            namespace text COLLATE "C" NOT NULL,
+            key text COLLATE "C" NOT NULL,
+            owner text COLLATE "C",
+            PRIMARY KEY (word, namespace, key)
+        )
+        """,
+        "CREATE INDEX threadmark_store_word_item ON tm.store_word (namespace, key)",
+    ),
+    "cached": (
+        """
+        CREATE TABLE tm.store_cached (
+            key bytea PRIMARY KEY,
+            namespace bytea NOT NULL,
+            owner text COLLATE "C" NOT NULL,
+            value bytea NOT NULL,
+            checksum bigint NOT NULL,
+            size bigint NOT NULL,
+            used_at bigint NOT NULL,
+            expires_at bigint
+        )
+        """,
+        "CREATE INDEX threadmark_store_cached_used ON tm.store_cached (owner, used_at) INCLUDE (size)",
+        "CREATE INDEX threadmark_store_cached_namespace ON tm.store_cached (namespace)",
+        "CREATE INDEX threadmark_store_cached_expiry ON tm.store_cached (expires_at) WHERE expires_at IS NOT NULL",
+    ),
+}
+
+# This reads the tables of the catalogue, as its answers after a wait for a lock may come from a cache otherwise.
+_EXISTS = """
+SELECT EXISTS (
+    SELECT
+    FROM pg_catalog.pg_class AS c
+    JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+    WHERE c.relname = $1::text
+        AND CASE WHEN $2::text IS NULL THEN pg_catalog.pg_table_is_visible(c.oid) ELSE n.nspname = $2::text END
+)
+"""
+
+_MAY_CREATE = "SELECT coalesce(has_schema_privilege(coalesce($1::text, current_schema()), 'CREATE'), false)"
+
+# In the order of their keys, as puts lock them.
+_HOLD = """
+SELECT
+FROM unnest($1::text[], $2::text[]) AS asked (namespace, key)
+JOIN tm.store_item AS item ON item.namespace = asked.namespace AND item.key = asked.key
+ORDER BY item.namespace, item.key
+FOR UPDATE OF item
+"""
+
+_LOCK = "LOCK TABLE tm.store_{table} IN SHARE ROW EXCLUSIVE MODE"
+
+_PARAMETER = re.compile(r"\?([a-z]+)")
+
+_ARRAYS: dict[Kind, Callable[[Iterable[Any]], Any]] = {"text": Texts, "bigint": Numbers, "bytea": Blobs}
+
+
+def ddl(table: str, schema: str | None = None) -> str:
+    """Return the SQL script that creates a table of the store, if the saver's role may not.
+
+    The saver's own tables come first.
+    """
+    return "".join(f"{in_schema(cleandoc(statement), schema)};\n" for statement in _TABLES[table])
+
+
+class Database:
+    """The tables of a store in one schema. None is the first schema of the connection's search path."""
+
+    def __init__(self, schema: str | None) -> None:
+        self._schema = schema
+
+    def any_of(self, query: str) -> str:
+        return f"= ANY (ARRAY({query}))"
+
+    def free(self, query: str) -> str:
+        return f"= ANY (ARRAY({query} FOR UPDATE SKIP LOCKED))"
+
+    def exists(self, table: str, *, last: bool = True) -> Program[bool]:
+        ((found,),) = yield from execute(_EXISTS, (f"threadmark_store_{table}", self._schema), likely_last=last)
+        return bool(found)
+
+    def create(self, table: str) -> Program[None]:
+        """Waits for others that set up tables. Raises StoreError if the role may not create any."""
+        yield from self.select(LOCK_SETUP)
+        if (yield from self.exists(table, last=False)):
+            return
+        ((may_create,),) = yield from self.select(_MAY_CREATE, self._schema)
+        if not may_create:
+            place = "the first schema of its search path" if self._schema is None else quoted(self._schema)
+            arguments = repr(table) if self._schema is None else f"{table!r}, {self._schema!r}"
+            raise StoreError(
+                f"there is no table threadmark_store_{table}, and this role may create none in {place}: let another "
+                f"role run the script that threadmark_store.tables.postgres.ddl({arguments}) returns, and grant this "
+                "one SELECT, INSERT, UPDATE and DELETE on the table"
+            )
+        for statement in _TABLES[table]:
+            yield from self.select(statement)
+
+    def hold(self, keys: Sequence[ItemKey]) -> Program[None]:
+        yield from self.select(_HOLD, *_arrays(["text", "text"], keys))
+
+    def lock(self, table: str) -> Program[None]:
+        yield from self.select(_LOCK.format(table=table))
+
+    def select(self, statement: str, *params: Any, last: bool = False) -> Program[Rows]:
+        return execute(self.written(statement), params, likely_last=last)
+
+    def among(
+        self, statement: str, keys: Keys, *params: Any, before: Sequence[Any] = (), last: bool = False
+    ) -> Program[Rows]:
+        """One statement, whatever the number of keys."""
+        if not keys:
+            return []
+        kinds: list[Kind] = ["text" if isinstance(each, str) else "bytea" for each in keys[0]]
+        arrays = ", ".join(f"?{kind}[]" for kind in kinds)
+        asked = statement.format(
+            among=f"= ANY ({arrays})" if len(kinds) == 1 else f"IN (SELECT * FROM unnest({arrays}))"
+        )
+        return (yield from self.select(asked, *before, *_arrays(kinds, keys), *params, last=last))
+
+    def add(
+        self, table: str, columns: Columns, rows: Sequence[Sequence[Any]], conflict: str = "", *, last: bool = False
+    ) -> Program[None]:
+        """One statement, whatever the number of rows."""
+        if rows:
+            kinds = list(columns.values())
+            names, arrays = ", ".join(columns), ", ".join(f"?{kind}[]" for kind in kinds)
+            statement = f"INSERT INTO tm.store_{table} ({names}) SELECT * FROM unnest({arrays}) {conflict}"
+            yield from self.select(statement, *_arrays(kinds, rows), last=last)
+
+    def written(self, statement: str) -> str:
+        """Return a statement for the server."""
+        return in_schema(_numbered(statement), self._schema)
+
+
+def database_over(rows: Any) -> Database:
+    """Return the database of a saver's rows: both have their tables in one schema."""
+    return Database(rows._schema)  # noqa: SLF001 - see above
+
+
+def _arrays(kinds: Sequence[Kind], rows: Iterable[Sequence[Any]]) -> list[Any]:
+    """Return one array for each column of rows, of which there is at least one."""
+    columns = zip(*map(packed, rows), strict=True)
+    return [_ARRAYS[kind](column) for kind, column in zip(kinds, columns, strict=True)]
+
+
+@lru_cache(512)
+def _numbered(statement: str) -> str:
+    """Return a statement whose parameters have numbers, in the order in which they stand there."""
+    parts = _PARAMETER.split(statement.replace("rowid", "ctid"))
+    numbered = (
+        f"${number}::{kind}{rest}" for number, (kind, rest) in enumerate(zip(parts[1::2], parts[2::2], strict=True), 1)
+    )
+    return parts[0] + "".join(numbered)
