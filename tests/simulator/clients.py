@@ -1,6 +1,6 @@
 """The programs of clients: each operation is chosen by its own seed, so that to leave one out changes no other.
 
-All clients share a few threads. What they store can be made again from the seeds in its metadata.
+All clients share a few threads. Every stored value can be made again from the seeds in its metadata.
 """
 
 import asyncio
@@ -67,7 +67,7 @@ class Client:
         return not self._left
 
     async def work(self, saver: Saver) -> None:
-        """Do what is left to do."""
+        """Do the rest of its operations."""
         self._saver = saver
         while self._left:
             operation = self._left.pop(0)

@@ -110,7 +110,7 @@ class _Ids:
 
 @cache
 def _imported_by_name() -> list[tuple[Any, str, Any]]:
-    """Return the places where modules have imported a function itself, each with what stands for it."""
+    """Return the places where modules have imported a function itself, each with its replacement."""
     stands: list[tuple[Any, Any]] = [
         (time.monotonic, _monotonic),
         (uuid.uuid4, _uuid4),

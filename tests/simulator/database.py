@@ -357,7 +357,7 @@ class Session:
         self.end()
 
     def end(self) -> None:
-        """End the transaction. What is not committed is undone."""
+        """End the transaction. Changes that are not committed are undone."""
         if not self.is_over:
             self.is_over = True
             if self._generation == self._db.generation:

@@ -19,7 +19,7 @@ class Seen(NamedTuple):
     parent: str
     seeds: tuple[int, ...]
     wrong: str
-    """What is wrong with its values, or nothing."""
+    """The fault of its values, if they have one."""
     tasks: frozenset[str]
     """Those of which it had writes, by their ids."""
 

@@ -7,7 +7,7 @@ Note = str
 
 
 class Met:
-    """Counts what happened in one world, or in several."""
+    """Counts the events of one world, or of several."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()

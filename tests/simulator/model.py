@@ -1,7 +1,7 @@
-"""Judges a world with one database: by all calls, what callers got on the way, and what is there at the end.
+"""Judges a world with one database: by all calls, their answers, and the contents at the end.
 
 The model knows no isolation and no schedule, only the order of calls that do not overlap. A checkpoint or a batch of
-writes that was acknowledged must be there unless something may have removed it; what was removed after it must be
+writes that was acknowledged must be there unless something may have removed it; everything removed after it must be
 gone; and nothing else may be there. A call that did not end well may be carried out at any later time, or never.
 """
 
@@ -24,7 +24,7 @@ _REMOVALS = ("delete", "prune", "retention", "delete_checkpoint")
 
 
 class Circumstances(NamedTuple):
-    """What a world did to its clients, as far as the model must know."""
+    """The troubles of a world, as far as the model must know."""
 
     faults: bool
     """Whether anything was done to the network, the servers or the processes."""
@@ -49,7 +49,7 @@ class Model:
         self._removals = [call for call in self.calls if call.did in _REMOVALS]
 
     def objections(self, found: dict[str, list[Seen]]) -> list[str]:
-        """Judge all calls, and what is found in each thread at the end."""
+        """Judge all calls, and the contents of each thread at the end."""
         return [
             *self._answers(),
             *(each for call in self.calls for each in self._read_well(call)),
@@ -103,7 +103,7 @@ class Model:
                 yield f"no caller should hear this: {call}"
 
     def _continued(self) -> Iterable[str]:
-        """A thread that was deleted takes nothing that follows, or belongs to, what it had."""
+        """A thread that was deleted takes nothing that follows, or belongs to, its old rows."""
         deletions = [call for call in self._removals if call.did == "delete" and call.acknowledged]
         deletions = [call for call in deletions if not self._is_lost(call)]
         for call in self.calls:
@@ -166,7 +166,7 @@ class Model:
             yield f"{each.place} has parts of batches of writes: {sorted(torn)}: {where}"
 
     def _whole(self, thread: str, there: list[Seen]) -> Iterable[str]:
-        """Judge what a thread has at the end, whatever became of the rest."""
+        """Judge the contents of a thread at the end, whatever became of the rest."""
         places = {each.place for each in there}
         branches = Counter(call.thread for call in self.calls if call.did == "branch" and not call.acknowledged)
         for each in there:

@@ -1,6 +1,6 @@
 """The clients' side: processes that stop and pause, and drivers and a cache at the other end of a bad network.
 
-A driver here does what the drivers of servers do: a transaction whose connection is lost runs again, even if its
+A driver here is like those of servers: a transaction whose connection is lost runs again, even if its
 commit may have been carried out, until its time is over.
 """
 

@@ -1,6 +1,6 @@
 """A world with a pair: two databases, processes that share the pair, and an operator, under the faults of a plan.
 
-The workers, and the checker of what both sides hold, are those of the rounds with real servers (tests/replication).
+The workers, and the checker of both sides, are those of the rounds with real servers (tests/replication).
 """
 
 import asyncio
@@ -173,7 +173,7 @@ class PairWorld(World):
         return found
 
     def judged(self) -> list[str]:
-        """Return the objections to what both sides hold."""
+        """Return the objections to the contents of both sides."""
         if not self.objections:
             self.judge_at_the_end(calm=not self.plan.faults)
         if any(fault.kind in OF_CLOCKS for fault in self.plan.faults):

@@ -13,7 +13,7 @@ from simulator.world import World
 
 
 class Outcome(NamedTuple):
-    """What became of a world."""
+    """The outcome of a world."""
 
     objections: list[str]
     met: Met

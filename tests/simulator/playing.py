@@ -1,4 +1,4 @@
-"""Plays many seeds: what failed, what was met, and how long it took."""
+"""Plays many seeds, and reports the failures, the events that were met, and the time it took."""
 
 import logging
 import time

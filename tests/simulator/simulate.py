@@ -25,7 +25,7 @@ _BATCH = 50
 
 
 def main() -> int:
-    """Do what the environment asks for. Returns the exit code."""
+    """Play the seeds that the environment names. Returns the exit code."""
     settings = {name: value for name in ("PLAN", "SEEDS", "FIRST", "HOURS") if (value := os.environ.get(name))}
     if "PLAN" in settings:
         return _again(Plan.from_text(settings["PLAN"]))
