@@ -48,3 +48,15 @@ def test_a_plan_that_fails_is_cut_down_to_what_is_needed() -> None:
     smallest = shrunk(plan, fails)
     assert [each.number for each in smallest.operations] == [first, last]
     assert smallest.faults == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # A fork whose answer was lost was placed again, after the checkpoints that followed it by then.
+        "3605 operations=0,2,4,7,8,17,20 faults=2",
+    ],
+)
+def test_a_plan_that_failed_once_does_not_fail_again(text: str) -> None:
+    with quiet():
+        assert play(Plan.from_text(text)).objections == []
