@@ -43,7 +43,7 @@ class Operation(NamedTuple):
     """An operation of a saver."""
 
     call: Callable[[Place, Any], Awaitable[Any]]
-    """Takes what `prepare` has returned. Returns the answer to compare."""
+    """Takes the result of `prepare`. Returns the answer to compare."""
     prepare: Callable[[Place], Awaitable[Any]]
     backends: str = "memory sqlite postgres redis"
 
