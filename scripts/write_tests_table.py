@@ -26,18 +26,21 @@ FOLDERS = {
     "langgraph_parity": "The same results as LangGraph's savers",
     "langgraph_server": "LangGraph's server with a checkpointer of ours, as docs/how-to/langgraph-json.md sets it up",
     "page": "The page of `threadmark serve`: its API, its security, and the page in Chromium",
+    "power": "SQLite files and persistent dictionaries after power cuts",
     "postgres": "Postgres: drivers, statements, pools, PgBouncer, failover",
     "races": "Processes that compete for leases and locks",
     "redis_backend": "Redis and Valkey: drivers, clusters, Sentinel, durability",
     "releases": "Processes of two releases on one database, and the switch to a new format",
-    "replication": "Pairs of databases: copying, failover, reconciling, simulated and real faults",
+    "replication": "Pairs of databases: copying, failover, reconciling, real faults",
     "serde": "The serializer: exactness, safety, unknown classes",
     "signals": "Ctrl-C and signal handlers that raise, at any instruction",
+    "simulator": "Simulated worlds: one seed decides clients, databases, network, processes, clocks and disks",
     "speed": "The compiled part against the Python that it replaces",
     "sqlite": "SQLite: drivers, connections, damaged and replaced files, processes, disk space",
     "store": "LangGraph's stores: items in the database of a saver",
     "stored": "Databases of released formats",
     "transactions": "Several calls in one transaction, and calls in a transaction of yours",
+    "unanswered": "Operations whose answers are lost on the way, on Postgres, behind PgBouncer, and on Redis",
 }
 
 

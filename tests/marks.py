@@ -32,6 +32,7 @@ PATHS = {
     "langgraph_checkpointer/test_postgres_names.py": {"postgres"},
     "langgraph_checkpointer/test_redis_names.py": {"redis"},
     "langgraph_checkpointer/test_shallow.py": {"postgres"},
+    "unanswered/": {"postgres", "redis"},
     "page/test_browser_": {"browser"},
     "postgres/": {"postgres"},
     "races/test_locks.py": {"postgres"},
@@ -110,9 +111,11 @@ SLOW = {
     "langgraph_parity/test_threads.py": 4,
     "langgraph_parity/test_unfinished.py": 4,
     "langgraph_parity/test_versions.py": 13,
+    "unanswered/": 15,
     "page/test_api.py": 11,
     "page/test_security.py": 15,
     "page/test_serve.py": 21,
+    "power/": 10,
     "races/test_leases.py": 8,
     "releases/test_refusals.py": 76,
     "releases/test_savers.py": 10,
@@ -125,10 +128,7 @@ SLOW = {
     "replication/test_crowds.py": 8,
     "replication/test_entries.py": 5,
     "replication/test_orders.py": 12,
-    "replication/test_planted_faults.py": 6,
     "replication/test_removed_apart.py": 23,
-    "replication/test_schedules.py": 33,
-    "replication/test_simulation.py": 19,
     "replication/test_status.py": 12,
     "replication/test_terms.py": 8,
     "serde/test_bombs.py": 28,
@@ -142,6 +142,7 @@ SLOW = {
     "serde/test_showing.py": 8,
     "signals/test_background.py": 6,
     "signals/test_signals.py": 68,
+    "simulator/": 30,
     "speed/test_both_ways.py": 8,
     "speed/test_counterparts.py": 20,
     "speed/test_harm.py": 11,
@@ -161,6 +162,7 @@ SLOW = {
     "sqlite/test_space.py": 11,
     "sqlite/test_wrong_kinds.py": 36,
     "store/test_conformance.py": 86,
+    "store/test_pairs.py": 20,
     "store/test_moving.py": 9,
     "store/test_sweeping.py": 27,
     "store/test_cache.py": 34,
@@ -189,8 +191,13 @@ _FORK, _TERMINAL = "there is no fork", "there is no terminal that a program can 
 _SIGNAL, _RIGHTS = "a signal cannot be sent so", "a mode does not say who may read or write"
 _LIMIT, _KEPT = "the memory of a process cannot be limited so", "a file that is open cannot be deleted or replaced"
 _NO_FULL = "there is no /dev/full"
+_PRELOADED = "no library can be loaded before the system's own one"
 UNSUITED = {
-    "darwin": {"cli/test_surroundings.py::test_a_full_disk": _NO_FULL, "sqlite/test_crafted.py::": _LIMIT},
+    "darwin": {
+        "cli/test_surroundings.py::test_a_full_disk": _NO_FULL,
+        "power/": _PRELOADED,
+        "sqlite/test_crafted.py::": _LIMIT,
+    },
     "win32": {
         "cli/test_command.py::test_a_narrow_terminal": _TERMINAL,
         "cli/test_command.py::test_colours_are_for_terminals": _TERMINAL,
@@ -219,6 +226,7 @@ UNSUITED = {
         "core/test_persistent_files.py::test_a_file_without_write": _RIGHTS,
         "core/test_persistent_files.py::test_a_full_disk": _LIMIT,
         "core/test_persistent_files.py::test_a_process_that_was_killed": _SIGNAL,
+        "power/": _PRELOADED,
         "sqlite/test_crafted.py::": _LIMIT,
         "sqlite/test_exit.py::test_a_program": _FORK,
         "sqlite/test_faults.py::test_a_read_only_file": _RIGHTS,

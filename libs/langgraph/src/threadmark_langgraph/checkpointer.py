@@ -171,8 +171,8 @@ class Checkpointer(TaskWrites, TransactionMethods, ForwardingMethods, BaseCheckp
         merged = stored_metadata(config, metadata)
         if self.unmoved.raises and not self.unmoved.expected:
             self.unmoved.look(self._saver)
-        if self.companion is not None:
-            return self.companion.put(self._saver, config, checkpoint, merged, new_versions)
+        if self._companion is not None:
+            return self._companion.put(self._saver, config, checkpoint, merged, new_versions)
         # Both sides declare the same keys of checkpoints and configurations, each for itself.
         return self._saver.put(config, checkpoint, merged, new_versions)  # type: ignore[arg-type, return-value]
 
@@ -187,8 +187,8 @@ class Checkpointer(TaskWrites, TransactionMethods, ForwardingMethods, BaseCheckp
         merged = stored_metadata(config, metadata)
         if self.unmoved.raises and not self.unmoved.expected:
             await self.unmoved.alook(self._saver)
-        if self.companion is not None:
-            return await self.companion.aput(self._saver, config, checkpoint, merged, new_versions)
+        if self._companion is not None:
+            return await self._companion.aput(self._saver, config, checkpoint, merged, new_versions)
         return await self._saver.aput(config, checkpoint, merged, new_versions)  # type: ignore[arg-type, return-value]
 
     def delete_thread(self, thread_id: str) -> None:

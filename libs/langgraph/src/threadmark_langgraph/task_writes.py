@@ -32,7 +32,7 @@ class TaskWrites:
     """The methods of a checkpointer for the writes of tasks."""
 
     _saver: SaverProtocol
-    companion: Companion | None = None
+    _companion: Companion | None = None
     """What is stored together with tasks and checkpoints. Copies of the checkpointer share it."""
 
     def put_writes(
@@ -40,17 +40,17 @@ class TaskWrites:
     ) -> None:
         """Store a task's writes, before the step is over: all of it or nothing."""
         stored = stored_writes(self._saver, writes)
-        if self.companion is None:
+        if self._companion is None:
             self._saver.put_writes(config, stored, task_id, task_path)
         else:
-            self.companion.put_writes(self._saver, config, stored, task_id, task_path)
+            self._companion.put_writes(self._saver, config, stored, task_id, task_path)
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
         """Like `put_writes`, for asyncio."""
         stored = stored_writes(self._saver, writes)
-        if self.companion is None:
+        if self._companion is None:
             await self._saver.aput_writes(config, stored, task_id, task_path)
         else:
-            await self.companion.aput_writes(self._saver, config, stored, task_id, task_path)
+            await self._companion.aput_writes(self._saver, config, stored, task_id, task_path)

@@ -30,7 +30,7 @@ class TransactionMethods:
 def _over(checkpointer: T, saver: SaverProtocol) -> T:
     clone: Any = copy.copy(checkpointer)
     vars(clone).pop("conn", None)  # with which something could be stored outside of the transaction
-    vars(clone).pop("companion", None)  # it would begin a transaction within the transaction
+    vars(clone).pop("_companion", None)  # it would begin a transaction within the transaction
     clone._saver = saver  # noqa: SLF001 - of our own copy
     made: T = clone
     return made

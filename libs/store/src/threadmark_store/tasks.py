@@ -213,7 +213,7 @@ class TaskItems:
         checkpointer = configurable.get("__pregel_checkpointer")
         if checkpointer is None or "__pregel_task_id" not in configurable:
             return None
-        run = self._run(configurable) if getattr(checkpointer, "companion", None) is self else None
+        run = self._run(configurable) if getattr(checkpointer, "_companion", None) is self else None
         info = getattr(configurable.get("__pregel_runtime"), "execution_info", None)
         if run is None or info is None:
             raise ConfigError(
@@ -287,15 +287,13 @@ class TaskItems:
 
 def companion_of(checkpointer: Any) -> TaskItems:
     """Return the companion of a checkpointer. Raises ConfigError if items cannot be stored together with its tasks."""
-    if not hasattr(type(checkpointer), "companion"):
+    if not hasattr(type(checkpointer), "_companion"):
         raise ConfigError(
             "with_tasks=True needs the checkpointer that your graphs are compiled with, not "
             f"{type(checkpointer).__name__}: threadmark_langgraph.wrap(saver) makes one"
         )
     checkpointer.transaction()  # raises an error if there are none
-    if checkpointer.companion is None:
-        checkpointer.companion = TaskItems()
-    companion: TaskItems = checkpointer.companion
+    companion: TaskItems = vars(checkpointer).setdefault("_companion", TaskItems())
     return companion
 
 
@@ -332,7 +330,8 @@ def _read(kept: Sequence[Kept], batch: Batch, store: "Store") -> Operation[Answe
 def _previewed(kept: Sequence[Kept], batch: Batch, items: "ItemStore") -> Program[Answers]:
     """Answer reads in a transaction with the puts, which is then rolled back."""
     for each, puts in _by_store(kept):
-        yield from replace(each.batch_of(puts), ends=False).answers(_items(each))
+        putting = each._batch_of(puts)  # noqa: SLF001 - the store's own helper, as below
+        yield from replace(putting, ends=False).answers(_items(each))
     raise _AnsweredError((yield from batch.answers(items)))
 
 
@@ -373,7 +372,7 @@ class _Store(NamedTuple):
     def stored(self) -> Operation[None]:
         """Store the puts."""
         for store, puts in _by_store(self.puts):
-            yield from write(store.batch_of(puts).answers, _items(store))
+            yield from write(store._batch_of(puts).answers, _items(store))  # noqa: SLF001 - see above
 
 
 def _together(run: Run, event: Event) -> Flow[Any, Any]:
