@@ -1,6 +1,7 @@
 """`effects`, and the effects of a thread's steps in `log`, `show` and `restore`"""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,16 @@ from threadmark_cli.exits import DONE, MISSING, REFUSED, USAGE, WRONG
 THREAD: Any = {"configurable": {"thread_id": "order"}}
 
 
+@contextmanager
+def _opened(url: str) -> Iterator[threadmark.Saver]:
+    with threadmark.open(url) as saver:
+        assert isinstance(saver, threadmark.Saver)
+        yield saver
+
+
 def _runs(url: str) -> None:
     """One turn with two calls, and one whose call gets no answer."""
-    with threadmark.open(url) as saver:
+    with _opened(url) as saver:
         shop = Shop(saver, undo_with="refund it")
         shop.run(THREAD, rounds=2)
         shop.receiver.errors = [TimeoutError("no answer")]
@@ -69,7 +77,7 @@ def test_unknown_effects_are_listed_and_settled(url: str) -> None:
     assert _records("effects", "--url", url) == []
     (shown,) = _records("effects", "--url", url, "order", key)
     assert (shown["value"], shown["state"], shown["error"]) == ({"receipt": 9, "amount": 7}, "done", None)
-    with threadmark.open(url) as saver:
+    with _opened(url) as saver:
         shop = Shop(saver, undo_with="refund it")
         assert shop.go_on(THREAD) == [1, 2, 9]
         assert shop.receiver.calls == []
@@ -79,7 +87,7 @@ def test_an_effect_is_settled_as_failed_or_as_not_done(file: str) -> None:
     key = _records("effects", file)[0]["key"]
     _ends(DONE, "effects", file, "order", key, "--settle", "failed", "--reason", "card refused")
     assert "card refused" in _ends(DONE, "effects", file, "order", key)
-    with threadmark.open(f"sqlite:///{file}") as saver:
+    with _opened(f"sqlite:///{file}") as saver:
         shop = Shop(saver, undo_with="refund it")
         with pytest.raises(threadmark.EffectFailedError, match="card refused"):
             shop.go_on(THREAD)
