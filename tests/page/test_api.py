@@ -454,7 +454,7 @@ def test_effects_come_with_their_steps_and_their_namespaces_do_not(saver: Saver)
         assert ask("checkpoint", thread="order")["effects"] == []
         ledger = next(each for each in saver.history("order", ns=None, limit=100).entries if each.source == "effect")
         place = {"thread_id": "order", "checkpoint_ns": ledger.ns, "checkpoint_id": ledger.id}
-        checkpoint: Any = dict.fromkeys(("channel_values", "channel_versions", "versions_seen"), {})
+        checkpoint: Any = {name: {} for name in ("channel_values", "channel_versions", "versions_seen")}
         checkpoint |= {"v": 4, "id": new_id(), "ts": ""}
         saver.put({"configurable": place}, checkpoint, {"source": "effect", "step": 1}, {})
         assert "effects cannot be read" in ask("checkpoint", thread="order")["problem"]["problem"]
