@@ -195,7 +195,7 @@ _PRELOADED = "no library can be loaded before the system's own one"
 UNSUITED = {
     "darwin": {
         "cli/test_surroundings.py::test_a_full_disk": _NO_FULL,
-        "power/": _PRELOADED,
+        "power/test_power_cuts.py": _PRELOADED,
         "sqlite/test_crafted.py::": _LIMIT,
     },
     "win32": {
@@ -226,7 +226,7 @@ UNSUITED = {
         "core/test_persistent_files.py::test_a_file_without_write": _RIGHTS,
         "core/test_persistent_files.py::test_a_full_disk": _LIMIT,
         "core/test_persistent_files.py::test_a_process_that_was_killed": _SIGNAL,
-        "power/": _PRELOADED,
+        "power/test_power_cuts.py": _PRELOADED,
         "sqlite/test_crafted.py::": _LIMIT,
         "sqlite/test_exit.py::test_a_program": _FORK,
         "sqlite/test_faults.py::test_a_read_only_file": _RIGHTS,
