@@ -1,0 +1,113 @@
+"""The quantities of a process and its server that must be flat, and the rule that says whether they are.
+
+They are read at rest: after each round, with no run under way and after a garbage collection. So they are exact, and
+a thing that is kept shows as a rise. Only Linux has `/proc`.
+"""
+
+import asyncio
+import gc
+import os
+import tracemalloc
+from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+_SELF = Path("/proc/self")
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+OfBackend = Mapping[str, Callable[[], float]]
+"""What to count besides, by its name, such as the connections that the server has."""
+
+
+class Bound(NamedTuple):
+    """By how much a quantity may rise: the greater of an amount and a share of its median."""
+
+    amount: float
+    share: float = 0.0
+
+
+MEMORY = Bound(1.0, 0.03)
+"""For the bytes that Python has allocated, in MB."""
+RESIDENT = Bound(8.0, 0.05)
+"""For the resident memory, in MB, of which the allocator keeps freed parts."""
+COUNT = Bound(2.0)
+"""For things that are counted."""
+_BOUNDS = {"traced memory, MB": MEMORY, "resident memory, MB": RESIDENT}
+
+
+class Verdict(NamedTuple):
+    """What the rule says about one quantity."""
+
+    quantity: str
+    first: float
+    """At the beginning of the last two thirds."""
+    last: float
+    rise: float
+    bound: float
+
+    @property
+    def flat(self) -> bool:
+        """Whether the quantity is flat."""
+        return self.rise <= self.bound
+
+    def __str__(self) -> str:
+        """Fill a row of the table."""
+        numbers = " | ".join(f"{number:,.2f}" for number in self[1:])
+        return f"| {self.quantity} | {numbers} | {'flat' if self.flat else 'NOT FLAT'} |"
+
+
+class Samples:
+    """The quantities at rest, one sample after each round."""
+
+    def __init__(self, of_backend: OfBackend) -> None:
+        self._of_backend = of_backend
+        self._times: list[float] = []
+        self._values: dict[str, list[float]] = {}
+
+    def take(self, now: float) -> None:
+        """Read all. Call it in the event loop, when nothing is under way."""
+        gc.collect()
+        readings = {
+            "resident memory, MB": int((_SELF / "statm").read_text().split()[1]) * _PAGE / 1e6,
+            "traced memory, MB": tracemalloc.get_traced_memory()[0] / 1e6,
+            "file handles": links(""),
+            "threads": float(len(list((_SELF / "task").iterdir()))),
+            "asyncio tasks": float(len(asyncio.all_tasks())),
+            **{name: count() for name, count in self._of_backend.items()},
+        }
+        self._times.append(now)
+        for name, value in readings.items():
+            self._values.setdefault(name, []).append(value)
+
+    def verdicts(self) -> list[Verdict]:
+        """Apply the rule to each quantity."""
+        return [
+            judged(name, self._times, values, _BOUNDS.get(name, COUNT)) for name, values in sorted(self._values.items())
+        ]
+
+
+def judged(quantity: str, times: Sequence[float], values: Sequence[float], bound: Bound) -> Verdict:
+    """Judge the last two thirds: the first third is for pools and caches to fill.
+
+    The rise is the median of the slopes of all pairs of samples, times the length of the two thirds. So a few samples
+    that stand out do not count, and a steady rise does.
+    """
+    begin = len(times) // 3
+    later = list(zip(times[begin:], values[begin:], strict=True))
+    slope = median((value - former) / (time - before) for (before, former), (time, value) in combinations(later, 2))
+    rise = slope * (times[-1] - times[begin])
+    most = max(bound.amount, bound.share * median(values[begin:]))
+    return Verdict(quantity, values[begin], values[-1], rise, most)
+
+
+def links(beginning: str) -> float:
+    """How many file handles of this process lead to such a place, as `socket:` or the path of a file."""
+    found = 0
+    for handle in (_SELF / "fd").iterdir():
+        try:
+            found += str(handle.readlink()).startswith(beginning)
+        except FileNotFoundError:  # the handle of the listing itself
+            continue
+    return float(found)
