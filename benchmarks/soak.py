@@ -15,14 +15,15 @@ URL the script starts a server that waits for the disk. The script needs Linux, 
 
 import argparse
 import asyncio
+import gc
 import sys
 import tempfile
 import time
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import psycopg
 import redis
@@ -31,7 +32,7 @@ import servers
 import threadmark
 from soaking.crowd import Crowd, Size
 from soaking.latencies import Latencies
-from soaking.quantities import OfBackend, Samples, Verdict, links
+from soaking.quantities import FEWEST, OfBackend, Samples, Verdict, links
 from threadmark_langgraph import wrap
 
 BACKENDS = ("sqlite", "postgres", "redis")
@@ -44,14 +45,16 @@ _CACHE_BYTES = 1_000_000
 
 
 class Place(NamedTuple):
-    """A database, and what there is to count about it."""
+    """A database, and the things to count about it."""
 
     url: str
     of_backend: OfBackend
+    options: Mapping[str, Any] = {}
+    """Options for the saver."""
 
 
 class Outcome(NamedTuple):
-    """What a soak found."""
+    """The result of a soak."""
 
     verdicts: list[Verdict]
     finished: int
@@ -86,8 +89,8 @@ def main() -> None:
         length = max(_SHORTEST, judged / _ROUNDS)
         outcome = asyncio.run(soak(found, Size(), length, judged, seconds - judged))
     print(f"{asked.backend}, {asked.minutes:g} minutes, {Size()}")
-    print("| quantity at rest | at one third | at the end | rise by the slope | bound | |")
-    print("|---|---:|---:|---:|---:|---|")
+    print("| quantity at rest | after a third | two thirds | at the end | rise by the slope | bound | |")
+    print("|---|---:|---:|---:|---:|---:|---|")
     print(*outcome.verdicts, "", *outcome.latencies.table(), "", sep="\n")
     print(f"runs finished: {outcome.finished:,}; steps cancelled: {outcome.cancelled:,}")
     print(
@@ -105,24 +108,29 @@ async def soak(
     measured: float,
     after_round: Callable[[], object] = lambda: None,
 ) -> Outcome:
-    """Work in rounds of this length: first to judge the quantities, then to measure latencies, so many seconds each."""
+    """Work in rounds of this length: first to judge the quantities, then to measure latencies, so many seconds each.
+
+    The rounds become longer by the time in which the runs under way end. There are as many as a verdict needs.
+    """
     samples, latencies = Samples(found.of_backend), Latencies()
-    with threadmark.open(found.url, cache_bytes=_CACHE_BYTES) as saver:
+    with threadmark.open(found.url, cache_bytes=_CACHE_BYTES, slow=None, **found.options) as saver:
         crowd = Crowd(wrap(saver), size, latencies)
+        gc.freeze()  # the imported modules need not be searched after each round
         tracemalloc.start()
         try:
-            begun = time.monotonic()
-            while time.monotonic() < begun + judged:
+            until = time.monotonic() + judged
+            while time.monotonic() < until or len(samples) < FEWEST:
                 await crowd.round(length)
                 after_round()
                 samples.take(time.monotonic())
         finally:
             tracemalloc.stop()
+            gc.unfreeze()
         latencies.forget()
         until = time.monotonic() + measured
         while time.monotonic() < until:
             await crowd.round(length)
-        problems = list(map(str, saver.verify()))
+        problems = list(map(str, saver.verify().problems))
     return Outcome(samples.verdicts(), crowd.finished, crowd.cancelled, crowd.lost, problems, latencies)
 
 

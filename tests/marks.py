@@ -172,6 +172,7 @@ SLOW = {
     "test_platforms.py": 30,
     "test_resealing.py": 6,
     "test_rooms.py": 12,
+    "test_soak.py": 6,
     "test_thread_stores.py": 17,
     "test_views.py": 7,
     "test_conformance.py::": 295,
@@ -185,9 +186,11 @@ _FORK, _TERMINAL = "there is no fork", "there is no terminal that a program can 
 _SIGNAL, _RIGHTS = "a signal cannot be sent so", "a mode does not say who may read or write"
 _LIMIT, _KEPT = "the memory of a process cannot be limited so", "a file that is open cannot be deleted or replaced"
 _NO_FULL = "there is no /dev/full"
+_NO_PROC = {f"test_soak.py::{begin}": "there is no /proc" for begin in ("test_runs", "test_each_kind")}
 UNSUITED = {
-    "darwin": {"cli/test_surroundings.py::test_a_full_disk": _NO_FULL, "sqlite/test_crafted.py::": _LIMIT},
+    "darwin": {"cli/test_surroundings.py::test_a_full_disk": _NO_FULL, "sqlite/test_crafted.py::": _LIMIT} | _NO_PROC,
     "win32": {
+        **_NO_PROC,
         "cli/test_command.py::test_a_narrow_terminal": _TERMINAL,
         "cli/test_command.py::test_colours_are_for_terminals": _TERMINAL,
         "cli/test_command.py::test_ctrl_c_ends": _SIGNAL,

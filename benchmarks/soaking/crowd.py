@@ -65,7 +65,7 @@ class _Run:
 
 
 class Crowd:
-    """The clients, and what they have done so far."""
+    """The clients, and the number of runs that they have finished and cancelled."""
 
     def __init__(self, checkpointer: Checkpointer, size: Size, latencies: Latencies) -> None:
         _time_calls(checkpointer, latencies)

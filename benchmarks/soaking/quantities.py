@@ -5,8 +5,8 @@ a thing that is kept shows as a rise. Only Linux has `/proc`.
 """
 
 import asyncio
+import ctypes
 import gc
-import os
 import tracemalloc
 from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
@@ -15,10 +15,9 @@ from statistics import median
 from typing import NamedTuple
 
 _SELF = Path("/proc/self")
-_PAGE = os.sysconf("SC_PAGE_SIZE")
 
 OfBackend = Mapping[str, Callable[[], float]]
-"""What to count besides, by its name, such as the connections that the server has."""
+"""Other things to count, by their names, such as the connections that the server has."""
 
 
 class Bound(NamedTuple):
@@ -31,18 +30,21 @@ class Bound(NamedTuple):
 MEMORY = Bound(1.0, 0.03)
 """For the bytes that Python has allocated, in MB."""
 RESIDENT = Bound(8.0, 0.05)
-"""For the resident memory, in MB, of which the allocator keeps freed parts."""
+"""For the resident memory, in MB, of which allocators keep freed parts, and a database its pages."""
 COUNT = Bound(2.0)
 """For things that are counted."""
+FEWEST = 9
+"""Samples that a verdict needs."""
 _BOUNDS = {"traced memory, MB": MEMORY, "resident memory, MB": RESIDENT}
 
 
 class Verdict(NamedTuple):
-    """What the rule says about one quantity."""
+    """The judgement of the rule on one quantity."""
 
     quantity: str
     first: float
-    """At the beginning of the last two thirds."""
+    """At the beginning of the last two thirds, in their middle and at their end."""
+    middle: float
     last: float
     rise: float
     bound: float
@@ -66,11 +68,15 @@ class Samples:
         self._times: list[float] = []
         self._values: dict[str, list[float]] = {}
 
+    def __len__(self) -> int:
+        """Return how many were taken."""
+        return len(self._times)
+
     def take(self, now: float) -> None:
         """Read all. Call it in the event loop, when nothing is under way."""
         gc.collect()
         readings = {
-            "resident memory, MB": int((_SELF / "statm").read_text().split()[1]) * _PAGE / 1e6,
+            "resident memory, MB": _resident(),
             "traced memory, MB": tracemalloc.get_traced_memory()[0] / 1e6,
             "file handles": links(""),
             "threads": float(len(list((_SELF / "task").iterdir()))),
@@ -99,7 +105,16 @@ def judged(quantity: str, times: Sequence[float], values: Sequence[float], bound
     slope = median((value - former) / (time - before) for (before, former), (time, value) in combinations(later, 2))
     rise = slope * (times[-1] - times[begin])
     most = max(bound.amount, bound.share * median(values[begin:]))
-    return Verdict(quantity, values[begin], values[-1], rise, most)
+    return Verdict(quantity, values[begin], values[(begin + len(values)) // 2], values[-1], rise, most)
+
+
+def _resident() -> float:
+    """The resident memory in MB, after the C library has given freed memory back, if it can."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
+    _, _, found = (_SELF / "status").read_text().partition("VmRSS:")
+    return int(found.split()[0]) * 1024 / 1e6
 
 
 def links(beginning: str) -> float:
