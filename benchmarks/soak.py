@@ -5,9 +5,15 @@
 50 asyncio tasks and 8 threads advance the runs in turns, and a twentieth of the steps is cancelled. The work is divided
 into rounds. After each the process rests, and its memory, file handles, threads, tasks and connections are counted,
 also by the server. A quantity is flat if it rises by less than a bound over the last two thirds of the rounds. The
-rise is the median slope of all pairs of samples times the length of the two thirds. The bounds are 2 for things that
-are counted, 3 % or 1 MB for the memory that tracemalloc sees, and 5 % or 8 MB for the resident memory. The script fails
-if a quantity is not flat, if the state of a thread lacks a run that was finished, or if `verify` finds a problem.
+rise is the median slope of all pairs of samples times the length of the two thirds. The bounds are
+
+* 2 for things that are counted,
+* 3 % or 1 MB for the memory that tracemalloc sees,
+* 5 % or 3 MB for the memory that the C library has handed out, and
+* 5 % or 8 MB for the resident memory, which also has the freed blocks between the used ones.
+
+The script fails if a quantity is not flat, if the state of a thread lacks a run that was finished, or if `verify` finds
+a problem.
 
 tracemalloc makes all slower, so the last fifth of the time is without it, and the latencies are of that part. Without a
 URL the script starts a server that waits for the disk. The script needs Linux, for `/proc`.

@@ -63,7 +63,7 @@ def test_runs_that_end_and_are_cancelled_leave_nothing_behind(backend: str) -> N
     with _place(backend) as found:
         outcome = _soaked(found, CROWD)
     assert outcome.good, [*map(str, outcome.verdicts), outcome.lost, *outcome.problems]
-    assert {each.quantity for each in outcome.verdicts} == OF_PROCESS | found.of_backend.keys()
+    assert {each.quantity for each in outcome.verdicts} >= OF_PROCESS | found.of_backend.keys()
     assert outcome.finished > CROWD.runs
     assert outcome.cancelled
     assert any(line.startswith("| run |") for line in outcome.latencies.table())

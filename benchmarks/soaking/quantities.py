@@ -7,14 +7,16 @@ a thing that is kept shows as a rise. Only Linux has `/proc`.
 import asyncio
 import ctypes
 import gc
+import sys
 import tracemalloc
 from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 _SELF = Path("/proc/self")
+_C: Any = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 OfBackend = Mapping[str, Callable[[], float]]
 """Other things to count, by their names, such as the connections that the server has."""
@@ -29,13 +31,15 @@ class Bound(NamedTuple):
 
 MEMORY = Bound(1.0, 0.03)
 """For the bytes that Python has allocated, in MB."""
+ALLOCATED = Bound(3.0, 0.05)
+"""For the bytes that the C library has handed out, in MB, of which SQLite and compiled code have caches."""
 RESIDENT = Bound(8.0, 0.05)
 """For the resident memory, in MB, of which allocators keep freed parts, and a database its pages."""
 COUNT = Bound(2.0)
 """For things that are counted."""
 FEWEST = 9
 """Samples that a verdict needs."""
-_BOUNDS = {"traced memory, MB": MEMORY, "resident memory, MB": RESIDENT}
+_BOUNDS = {"traced memory, MB": MEMORY, "allocated memory, MB": ALLOCATED, "resident memory, MB": RESIDENT}
 
 
 class Verdict(NamedTuple):
@@ -81,6 +85,7 @@ class Samples:
             "file handles": links(""),
             "threads": float(len(list((_SELF / "task").iterdir()))),
             "asyncio tasks": float(len(asyncio.all_tasks())),
+            **_in_use(),
             **{name: count() for name, count in self._of_backend.items()},
         }
         self._times.append(now)
@@ -110,11 +115,34 @@ def judged(quantity: str, times: Sequence[float], values: Sequence[float], bound
 
 def _resident() -> float:
     """The resident memory in MB, after the C library has given freed memory back, if it can."""
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if trim is not None:
-        trim(0)
+    if hasattr(_C, "malloc_trim"):
+        _C.malloc_trim(0)
     _, _, found = (_SELF / "status").read_text().partition("VmRSS:")
     return int(found.split()[0]) * 1024 / 1e6
+
+
+def _in_use() -> dict[str, float]:
+    """The memory that the C library has handed out, also to compiled code and to SQLite, if it counts that.
+
+    It is exact where the resident memory also has freed blocks between used ones.
+    """
+    if not hasattr(_C, "mallinfo2"):
+        return {}
+    _C.mallinfo2.restype = _Allocated
+    found = _C.mallinfo2()
+    return {"allocated memory, MB": (found.uordblks + found.hblkhd) / 1e6}
+
+
+class _Allocated(ctypes.Structure):
+    """`struct mallinfo2` of glibc."""
+
+    _fields_: ClassVar = [
+        (name, ctypes.c_size_t)
+        for name in (
+            *("arena", "ordblks", "smblks", "hblks", "hblkhd"),
+            *("usmblks", "fsmblks", "uordblks", "fordblks", "keepcost"),
+        )
+    ]
 
 
 def links(beginning: str) -> float:
