@@ -19,7 +19,7 @@ from soaking.crowd import Size
 from soaking.latencies import Latencies
 from soaking.quantities import COUNT, MEMORY, RESIDENT, judged
 
-CROWD, FEW = Size(runs=10, tasks=4, threads=2), Size(runs=2, tasks=1, threads=1)
+CROWD, FEW = Size(runs=8, tasks=3, threads=2), Size(runs=2, tasks=1, threads=1)
 OPTIONS = {"sqlite": {"durability": "normal"}, "postgres": {}, "redis": {"durability": "memory"}}
 """Options of a saver that does not wait for the disk."""
 MEGABYTE = 1_000_000
