@@ -192,7 +192,7 @@ _FORK, _TERMINAL = "there is no fork", "there is no terminal that a program can 
 _SIGNAL, _RIGHTS = "a signal cannot be sent so", "a mode does not say who may read or write"
 _LIMIT, _KEPT = "the memory of a process cannot be limited so", "a file that is open cannot be deleted or replaced"
 _NO_FULL = "there is no /dev/full"
-_NO_PROC = {f"test_soak.py::{begin}": "there is no /proc" for begin in ("test_runs", "test_each_kind")}
+_NO_PROC = {f"test_soak.py::{begin}": "there is no /proc" for begin in ("test_runs_that_end", "test_each_kind")}
 _PRELOADED = "no library can be loaded before the system's own one"
 UNSUITED = {
     "darwin": {
