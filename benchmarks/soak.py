@@ -10,7 +10,8 @@ rise is the median slope of all pairs of samples times the length of the two thi
 * 2 for things that are counted,
 * 3 % or 1 MB for the memory that tracemalloc sees,
 * 5 % or 3 MB for the memory that the C library has handed out, and
-* 5 % or 8 MB for the resident memory, which also has the freed blocks between the used ones.
+* 5 % or 8 MB for the resident memory, which also has the freed blocks between the used ones. All threads allocate
+  from one heap, as with MALLOC_ARENA_MAX=1, because glibc would keep freed blocks in one for each thread.
 
 The script fails if a quantity is not flat, if the state of a thread lacks a run that was finished, or if `verify` finds
 a problem.
@@ -38,7 +39,7 @@ import servers
 import threadmark
 from soaking.crowd import Crowd, Size
 from soaking.latencies import Latencies
-from soaking.quantities import FEWEST, OfBackend, Samples, Verdict, links
+from soaking.quantities import FEWEST, OfBackend, Samples, Verdict, links, use_one_arena
 from threadmark_langgraph import wrap
 
 BACKENDS = ("sqlite", "postgres", "redis")
@@ -89,6 +90,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--url", help="of an empty Postgres or Redis database; by default a server of its own")
     asked = parser.parse_args()
+    use_one_arena()
     with place(asked.backend, asked.url) as found:
         seconds = 60 * asked.minutes
         judged = 0.8 * seconds

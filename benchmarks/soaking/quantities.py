@@ -37,6 +37,8 @@ RESIDENT = Bound(8.0, 0.05)
 """For the resident memory, in MB, of which allocators keep freed parts, and a database its pages."""
 COUNT = Bound(2.0)
 """For things that are counted."""
+_M_ARENA_MAX = -8
+"""A parameter of glibc's `mallopt`."""
 FEWEST = 9
 """Samples that a verdict needs."""
 _BOUNDS = {"traced memory, MB": MEMORY, "allocated memory, MB": ALLOCATED, "resident memory, MB": RESIDENT}
@@ -111,6 +113,16 @@ def judged(quantity: str, times: Sequence[float], values: Sequence[float], bound
     rise = slope * (times[-1] - times[begin])
     most = max(bound.amount, bound.share * median(values[begin:]))
     return Verdict(quantity, values[begin], values[(begin + len(values)) // 2], values[-1], rise, most)
+
+
+def use_one_arena() -> None:
+    """Have all threads allocate from one heap, if the C library can. Call it before there are threads.
+
+    glibc gives threads separate heaps. Freed blocks stay in each, so the resident memory grows for long before it is
+    steady, though no more memory is in use.
+    """
+    if hasattr(_C, "mallopt"):
+        _C.mallopt(_M_ARENA_MAX, 1)
 
 
 def _resident() -> float:
