@@ -53,6 +53,16 @@ def rows_over(saver: Saver, folder: str, what: str = ITEMS) -> Any:
     return _rows_of(backend, place, folder)
 
 
+def may_have_items(place: object) -> bool:
+    """Return whether a backend's own rows are of a database in which this package has tables."""
+    return type(place).__module__ in _MODULES
+
+
+def may_be_paired(place: object) -> bool:
+    """Return whether a database can store an item and its entry in the outbox of a pair in one transaction."""
+    return _MODULES.get(type(place).__module__, "redis") != "redis"
+
+
 def over(place: Any, folder: str) -> Any:
     """Return the items, vectors or words in the database of a backend's own rows."""
     return _rows_of(_MODULES[type(place).__module__], place, folder)
@@ -68,7 +78,7 @@ def _rows_of(backend: str, place: Any, folder: str) -> Any:
 def _backend_of_pair(saver: ReplicatedSaver) -> str:
     """Return `PAIR`. Raises ConfigError if a side cannot store an item and its entry in the outbox together."""
     for side in saver._pair.pair.sides:  # noqa: SLF001 - see above
-        if _MODULES.get(type(side.store).__module__) in (None, "redis"):
+        if not may_be_paired(side.store):
             raise ConfigError(
                 f"{saver!r} has no store of items: {side} cannot store an item and the note that it is to be copied in "
                 "one transaction. Give a pair on memory, SQLite or Postgres, or a store of its own for the items"

@@ -67,8 +67,9 @@ def list_effects(
 
 
 def _infos(outline: Outline) -> list[EffectInfo]:
+    claims = claims_of(outline)  # which names the damage, if there is any
     name = decode_metadata(outline)["effect"]["name"]
-    return [info_of(outline.thread_id, outline.ns, name, claim) for claim in claims_of(outline)]
+    return [info_of(outline.thread_id, outline.ns, name, claim) for claim in claims]
 
 
 def settle(

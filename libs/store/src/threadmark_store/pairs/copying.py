@@ -14,7 +14,7 @@ from threadmark.backends import Program, StaleTermError
 from threadmark.replication.others import CopiedOthers, OtherRoute, ReconciledOthers, clock_of, keep, settle
 from threadmark.replication.steps import PairFlow, Side, read_on, write_on
 from threadmark.store.replica import Copied, Entry, ReplicaStore
-from threadmark_store.backends import over
+from threadmark_store.backends import may_be_paired, may_have_items, over
 from threadmark_store.contract import ItemStore
 from threadmark_store.pairs.changes import (
     SHARD_IDS,
@@ -49,6 +49,8 @@ class PairedItems:
 
     def is_empty(self, store: ReplicaStore) -> Program[bool]:
         """Return whether a database has no items."""
+        if not may_have_items(store):
+            return True
         items: ItemStore = over(store, "items")
         return not (yield from items.exists()) or not (yield from items.in_key_order(Scope(), None, 1))
 
@@ -68,6 +70,8 @@ class PairedItems:
         self, source: Side, target: Side, term: int, *, both_ways: bool, dry_run: bool
     ) -> PairFlow[ReconciledOthers]:
         """Compare all items, and copy the later version of each that differs."""
+        if not (may_be_paired(source.store) and may_be_paired(target.store)):
+            return ReconciledOthers()
         run = _Comparison(source, target, term, both_ways=both_ways, dry_run=dry_run)
         yield from run.compare(source, target)
         yield from run.compare(target, source)
