@@ -178,6 +178,7 @@ SLOW = {
     "test_platforms.py": 30,
     "test_resealing.py": 6,
     "test_rooms.py": 12,
+    "test_soak.py": 6,
     "test_thread_stores.py": 17,
     "test_views.py": 7,
     "test_conformance.py::": 295,
@@ -191,14 +192,17 @@ _FORK, _TERMINAL = "there is no fork", "there is no terminal that a program can 
 _SIGNAL, _RIGHTS = "a signal cannot be sent so", "a mode does not say who may read or write"
 _LIMIT, _KEPT = "the memory of a process cannot be limited so", "a file that is open cannot be deleted or replaced"
 _NO_FULL = "there is no /dev/full"
+_NO_PROC = {f"test_soak.py::{begin}": "there is no /proc" for begin in ("test_runs_that_end", "test_each_kind")}
 _PRELOADED = "no library can be loaded before the system's own one"
 UNSUITED = {
     "darwin": {
+        **_NO_PROC,
         "cli/test_surroundings.py::test_a_full_disk": _NO_FULL,
         "power/test_power_cuts.py": _PRELOADED,
         "sqlite/test_crafted.py::": _LIMIT,
     },
     "win32": {
+        **_NO_PROC,
         "cli/test_command.py::test_a_narrow_terminal": _TERMINAL,
         "cli/test_command.py::test_colours_are_for_terminals": _TERMINAL,
         "cli/test_command.py::test_ctrl_c_ends": _SIGNAL,
