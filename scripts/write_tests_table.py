@@ -21,6 +21,7 @@ FOLDERS = {
     "citus": "Postgres on a cluster of Citus (`make test-citus`)",
     "cli": "The command `threadmark`",
     "core": "Savers and interfaces on any backend: the rope of segments, diffs, sealing, leases, sessions, states",
+    "histories": "Journals of concurrent clients, searched for an order that explains every answer",
     "langgraph_checkpointer": "Savers under LangGraph's names, and moving from LangGraph's savers",
     "langgraph_parity": "The same results as LangGraph's savers",
     "langgraph_server": "LangGraph's server with a checkpointer of ours, as docs/how-to/langgraph-json.md sets it up",

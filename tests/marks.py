@@ -91,6 +91,7 @@ SLOW = {
     "core/test_rope_deduplicate.py": 23,
     "core/test_search.py": 5,
     "core/test_store_wrappers.py": 5,
+    "histories/": 9,
     "langgraph_checkpointer/test_imports.py": 11,
     "langgraph_checkpointer/test_moving.py": 22,
     "langgraph_checkpointer/test_named_databases.py": 6,

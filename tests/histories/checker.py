@@ -18,6 +18,9 @@ STATES = 100_000
 UNEXPLAINED = 30
 """It leaves out so many reads of a thread at most."""
 
+IN_STEPS = {"redis": ("list",)}
+"""The calls of a backend that read a thread in several steps, so that their answers may be of no one moment."""
+
 
 class Verdict(NamedTuple):
     """The result for one thread."""

@@ -167,15 +167,20 @@ async def _take_part_as_tasks(place: Place, party: Party, round_: Round) -> list
 
 def _started() -> int:
     """Say that this process is ready, and wait for the moment at which all begin."""
-    print(_READY, flush=True)
+    _say(_READY)
     return int(sys.stdin.readline())
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
 
 
 def main() -> None:
     """Do the part that the argument describes, and print the calls."""
     place, party, round_ = json.loads(sys.argv[1])
     for call in _take_part(Place(*place), Party(*party), Round(*round_)):
-        print(json.dumps(call))
+        _say(json.dumps(call))
 
 
 if __name__ == "__main__":
