@@ -22,6 +22,7 @@ FOLDERS = {
     "cli": "The command `threadmark`",
     "core": "Savers and interfaces on any backend: the rope of segments, diffs, sealing, leases, sessions, states",
     "effects": "Effects: calls that are made once, with and without an engine",
+    "histories": "Journals of concurrent clients, searched for an order that explains every answer",
     "langgraph_checkpointer": "Savers under LangGraph's names, and moving from LangGraph's savers",
     "langgraph_parity": "The same results as LangGraph's savers",
     "langgraph_server": "LangGraph's server with a checkpointer of ours, as docs/how-to/langgraph-json.md sets it up",

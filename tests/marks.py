@@ -96,6 +96,7 @@ SLOW = {
     "effects/test_engines.py": 8,
     "effects/test_rounds.py": 25,
     "effects/test_time_travel.py": 5,
+    "histories/": 9,
     "langgraph_checkpointer/test_imports.py": 11,
     "langgraph_checkpointer/test_moving.py": 22,
     "langgraph_checkpointer/test_named_databases.py": 6,

@@ -15,7 +15,7 @@ import pytest
 
 from patience import wait_until
 from postgres.cluster import PostgresServer
-from postgres.sessions import OPEN, SESSIONS
+from postgres.sessions import HELD_UP, OPEN, SESSIONS
 from postgres.steps import aplay, count, play, step, thread
 from threadmark_postgres import PostgresSaver
 
@@ -44,6 +44,23 @@ def test_many_tasks_write_to_one_thread(url: str, tables: psycopg.Connection) ->
 
     asyncio.run(body())
     assert deadlocks(tables) == 0
+
+
+@pytest.mark.parametrize("level", ["read committed", "repeatable read", "serializable"])
+def test_a_deletion_takes_the_changes_that_it_waited_for(url: str, tables: psycopg.Connection, level: str) -> None:
+    """Whatever isolation level the database has by default: a deleted thread keeps no checkpoint that comes back."""
+    saver = PostgresSaver(f"{url}?options=-c%20default_transaction_isolation%3D{level.replace(' ', '%5C%20')}")
+    with saver, psycopg.connect(url) as mine, ThreadPoolExecutor(1) as workers:
+        config = play(saver, "one", 1)
+        mine.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+        with mine.transaction():
+            saver.within(mine).put({"configurable": {"thread_id": "one", "checkpoint_ns": "inner"}}, *step(1))
+            saver.within(mine).put_writes(config, [("messages", "a write")], "task")
+            deletion = workers.submit(saver.delete_thread, "one")
+            wait_until(lambda: next(tables.execute(HELD_UP))[0], "it does not wait")
+        deletion.result()
+        for table in ("checkpoint", "write", "head"):
+            assert not tables.execute(f"SELECT FROM threadmark_{table}").fetchall(), table
 
 
 def test_two_retentions_at_once_count_everything_that_they_remove(url: str) -> None:

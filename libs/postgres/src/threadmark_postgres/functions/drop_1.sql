@@ -7,6 +7,9 @@
 -- continues one.
 --
 -- The marks of threads that were deleted before p_forgotten go as well; with NULL none is looked for.
+--
+-- Returns -1, and does nothing, where the transaction is not READ COMMITTED: it would not see, and so not delete, what was
+-- added while it waited for the thread.
 CREATE OR REPLACE FUNCTION tm.drop_1(p_thread text, p_now bigint, p_greatest text, p_forgotten bigint)
 RETURNS bigint LANGUAGE plpgsql AS $body$
 DECLARE
@@ -16,6 +19,9 @@ DECLARE
     v_greatest text COLLATE "C";
     c_time CONSTANT text := '^[0-9a-f]{8}-[0-9a-f]{4}-6[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$';
 BEGIN
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        RETURN -1;
+    END IF;
     SELECT l.epoch, l.live INTO v_epoch, v_live FROM tm.lock_1(p_thread) AS l;
     IF v_epoch IS NULL OR (v_epoch = p_now AND NOT v_live) THEN
         RETURN v_epoch;
