@@ -13,7 +13,7 @@ from histories import checker
 from histories.checker import Verdict, by_thread, kinds, verdict
 from histories.parties import Party, Round, play_in_memory
 from histories.savers import OURS, Place
-from histories.spec import SPECIAL, Operation, Seen
+from histories.spec import MISSING, SPECIAL, Operation, Seen
 
 A = Seen("", "a", "", (1, 1))
 B = Seen("", "b", "a", (2, 1))
@@ -64,7 +64,7 @@ WELL = {
 ILL: dict[str, tuple[str, list[Operation]]] = {
     "a stale read": ("stale checkpoints", [PUT, _put(B, 2, 3), _newest(4, 5, A)]),
     "two reads, the later one older": ("no moment", [PUT, _put(B, 2, 9), _newest(3, 4, B), _newest(5, 6, A)]),
-    "a thing that nobody had put": ("no moment", [_newest(0, 1, A), _put(A, 2, 3)]),
+    "a thing before its put": ("no moment", [_newest(0, 1, A), _put(A, 2, 3)]),
     "a thing that was deleted": ("no moment", [PUT, DELETE, _newest(6, 7, A)]),
     "writes that are not there": ("stale writes", [PUT, _writes(2, 3, ("w0",), (5,)), _newest(8, 9, A)]),
     "half a batch": ("torn writes", [PUT, _writes(2, 3, ("w0", "w1"), (5, 6)), _newest(8, 9, _with(("w1", 6)))]),
@@ -72,7 +72,7 @@ ILL: dict[str, tuple[str, list[Operation]]] = {
         "no moment",
         [PUT, _writes(2, 9, ("w0", "w1"), (5, 6)), _newest(3, 4, _with(("w1", 6)))],
     ),
-    "a value that is not there": ("torn values", [PUT, _newest(2, 3, A._replace(seeds=(1, checker.MISSING)))]),
+    "a value that is not there": ("torn values", [PUT, _newest(2, 3, A._replace(seeds=(1, MISSING)))]),
     "a list with a hole": (
         "stale checkpoints",
         [PUT, _put(B, 2, 3), Operation("d", "list", "t", 4, 5, limit=9, answer=(B,))],
