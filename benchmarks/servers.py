@@ -1,4 +1,4 @@
-"""A Postgres server for a benchmark: that of a URL, or one that is started here."""
+"""A server for a benchmark: that of a URL, or one that is started here."""
 
 import sys
 from collections.abc import Iterator
@@ -12,8 +12,25 @@ def postgres(url: str | None) -> Iterator[str]:
     if url:
         yield url
         return
-    sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+    _find_tests()
     from postgres.cluster import Cluster
 
     with Cluster(durable=True) as cluster:
         yield cluster.url
+
+
+@contextmanager
+def redis(url: str | None) -> Iterator[str]:
+    """The URL of an empty Redis database. Without a URL it is on a new server that waits for the disk."""
+    if url:
+        yield url
+        return
+    _find_tests()
+    from redis_backend.processes import DURABLE, RedisProcess
+
+    with RedisProcess(DURABLE).start() as server:
+        yield server.url
+
+
+def _find_tests() -> None:
+    sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))

@@ -33,6 +33,7 @@ WITH_TWINS = (
     "interfaces/states.py",
     "interfaces/conversations.py",
     "replication/saver.py",
+    "effects/effects.py",
 )
 PROTOCOL = CORE / "saver/protocol.py"
 FORWARDING = LANGGRAPH / "forwarding.py"
@@ -48,6 +49,7 @@ CALLS = {
     r"\bself\._pair\.play\(": "await self._pair.aplay(",
     r"\bself\._driver\.close\(": "await self._driver.aclose(",
     r"\bself\._pages\(": "self._apages(",
+    r"\bself\._saver\.restore\(": "await self._saver.arestore(",
 }
 """How a blocking method reaches the database, and how its twin does. A method with none of these has no twin."""
 

@@ -58,8 +58,6 @@ SAMPLED = {
     "replication/test_meetings.py": 6,
     "replication/test_orders.py": 2,
     "replication/test_removed_apart.py": 4,
-    "replication/test_schedules.py": 2,
-    "replication/test_simulation.py": 2,
     "serde/test_bombs.py": 2,
     "signals/": 3,
     "sqlite/test_crafted.py": 2,

@@ -44,7 +44,7 @@ LAYERS = (
 
 ROOMS = (
     *("leases", "travel", "operating", "encryption", "interfaces", "replication", "caching", "persistent", "arrays"),
-    "transactions",
+    *("transactions", "effects"),
 )
 """The folders above core, each of which can be deleted (`tests/test_rooms.py`). None imports another one."""
 
@@ -107,7 +107,7 @@ PACKAGE_OF = {"core": "threadmark", **{name: f"threadmark_{name}" for name in ("
 BACKENDS = {package for package in PACKAGE_OF.values() if package != "threadmark"}
 SUITE = "threadmark_conformance"
 OUTSIDE = {"threadmark.bounded_sqlite": "it imports sqlite3, which backends for other databases need not load"}
-"""What backends import of core besides `threadmark.backends`, and why it is not there."""
+"""The modules of core that backends import besides `threadmark.backends`, and why it is not there."""
 
 OF_SHAPES = {
     "Beginning": "Change.beginning",
@@ -116,7 +116,7 @@ OF_SHAPES = {
     "Refusal": "Added.refused",
     "mark_of": "RowMarks, where no statement makes the marks",
 }
-"""What authors of backends need, and ours do not import, with the shape that it belongs to."""
+"""Names that authors of backends need and ours do not import, with the shape that it belongs to."""
 
 METHODS = {name: member for each in Saver.__mro__[:-1] for name, member in vars(each).items()}
 ASYNC_METHODS = sorted(name for name in METHODS if name.startswith("a") and hasattr(Saver, name[1:]))

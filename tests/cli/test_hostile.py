@@ -27,6 +27,7 @@ COMMANDS: list[tuple[str, ...]] = [
     ("log", "--graph"),
     ("show",),
     ("show", "--full", "--engine"),
+    ("effects", "--state", "all"),
     ("stats",),
     ("verify", "--decode"),
     ("doctor",),
@@ -39,6 +40,7 @@ OF_THREAD: list[tuple[str, ...]] = [
     ("blame", "{}", "nested"),
     ("blame", "{}", "nested", "--each"),
     ("search", "{}", "red"),
+    ("effects", "{}", "{}"),
 ]
 
 
@@ -70,6 +72,7 @@ def evil(tmp_path_factory: pytest.TempPathFactory, thread: str) -> str:
         saver.put_writes(
             config, [("__error__", ValueError(EVIL)), (f"c{name}", EVIL)], "task", f"~__pregel_pull, {name}"
         )
+        threadmark.Effects(saver).of(name).once(name, lambda: EVIL, undo_with=name)
         saver.update_thread(name, title=name, metadata={name: EVIL}, owner=name)
     return str(path)
 

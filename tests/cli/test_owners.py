@@ -21,6 +21,7 @@ TRIED: Mapping[str, Sequence[str]] = {
     "blame": ["adas", "log"],
     "search": ["adas", "step"],
     "items": ["adas", "--delete", "--yes"],
+    "effects": ["adas", "--state", "all"],
     "stats": [],
     "verify": ["--repair"],
     "doctor": [],

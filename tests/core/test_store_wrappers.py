@@ -10,7 +10,7 @@ from threadmark.around.deferred import StoreCall, deferred_store
 from threadmark.encryption.store import SealedStore
 from threadmark.encryption.threads import SealedThreadStore
 from threadmark.memory.store import MemoryStore
-from threadmark.replication.side_store import _ActiveStore, _NumberedStore, _StandbyStore
+from threadmark.replication.side_store import SideStore, _ActiveStore, _StandbyStore
 from threadmark.store.contract import Store
 from threadmark.store.forwarding import ForwardingStore
 from threadmark.store.owned import OwnedStore
@@ -81,7 +81,7 @@ def test_the_store_of_an_owner_has_nothing_for_replication(operation: str) -> No
 
 @pytest.mark.parametrize("operation", sorted(OPERATIONS))
 @pytest.mark.parametrize(
-    "kind", [ForwardingStore, SealedStore, SealedThreadStore, OwnedStore, _NumberedStore, _ActiveStore, MemoryStore]
+    "kind", [ForwardingStore, SealedStore, SealedThreadStore, OwnedStore, SideStore, _ActiveStore, MemoryStore]
 )
 def test_signatures_are_those_of_the_contract(kind: type, operation: str) -> None:
     if kind is OwnedStore and operation in FOR_REPLICATION:

@@ -15,7 +15,7 @@ import threadmark
 from threadmark_langgraph import Checkpointer, wrap
 
 Fatal = Callable[[str], None]
-"""What a node calls at the point where its process dies. It returns if the process lives."""
+"""The point in a node at which its process dies. It returns if the process lives."""
 
 Build = Callable[[Checkpointer, Fatal], Any]
 

@@ -14,6 +14,7 @@ import pytest
 
 from citus.nodes import ALSO, shared_nodes
 from cli.langgraphs import graph, say, sqlite_place
+from effects.graphs import Shop
 from page.lived import FAULT, QUESTION, config_of, letters, lived_saver
 from page.served import id_of, put, served
 from postgres.cluster import shared
@@ -434,3 +435,27 @@ def test_a_tree_is_bounded_and_says_how_much_is_left_out(monkeypatch: pytest.Mon
     assert tree["left_out"] == 4
     assert [node[1] for node in tree["nodes"]] == [id_of(fork) for fork in reversed(forks)]
     assert max(node[6] for node in tree["nodes"]) == len(tree["branches"]) - 1 == 2
+
+
+def test_effects_come_with_their_steps_and_their_namespaces_do_not(saver: Saver) -> None:
+    shop = Shop(saver)
+    shop.run(config_of("order"), rounds=2)
+    sub = put(saver, "order", {"n": 1}, ns="effects:11112222-3333-4444-5555-666677778888")  # of a node of that name
+    with asking(saver) as ask:
+        thread = ask("thread", thread="order")
+        assert thread["namespaces"] == ["", sub["configurable"]["checkpoint_ns"]]
+        entries = ask("history", thread="order")["entries"]
+        assert len(entries) == thread["checkpoints"] == len(ask("tree", thread="order")["nodes"])
+        asked = [entry for entry in entries if entry["effects"]]
+        assert [entry["effects"] for entry in asked] == [["done"], ["done"]]
+        (effect,) = ask("checkpoint", thread="order", id=asked[0]["id"])["effects"]
+        assert (effect["name"], effect["state"], effect["node"]) == ("charge", "done", "charge")
+        assert effect["key"] == shop.receiver.keys[1]
+        assert ask("checkpoint", thread="order")["effects"] == []
+        ledger = next(each for each in saver.history("order", ns=None, limit=100).entries if each.source == "effect")
+        place = {"thread_id": "order", "checkpoint_ns": ledger.ns, "checkpoint_id": ledger.id}
+        checkpoint: Any = {name: {} for name in ("channel_values", "channel_versions", "versions_seen")}
+        checkpoint |= {"v": 4, "id": new_id(), "ts": ""}
+        saver.put({"configurable": place}, checkpoint, {"source": "effect", "step": 1}, {})
+        assert "effects cannot be read" in ask("checkpoint", thread="order")["problem"]["problem"]
+        assert {len(entry["effects"]) for entry in ask("history", thread="order")["entries"]} == {0}

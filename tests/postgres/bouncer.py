@@ -77,12 +77,21 @@ class Bouncer:
 
 def shared_bouncer() -> Bouncer:
     """The one in front of `shared()`, which ends with the process. If there is no PgBouncer, the test is skipped."""
+    return _running(_installed())
+
+
+def bouncer_before(server: PostgresServer) -> Bouncer:
+    """A separate one in front of a server. If there is no PgBouncer, the test is skipped."""
+    return Bouncer(server, _installed())
+
+
+def _installed() -> str:
     program = _program()
     if program is None:
         if "CI" in os.environ:
             raise AssertionError("PgBouncer is not installed, and in CI nothing may be skipped")
         pytest.skip("PgBouncer is not installed; scripts/ensure-pgbouncer says how")
-    return _running(program)
+    return program
 
 
 @functools.cache

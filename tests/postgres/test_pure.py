@@ -17,10 +17,11 @@ from threadmark.program import Program, Transaction
 from threadmark.runtime.outages import Outage
 from threadmark_postgres.columns import from_id_column, id_column
 from threadmark_postgres.driver import Settings
-from threadmark_postgres.driver.conversation import Conversation, conversation
+from threadmark_postgres.driver.conversation import Conversation, LostCommit, conversation
 from threadmark_postgres.driver.failures import Retries, check_worth_waiting, passes, to_threadmark_error
 from threadmark_postgres.driver.log import log
 from threadmark_postgres.schema import in_schema
+from threadmark_postgres.sql import connections
 from threadmark_postgres.steps import Query
 
 _OF_PSYCOPG = ("autocommit", "prepare_threshold")
@@ -71,7 +72,7 @@ def sent(conversation: Conversation) -> tuple[list[Sequence[str]], Any]:
         batch = next(conversation)
         while True:
             trips.append([query.sql.split()[0] for query in batch])
-            batch = conversation.send([[] for _ in batch])
+            batch = conversation.send([[("7",)] if query.sql == connections.NUMBER else [] for query in batch])
     except StopIteration as stop:
         return trips, stop.value
 
@@ -82,21 +83,21 @@ def test_a_sole_statement_is_a_transaction_of_its_own() -> None:
 
 def test_a_program_that_goes_on_is_started_anew_in_a_transaction() -> None:
     trips, _ = sent(conversation(transaction(Query("ONE", likely_last=True), Query("TWO"))))
-    assert trips == [["ONE"], ["BEGIN", "ONE"], ["TWO"], ["COMMIT"]]
+    assert trips == [["ONE"], ["BEGIN", "SELECT", "ONE"], ["TWO"], ["COMMIT"]]
 
 
 def test_a_statement_that_failed_because_a_row_is_there_counts_as_no_rows_and_is_not_sent_again() -> None:
     conversing = conversation(transaction(Query("ONE", likely_last=True), Query("TWO")))
     assert [query.sql for query in next(conversing)] == ["ONE"]
     batch = conversing.throw(psycopg.errors.UniqueViolation())
-    assert [query.sql.split()[0] for query in batch] == ["BEGIN", "TWO"]
+    assert [query.sql.split()[0] for query in batch] == ["BEGIN", "SELECT", "TWO"]
     with pytest.raises(psycopg.errors.UniqueViolation):
         conversing.throw(psycopg.errors.UniqueViolation())
 
 
 def test_the_first_statement_travels_with_begin() -> None:
     trips, _ = sent(conversation(transaction(Query("ONE"), Query("TWO", likely_last=True))))
-    assert trips == [["BEGIN", "ONE"], ["TWO"], ["COMMIT"]]
+    assert trips == [["BEGIN", "SELECT", "ONE"], ["TWO"], ["COMMIT"]]
 
 
 def test_a_program_without_statements_asks_nothing() -> None:
@@ -192,3 +193,59 @@ def test_errors_do_not_tell_passwords() -> None:
     message = str(to_threadmark_error(error("42P01"), SETTINGS))
     assert "host=somewhere" in message
     assert "password" not in message
+
+
+def lost_commit() -> LostCommit:
+    """A commit whose answer was lost."""
+    lost = LostCommit()
+    lost.number, lost.result = "7", "the result of the first attempt"
+    return lost
+
+
+def test_a_reading_transaction_has_no_number() -> None:
+    trips, _ = sent(conversation(transaction(Query("ONE"), writes=False)))
+    assert trips == [["BEGIN", "ONE"], ["COMMIT"]]
+
+
+def test_a_commit_whose_answer_was_lost_is_not_run_again() -> None:
+    lost = LostCommit()
+    losing = conversation(transaction(Query("ONE")), lost)
+    next(losing)
+    assert [query.sql for query in losing.send([[], [("7",)], []])] == ["COMMIT"]
+    with pytest.raises(psycopg.OperationalError):
+        losing.throw(psycopg.OperationalError())
+    asking = conversation(transaction(Query("ONE")), lost)
+    (question,) = next(asking)
+    assert (question.sql, question.params) == (connections.STATUS, ("7",))
+    with pytest.raises(StopIteration) as ended:
+        asking.send([[("committed",)]])
+    assert ended.value.value == "result"
+
+
+@pytest.mark.parametrize("status", ["aborted", None])
+def test_a_commit_that_was_not_carried_out_is_run_again(status: str | None) -> None:
+    asking = conversation(transaction(Query("ONE")), lost := lost_commit())
+    next(asking)
+    assert [query.sql.split()[0] for query in asking.send([[(status,)]])] == ["BEGIN", "SELECT", "ONE"]
+    assert lost.number is None
+
+
+def test_a_server_that_has_never_had_a_transaction_did_not_commit_it() -> None:
+    asking = conversation(transaction(Query("ONE")), lost_commit())
+    next(asking)
+    batch = asking.throw(psycopg.errors.InvalidParameterValue())
+    assert [query.sql.split()[0] for query in batch] == ["BEGIN", "SELECT", "ONE"]
+
+
+def test_a_commit_that_is_not_decided_is_asked_about_again() -> None:
+    asking = conversation(transaction(Query("ONE")), lost := lost_commit())
+    next(asking)
+    with pytest.raises(psycopg.OperationalError) as raised:
+        asking.send([[("in progress",)]])
+    assert passes(raised.value)
+    assert lost.number == "7"
+
+
+def test_an_answer_that_breaks_off_passes() -> None:
+    assert passes(psycopg.DatabaseError('insufficient data in "D" message'))
+    assert not passes(psycopg.ProgrammingError("the query has 1 placeholder but 2 parameters were passed"))

@@ -1,11 +1,10 @@
-"""The way from one client to one database, inside its process: it can be closed, silent, or lose answers; or all ends.
+"""The way from one client to one database, inside its process: it can be closed, silent, or lose answers.
 
 Servers have separate proxies (gates.py). This is for databases that nothing but this process reaches: files, and
 dictionaries.
 """
 
 import asyncio
-import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -23,10 +22,6 @@ the answer is lost; or will be reached some time, perhaps, when no caller waits 
 _LOOKS = 0.002
 
 
-class Killed(BaseException):
-    """Stands for SIGKILL if a client is no separate process: nothing it passes may catch it."""
-
-
 class Link:
     """A driver that passes transactions to another one, as far as the way is open."""
 
@@ -34,45 +29,31 @@ class Link:
         self._driver = driver
         self._way = way
         self.way: Way = "open"
-        self.held = 0
-        """How many transactions wait for a silent way to open."""
         self.late: list[Transaction[Any]] = []
         """The writes on a late way that are not carried out yet."""
         self._unanswered = 0
-        self.kill: Callable[[], None] = _lives
-        """Is called before and after every transaction, and may raise Killed."""
 
     def __str__(self) -> str:
         return str(self._driver)
 
     def run(self, transaction: Transaction[T]) -> T:
         """Run the program in one transaction and return its result."""
-        self.kill()
-        if self._is("silent"):
-            self.held += 1
-            while self._is("silent"):
-                time.sleep(_LOOKS)
-            self.held -= 1
+        while self._is("silent"):
+            time.sleep(_LOOKS)
         self._expect("closed")
         self._expect_in_time(transaction)
         result = self._driver.run(transaction)
         self._expect("deaf")
-        self.kill()
         return result
 
     async def arun(self, transaction: Transaction[T]) -> T:
         """Like `run`, for asyncio."""
-        self.kill()
-        if self._is("silent"):
-            self.held += 1
-            while self._is("silent"):  # noqa: ASYNC110 - another process may open the way
-                await asyncio.sleep(_LOOKS)
-            self.held -= 1
+        while self._is("silent"):  # noqa: ASYNC110 - another process may open the way
+            await asyncio.sleep(_LOOKS)
         self._expect("closed")
         self._expect_in_time(transaction)
         result = await self._driver.arun(transaction)
         self._expect("deaf")
-        self.kill()
         return result
 
     def carry_out_late(self) -> None:
@@ -111,36 +92,6 @@ def linked(saver: Saver, way: Callable[[], Way] | None = None) -> tuple[Saver, L
     return Saver(saver._store, link), link
 
 
-class Death:
-    """Ends one client at the given transaction of a thread, counted over its links: before it, or after its commit."""
-
-    def __init__(self, links: list[Link]) -> None:
-        self._links = links
-        self._left = -1
-        self._thread = 0
-        self.came = False
-        for link in links:
-            link.kill = self._count
-
-    def at(self, moments: int) -> None:
-        """Let so many moments pass, of which each transaction of the calling thread has two."""
-        self._left, self._thread = moments, threading.get_ident()
-
-    def _count(self) -> None:
-        if self.came:
-            raise TransientStoreError("the client is dead, and its other threads know nothing of it")
-        if self._left < 0 or threading.get_ident() != self._thread:
-            return
-        self._left -= 1
-        if self._left < 0:
-            self.came = True
-            raise Killed
-
-
 def _not_committed(program: Callable[[], Program[Any]]) -> Program[Any]:
     yield from program()
     raise TransientStoreError("no answer came in time")
-
-
-def _lives() -> None:
-    pass

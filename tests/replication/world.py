@@ -1,6 +1,6 @@
 """Two databases of a pair that is used and broken, and the objections to their contents, in the middle and at the end.
 
-A simulation in one process (simulation.py) and a round of real servers (chaos.py) are worlds.
+A simulated pair (tests/simulator/pairs.py) and a round of real servers (chaos.py) are worlds.
 """
 
 import time

@@ -1,4 +1,4 @@
-"""What a node puts into a store is stored in one transaction with the node's writes, or not at all."""
+"""A node's puts into a store are stored in one transaction with the node's writes, or not at all."""
 
 import asyncio
 import time
@@ -39,7 +39,7 @@ RETRIES = RetryPolicy(initial_interval=0.001, jitter=False, max_attempts=3, retr
 
 
 class World:
-    """A checkpointer, a store that stores with its tasks, and one that reads what is stored."""
+    """A checkpointer, a store that stores with its tasks, and one that reads the stored items."""
 
     def __init__(self, saver: threadmark.Saver, api: str) -> None:
         self.saver = saver

@@ -12,6 +12,7 @@ from threadmark import SaverProtocol
 from threadmark.model import count_text
 from threadmark.types import Branch, Tree, TreeNode
 from threadmark_cli.describing import short_ns
+from threadmark_cli.effects import without_ledgers
 from threadmark_cli.exits import NotThereError
 from threadmark_cli.output import one_line
 
@@ -32,13 +33,17 @@ ns_option = click.option("--ns", metavar="NAMESPACE", help=NS_HELP)
 
 
 class Addresses:
-    """The checkpoints of one thread, by the addresses that people type."""
+    """The checkpoints of one thread, by the addresses that people type.
+
+    Those of the ledger of effects are found by their ids, if no other checkpoint is meant, and are not listed.
+    """
 
     def __init__(self, tree: Tree) -> None:
-        self.tree = tree
+        self.tree = without_ledgers(tree)
+        self._every = tree.nodes
         self._nodes = {(node.ns, node.id): node for node in tree.nodes}
         self._heads = {(branch.ns, branch.head): branch for branch in tree.branches}
-        self._lengths = _lengths(node.id for node in tree.nodes)
+        self._lengths = _lengths(node.id for node in tree.nodes) | _lengths(node.id for node in self.tree.nodes)
 
     def short(self, checkpoint_id: str) -> str:
         """The shortest beginning of an id that means no other checkpoint of the thread, of eight characters or more."""
@@ -63,7 +68,7 @@ class Addresses:
 
     def ns(self, named: str) -> str:
         """The namespace with this name, in full or as printed. Raises NotThereError if that means several."""
-        found = {node.ns for node in self.tree.nodes if named in (node.ns, short_ns(node.ns))}
+        found = {node.ns for node in self._every if named in (node.ns, short_ns(node.ns))}
         if named in found or not found:
             return named
         if len(found) > 1:
@@ -77,7 +82,7 @@ class Addresses:
         return config_of(self.tree.thread_id, node.ns, node.id)
 
     def _newest(self, ns: str) -> TreeNode:
-        found = next((node for node in self.tree.nodes if node.ns == ns), None)
+        found = next((node for node in self._every if node.ns == ns), None)
         if found is None:
             where = f" in the namespace {ns!r}" if ns else " of its own graph" if self.tree.nodes else ""
             others = sorted({repr(node.ns) for node in self.tree.nodes})[:_MOST_NAMED]
@@ -86,7 +91,10 @@ class Addresses:
         return found
 
     def _by_id(self, begins: str, ns: str | None) -> TreeNode:
-        found = [node for node in self.tree.nodes if node.id.startswith(begins) and (ns is None or node.ns == ns)]
+        for nodes in (self.tree.nodes, self._every):
+            found = [node for node in nodes if node.id.startswith(begins) and (ns is None or node.ns == ns)]
+            if found:
+                break
         exact = [node for node in found if node.id == begins]
         found = exact or found
         if not found:

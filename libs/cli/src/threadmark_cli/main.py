@@ -23,6 +23,7 @@ COMMANDS = {
     "blame": "threadmark_cli.commands.blame:blame",
     "search": "threadmark_cli.commands.search:search",
     "items": "threadmark_cli.commands.items:items",
+    "effects": "threadmark_cli.commands.effects:effects",
     "stats": "threadmark_cli.commands.checking:stats",
     "verify": "threadmark_cli.commands.checking:verify",
     "doctor": "threadmark_cli.commands.doctor:doctor",

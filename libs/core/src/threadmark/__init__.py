@@ -10,12 +10,17 @@ with threadmark.open("sqlite:///agents.db") as saver:
 
 import threadmark.types  # noqa: F401 - it is there after `import threadmark`, as the others below
 from threadmark.caching import MemoryCache, cached
+from threadmark.effects import Effects
 from threadmark.errors import (
     CheckpointNotFoundError,
     ClosedError,
     ConfigError,
     ConflictError,
     CorruptDataError,
+    EffectError,
+    EffectFailedError,
+    EffectLostError,
+    EffectUnknownError,
     ForbiddenTypeError,
     LeaseLostError,
     MissingDependencyError,
@@ -53,6 +58,11 @@ __all__ = [
     "ConflictError",
     "Conversations",
     "CorruptDataError",
+    "EffectError",
+    "EffectFailedError",
+    "EffectLostError",
+    "EffectUnknownError",
+    "Effects",
     "ForbiddenTypeError",
     "Keyring",
     "LeaseLostError",

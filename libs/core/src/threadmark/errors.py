@@ -117,6 +117,22 @@ class ConflictError(ThreadmarkError):
     """A parent is no longer the newest, an id is taken, or others need a checkpoint. Nothing was done; read again."""
 
 
+class EffectError(ThreadmarkError):
+    """Base class of the errors about effects, the calls that are made once (docs/how-to/effects.md)."""
+
+
+class EffectUnknownError(EffectError):
+    """A call was begun, and it cannot be known whether it happened. Nothing was called again; settle the effect."""
+
+
+class EffectLostError(EffectError):
+    """A call has ended after its claim was taken over or settled. Its result was refused, and nothing was stored."""
+
+
+class EffectFailedError(EffectError):
+    """A call has failed before, and its exception cannot be made here. The message has its name and text."""
+
+
 class ClosedError(ThreadmarkError):
     """The saver was closed, or belongs to another process. Open a new one."""
 

@@ -4,6 +4,7 @@ from threadmark.types import ThreadInfo
 """
 
 from threadmark.caching import Cache, CachedSaver
+from threadmark.effects import EffectInfo, EffectState, OnUnknown, Per, Restored, Undo
 from threadmark.interfaces import SessionCheckpoint, SessionMetadata, SessionStats, SharedCache, StateInfo, StatePage
 from threadmark.leases.lease import Lease
 from threadmark.leases.taking import OnBusy
@@ -62,6 +63,8 @@ __all__ = [
     "Diff",
     "Edit",
     "EditKind",
+    "EffectInfo",
+    "EffectState",
     "HistoryEntry",
     "HistoryPage",
     "Lease",
@@ -70,6 +73,8 @@ __all__ = [
     "ObjectView",
     "OnBusy",
     "OnProgress",
+    "OnUnknown",
+    "Per",
     "Problem",
     "ProblemKind",
     "Progress",
@@ -78,6 +83,7 @@ __all__ = [
     "ReconcileReport",
     "ReplicatedSaver",
     "ReplicationStatus",
+    "Restored",
     "RetentionReport",
     "SaverTransaction",
     "SearchPage",
@@ -97,6 +103,7 @@ __all__ = [
     "ThreadStatus",
     "Tree",
     "TreeNode",
+    "Undo",
     "Unset",
     "UpgradeReport",
     "ValueChange",

@@ -38,14 +38,13 @@ class AddingStore(PostgresThreadStore, Store):
 
     def _add(self, change: Change, *, replaces: bool) -> Program[Added]:
         begins, looks = not change.continues, _looks(change)
-        needs_order = replaces or change.has_place
         turn: tuple[str, ...] = ()
-        if not needs_order and change.copied is None:
+        if not (replaces or change.has_place) and change.copied is None:
             turn = change.thread_id, min((row.outline.ns for row in change.checkpoints), default="")
         first = self._alone(change) if turn else None
         if first is None:
             first = self._call(change, begins=begins, looks=looks, replaces=replaces, waits=False)
-        rows: Rows = yield Query(*first, likely_last=not needs_order, turn=turn)
+        rows: Rows = yield Query(*first, likely_last=not replaces, turn=turn)
         for _ in range(_ATTEMPTS):
             if not rows:  # the checkpoint exists, but its head does not list it
                 looks = True

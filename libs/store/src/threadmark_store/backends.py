@@ -5,6 +5,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from threadmark.backends import ConfigError, Driver, Operation, arun, run
+from threadmark.replication import ReplicatedSaver
 from threadmark.saver import Saver
 
 _MODULES = {
@@ -16,6 +17,10 @@ _MODULES = {
 """By the module of the saver's own store."""
 _SQL = ("sqlite", "postgres")
 
+ITEMS = "store of items"
+PAIR = "pairs"
+"""The backend of a pair: it asks those of the two sides."""
+
 
 def checked_saver(candidate: Any) -> Saver:
     """Return the saver, also of an object under LangGraph's name. Raises ConfigError if it is none."""
@@ -25,26 +30,60 @@ def checked_saver(candidate: Any) -> Saver:
     raise ConfigError(f"expected a Threadmark saver, got {type(candidate).__name__}: threadmark.open(url) returns one")
 
 
-def backend_of(saver: Saver, what: str = "store of items") -> str:
+def backend_of(saver: Saver, what: str = ITEMS) -> str:
     """Return the name of a saver's backend. Raises ConfigError if it is none of ours."""
     rows = saver._store  # noqa: SLF001 - the backend's rows, below the wrappers of the saver
     name = _MODULES.get(type(rows).__module__)
+    if isinstance(saver, ReplicatedSaver) and what == ITEMS:
+        return _backend_of_pair(saver)
     if name is None:
         raise ConfigError(f"{saver!r} has no {what}: give a saver on memory, SQLite, Postgres or Redis")
     return name
 
 
-def rows_over(saver: Saver, folder: str, what: str = "store of items") -> Any:
+def rows_over(saver: Saver, folder: str, what: str = ITEMS) -> Any:
     """Return the rows of which a folder of this package says how a saver's database has them.
 
     Raises ConfigError if there are none for this backend.
     """
     backend = backend_of(saver, what)
     place: Any = saver._store  # noqa: SLF001 - see above
+    if backend == PAIR:
+        return import_module(f"threadmark_store.{PAIR}.{folder}").rows_over(place)
+    return _rows_of(backend, place, folder)
+
+
+def may_have_items(place: object) -> bool:
+    """Return whether a backend's own rows are of a database in which this package has tables."""
+    return type(place).__module__ in _MODULES
+
+
+def may_be_paired(place: object) -> bool:
+    """Return whether a database can store an item and its entry in the outbox of a pair in one transaction."""
+    return _MODULES.get(type(place).__module__, "redis") != "redis"
+
+
+def over(place: Any, folder: str) -> Any:
+    """Return the items, vectors or words in the database of a backend's own rows."""
+    return _rows_of(_MODULES[type(place).__module__], place, folder)
+
+
+def _rows_of(backend: str, place: Any, folder: str) -> Any:
     if backend in _SQL:
         place = import_module(f"threadmark_store.tables.{backend}").database_over(place)
     module = "sql" if backend in _SQL and folder != "items" else backend
     return import_module(f"threadmark_store.{folder}.{module}").rows_over(place)
+
+
+def _backend_of_pair(saver: ReplicatedSaver) -> str:
+    """Return `PAIR`. Raises ConfigError if a side cannot store an item and its entry in the outbox together."""
+    for side in saver._pair.pair.sides:  # noqa: SLF001 - see above
+        if not may_be_paired(side.store):
+            raise ConfigError(
+                f"{saver!r} has no store of items: {side} cannot store an item and the note that it is to be copied in "
+                "one transaction. Give a pair on memory, SQLite or Postgres, or a store of its own for the items"
+            )
+    return PAIR
 
 
 class OverSaver:

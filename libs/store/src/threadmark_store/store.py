@@ -1,6 +1,7 @@
 """`Store`: LangGraph's interface to items, over a Threadmark saver and in its database."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -20,9 +21,11 @@ from langgraph.store.base import (
 )
 
 from threadmark.backends import ConfigError, Program, now, short_repr
+from threadmark.errors import ReplicationError
 from threadmark.program import Flow, Operation, aplay, arun, play, read, run, write
 from threadmark_store.backends import OverSaver, checked_saver
 from threadmark_store.batches import Answer, Batch, Found, Get, ListNamespaces, Put, Request, Search, key_of
+from threadmark_store.contract import ItemStore
 from threadmark_store.embedding import Embed
 from threadmark_store.filters import check_filter
 from threadmark_store.items import items_of
@@ -30,6 +33,7 @@ from threadmark_store.langgraphs import Call
 from threadmark_store.moving import Finding, Move, copy, export, migrate
 from threadmark_store.namespaces import joined, labels_of
 from threadmark_store.operating import OnItems, existing, rows_of, stats, verify
+from threadmark_store.pairs.items import PairItems
 from threadmark_store.searching import Searching
 from threadmark_store.shapes import Match, StoreMoved, StoreReport, StoreStats, StoreVerifyReport
 from threadmark_store.sweeping import Sweeper
@@ -223,14 +227,20 @@ class Store(OverSaver, BaseStore):
         if not self._is_ready:
             yield from self._prepared()
         requests = yield from self._searching.completed(ops, checked)
+        items: ItemStore = self._items
         batch = self._batch_of(requests)
+        if isinstance(items, PairItems):
+            issued = now()
+            items = items.of_call(issued, [request.key for request in requests if isinstance(request, Put)])
+            batch.clock = lambda: issued
         task = self._tasks.current() if self._tasks else None
         if task and task.run.begin(task) and (task.run.kept or batch.writes):
             answered = yield from answers_in(task, self, batch)
         else:
-            answered = yield from (write if batch.writes else read)(batch.answers, self._items)
+            answered = yield from (write if batch.writes else read)(batch.answers, items)
         if answered.refreshed:
-            yield from write(self._items.refresh, answered.refreshed, now())
+            with suppress(ReplicationError):  # a pair of which one database is away is only read, or not equal yet
+                yield from write(self._items.refresh, answered.refreshed, now())
         return [_result(op, answer) for op, answer in zip(ops, answered.answers, strict=True)]
 
     def _batch_of(self, requests: Sequence[Request]) -> Batch:

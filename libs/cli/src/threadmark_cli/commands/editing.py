@@ -1,6 +1,6 @@
 """`fork`, `restore`, `copy`, `rename`, `update`, `delete`: the commands that change single threads."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -8,13 +8,15 @@ import click
 
 from threadmark import ConfigError, ConflictError, SaverProtocol
 from threadmark.model import count_text
-from threadmark.types import UNSET, ThreadInfo
+from threadmark.types import UNSET, ThreadInfo, Undo
 from threadmark_cli.addresses import addresses_of, at_option, expect_thread, ns_option
 from threadmark_cli.command import command
 from threadmark_cli.commands.threads import COLUMNS, thread_record
 from threadmark_cli.completion import thread_ids
+from threadmark_cli.effects import effect_record, effects_left
 from threadmark_cli.exits import NotThereError
 from threadmark_cli.output.quantities import bytes_text
+from threadmark_cli.output.values import brief
 from threadmark_cli.parameters import channel_values, duration, json_object
 from threadmark_cli.session import Session
 
@@ -66,10 +68,16 @@ def fork(
 @click.option("--at", required=True, metavar="CHECKPOINT", help="An id, the beginning of one, or ~2.")
 @ns_option
 def restore(session: Session, *, thread: str, at: str, ns: str | None) -> None:
-    """Make an old checkpoint the newest again; later ones stay as another branch."""
+    """Make an old checkpoint the newest again; later ones stay as another branch.
+
+    The effects of the steps that are left are listed, newest first. None is undone.
+    """
     with session.saver(write=True) as saver:
         config = addresses_of(saver, thread).config(at, ns)
-        _tell_new(session, "restored", config, saver.restore(config))
+        left = effects_left(saver, config)
+        _tell_new(session, "restored", config, saver.restore(config), {"to_undo": [*map(_undo_record, left)]})
+        if left and not session.out.as_json:
+            _tell_left(session, left)
 
 
 @command(
@@ -220,10 +228,27 @@ def _described(threads: Sequence[ThreadInfo]) -> str:
     return f"{named} with {count_text(checkpoints, 'checkpoint')} ({bytes_text(size)})"
 
 
-def _tell_new(session: Session, done: str, old: dict[str, Any], new: dict[str, Any]) -> None:
+def _undo_record(undo: Undo) -> dict[str, Any]:
+    return {**effect_record(undo.effect), "args": [*undo.args], "kwargs": {**undo.kwargs}}
+
+
+def _tell_left(session: Session, left: Sequence[Undo]) -> None:
+    session.out.line()
+    session.out.line(("effects of the steps that were left, not undone", "heading"))
+    for undo in left:
+        given = [*map(brief, undo.args), *(f"{name}={brief(value)}" for name, value in undo.kwargs.items())]
+        with_args = f": {', '.join(given)}" if given else ""
+        how = f"  undo with {undo.function}{with_args}" if undo.function else ""
+        effect = undo.effect
+        session.out.line("  ", (effect.name, "name"), f"  {effect.state}", how, (f"  (key {effect.key})", "dim"))
+
+
+def _tell_new(
+    session: Session, done: str, old: dict[str, Any], new: dict[str, Any], more: Mapping[str, Any] | None = None
+) -> None:
     from_, to = old["configurable"], new["configurable"]
     if session.out.as_json:
-        session.out.record({"config": new, "from": old})
+        session.out.record({"config": new, "from": old, **(more or {})})
         return
     session.out.line(f"{done} ", (from_["checkpoint_id"], "id"), " of ", (from_["thread_id"], "id"))
     session.out.line("  thread      ", (to["thread_id"], "id"))

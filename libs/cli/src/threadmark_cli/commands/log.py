@@ -8,11 +8,12 @@ import click
 from rich.cells import cell_len
 
 from threadmark import SaverProtocol
-from threadmark.types import HistoryEntry
+from threadmark.types import EffectInfo, HistoryEntry
 from threadmark_cli.addresses import Addresses, addresses_of, thread_or_newest
 from threadmark_cli.command import command
 from threadmark_cli.completion import thread_ids
 from threadmark_cli.describing import entry_record, own_channels, short_ns, signs, what_ran
+from threadmark_cli.effects import EffectsOfSteps, effect_record, effect_signs, effects_of_steps, is_ledger
 from threadmark_cli.graph import ASCII, LINES, Graph
 from threadmark_cli.output import Column, Output, Part, fitted, one_line, plain
 from threadmark_cli.output.quantities import bytes_text, minute_text, time_text
@@ -58,13 +59,14 @@ def log(session: Session, thread: str | None, *, graph: bool, ns: str | None, li
             addresses = addresses_of(saver, thread_id)
             ns = addresses.ns(ns) if ns else ns
         entries = _entries(session, saver, thread_id, ns, limit)
+        effects = effects_of_steps(saver, thread_id, out)
         if addresses is None or out.as_json:
             for entry in entries:
-                out.record(entry_record(thread_id, entry))
+                out.record({**entry_record(thread_id, entry), "effects": [*map(effect_record, _of(effects, entry))]})
             return
         if thread is None:
             out.line(("thread ", "dim"), (thread_id, "id"))
-        lines = (_Line(entry, addresses.short(entry.id), _marks(addresses, entry)) for entry in entries)
+        lines = (_Line(entry, addresses.short(entry.id), _marks(addresses, entry, effects)) for entry in entries)
         if graph:
             _draw(out, lines, with_callers=ns is None)
         else:
@@ -77,20 +79,26 @@ def _entries(
     cursor, left = None, limit
     while True:
         page = saver.history(thread_id, ns=ns, limit=min(left, _PAGE) if limit else _PAGE, cursor=cursor)
-        yield from page.entries
+        entries = [entry for entry in page.entries if ns is not None or not is_ledger(entry.ns)]
+        yield from entries
         for problem in page.problems:
             session.out.warn(f"{problem.location}: {problem.problem}")
-        left, cursor = left - len(page.entries), page.cursor
+        left, cursor = left - len(entries), page.cursor
         if cursor is None or (limit and left <= 0):
             return
 
 
-def _marks(addresses: Addresses, entry: HistoryEntry) -> list[Part]:
-    """A checkpoint's role in its namespace, and the writes of its tasks."""
+def _of(effects: EffectsOfSteps, entry: HistoryEntry) -> Sequence[EffectInfo]:
+    return () if entry.ns else effects.get(entry.id, ())
+
+
+def _marks(addresses: Addresses, entry: HistoryEntry, effects: EffectsOfSteps) -> list[Part]:
+    """A checkpoint's role in its namespace, the writes of its tasks, and their effects."""
     branch = addresses.branch_of_head(entry.ns, entry.id)
+    found = [*signs(entry), *effect_signs(_of(effects, entry))]
     if branch is None:
-        return signs(entry)
-    return [("newest", "head") if branch.is_newest else ("head", "good"), *signs(entry)]
+        return found
+    return [("newest", "head") if branch.is_newest else ("head", "good"), *found]
 
 
 def _joined(marks: Sequence[Part]) -> Part:

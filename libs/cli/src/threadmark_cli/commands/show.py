@@ -1,17 +1,20 @@
 """`threadmark show`: one checkpoint, its state as a tree and its tasks' writes; or one part of it."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
 from threadmark import CheckpointTuple, ConfigError, SaverProtocol
 from threadmark.saver.paths import Path
+from threadmark.types import EffectInfo
 from threadmark_cli.addresses import Addresses, addresses_of, at_option, config_of, ns_option, thread_or_newest
 from threadmark_cli.command import command
 from threadmark_cli.completion import thread_ids
 from threadmark_cli.describing import DELTA, channels_without_value, is_of_the_engine, kind_of_write
+from threadmark_cli.effects import STYLES, effect_record, effects_of_steps
 from threadmark_cli.exits import NotThereError
-from threadmark_cli.output import Output
+from threadmark_cli.output import Output, Part
 from threadmark_cli.output.quantities import time_text
 from threadmark_cli.output.values import DEFAULT, EVERYTHING, Limits, brief, value_lines
 from threadmark_cli.session import Session
@@ -59,14 +62,16 @@ def show(
         if found is None:
             raise NotThereError(f"the checkpoint {node.id} was removed just now")
         deltas = _delta_channels(saver, config, found)
+        effects = () if node.ns else effects_of_steps(saver, thread_id, out).get(node.id, ())
         if out.as_json:
-            out.record({**checkpoint_record(found), "deltas": deltas})
+            out.record({**checkpoint_record(found), "deltas": deltas, "effects": [*map(effect_record, effects)]})
             return
         _show_heading(out, addresses, found)
         _show_state(out, found, limits, engine=engine)
         for channel in deltas:
             out.line((channel, "name"), ": ", (DELTA, "dim"))
         _show_writes(out, found, limits, engine=engine)
+        _show_effects(out, effects)
 
 
 def checkpoint_record(found: CheckpointTuple) -> dict[str, Any]:
@@ -157,6 +162,20 @@ def _show_writes(out: Output, found: CheckpointTuple, limits: Limits, *, engine:
         out.line("  ", *_recoloured(heading, _WRITE_STYLES.get(kind)), (f"  (task {task_id[:8]})", "dim"))
         for parts in rest:
             out.line("  ", *parts)
+
+
+def _show_effects(out: Output, effects: Sequence[EffectInfo]) -> None:
+    if not effects:
+        return
+    out.line()
+    out.line(("effects of the next step", "heading"))
+    for effect in effects:
+        style = STYLES.get(effect.state)
+        state: Part = (effect.state, style) if style else effect.state
+        ended = f" to {time_text(effect.settled_at)}" if effect.settled_at else ""
+        error = f"  {effect.error}" if effect.error else ""
+        times = f"  {time_text(effect.claimed_at)}{ended}"
+        out.line("  ", (effect.name, "name"), "  ", state, error, times, (f"  (key {effect.key})", "dim"))
 
 
 def _recoloured(parts: list[Any], style: Any) -> list[Any]:

@@ -11,7 +11,9 @@ from threadmark import ConfigError, SaverProtocol
 from threadmark.saver.paths import parse_path
 from threadmark.serde.steps import NOTHING, taken
 from threadmark.types import HistoryEntry
+from threadmark_cli.effects import is_ledger
 from threadmark_cli.page.answers import NotThere, Refused, answering
+from threadmark_cli.page.effects import StepEffects
 from threadmark_cli.page.items import ItemsApi
 from threadmark_cli.page.nodes import Budget, Cut, Window, changes_of, channel_path, node_of
 from threadmark_cli.page.parameters import Parameters, body_of
@@ -58,6 +60,7 @@ class Api:
         self._saver = saver.without_classes()
         self._writer = saver
         self._trees = Trees(self._saver)
+        self._effects = StepEffects(self._saver)
 
     def routes(self) -> list[Route]:
         """Return the routes."""
@@ -113,7 +116,9 @@ class Api:
         info = await self._saver.aget_thread(thread)
         if info is None:
             raise NotThere(f"there is no thread {thread!r}")
-        return {**thread_shape(info), "namespaces": await self._trees.namespaces(info)}
+        shape, namespaces = thread_shape(info), await self._trees.namespaces(info)
+        checkpoints = info.checkpoints - await self._trees.of_effects(info)
+        return {**shape, "namespaces": namespaces, "checkpoints": checkpoints}
 
     async def waiting(self, request: Request) -> Mapping[str, Any]:
         """Return the questions and errors of a thread that is interrupted or failed."""
@@ -124,14 +129,18 @@ class Api:
     async def history(self, request: Request) -> Mapping[str, Any]:
         """Return a page of checkpoints."""
         parameters = Parameters(request)
+        thread, ns = parameters.text("thread"), parameters.get("ns")
         page = await self._saver.ahistory(
-            parameters.text("thread"),
-            ns=parameters.get("ns"),
+            thread,
+            ns=ns,
             limit=parameters.number("limit", 50, _MOST_ROWS),
             cursor=parameters.get("cursor") or None,
         )
         problems = [problem._asdict() for problem in page.problems]
-        return {"entries": [entry_shape(entry) for entry in page.entries], "cursor": page.cursor, "problems": problems}
+        entries = [entry for entry in page.entries if ns is not None or not is_ledger(entry.ns)]
+        states = await self._effects.states(thread, entries)
+        shapes = [{**entry_shape(entry), "effects": [] if entry.ns else states.get(entry.id, [])} for entry in entries]
+        return {"entries": shapes, "cursor": page.cursor, "problems": problems}
 
     async def tree(self, request: Request) -> Mapping[str, Any]:
         """Return the newest checkpoints of a thread, and their branches."""
@@ -149,13 +158,15 @@ class Api:
         if contents is None:
             raise _no_checkpoint(thread, ns, entry.id)
         is_newest = checkpoint_id is None  # which has no children
+        effects, problem = await self._effects.of(thread, entry)
         return {
             **_checkpoint_shape(thread, entry),
             "writers": writers_shape(entry.changed, await self._parent_writes(thread, entry)),
             "next_ids": [] if is_newest else await self._trees.children(thread, entry.ns, entry.id),
             "channels": contents.channels,
             "writes": contents.writes,
-            "problem": problem_shape(contents.problem or entry.problem),
+            "effects": effects,
+            "problem": problem_shape(contents.problem or entry.problem or problem),
         }
 
     async def value(self, request: Request) -> Mapping[str, Any]:

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from threadmark.types import Edit, HistoryEntry, Match, Problem, ThreadInfo, Tree, ValueChange, WriteInfo
+from threadmark_cli.effects import without_ledgers
 from threadmark_cli.page.nodes import Budget, Cut, Node, node_of
 
 _WRITE_KINDS = {
@@ -60,6 +61,7 @@ MOST_NODES = 5000
 
 def tree_shape(tree: Tree) -> dict[str, Any]:
     """Return a tree of its newest nodes, which are arrays, and of the branches that they are in."""
+    tree = without_ledgers(tree)
     nodes = tree.nodes[:MOST_NODES]
     namespaces = sorted({node.ns for node in nodes})
     number = {ns: index for index, ns in enumerate(namespaces)}

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from threadmark import SaverProtocol
 from threadmark.types import ThreadInfo, Tree
+from threadmark_cli.effects import is_ledger
 
 _MOST = 4
 """How many threads are remembered. A tree of 5,000 checkpoints takes some megabytes."""
@@ -15,6 +16,9 @@ class _Known(NamedTuple):
     state: tuple[Any, ...]
     """The numbers of the thread that change whenever a checkpoint is stored or removed."""
     namespaces: Sequence[str]
+    """Those of the graph and its subgraphs."""
+    of_effects: int
+    """The checkpoints of the ledger of effects."""
     children: Mapping[tuple[str, str], Sequence[str]]
 
 
@@ -30,10 +34,14 @@ class Trees:
         self._known: OrderedDict[str, _Known] = OrderedDict()
 
     async def namespaces(self, info: ThreadInfo) -> Sequence[str]:
-        """Return the namespaces of a thread, in order."""
+        """Return the namespaces of a thread's graphs, in order."""
         if info.namespaces <= 1 and info.newest is not None:
             return [""]
         return (await self._of(info)).namespaces
+
+    async def of_effects(self, info: ThreadInfo) -> int:
+        """Return how many checkpoints of a thread are its ledger of effects."""
+        return 0 if info.namespaces <= 1 and info.newest is not None else (await self._of(info)).of_effects
 
     async def children(self, thread: str, ns: str, checkpoint_id: str) -> Sequence[str]:
         """Return the checkpoints that follow one, newest first."""
@@ -56,4 +64,6 @@ def _known(state: tuple[Any, ...], tree: Tree) -> _Known:
     for node in tree.nodes:
         if node.parent is not None:
             children.setdefault((node.ns, node.parent), []).append(node.id)
-    return _Known(state, sorted({node.ns for node in tree.nodes}), children)
+    namespaces = {node.ns for node in tree.nodes}
+    of_effects = sum(is_ledger(node.ns) for node in tree.nodes)
+    return _Known(state, sorted(ns for ns in namespaces if not is_ledger(ns)), of_effects, children)

@@ -40,6 +40,8 @@ class CopiedRows(NamedTuple):
     kept: bool = False
     """Whether the target keeps rows that the source does not have, and has recorded that it is to be copied back."""
     rows_read: int = 0
+    items: int = 0
+    """Rows of other tables."""
 
     def plus(self, other: "CopiedRows") -> "CopiedRows":
         """Both together."""
@@ -53,6 +55,7 @@ class CopiedRows(NamedTuple):
             self.branched or other.branched,
             self.kept or other.kept,
             self.rows_read + other.rows_read,
+            self.items + other.items,
         )
 
 

@@ -17,6 +17,7 @@ from threadmark.replication.applying import (
 )
 from threadmark.replication.comparing import Difference, compare, lacks_parents, take_target
 from threadmark.replication.entries import Touched
+from threadmark.replication.others import OtherRoute, is_other, tables_of
 from threadmark.replication.snapshots import (
     CopyState,
     EntryRows,
@@ -157,6 +158,9 @@ class _Outcome(NamedTuple):
 def _copy(route: Route, state: CopyState, *, everything: bool, dry_run: bool, goal: int = 0) -> PairFlow[_Outcome]:
     """Copy a thread that is in this state at the target. Begins again if others change it."""
     total, failed = CopiedRows(), 0
+    if is_other(route.thread_id):
+        others = yield from tables_of(route.thread_id).copy(OtherRoute(*route), goal)
+        return _Outcome(Copied(others.position, 0), CopiedRows(items=others.rows))
     while failed < ATTEMPTS:
         if failed:
             yield from pause(_PAUSE * (failed - 1))
@@ -285,5 +289,5 @@ def _read_copy_state(route: Route) -> PairFlow[CopyState]:
 
 def _settle(source: Side, thread_id: str, copied: Copied | None) -> PairFlow[None]:
     """Remove the entries of a thread that are copied to the target."""
-    if copied is not None and copied.position > 0:
+    if copied is not None and copied.position > 0 and not is_other(thread_id):  # those have settled their entries
         yield from write_on(source, source.store.settle, thread_id, copied.position)

@@ -63,6 +63,10 @@ class ReconcileReport(NamedTuple):
     """It compared the threads after this one; "" stands for all of them."""
     complete: bool
     """Whether all threads were compared, by this `reconcile` or by those that it continued with `after`."""
+    items: int = 0
+    """Items of a store that were copied. All are compared, also with `after`."""
+    items_only_there: int = 0
+    """Items that only the target of the copying has. They were left alone."""
 
 
 class ReplicationStatus(NamedTuple):

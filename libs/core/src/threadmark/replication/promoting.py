@@ -171,7 +171,7 @@ def _hand_over(pair: Pair, side: Side) -> PairFlow[None]:
     old = known.active
     report = yield from reconcile_pair(pair, both_ways=False, dry_run=False, after="", progress=None)
     # Rows that only the new side had were not copied, so now the old side lacks them.
-    complete = not report.only_there
+    complete = not report.only_there and not report.items_only_there
     roles = known._replace(term=next_term(known.term, side), active=side, complete=complete)
     yield from _expect_raised(pair, old, roles)
     try:

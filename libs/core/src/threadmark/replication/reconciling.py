@@ -10,6 +10,7 @@ from threadmark.model import OnProgress, Progress
 from threadmark.replication.applying import CopiedRows
 from threadmark.replication.copying import copy_all, copy_thread
 from threadmark.replication.model import ReconcileReport
+from threadmark.replication.others import all_tables
 from threadmark.replication.steps import PairFlow, Side, read_on
 from threadmark.store.replica import Copied, StaleTermError, Summary
 
@@ -59,6 +60,7 @@ def reconcile(
             run.report(thread_id)
         if note is not None and run.problem is None and run.threads % _PAGE == 0:
             yield from note(thread_id)
+    yield from run.compare_others()
     if run.problem is not None:
         raise run.problem
     return run.result(after, here.read + there.read, time.monotonic() - begun)
@@ -80,6 +82,7 @@ class _Run:
     deleted: list[str] = field(default_factory=list)
     branched: list[str] = field(default_factory=list)
     only_there: list[str] = field(default_factory=list)
+    items_only_there: int = 0
     problem: ThreadmarkError | None = None
 
     def copy_outbox(self, source: Side, target: Side) -> PairFlow[None]:
@@ -115,6 +118,19 @@ class _Run:
         except ThreadmarkError as error:
             self._note(error)
 
+    def compare_others(self) -> PairFlow[None]:
+        """Compare other tables than those of threads."""
+        for tables in all_tables():
+            try:
+                rows, only_there = yield from tables.reconcile(
+                    self.source, self.target, self.term, both_ways=self.both_ways, dry_run=self.dry_run
+                )
+            except ThreadmarkError as error:
+                self._note(error)
+            else:
+                self.total = self.total.plus(CopiedRows(items=rows))
+                self.items_only_there += only_there
+
     def report(self, thread_id: str) -> None:
         """Report the progress."""
         if self.progress is not None:
@@ -139,6 +155,8 @@ class _Run:
             self.dry_run,
             after,
             complete=not after,
+            items=total.items,
+            items_only_there=self.items_only_there,
         )
 
     def _copy(self, source: Side, target: Side, thread_id: str) -> PairFlow[CopiedRows]:

@@ -8,9 +8,10 @@ with the epoch of this one, and is prepared again. Tokens of leases appear with 
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from threadmark.errors import ReplicationError
+from threadmark.errors import ConfigError, ReplicationError
 from threadmark.program import Program
 from threadmark.replication.entries import Touched
+from threadmark.replication.others import is_other
 from threadmark.replication.steps import Side
 from threadmark.store.contract import ANYONE, Added, Change, CheckpointRow, Found, Key, Store, nothing_held
 from threadmark.store.forwarding import ForwardingStore
@@ -26,6 +27,7 @@ _TERM = 2**52
 """Tokens of leases appear as `term * _TERM + token`. Those of databases come from a clock in microseconds, and stay
 below that for another eighty years. The term comes first, so tokens grow over a promotion whatever the new side's clock
 says."""
+_ONLY_READ = "the active database is away, and the other one is only read until `promote()`"
 _LOST = 1
 """A token that no lease has."""
 
@@ -80,12 +82,17 @@ def standby_store(side: Side) -> Store:
     return _StandbyStore(side)
 
 
-class _NumberedStore(ForwardingStore):
+class SideStore(ForwardingStore):
     """The side's store with other epochs."""
 
     def __init__(self, side: Side) -> None:
         super().__init__(side.store)
+        self.side = side
         self._number = side.number
+
+    def record_others(self, shard_id: str, body: bytes) -> Program[None]:  # noqa: ARG002 - the active side needs them
+        """Record a change of other tables (`others`) in the transaction that makes it, and lock their shard."""
+        raise ReplicationError(_ONLY_READ)
 
     def find(
         self, thread_id: str, ns: str, checkpoint_id: str | None, held: Callable[[], str | None] = nothing_held
@@ -112,7 +119,7 @@ class _NumberedStore(ForwardingStore):
         return 2 * epoch + self._number
 
 
-class _ActiveStore(_NumberedStore):
+class _ActiveStore(SideStore):
     """Makes changes under a term, and records each in the outbox."""
 
     def __init__(self, side: Side, term: int, journal: Journal) -> None:
@@ -212,6 +219,7 @@ class _ActiveStore(_NumberedStore):
             change = change._replace(epoch=epoch)
         if change.token is not None and change.token != ANYONE:
             change = change._replace(token=self._stored_token(change.token))
+        _expect_thread(change.thread_id)
         change = change._replace(term=self._term, entry=touched.to_bytes())
         added = yield from make(change)
         if added.refused == "term":
@@ -226,9 +234,16 @@ class _ActiveStore(_NumberedStore):
         if touched.everything or touched.dropped:
             self._whole.add(thread_id)
 
+    def record_others(self, shard_id: str, body: bytes) -> Program[None]:
+        return self._recorded(shard_id, body)
+
     def _enter(self, thread_id: str, touched: Touched) -> Program[None]:
+        _expect_thread(thread_id)
+        return self._recorded(thread_id, touched.to_bytes())
+
+    def _recorded(self, thread_id: str, body: bytes) -> Program[None]:
         self._journal.note(thread_id)
-        position = yield from self._store.record(thread_id, touched.to_bytes(), self._term)
+        position = yield from self._store.record(thread_id, body, self._term)
         if position is None:
             raise StaleTermError
         self._journal.note(thread_id, position)
@@ -240,11 +255,16 @@ class _ActiveStore(_NumberedStore):
             raise StaleTermError
 
 
-class _StandbyStore(_NumberedStore):
+class _StandbyStore(SideStore):
     """Can be read, and refuses every change."""
 
     def _refused(self, *_: Any, **__: Any) -> NoReturn:
-        raise ReplicationError("the active database is away, and the other one is only read until `promote()`")
+        raise ReplicationError(_ONLY_READ)
 
     add = replace = rewrite = remove = forget = drop = set_thread = copy_segments = mend = _refused
     lock_lease = set_lease = renew_lease = _refused
+
+
+def _expect_thread(thread_id: str) -> None:
+    if is_other(thread_id):
+        raise ConfigError(f"a pair uses the id {thread_id!r} itself: give the thread another one")

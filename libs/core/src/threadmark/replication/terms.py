@@ -11,6 +11,7 @@ from uuid import NAMESPACE_OID, uuid4, uuid5
 from threadmark.errors import ConfigError, CorruptDataError, ReplicationError
 from threadmark.program import Program
 from threadmark.replication.model import SideName
+from threadmark.replication.others import all_tables
 from threadmark.replication.pair import Pair, Roles, SideAwayError
 from threadmark.replication.steps import PairFlow, Side, pause, read_on, write_on
 from threadmark.store.replica import Replica, ReplicaStore
@@ -239,8 +240,12 @@ def _join(side: Side, roles: Roles) -> PairFlow[None]:
 
 
 def _is_empty(side: Side) -> PairFlow[bool]:
-    threads = yield from read_on(side, side.store.threads, "", 1)
-    return not threads
+    if (yield from read_on(side, side.store.threads, "", 1)):
+        return False
+    for tables in all_tables():
+        if not (yield from read_on(side, tables.is_empty, side.store)):
+            return False
+    return True
 
 
 def _problem(agreements: dict[Side, Agreement]) -> str | None:

@@ -14,6 +14,7 @@ from threadmark.around.read_from import READ_FROM
 from threadmark.errors import ReplicationError, ThreadmarkError
 from threadmark.program import Program, Transaction
 from threadmark.replication.copying import copy_change, copy_thread, copy_up_to
+from threadmark.replication.others import shown
 from threadmark.replication.pair import Pair, Roles, SideAwayError, Waiters
 from threadmark.replication.promoting import count_waiting, fail_over
 from threadmark.replication.side_store import Journal, active_store, standby_store
@@ -110,7 +111,8 @@ def _replicate(pair: Pair, known: Roles, journal: Journal) -> PairFlow[None]:
         pair.note_waiting(known.active, len(changed))
         pair.wake()
         pair.last_error = str(error)
-        names = ", ".join(map(repr, changed[:_MOST_LISTED])) + (" and others" if len(changed) > _MOST_LISTED else "")
+        listed = list(dict.fromkeys(map(shown, changed)))
+        names = ", ".join(listed[:_MOST_LISTED]) + (" and others" if len(listed) > _MOST_LISTED else "")
         what = (
             f"{known.active} has what was written to {names}, and it will be copied to {standby}, which does not have "
             f"it yet: {error}"

@@ -342,7 +342,12 @@ class Calls:
     def over(self, namespace: Sequence[Outline], doomed: Collection[Key]) -> bool:
         """Whether these checkpoints, newest first, are of a call that no run can come back to."""
         newest = namespace[0]
-        parents = decode_metadata(newest).get("parents") if _TASK in newest.ns else None
+        metadata = decode_metadata(newest) if _TASK in newest.ns else {}
+        parents, callers = metadata.get("parents"), metadata.get("callers")
+        # Effects name all checkpoints that have called them. Each that stays may do so again.
+        for caller in callers if isinstance(callers, list) else ():
+            if ("", caller) in self._there and ("", caller) not in doomed:
+                return False
         for ns in enclosing_namespaces(newest.ns):
             caller = parents.get(ns) if isinstance(parents, Mapping) else None
             if not isinstance(caller, str):

@@ -89,7 +89,10 @@ def _branch(context: SaverContext, config: Config, where: ParsedConfig, state: N
     If another checkpoint is stored at the same time, this one is placed after it.
     """
     new = new_id()
-    for _ in range(_ATTEMPTS):
+    for attempt in range(_ATTEMPTS):
+        if attempt and (yield from read(context.store.rows, where.thread_id, [(where.ns, new)])):
+            # An attempt whose answer was lost has stored it. Placed once more, it would come after its own children.
+            return where._replace(checkpoint_id=new).config()
         origin = yield from _origin(context, where, state)
         deduplicator = _deduplicator(context, origin)
         branch = branch_of(new, config, origin.loaded, state, deduplicator)

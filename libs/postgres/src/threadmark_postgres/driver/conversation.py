@@ -7,7 +7,7 @@ program's result. The driver that plays it rolls back when it raises.
 from collections.abc import Sequence
 from typing import Any
 
-from psycopg.errors import UniqueViolation
+from psycopg.errors import InvalidParameterValue, OperationalError, UniqueViolation
 
 from threadmark.backends import Flow, Program, Step, StoreError, Transaction
 from threadmark_postgres.sql import connections
@@ -16,13 +16,44 @@ from threadmark_postgres.steps import Query
 Conversation = Flow[Sequence[Query], Any]
 
 
-def conversation(transaction: Transaction[Any]) -> Conversation:
+class LostCommit:
+    """The commit of an operation whose answer has not come. The next attempt asks the server about it first.
+
+    A program that was run again after its commit would see its own changes: it would report that it removed nothing.
+    """
+
+    __slots__ = ("number", "result")
+
+    def __init__(self) -> None:
+        self.number: str | None = None
+        """The transaction that was told to commit, None if there is none."""
+        self.result: Any = None
+        """The result of its program."""
+
+    def was_carried_out(self) -> Flow[Sequence[Query], bool]:
+        """Ask the server. Raises OperationalError, as a lost connection does, if it is not decided yet."""
+        if self.number is None:
+            return False
+        try:
+            ((status,),), *_ = yield (Query(connections.STATUS, (self.number,)),)
+        except InvalidParameterValue:  # the server has never had it: it took over from one that had
+            status = None
+        if status == "in progress":
+            raise OperationalError("the server is still carrying out a commit whose answer was lost")
+        self.number = None
+        return bool(status == "committed")
+
+
+def conversation(transaction: Transaction[Any], lost: LostCommit | None = None) -> Conversation:
     """Return the conversation that runs a program in one transaction.
 
     A program whose first statement is `likely_last` costs one round trip if it ends there: the statement is then the
     whole transaction. Otherwise the first statement is sent with BEGIN. A statement that failed because a row exists
-    has added nothing: that counts as no rows, and it is not sent again.
+    has added nothing: that counts as no rows, and it is not sent again. `lost` is the same in all attempts.
     """
+    lost = lost or LostCommit()
+    if (yield from lost.was_carried_out()):
+        return lost.result
     program = transaction.begin()
     try:
         first = _query(next(program))
@@ -40,20 +71,19 @@ def conversation(transaction: Transaction[Any]) -> Conversation:
                 first = _query(program.send([]))
     except StopIteration as stop:
         return stop.value
-    return (
-        yield from _in_transaction(
-            program, first, connections.BEGIN_WRITE if transaction.writes else connections.BEGIN_READ
-        )
-    )
+    return (yield from _in_transaction(program, first, lost if transaction.writes else None))
 
 
-def _in_transaction(program: Program[Any], first: Query, begin: str) -> Conversation:
-    _, rows = yield (Query(begin), first)
+def _in_transaction(program: Program[Any], first: Query, lost: LostCommit | None) -> Conversation:
+    begin = (Query(connections.BEGIN_WRITE), Query(connections.NUMBER)) if lost else (Query(connections.BEGIN_READ),)
+    _, *numbers, rows = yield (*begin, first)
     try:
         while True:
             step = _query(program.send(rows))
             (rows,) = yield (step,)
     except StopIteration as stop:
+        if lost:
+            lost.number, lost.result = numbers[0][0][0], stop.value
         yield (Query(connections.COMMIT),)
         return stop.value
     finally:

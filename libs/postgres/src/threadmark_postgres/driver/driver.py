@@ -30,7 +30,7 @@ from threadmark_postgres import migrations
 from threadmark_postgres.driver import aio, blocking
 from threadmark_postgres.driver.batching import BatchMember
 from threadmark_postgres.driver.cancellation import for_main_thread, in_order, on_thread
-from threadmark_postgres.driver.conversation import conversation
+from threadmark_postgres.driver.conversation import LostCommit, conversation
 from threadmark_postgres.driver.failures import (
     Retries,
     advising_on_privileges,
@@ -253,12 +253,12 @@ class PostgresDriver:
         return await self._arun(transaction)
 
     def _run(self, transaction: Transaction[Any]) -> Any:
-        begun, retries = time.monotonic(), None
+        begun, retries, lost = time.monotonic(), None, LostCommit()
         while True:
             source = self._source()
             failures = self._outage.failures
             try:
-                result = self._run_once(source, transaction)
+                result = self._run_once(source, transaction, lost)
             except UnicodeEncodeError as error:
                 raise_encoding_error(error)
             except psycopg.Error as error:
@@ -274,12 +274,12 @@ class PostgresDriver:
             time.sleep(wait)
 
     async def _arun(self, transaction: Transaction[Any]) -> Any:
-        begun, retries = time.monotonic(), None
+        begun, retries, lost = time.monotonic(), None, LostCommit()
         while True:
             source = self._source_of_loop()
             failures = self._outage.failures
             try:
-                result = await self._arun_once(source, transaction)
+                result = await self._arun_once(source, transaction, lost)
             except UnicodeEncodeError as error:
                 raise_encoding_error(error)
             except psycopg.Error as error:
@@ -334,34 +334,38 @@ class PostgresDriver:
             note_failed_batch(error, self._settings, self._outage)
             raise
 
-    def _run_once(self, source: blocking.ConnectionSource, transaction: Transaction[Any]) -> Any:
+    def _run_once(self, source: blocking.ConnectionSource, transaction: Transaction[Any], lost: LostCommit) -> Any:
         with source.lend() as connection:
             self._reached = True
             if not self._ready and not self._prepare(connection, creates_tables=transaction.creates_tables):
                 return None
-            return self._transact(connection, transaction)
+            return self._transact(connection, transaction, lost)
 
-    async def _arun_once(self, source: aio.ConnectionSource, transaction: Transaction[Any]) -> Any:
+    async def _arun_once(self, source: aio.ConnectionSource, transaction: Transaction[Any], lost: LostCommit) -> Any:
         async with source.lend() as connection:
             self._reached = True
             if not self._ready and not await self._aprepare(connection, creates_tables=transaction.creates_tables):
                 return None
-            return await self._atransact(connection, transaction)
+            return await self._atransact(connection, transaction, lost)
 
     def _note_slow(self, seconds: float, queries: Sequence[Query]) -> None:
         first = Transaction(execute, (queries[0].sql,), writes=True)
         log.note_slow(self._settings, seconds, first, others=len(queries) - 1)
 
-    def _transact(self, connection: blocking.Connection, transaction: Transaction[Any]) -> Any:
+    def _transact(
+        self, connection: blocking.Connection, transaction: Transaction[Any], lost: LostCommit | None = None
+    ) -> Any:
         begun = time.monotonic()
-        result = blocking.converse(connection, conversation(transaction), prepare=self._settings.prepare)
+        result = blocking.converse(connection, conversation(transaction, lost), prepare=self._settings.prepare)
         if (seconds := time.monotonic() - begun) >= self._settings.slow:
             log.note_slow(self._settings, seconds, transaction)
         return result
 
-    async def _atransact(self, connection: aio.Connection, transaction: Transaction[Any]) -> Any:
+    async def _atransact(
+        self, connection: aio.Connection, transaction: Transaction[Any], lost: LostCommit | None = None
+    ) -> Any:
         begun = time.monotonic()
-        result = await aio.converse(connection, conversation(transaction), prepare=self._settings.prepare)
+        result = await aio.converse(connection, conversation(transaction, lost), prepare=self._settings.prepare)
         if (seconds := time.monotonic() - begun) >= self._settings.slow:
             log.note_slow(self._settings, seconds, transaction)
         return result

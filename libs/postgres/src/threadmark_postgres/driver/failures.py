@@ -1,7 +1,8 @@
 """The meaning of an error of the database: whether to try again, for how long, and which error to raise.
 
 Every transaction of a saver may be run twice, because rows are named by their content or their key. So a transaction
-whose connection was lost is tried again even if its commit may have been carried out.
+whose connection was lost is tried again even if its commit may have been carried out. If the answer to a COMMIT of its
+own was lost, the server is asked first (`conversation.LostCommit`), so that the result is right, too.
 """
 
 import logging
@@ -114,7 +115,8 @@ def passes(error: psycopg.Error) -> bool:
     if error.sqlstate is not None:
         is_passing = error.sqlstate == "0A000" and error.diag.source_function in _PASSING_IN
         return error.sqlstate.startswith(_PASSING) or is_passing or error.diag.message_primary == _NODE_ENDED
-    if isinstance(error, psycopg.OperationalError):
+    # A bare DatabaseError is libpq's own: an answer that breaks off, as when PgBouncer loses its server in the middle.
+    if isinstance(error, psycopg.OperationalError) or type(error) is psycopg.DatabaseError:
         return not any(words in str(error) for words in _HOPELESS)
     return isinstance(error, psycopg.InterfaceError) and "closed" in str(error)
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from threadmark.backends import ConfigError, Program, Transaction
 from threadmark_postgres.driver import aio, blocking
+from threadmark_postgres.driver.conversation import LostCommit
 from threadmark_postgres.driver.driver import PostgresDriver
 from threadmark_postgres.driver.log import log
 from threadmark_postgres.driver.settings import Settings
@@ -133,19 +134,23 @@ class _StandbyDriver(PostgresDriver):
 
     # The question is a separate transaction before the one that reads, whose snapshot is therefore younger.
 
-    def _transact(self, connection: blocking.Connection, transaction: Transaction[Any]) -> Any:
+    def _transact(
+        self, connection: blocking.Connection, transaction: Transaction[Any], lost: LostCommit | None = None
+    ) -> Any:
         answers = blocking.answers(connection, [Query(connections.POSITION)], prepare=self._settings.prepare)
         stays = self._is_to_stay(*answers)
-        result = super()._transact(connection, transaction)
+        result = super()._transact(connection, transaction, lost)
         if not stays:
             self._source().forget_idle(0)
             connection.close()
         return result
 
-    async def _atransact(self, connection: aio.Connection, transaction: Transaction[Any]) -> Any:
+    async def _atransact(
+        self, connection: aio.Connection, transaction: Transaction[Any], lost: LostCommit | None = None
+    ) -> Any:
         answers = await aio.answers(connection, [Query(connections.POSITION)], prepare=self._settings.prepare)
         stays = self._is_to_stay(*answers)
-        result = await super()._atransact(connection, transaction)
+        result = await super()._atransact(connection, transaction, lost)
         if not stays:
             await self._source_of_loop().forget_idle(0)
             await connection.close()

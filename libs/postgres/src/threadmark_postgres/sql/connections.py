@@ -7,6 +7,10 @@ BEGIN_WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 COMMIT = "COMMIT"
 ROLLBACK = "ROLLBACK"
 
+# The number of a transaction, and what became of it: "committed", "aborted" or "in progress".
+NUMBER = "SELECT pg_current_xact_id()::text"
+STATUS = "SELECT pg_xact_status($1::text::xid8)"
+
 # A part of a transaction, which can be undone by itself.
 SAVEPOINT = "SAVEPOINT threadmark"
 ROLLBACK_TO = "ROLLBACK TO SAVEPOINT threadmark"

@@ -205,7 +205,7 @@ export class Checkpoint {
   }
 
   #tabs() {
-    const { channels, writes } = this.#checkpoint;
+    const { channels, writes, effects } = this.#checkpoint;
     const tab = (view, name, number) =>
       el(
         "a",
@@ -217,11 +217,11 @@ export class Checkpoint {
     const tabs = [
       tab("state", "State", channels.length),
       tab("changes", "Changes"),
-      tab("writes", "Writes", writes.length),
+      tab("writes", "Writes", writes.length + effects.length),
       tab("about", "Metadata"),
     ];
     if (kinds.has("error")) tabs[2].dataset.kind = "error";
-    else if (kinds.has("interrupt")) tabs[2].dataset.kind = "interrupt";
+    else if (kinds.has("interrupt") || effects.some(isUnknown)) tabs[2].dataset.kind = "interrupt";
     return el("nav.tabs", { "aria-label": "Views of the checkpoint" }, ...tabs);
   }
 
@@ -247,9 +247,13 @@ export class Checkpoint {
   }
 }
 
-/** Whether the thread stopped here with an error. */
-function hasFailed({ writes, next_ids: next }) {
-  return !next.length && writes.some((write) => write.kind === "error");
+/** Whether the thread stopped here with an error, or with a call of which it is not known whether it happened. */
+function hasFailed({ writes, effects, next_ids: next }) {
+  return !next.length && (writes.some((write) => write.kind === "error") || effects.some(isUnknown));
+}
+
+function isUnknown({ state }) {
+  return state === "unknown";
 }
 
 function step(name, href, key) {

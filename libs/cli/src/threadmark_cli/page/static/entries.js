@@ -1,6 +1,7 @@
 // A checkpoint as a row of the timeline or of the tree.
 
 import { el } from "./dom.js";
+import { effectWords } from "./effects.js";
 import { bytes, count, counted, exactTime, isInternal, namespaceName, stepName, time } from "./format.js";
 
 const KINDS = { __error__: "error", __interrupt__: "interrupt", __resume__: "resume", __scheduled__: "scheduled" };
@@ -41,6 +42,7 @@ export function factsLine(entry, { isOver = false } = {}) {
     {},
     ...problemWord(entry),
     ...writeWords(entry.writes, isOver),
+    ...effectWords(entry.effects),
     entry.ns !== "" && namespaceWord(entry.ns),
     el("span.row-changed", { title: `Changed: ${entry.changed.join(", ")}` }, changed),
     el("span.size", {}, bytes(entry.size_bytes)),

@@ -2,6 +2,7 @@
 
 import { get } from "./api.js";
 import { el } from "./dom.js";
+import { effectList } from "./effects.js";
 import { counted, shortId } from "./format.js";
 import { nothing } from "./messages.js";
 import { ValueTree } from "./values.js";
@@ -16,20 +17,23 @@ export class Writes {
       checkpoint.writes.map((write, index) => ({ ...write, index })),
       (write) => write.task_id,
     );
-    if (!tasks.size) {
+    const effects = effectList(checkpoint.effects);
+    if (!tasks.size && !effects) {
       this.element.append(
         nothing("No writes", "You see the writes of the next step here as soon as its tasks store them."),
       );
     }
-    else this.element.append(el("p.faint", {}, this.#state(checkpoint)));
+    else this.element.append(el("p.faint", {}, this.#state(checkpoint)), ...(effects ? [effects] : []));
     for (const [task, writes] of tasks) this.element.append(taskCard(thread, checkpoint, task, writes));
   }
 
-  #state({ next_ids: next, writes }) {
+  #state({ next_ids: next, writes, effects }) {
     if (next.length) return "The next step is stored: these are the writes that led to it.";
     const kinds = new Set(writes.map((write) => write.kind));
     if (kinds.has("error")) return "A task of the next step failed. Run the thread again to retry it.";
     if (kinds.has("interrupt") && !kinds.has("resume")) return "The next step waits for your answer.";
+    if (effects.some((effect) => effect.state === "unknown"))
+      return "It is not known whether a call of the next step happened. Settle it with `threadmark effects`.";
     return "Pending: the next step is not stored yet.";
   }
 

@@ -350,7 +350,7 @@ def add_change(
     if added.exists:
         added = yield from write(context.store.replace, change)
     if added.refused is not None:
-        lease = yield from last_lease(context, change.thread_id)
+        lease = None if added.refused == "conflict" else (yield from last_lease(context, change.thread_id))
         raise refusal_error(context, change, added.refused, lease)
     if added.too_late:
         raise ThreadDeletedError(

@@ -1,0 +1,322 @@
+"""Items of replicated pairs: both databases end up with the same, and nothing acknowledged is lost."""
+
+import json
+import random
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from langgraph.store.base import IndexConfig, PutOp, TTLConfig
+
+import threadmark_store.pairs.items
+import threadmark_store.store
+from length import ALL
+from postgres.cluster import shared
+from replication.backends import BACKENDS
+from replication.links import Link, linked
+from store.apart import Plan, World, lost
+from threadmark import Checkpoint, ConfigError, MemorySaver, ReplicationError, Saver, new_id, replicated
+from threadmark.errors import CorruptDataError, MissingDependencyError
+from threadmark.program import Transaction
+from threadmark.replication.others import shard_id_of, tables_of
+from threadmark.store.replica import Entry
+from threadmark.types import ReplicatedSaver
+from threadmark_conformance.item_stores import STORE_CASES, StoreCase, over_savers, run_store_case
+from threadmark_postgres import PostgresSaver
+from threadmark_redis import RedisSaver
+from threadmark_sqlite import SqliteSaver
+from threadmark_store import Store
+from threadmark_store.pairs.changes import SHARD_IDS, Changed, Removal, wins
+from threadmark_store.pairs.tables import ask_side
+from threadmark_store.shapes import ItemKey, ItemRow, Scope
+
+_ROUNDS = 200 if ALL else 3
+_TURNS = 1500
+
+_PLANS = [
+    Plan(),
+    Plan(failover="automatic"),
+    Plan(on_secondary_failure="continue", ways=("closed", "deaf", "late")),
+    Plan("async"),
+    Plan("async", failover="automatic", ways=("closed", "deaf", "late")),
+    Plan("async", skew=10**7),
+]
+
+
+@pytest.mark.parametrize("plan", _PLANS, ids=lambda plan: "-".join(map(str, plan[:3])))
+def test_both_sides_are_equal_in_the_end(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed in range(_ROUNDS):
+        world = World(plan, seed)
+        with monkeypatch.context() as patched:
+            patched.setattr(threadmark_store.store, "now", world.now)
+            patched.setattr(threadmark_store.pairs.items, "now", world.now)
+            world.go_on(_TURNS)
+            world.settle()
+        one, other = world.rows()
+        assert one == other, seed
+        assert any(each.outcome == ["done"] for each in world.written)
+        if not plan.skew:
+            assert lost(world, _number) == [], seed
+        world.close()
+
+
+def _number(row: ItemRow) -> int:
+    number: int = json.loads(row.value)["n"]
+    return number
+
+
+_NS = ("users", "ada")
+_PATIENCE = 60.0
+
+
+class Sides:
+    """A pair whose sides can be taken away, and its store."""
+
+    def __init__(self, pair: ReplicatedSaver, links: list[Link]) -> None:
+        self.pair = pair
+        self.links = links
+        self.store = Store(pair)
+
+    def rows(self) -> list[list[ItemRow]]:
+        """The items of both sides."""
+        found = []
+        for side in self.pair._pair.pair.sides:
+            transaction = Transaction(ask_side, (side, "items", "in_key_order", Scope(), None, 10_000))
+            found.append(side.driver.run(transaction))
+        return found
+
+    def equal_keys(self) -> list[str]:
+        """The keys of both sides, whose items are equal."""
+        one, other = self.rows()
+        assert one == other
+        return [row.key.key for row in one]
+
+
+@contextmanager
+def sides(first: Saver, second: Saver, **options: Any) -> Iterator[Sides]:
+    """A pair of two savers."""
+    (one, here), (other, there) = linked(first), linked(second)
+    with first, second, replicated(one, other, deadline=_PATIENCE, health_interval=0.01, **options) as pair:
+        yield Sides(pair, [here, there])
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
+def two(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Sides]:
+    """A pair of two databases of a kind, of which the second is in memory if the first is on Postgres."""
+    with ExitStack() as closing:
+        if request.param == "postgres":
+            url = shared().database("pairs_of_items")
+            closing.callback(shared().execute, "DROP DATABASE pairs_of_items WITH (FORCE)")
+            savers: tuple[Saver, Saver] = (PostgresSaver(url), MemorySaver())
+        elif request.param == "sqlite":
+            savers = SqliteSaver(tmp_path / "one.db"), SqliteSaver(tmp_path / "other.db")
+        else:
+            savers = MemorySaver(), MemorySaver()
+        yield closing.enter_context(sides(*savers))
+
+
+@pytest.fixture
+def memory() -> Iterator[Sides]:
+    """A pair in memory."""
+    with sides(MemorySaver(), MemorySaver()) as two:
+        yield two
+
+
+def test_items_survive_the_loss_of_a_side(two: Sides) -> None:
+    two.store.put(_NS, "kept", {"n": 1})
+    two.store.put(_NS, "gone", {"n": 1})
+    two.store.delete(_NS, "gone")
+    created = two.rows()[0][0].created_at
+    two.links[0].way = "closed"
+    assert [item.key for item in two.store.search(("users",))] == ["kept"]
+    with pytest.raises(ReplicationError, match="is away"):
+        two.store.put(_NS, "kept", {"n": 2})
+    assert two.pair.status().complete
+    two.pair.promote(force=True)
+    with pytest.raises(ReplicationError, match="has what was written to items"):
+        two.store.put(_NS, "kept", {"n": 3})
+    two.links[0].way = "open"
+    two.pair.promote("secondary")
+    two.pair.drain()
+    assert two.equal_keys() == ["kept"]
+    two.pair.promote("primary")
+    found = two.store.get(_NS, "kept")
+    assert found is not None
+    assert found.value == {"n": 3}
+    assert two.rows()[0][0].created_at == created
+    two.store.delete(_NS, "kept")
+    assert two.equal_keys() == []
+
+
+def test_of_two_changes_made_apart_the_later_one_wins(two: Sides) -> None:
+    for key in ("put", "removed"):
+        two.store.put(_NS, key, {"n": 0})
+    two.links[1].way = "closed"
+    for key in ("put", "removed", "begun"):
+        with pytest.raises(ReplicationError, match="Until both have it a write fails"):
+            two.store.put(_NS, key, {"n": 1})
+    two.links[0].way, two.links[1].way = "closed", "open"
+    two.pair.promote("secondary", force=True)
+    # This side knows nothing of the one that was begun.
+    for key, value in (("put", {"n": 2}), ("removed", None), ("begun", None)):
+        with pytest.raises(ReplicationError, match="Until both have it a write fails"):
+            two.store.batch([PutOp(_NS, key, value)])
+    two.links[0].way = "open"
+    two.pair.reconcile()
+    assert two.pair.drain() == 0
+    assert two.equal_keys() == ["put"]
+    assert json.loads(two.rows()[0][0].value) == {"n": 2}
+
+
+def test_a_long_outbox_is_copied_in_parts(memory: Sides) -> None:
+    memory.store.put(_NS, "000", {})
+    memory.links[1].way = "closed"
+    for number in range(300):
+        with pytest.raises(ReplicationError):
+            memory.store.put(_NS, f"{number:03}", {"n": number})
+    memory.links[1].way = "open"
+    assert memory.pair.drain() == 0
+    assert len(memory.equal_keys()) == 300
+
+
+def test_items_that_are_read_live_on_on_both_sides(memory: Sides) -> None:
+    ttl: TTLConfig = {"refresh_on_read": True}
+    store = Store(memory.pair, ttl=ttl)
+    store.put(_NS, "short", {}, ttl=0.00001)
+    store.put(_NS, "long", {}, ttl=5)
+    before = {row.key.key: row.expires_at for row in memory.rows()[1]}
+    store.get(_NS, "long")
+    after = {row.key.key: row.expires_at for row in memory.rows()[1]}
+    assert (after["long"] or 0) > (before["long"] or 0)
+    assert store.sweep_ttl() == 1
+    assert memory.equal_keys() == ["long"]
+    memory.links[0].way = "closed"
+    assert store.get(_NS, "long") is not None  # though it cannot be noted that it was read
+    store.search(_NS)
+
+
+def test_a_database_with_items_becomes_a_side() -> None:
+    first = MemorySaver()
+    Store(first).put(_NS, "before", {"n": 1})
+    with sides(first, MemorySaver(), on_secondary_failure="continue") as two:
+        assert not two.pair.status().complete
+        report = two.pair.reconcile(dry_run=True)
+        assert (report.items, len(two.rows()[1])) == (1, 0)
+        assert two.pair.reconcile().items == 1
+        assert two.pair.status().complete
+        assert two.equal_keys() == ["before"]
+        assert two.pair.reconcile().items == 0
+
+
+def test_items_that_only_the_other_side_has_stay_there_unless_you_ask_for_them() -> None:
+    second = MemorySaver()
+    with sides(MemorySaver(), second) as two:
+        two.store.put(_NS, "copied", {"n": 1})
+        Store(second).put(_NS, "only there", {"n": 1})
+        Store(second).put(_NS, "copied", {"n": 2})  # the later one
+        report = two.pair.reconcile()
+        assert (report.items, report.items_only_there) == (1, 1)
+        assert [len(rows) for rows in two.rows()] == [1, 2]
+        assert not two.pair.promote("secondary").complete
+        assert two.pair.promote("primary") is not None
+        assert two.pair.reconcile(both_ways=True).items_only_there == 0
+        assert two.equal_keys() == ["copied", "only there"]
+        assert json.loads(two.rows()[0][0].value) == {"n": 2}
+
+
+def test_vectors_and_words_are_computed_on_the_other_side(memory: Sides) -> None:
+    def embed(texts: Sequence[str]) -> list[list[float]]:
+        return [[float("cat" in text), float("dog" in text)] for text in texts]
+
+    by_words = Store(memory.pair, text_search=True)
+    index: IndexConfig = {"dims": 2, "embed": embed, "fields": ["text"]}
+    by_vectors = Store(memory.pair, index=index)
+    for store in (by_words, by_vectors):
+        store.put(_NS, "one", {"text": "a cat"})
+        store.put(_NS, "two", {"text": "a dog"})
+        assert store.search(_NS, query="dog")[0].key == "two"
+        memory.pair.promote()
+        assert store.reindex() == 2
+        assert store.search(_NS, query="dog")[0].key == "two"
+        store.delete(_NS, "two")
+        memory.pair.promote()
+        assert [item.key for item in store.search(_NS, query="dog")] in (["one"], [])
+
+
+def test_an_owner_removes_no_item_of_another(memory: Sides) -> None:
+    ada, bob = (Store(memory.pair.for_owner(owner)) for owner in ("ada", "bob"))
+    ada.put(_NS, "hers", {"n": 1})
+    bob.delete(_NS, "hers")
+    with pytest.raises(PermissionError, match="belongs to another owner"):
+        bob.put(_NS, "hers", {})
+    assert memory.equal_keys() == ["hers"]
+    row = memory.rows()[0][0]
+    for owner, removes in (("bob", False), ("ada", True), (None, True)):
+        removal = Removal(row.updated_at, owner)
+        assert (wins(removal, row), wins(row, removal)) == (removes, not removes)
+
+
+def test_a_database_remembers_how_far_a_shard_was_copied(memory: Sides) -> None:
+    """It forgets the positions of ids without a thread in time, unless a lease keeps them."""
+    memory.store.put(_NS, "a", {})
+    for side in memory.pair._pair.pair.sides:
+        leases = [side.driver.run(Transaction(side.store.lease, (shard_id,))) for shard_id in SHARD_IDS]
+        assert [lease.left > 0 for lease in leases if lease is not None] == [True]
+
+
+def test_a_thread_may_not_have_the_id_of_a_shard(memory: Sides) -> None:
+    checkpoint: Checkpoint = {"id": new_id(), "channel_values": {}, "channel_versions": {}}
+    with pytest.raises(ConfigError, match="give the thread another one"):
+        memory.pair.put({"configurable": {"thread_id": SHARD_IDS[0], "checkpoint_ns": ""}}, checkpoint, {}, {})
+
+
+def test_a_side_on_redis_is_refused() -> None:
+    pair = replicated(MemorySaver(), RedisSaver("redis://localhost:1/0"))
+    with pair, pytest.raises(ConfigError, match="in one transaction"):
+        Store(pair)
+
+
+def test_changes_without_a_package_that_copies_them_say_so() -> None:
+    with pytest.raises(MissingDependencyError, match="'others' wait to be copied"):
+        tables_of(shard_id_of("others", 0))
+
+
+def test_a_damaged_entry_is_named() -> None:
+    entry = Changed({ItemKey("a", "k"): Removal(1), ItemKey("b", "k"): None}).to_bytes()
+    assert entry == b'[["a","k",1,null],["b","k"]]'
+    with pytest.raises(CorruptDataError, match="about items is damaged"):
+        Changed.in_entries([Entry("x", 1, b"{")])
+
+
+@pytest.mark.parametrize("kind", ["postgres"])
+def test_batches_about_many_namespaces_do_not_lock_each_other_out(kind: str) -> None:
+    url = shared().database(f"crowds_of_{kind}_items")
+
+    def work(store: Store, number: int) -> None:
+        chance = random.Random(number)
+        for _ in range(12):
+            keys = chance.sample([(f"n{place}", "k") for place in range(8)], 4)
+            store.batch([PutOp((ns,), key, chance.choice([{"n": number}, None])) for ns, key in keys])
+        store.sweep_ttl()
+
+    with sides(PostgresSaver(url), MemorySaver(), mode="async") as two, ThreadPoolExecutor(4) as pool:
+        two.store.setup()
+        list(pool.map(partial(work, two.store), range(4)))
+        assert two.pair.drain() == 0
+        two.equal_keys()
+    with psycopg.connect(url) as connection:
+        statement = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
+        assert connection.execute(statement).fetchone() == (0,)
+
+
+_SHORT = [case for case in STORE_CASES if ALL or str(case).startswith(("items.", "sweeping."))]
+
+
+@pytest.mark.parametrize("case", _SHORT, ids=str)
+def test_a_case_of_any_store(case: StoreCase, tmp_path: Path) -> None:
+    run_store_case(case, over_savers(BACKENDS["replicated memory"]), "asyncio", tmp_path)

@@ -1,0 +1,157 @@
+"""Plays operations whose answers are lost, and compares them with the same operations undisturbed."""
+
+import itertools
+from collections.abc import Callable, Iterable
+from random import Random
+from typing import Any, NamedTuple
+
+from threadmark import Saver, ThreadmarkError, TransientStoreError
+from unanswered.cutter import Cutter, Loss
+from unanswered.operations import OPERATIONS, Operation, Place, clear, comparable, left_by
+
+_numbers = itertools.count()
+
+MAY_FAIL = {"a transaction": TransientStoreError}
+"""The operations that are not tried again, and their documented error: then all of it was done, or nothing."""
+
+
+class Result(NamedTuple):
+    """The answer of an operation, and all that it left."""
+
+    answer: str
+    left: str
+    answers: list[int]
+    """The length of each of the server's answers."""
+    was_lost: bool
+    error: ThreadmarkError | None
+
+
+class World(NamedTuple):
+    """A server behind a proxy that may lose answers."""
+
+    cutter: Cutter
+    saver: Saver
+    """Goes through the proxy."""
+    observer: Saver
+    """Does not."""
+    api: Callable[[Any], Any]
+
+
+def new_place(world: World) -> Place:
+    """A thread that nothing has used, with a name of the same length as all others."""
+    return Place(world.saver, world.api, f"<{next(_numbers):06d}>")
+
+
+async def play(world: World, operation: Operation, loss: Loss | None) -> Result:
+    """Play an operation on a thread of its own, and lose one of its answers, or none."""
+    place = new_place(world)
+    prepared = await operation.prepare(place)
+    world.cutter.arm(loss)
+    answer, error = "", None
+    try:
+        answer = comparable(await operation.call(place, prepared), place)
+    except ThreadmarkError as raised:
+        error = raised
+    answers, was_lost = world.cutter.disarm()
+    left = left_by(world.observer, place)
+    clear(world.observer, place)
+    return Result(answer, left, answers, was_lost, error)
+
+
+class Losses:
+    """Undisturbed results of an operation, with which others are compared."""
+
+    def __init__(self, world: World, name: str) -> None:
+        self._world, self._name = world, name
+        self._operation = OPERATIONS[name]
+
+    async def begin(self) -> list[int]:
+        """Play it undisturbed. Returns the length of each answer."""
+        if self._name in MAY_FAIL:
+            place = new_place(self._world)
+            await self._operation.prepare(place)
+            self._before = left_by(self._world.observer, place)
+        await play(self._world, self._operation, None)  # opens connections
+        self._whole = await play(self._world, self._operation, None)
+        assert self._whole.error is None, self._whole.error
+        return self._whole.answers
+
+    async def lose(self, loss: Loss) -> tuple[bool, str]:
+        """Play it, and lose one of its answers. Returns whether one was lost, and the objection."""
+        found = await play(self._world, self._operation, loss)
+        return found.was_lost, self._objection(found)
+
+    def _objection(self, found: Result) -> str:
+        if found.error is not None:
+            expected = MAY_FAIL.get(self._name)
+            if expected is None or not isinstance(found.error, expected):
+                return f"raised {found.error!r}"
+            if found.left not in (self._before, self._whole.left):
+                return f"raised {found.error!r} and left {found.left}"
+            return ""
+        if found.answer != self._whole.answer:
+            return f"answered {found.answer} in place of {self._whole.answer}"
+        if found.left != self._whole.left:
+            return f"left {found.left} in place of {self._whole.left}"
+        return ""
+
+
+class Counts(NamedTuple):
+    """How often answers of an operation were lost, and the objections."""
+
+    rounds: int
+    lost: int
+    answers: int
+    """How many there are, undisturbed."""
+    objections: list[str]
+
+
+Chosen = Callable[[int], Iterable[int]]
+"""Chooses after which bytes of an answer of this length the rest of it is lost."""
+
+
+async def lose_each(world: World, name: str, chosen: Chosen) -> Counts:
+    """Lose each answer of an operation, after each of the bytes that `chosen` selects."""
+    losses = Losses(world, name)
+    answers = await losses.begin()
+    rounds = lost = 0
+    objections: list[str] = []
+    for number, length in enumerate(answers):
+        for spared in chosen(length):
+            was_lost, objection = await losses.lose(Loss(number, spared))
+            rounds += 1
+            lost += was_lost
+            if objection:
+                objections.append(
+                    f"{name}, after {spared} of {length} bytes of answer {number + 1} of {len(answers)}: {objection}"
+                )
+    return Counts(rounds, lost, len(answers), objections)
+
+
+async def lose_last(world: World, name: str, random: Random) -> tuple[int, list[str]]:
+    """Lose the last answer of an operation, which tells of the commit, and some part of any answer.
+
+    Returns how many were lost, and the objections.
+    """
+    losses = Losses(world, name)
+    answers = await losses.begin()
+    some = random.randrange(len(answers))
+    found, lost = [], 0
+    for loss in (Loss(len(answers) - 1, 0), Loss(some, random.randrange(answers[some]))):
+        was_lost, objection = await losses.lose(loss)
+        lost += was_lost
+        if objection:
+            found.append(f"{name}, {loss} of {answers}: {objection}")
+    return lost, found
+
+
+def every(length: int, *, small: int = 64, parts: int = 8) -> Iterable[int]:
+    """Each byte of a small answer, and some of a large one: none of it, all but its last byte, and parts."""
+    if length <= small:
+        return range(length)
+    return sorted({length - 1, *(length * part // parts for part in range(parts))})
+
+
+def whole(_: int) -> Iterable[int]:
+    """The whole answer is lost: the server has done its part, and the client learns nothing."""
+    return (0,)
