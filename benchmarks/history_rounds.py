@@ -60,7 +60,7 @@ class Row:
     examples: dict[str, str] = field(default_factory=dict)
 
     def add(self, calls: Sequence[Operation]) -> None:
-        """Count the calls of a round, and what the checker says of them."""
+        """Count the calls of a round, and the faults that the checker finds."""
         self.rounds += 1
         self.calls += len(calls)
         self.failed.update(_failure(each) for each in calls if each.error and not each.refused)

@@ -102,12 +102,12 @@ class _Search:
 
 
 def kinds(unexplained: Iterable[Operation], calls: Sequence[Operation]) -> Counter[str]:
-    """Say in a word what is wrong with each of the reads that no order explains."""
+    """Name the fault of each of the reads that no order explains."""
     return Counter(_Kind(read, calls).word() for read in unexplained)
 
 
 class _Kind:
-    """Rules that need no search: what a read must show, because it was acknowledged before and nothing deleted it."""
+    """Rules that need no search: a read must show everything that was acknowledged before it and not deleted."""
 
     def __init__(self, read: Operation, calls: Sequence[Operation]) -> None:
         self._read = read

@@ -1,4 +1,4 @@
-"""Clients that share threads: what they ask a saver, by chance, and the note of every call with its begin and end.
+"""Clients that share threads: their calls, chosen by chance, each noted with its begin and its end.
 
 All clients of a run, in whatever process, work on the same two threads for a short time, then on two new ones: each
 history stays short enough to be searched. Nothing here waits: a step is a generator of `Ask`s, for either API.
@@ -129,7 +129,7 @@ class Client:
         yield from self._call("list", thread, {"ns": ns, "limit": limit}, Ask("list", (_config(thread, ns), limit)))
 
     def _copy(self, thread: str, _: str) -> Asking:
-        """Copy a thread, and read the copy, which is nobody else's."""
+        """Copy a thread, and read the copy, which no other client uses."""
         self._copies += 1
         copy = f"{self._seed_of_round} copy {self._copies} of {self._name}"
         began = time.monotonic_ns()
@@ -178,7 +178,7 @@ _REMEMBERED = 3
 
 
 def everything(thread: str) -> Generator[Ask, Any, tuple[Seen, ...]]:
-    """Read all namespaces of a thread that nobody changes."""
+    """Read all namespaces of a thread that is not changed any more."""
     contents: list[Seen] = []
     for ns in NAMESPACES:
         contents += [seen(each) for each in (yield Ask("list", (_config(thread, ns), None)))]

@@ -23,7 +23,7 @@ class Place(NamedTuple):
 
     @property
     def ours(self) -> bool:
-        """Whether it is a saver of this project: it copies threads, and refuses to continue what was deleted."""
+        """Whether it is a saver of this project: it copies threads, and refuses to continue a deleted checkpoint."""
         return self.maker == OURS
 
     @property

@@ -1,4 +1,4 @@
-"""The object that a thread is, in a few lines: what each call may answer when calls come one after another.
+"""The object that a thread is, in a few lines: the answer of each call if calls come one after another.
 
 A checker tries orders of the calls with it. It knows nothing of a database, and nothing of time.
 """
@@ -31,7 +31,7 @@ class Seen(NamedTuple):
 
 
 class Operation(NamedTuple):
-    """A call, what was asked, what it answered, and when it began and ended."""
+    """A call with its arguments, its answer, its begin and its end."""
 
     client: str
     did: Did

@@ -64,7 +64,7 @@ WELL = {
 ILL: dict[str, tuple[str, list[Operation]]] = {
     "a stale read": ("stale checkpoints", [PUT, _put(B, 2, 3), _newest(4, 5, A)]),
     "two reads, the later one older": ("no moment", [PUT, _put(B, 2, 9), _newest(3, 4, B), _newest(5, 6, A)]),
-    "a thing that nobody had put": ("no moment", [_newest(0, 1, A), _put(A, 2, 3)]),
+    "a thing before its put": ("no moment", [_newest(0, 1, A), _put(A, 2, 3)]),
     "a thing that was deleted": ("no moment", [PUT, DELETE, _newest(6, 7, A)]),
     "writes that are not there": ("stale writes", [PUT, _writes(2, 3, ("w0",), (5,)), _newest(8, 9, A)]),
     "half a batch": ("torn writes", [PUT, _writes(2, 3, ("w0", "w1"), (5, 6)), _newest(8, 9, _with(("w1", 6)))]),
