@@ -74,6 +74,7 @@ ATTACKS: Mapping[str, Attack] = {
     "restore": lambda eve, config: eve.arestore(config),
     "list_threads": lambda eve, _: eve.alist_threads(owner="ada", extract={"a": "a"}),
     "count_threads": lambda eve, _: eve.acount_threads(owner="ada"),
+    "unfinished": lambda eve, _: eve.aunfinished(idle_for=0),
     "get_thread": lambda eve, _: eve.aget_thread("adas"),
     "create_thread": lambda eve, _: eve.acreate_thread("adas", title="planted"),
     "update_thread": lambda eve, _: eve.aupdate_thread("adas", title="planted", owner="eve"),
