@@ -135,7 +135,10 @@ def _named_in(channel: object) -> str | None:
 def _is_newer(channel: str, versions: Mapping[str, Version], by_channel: object) -> bool:
     """Return whether a channel has another version than a node has seen."""
     version = versions.get(channel)
-    return version is not None and not (isinstance(by_channel, dict) and by_channel.get(channel) == version)
+    if version is None or not isinstance(by_channel, dict):
+        return version is not None
+    seen = by_channel.get(channel)
+    return type(seen) is not type(version) or seen != version  # an engine may store anything, also in the place of one
 
 
 def _is_ready(channel: str, value: object) -> bool:
