@@ -47,5 +47,6 @@ def session(url: str) -> Iterator[psycopg.Connection]:
     with PostgresSaver(url) as saver:
         saver.setup()
     with psycopg.connect(url) as session:
+        session.isolation_level = psycopg.IsolationLevel.READ_COMMITTED  # as the driver begins its transactions
         register_dumpers(session)
         yield session
