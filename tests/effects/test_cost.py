@@ -10,7 +10,7 @@ from effects.graphs import CrashError, Shop
 from effects.places import Receiver, opened
 from postgres.cluster import shared
 from postgres.proxy import Proxy as PostgresProxy
-from postgres.test_round_trips import through
+from postgres.test_round_trips import AS_MOST_SERVERS, through
 from redis_backend import processes
 from redis_backend.proxy import Proxy as RedisProxy
 from threadmark import Effects, Saver
@@ -37,7 +37,7 @@ def counted(request: pytest.FixtureRequest) -> Iterator[tuple[Saver, Any]]:
         return
     url = shared().database("effects_cost")
     port = int(url.rpartition(":")[2].partition("/")[0])
-    with PostgresProxy(port) as of_postgres, through(of_postgres, url) as postgres:
+    with PostgresProxy(port) as of_postgres, through(of_postgres, url, AS_MOST_SERVERS) as postgres:
         yield met(postgres), of_postgres
     shared().execute("DROP DATABASE effects_cost WITH (FORCE)")
 

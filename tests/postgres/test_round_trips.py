@@ -21,8 +21,8 @@ def through(proxy: Proxy, url: str, more: str = "", **options: Any) -> PostgresS
     return PostgresSaver(f"{host.rpartition(':')[0]}:{proxy.port}{slash}{database}?sslmode=disable{more}", **options)
 
 
-_AS_MOST_SERVERS = "&options=-c%20default_transaction_isolation%3Dread%5C%20committed"
-"""With another isolation level, a deletion asks once more."""
+AS_MOST_SERVERS = "&options=-c%20default_transaction_isolation%3Dread%5C%20committed"
+"""With another isolation level, a deletion and a put that expects the newest checkpoint ask once more."""
 
 
 @pytest.mark.parametrize("api", APIS)
@@ -104,7 +104,7 @@ def test_the_newest_checkpoint_takes_one_round_trip_when_nothing_is_remembered(
 @pytest.mark.parametrize("api", APIS)
 def test_a_deletion_takes_two_round_trips(proxy: Proxy, url: str, api: Callable[[Saver], Any]) -> None:
     async def body() -> None:
-        async with through(proxy, url, _AS_MOST_SERVERS) as saver:
+        async with through(proxy, url, AS_MOST_SERVERS) as saver:
             calls = api(saver)
             await aplay(calls, "one", 12, 100)
             before = proxy.round_trips

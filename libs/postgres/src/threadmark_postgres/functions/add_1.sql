@@ -1,7 +1,8 @@
 -- Adds the rows of one change to a thread, all or nothing: checkpoints, pending writes and segments, an array for each
 -- column. The outcome is NULL then, and otherwise says why nothing was added:
 --
--- begin     the thread is not there or deleted: call again with p_begins. Without p_waits: or it is locked
+-- begin     the thread is not there or deleted: call again with p_begins. Without p_waits: or it is locked, or the newest
+--           checkpoint matters, and the transaction is not READ COMMITTED, and so would fail after each wait for others
 -- exists    one of its checkpoints is there already
 -- others    are `Refusal`, "epoch" and "too_late" of `threadmark.store.contract`, where the parameters stand, too
 --
@@ -47,6 +48,11 @@ BEGIN
     IF p_term IS NOT NULL AND tm.is_outdated_1(p_term) THEN
         epoch := 0;
         outcome := 'term';
+        RETURN;
+    END IF;
+    IF v_is_alone AND NOT p_waits AND current_setting('transaction_isolation') <> 'read committed' THEN
+        epoch := 0;
+        outcome := 'begin';
         RETURN;
     END IF;
     IF v_is_alone THEN
