@@ -308,7 +308,7 @@ def looked_at(database: str, way: str, calls: int, charges: dict[str, list[str]]
     with open_saver(database) as saver:
         # Errors of tasks that a later error has replaced leave unused bytes, with and without effects.
         if problems := [each for each in saver.verify().problems if each.kind != "orphan"]:
-            raise SystemExit(f"what is stored is damaged: {problems[:3]}")
+            raise SystemExit(f"the stored data is damaged: {problems[:3]}")
         states = Counter(effect.state for effect in Effects(saver).list())
     if way != "langgraph" and states != {"done": calls}:
         raise SystemExit(f"of {calls} effects these are stored: {dict(states)}")

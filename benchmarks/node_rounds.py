@@ -1,6 +1,6 @@
 """The part of the transaction rounds in which the nodes of a graph put items: `transaction_rounds.py` runs it.
 
-Each node makes a number of its own, puts an item under it, and adds it to the state. So each number that is in the
+Each node makes a new number, puts an item under it, and adds it to the state. So each number that is in the
 state or in a task's writes must have its item, and each item its number.
 """
 

@@ -88,7 +88,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Many runs at once for minutes: memory and handles must be flat.")
     parser.add_argument("--backend", choices=BACKENDS, required=True)
     parser.add_argument("--minutes", type=float, default=10.0)
-    parser.add_argument("--url", help="of an empty Postgres or Redis database; by default a server of its own")
+    parser.add_argument(
+        "--url", help="of an empty Postgres or Redis database; by default of a server that is started here"
+    )
     asked = parser.parse_args()
     use_one_arena()
     with place(asked.backend, asked.url) as found:
@@ -144,7 +146,7 @@ async def soak(
 
 @contextmanager
 def place(backend: str, url: str | None = None) -> Iterator[Place]:
-    """An empty database. Without a URL it is in a folder or on a server of its own."""
+    """An empty database. Without a URL it is in a new folder, or on a server that is started here."""
     if backend == "sqlite":
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "soak.db"

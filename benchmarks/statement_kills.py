@@ -44,7 +44,7 @@ def run(path: Path, durability: Any, last: int) -> None:
 
 
 def in_child(work: Any) -> int:
-    """Call in a process of its own. Returns its status."""
+    """Call in a new process. Returns its status."""
     process = os.fork()
     if not process:
         code = 1

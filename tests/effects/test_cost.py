@@ -1,4 +1,4 @@
-"""How often a call that is made once asks its server: counted on the wire"""
+"""How often a call that is made once asks its server: counted on the wire."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Calls in LangGraph's nodes, tools, tasks, subgraphs and parallel branches, blocking and with asyncio"""
+"""Calls in LangGraph's nodes, tools, tasks, subgraphs and parallel branches, blocking and with asyncio."""
 
 import asyncio
 from collections.abc import Iterator

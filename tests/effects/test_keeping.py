@@ -1,4 +1,4 @@
-"""On each backend, effects stay as long as a checkpoint that may ask for them, and go with the last one"""
+"""On each backend, effects stay as long as a checkpoint that may ask for them, and go with the last one."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta

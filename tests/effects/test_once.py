@@ -1,4 +1,4 @@
-"""Calls without an engine: made once, whatever they return or raise, on every backend and with both APIs"""
+"""Calls without an engine: made once, whatever they return or raise, on every backend and with both APIs."""
 
 import os
 import threading

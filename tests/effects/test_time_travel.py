@@ -1,4 +1,4 @@
-"""Each cell of the table in docs/how-to/effects.md: which calls are made again, and which return their stored result"""
+"""Each cell of the table in docs/how-to/effects.md: which calls are made again, and which return a stored result."""
 
 from collections.abc import Callable
 from pathlib import Path

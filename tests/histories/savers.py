@@ -1,6 +1,6 @@
 """The savers that the clients use: Threadmark's, and LangGraph's own.
 
-A maker's savers are opened by a module of its own, so that a process imports no other maker's.
+A maker's savers are opened by a separate module, so that a process imports no other maker's.
 """
 
 from contextlib import AbstractAsyncContextManager, AbstractContextManager

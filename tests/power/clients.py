@@ -1,4 +1,4 @@
-"""Clients of a saver whose disk loses power: each works on threads of its own, one operation after the other.
+"""Clients of a saver whose disk loses power: each works on separate threads, one operation after the other.
 
 Every operation follows from the seed, so that the same client of a saver in memory shows the state that each
 acknowledged operation leaves.

@@ -57,7 +57,7 @@ class Written(NamedTuple):
 
 
 class Client:
-    """A store over a pair of its own, on ways that can be closed."""
+    """A store over a separate pair, on ways that can be closed."""
 
     def __init__(self, world: "World", name: str) -> None:
         self.name = name

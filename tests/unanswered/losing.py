@@ -43,7 +43,7 @@ def new_place(world: World) -> Place:
 
 
 async def play(world: World, operation: Operation, loss: Loss | None) -> Result:
-    """Play an operation on a thread of its own, and lose one of its answers, or none."""
+    """Play an operation on a new thread, and lose one of its answers, or none."""
     place = new_place(world)
     prepared = await operation.prepare(place)
     world.cutter.arm(loss)

@@ -13,7 +13,7 @@ from threadmark_langgraph.shapes import stored_writes
 
 
 class Companion(Protocol):
-    """Calls `put` and `put_writes` of a saver in one transaction with something of its own."""
+    """Calls `put` and `put_writes` of a saver in one transaction with more changes."""
 
     def put(self, saver: Any, config: Any, checkpoint: Any, metadata: Any, new_versions: Any) -> RunnableConfig:
         """Store a checkpoint, and the companion's part of what led to it."""

@@ -1,5 +1,6 @@
 """The saver that a store or a cache works on, and the module for its backend."""
 
+from abc import ABC, abstractmethod
 from importlib import import_module
 from types import TracebackType
 from typing import Any, Self
@@ -81,12 +82,12 @@ def _backend_of_pair(saver: ReplicatedSaver) -> str:
         if not may_be_paired(side.store):
             raise ConfigError(
                 f"{saver!r} has no store of items: {side} cannot store an item and the note that it is to be copied in "
-                "one transaction. Give a pair on memory, SQLite or Postgres, or a store of its own for the items"
+                "one transaction. Give a pair on memory, SQLite or Postgres, or open another saver for the items"
             )
     return PAIR
 
 
-class OverSaver:
+class OverSaver(ABC):
     """A store or a cache, which closes the saver that it opened, at the end of a block or by `close`."""
 
     saver: Saver
@@ -106,9 +107,9 @@ class OverSaver:
         await self.saver.asetup()
         await arun(self._driver, self._prepared())
 
+    @abstractmethod
     def _prepared(self) -> Operation[None]:
         """Create the tables that are missing, unless they are known to be there."""
-        raise NotImplementedError
 
     def close(self) -> None:
         """Close the saver if it was opened for this."""

@@ -24,7 +24,7 @@ class _Packet(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """A step that a run had come to: what the checkpoint holds, and which nodes are still to run."""
+    """A step that a run had come to: the content of the checkpoint, and the nodes that are still to run."""
 
     values: Mapping[str, Any]
     versions: Mapping[str, Any]

@@ -217,7 +217,7 @@ class OneCall:
         return table.without(position.pruned), position
 
     def _must_read(self) -> bool:
-        """Whether the claim depends on what is stored: on the run, or on the task's own checkpoint being there."""
+        """Whether the claim depends on stored rows: on the run, or on the task's own checkpoint being there."""
         per = self._policy.per
         return per == "run" or (per == "branch" and self._place.durability != "sync")
 

@@ -86,7 +86,7 @@ def settle(
     outcome = value
     if state == "failed":
         outcome = EffectFailedError(f"effect {effect.name!r} was settled as failed: {value}")
-    # The id of the claim changes in the same put, so whoever has it is refused.
+    # The id of the claim changes in the same put, so a call that still has the old one is refused.
     try:
         yield from settle_claim(context, site, table, claim, state, outcome, taken)
     except ConflictError:

@@ -253,7 +253,7 @@ class EffectInfo(NamedTuple):
     checkpoint_ids: Sequence[str]
     """The checkpoints of the thread's own namespace whose tasks have asked for it."""
     version: str
-    """Changes with its state, so that `settle` settles what was listed."""
+    """Changes with its state, so that `settle` settles the effect as it was listed."""
 
 
 def version_of(claim: Claim) -> str:

@@ -3,6 +3,7 @@
 A namespace sorts by code points, so the ones below it are a range of the index.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from itertools import chain
 from typing import Any
@@ -45,7 +46,7 @@ LIMIT ?bigint
 """
 
 
-class TableItems(Table):
+class TableItems(Table, ABC):
     """Items in a table."""
 
     table = "item"
@@ -97,13 +98,13 @@ class TableItems(Table):
         ((count, size),) = yield from self._of_scope(_COUNT, scope)
         return count, int(size)
 
+    @abstractmethod
     def row(self, columns: Sequence[Any]) -> ItemRow:
         """Return the row of `columns`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def compare(self, condition: Condition, clauses: list[Clause], parts: list[Clause]) -> None:
         """Add clauses that leave out rows which do not meet a condition, and joins that these need."""
-        raise NotImplementedError
 
     def _of_scope(
         self, statement: str, scope: Scope, behind: Sequence[Clause] = (), *params: Any, **words: str
