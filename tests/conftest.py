@@ -11,8 +11,11 @@ from hypothesis import settings
 
 import length
 import marks
+import scratch
 
 FOLDER = Path(__file__).parent
+
+scratch.use_memory()
 
 # No package index has Citus, so its tests have a command of their own, `make test-citus`.
 collect_ignore = [] if os.environ.get("THREADMARK_CITUS") else ["citus"]
@@ -63,6 +66,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out = length.left_out(map(_name, items))
     config.hook.pytest_deselected(items=[item for item in items if _name(item) in left_out])
     items[:] = [item for item in items if _name(item) not in left_out]
+    if "PYTEST_XDIST_WORKER" in os.environ:  # a slow test at the end would keep one process at work alone
+        items.sort(key=lambda item: "slow" not in item.stash[_MARKERS])
 
 
 @pytest.hookimpl(wrapper=True)

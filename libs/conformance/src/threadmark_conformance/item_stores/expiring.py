@@ -10,7 +10,7 @@ from langgraph.store.base import TTLConfig
 from threadmark_conformance.item_stores.worlds import Asked, StoreWorld
 
 NS = ("passing",)
-SHORT = 0.006
+SHORT = 0.004
 """Minutes."""
 PATIENCE = 30
 """Seconds."""
