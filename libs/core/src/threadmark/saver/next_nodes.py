@@ -107,11 +107,14 @@ def _triggers(
         return
     channels: Collection[Any] = updated if isinstance(updated, list) and updated else versions
     says_so = channels is updated
+    unnamed: set[str] = set()
     for channel in channels:  # most often the first one is named after a node
         node = _named_in(channel)
-        if node is not None and _is_newer(channel, versions, seen.get(node)) and (says_so or is_ready(channel)):
+        if node is None:
+            if isinstance(channel, str):  # an engine may store anything
+                unnamed.add(channel)
+        elif _is_newer(channel, versions, seen.get(node)) and (says_so or is_ready(channel)):
             yield channel, node
-    unnamed = {each for each in channels if isinstance(each, str) and _named_in(each) is None}
     for node, by_channel in seen.items():
         if isinstance(by_channel, dict) and not unnamed.isdisjoint(by_channel) and node != _PAUSE:
             for channel in unnamed & by_channel.keys():
@@ -123,7 +126,7 @@ def _triggers(
 
 def _named_in(channel: object) -> str | None:
     """Return the node that a channel is named after, or "" for packets."""
-    if not isinstance(channel, str):  # an engine may store anything
+    if not isinstance(channel, str):
         return None
     if channel.startswith(_BRANCH):
         return channel[len(_BRANCH) :]
