@@ -243,7 +243,7 @@ class MemoryStore(MemoryThreadStore, MemoryReplicaStore, ReplicaStore):
     def writes(self, thread_id: str, keys: Sequence[Key] | None) -> Program[list[WriteRow]]:
         def call(tables: Tables) -> list[WriteRow]:
             held = tables.threads[thread_id].writes if thread_id in tables.threads else {}
-            requested = held if keys is None else dict.fromkeys(keys)
+            requested: Collection[Key] = held if keys is None else dict.fromkeys(keys)
             return [row for key in requested for row in held.get(key, _NO_WRITES).values()]
 
         return with_tables(call)
