@@ -52,7 +52,7 @@ class ItemStore(Table, Protocol):
         """Return those of the items that exist, expired or not."""
 
     def put(self, rows: Sequence[ItemRow], *, last: bool = False) -> Program[list[ItemKey]]:
-        """Add or replace items; one that is replaced keeps its `created_at`. Keys are distinct.
+        """Add or replace items. Keys are distinct. One that is replaced keeps its `created_at`, unless it had expired.
 
         Returns the keys of those that were not stored because they belong to another owner than the row's. With `last`
         the program ends with this, or raises if there are such keys, so that a backend may save round trips.

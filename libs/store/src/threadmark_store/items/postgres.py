@@ -37,6 +37,10 @@ ON CONFLICT (namespace, key) DO UPDATE
 SET json = excluded.json,
     data = excluded.data,
     checksum = excluded.checksum,
+    created_at = CASE
+        WHEN item.expires_at <= excluded.created_at THEN excluded.created_at
+        ELSE item.created_at
+    END,
     updated_at = excluded.updated_at,
     expires_at = excluded.expires_at,
     ttl = excluded.ttl

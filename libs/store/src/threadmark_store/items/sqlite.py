@@ -17,6 +17,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (namespace, key) DO UPDATE
 SET value = excluded.value,
     checksum = excluded.checksum,
+    created_at = CASE WHEN expires_at <= excluded.created_at THEN excluded.created_at ELSE created_at END,
     updated_at = excluded.updated_at,
     expires_at = excluded.expires_at,
     ttl = excluded.ttl
