@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from threadmark.backends import ConfigError, Driver, Operation, arun, run
+from threadmark.encryption.resealing import register
 from threadmark.replication import ReplicatedSaver
 from threadmark.saver import Saver
 
@@ -85,6 +86,20 @@ def _backend_of_pair(saver: ReplicatedSaver) -> str:
                 "one transaction. Give a pair on memory, SQLite or Postgres, or open another saver for the items"
             )
     return PAIR
+
+
+def reencrypt(saver: Saver, plain: bool) -> Operation[int]:  # noqa: FBT001 - as the saver's method calls it
+    """Seal the items and cached values of a saver's database with its newest key. Returns how many rows that were."""
+    try:
+        backend_of(saver)
+    except ConfigError:  # there are none
+        return 0
+    resealing: Any = import_module("threadmark_store.resealing")
+    count: int = yield from resealing.reencrypt(saver, plain=plain)
+    return count
+
+
+register("items", reencrypt)
 
 
 class OverSaver(ABC):

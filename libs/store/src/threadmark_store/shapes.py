@@ -69,7 +69,7 @@ class Scope(NamedTuple):
         return self.alive_at is None or row.expires_at is None or row.expires_at > self.alive_at
 
 
-Cursor = tuple[str | int, ...]
+Cursor = tuple[str | int | bytes, ...]
 """How far the pages of a scope have been read, in the backend's own terms."""
 
 
@@ -115,9 +115,11 @@ class StoreVerifyReport(NamedTuple):
     texts: int
     """How many items have words to be found by."""
     problems: list[Problem]
-    """Damaged items, vectors and words, and orphans: those of an item, or of a value, that is gone."""
+    """Damaged items, vectors, words and cached values, and orphans: those of an item, or of a value, that is gone."""
     unreadable: list[Problem]
-    """Items that this program cannot decode. Empty unless you passed `decode=True`."""
+    """Items and cached values that this program cannot decode. Empty unless you passed `decode=True`."""
+    cached: int = 0
+    """The values of the cache of nodes."""
 
 
 class StoreStats(NamedTuple):

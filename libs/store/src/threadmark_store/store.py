@@ -34,6 +34,7 @@ from threadmark_store.moving import Finding, Move, copy, export, migrate
 from threadmark_store.namespaces import joined, labels_of
 from threadmark_store.operating import OnItems, existing, rows_of, stats, verify
 from threadmark_store.pairs.items import PairItems
+from threadmark_store.resealing import expect_same_keys
 from threadmark_store.searching import Searching
 from threadmark_store.shapes import Match, StoreMoved, StoreReport, StoreStats, StoreVerifyReport
 from threadmark_store.sweeping import Sweeper
@@ -227,6 +228,8 @@ class Store(OverSaver, BaseStore):
         if not self._is_ready:
             yield from self._prepared()
         requests = yield from self._searching.completed(ops, checked)
+        if any(isinstance(request, Put) for request in requests):
+            yield from self._expect_same_keys()
         items: ItemStore = self._items
         batch = self._batch_of(requests)
         if isinstance(items, PairItems):
@@ -242,6 +245,13 @@ class Store(OverSaver, BaseStore):
             with suppress(ReplicationError):  # a pair of which one database is away is only read, or not equal yet
                 yield from write(self._items.refresh, answered.refreshed, now())
         return [_result(op, answer) for op, answer in zip(ops, answered.answers, strict=True)]
+
+    def _expect_same_keys(self) -> Operation[None]:
+        """Look at stored items before the first put, once for each saver. Raises ConfigError for other keys."""
+        check = self.saver._context.keyring_check  # noqa: SLF001 - as the saver does before its first put
+        if not check.of_items:
+            yield from expect_same_keys(rows_of(self.saver))
+            check.of_items = True
 
     def _batch_of(self, requests: Sequence[Request]) -> Batch:
         """Return the transaction that answers checked requests. `threadmark_store.tasks` calls it, too."""
@@ -273,6 +283,7 @@ class Store(OverSaver, BaseStore):
             there = yield from existing(rows)
         else:
             yield from self._prepared()
+            yield from self._expect_same_keys()
             vectors, words = self._searching.tables
             there = rows._replace(vectors=vectors and vectors.store, words=words)
         finding = Finding(self._searching.index, self._searching.text)

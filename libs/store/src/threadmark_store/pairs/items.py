@@ -41,6 +41,14 @@ class PairItems(PairTable):
         """Remove items. It is recorded also if they are not there: the other side may have them."""
         return on_side(_delete, keys, owner, now() if self._issued is None else self._issued, self._shards)
 
+    def lock(self, keys: Sequence[ItemKey]) -> Program[dict[str, int]]:
+        """Keep others from changing items until the end of the transaction."""
+        return on_side(_lock, shards_of(keys))
+
+    def replace(self, rows: Sequence[ItemRow]) -> Program[None]:
+        """Replace the stored form of items that are locked. They are as they were, but later by a microsecond."""
+        return on_side(_replace, rows)
+
     def refresh(self, keys: Collection[ItemKey], now: int) -> Program[None]:
         """Let items live on. None ends sooner than before: of two equal versions the one that ends later is later."""
         return on_side(_refresh, keys, now)
@@ -78,6 +86,12 @@ def _put(store: SideStore, rows: Sequence[ItemRow], shards: Sequence[str]) -> Pr
     moved = [moved_behind(row, time) for row, time in zip(rows, times, strict=True)]
     refused: list[ItemKey] = yield from ask_side(store.side, "items", "put", moved)
     return refused
+
+
+def _replace(store: SideStore, rows: Sequence[ItemRow]) -> Program[None]:
+    yield from _record(store, dict.fromkeys(row.key for row in rows))
+    later = [row._replace(updated_at=row.updated_at + 1) for row in rows]
+    yield from ask_side(store.side, "items", "put", later)
 
 
 def _delete(
