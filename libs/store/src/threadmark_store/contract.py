@@ -3,8 +3,8 @@
 Rows are added and read whole; what they mean is decided in `operations`. An implementation gets only checked arguments.
 """
 
-from collections.abc import Collection, Sequence
-from typing import Protocol, TypeVar
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, Protocol, TypeVar
 
 from threadmark.backends import Program
 from threadmark_store.shapes import Cursor, ItemKey, ItemRow, Place, Scope
@@ -81,3 +81,21 @@ class ItemStore(Table, Protocol):
 
     def count(self, scope: Scope) -> Program[tuple[int, int]]:
         """Return how many items a scope has, and the bytes of their keys and values."""
+
+
+def orphans_behind(
+    items: ItemStore, table: RowsOfItems[Any], cursor: Cursor | None
+) -> Program[tuple[list[ItemKey], Cursor | None]]:
+    """Return the keys of the next items that are gone, but have rows. The cursor is that of `RowsOfItems.keys`."""
+    keys, cursor = yield from table.keys(cursor)
+    there = (yield from items.items(keys)) if keys else {}
+    return [key for key in keys if key not in there], cursor
+
+
+def delete_all(
+    tables: Iterable[ItemStore | RowsOfItems[Any] | None], keys: Sequence[ItemKey], owner: str | None
+) -> Program[None]:
+    """Remove items, and their vectors and words as far as there are such tables."""
+    for table in tables:
+        if table and keys:
+            yield from table.delete(keys, owner)

@@ -22,14 +22,13 @@ from threadmark_store.langgraphs import Call, Passed, Theirs, langgraphs
 from threadmark_store.namespaces import labels_of
 from threadmark_store.operating import OnItems, Page, Rows, existing, page_behind
 from threadmark_store.resealing import expect_same_keys, vector_sealed_again
-from threadmark_store.shapes import ItemKey, ItemRow, Scope, StoreMoved
+from threadmark_store.shapes import MINUTE, ItemKey, ItemRow, Scope, StoreMoved
 from threadmark_store.texts import Fields, Lacking, TextIndex, chosen_in, fields_of, texts_of, words_as
 from threadmark_store.values import check_of, named
 from threadmark_store.vectors.contract import CHOICE, SEALED_MODEL, Vector, VectorRow, VectorTable
 from threadmark_store.vectors.ranking import unit
 from threadmark_store.words.contract import WordRow, rows_of
 
-_MINUTE = 60_000_000
 _NOT_JSON = "its value has types that JSON has not, so LangGraph's store cannot keep it"
 
 
@@ -347,5 +346,5 @@ def _puts(source: Rows, page: Page, move: Move) -> Iterator[tuple[ItemRow, PutOp
             continue
         chosen = fields.get(item.key)
         index: Any = chosen if chosen is None or isinstance(chosen, bool) else list(chosen)
-        ttl = None if item.ttl is None else item.ttl / _MINUTE
+        ttl = None if item.ttl is None else item.ttl / MINUTE
         yield item, PutOp(labels_of(item.key.namespace), item.key.key, value, index, ttl)

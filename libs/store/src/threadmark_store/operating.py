@@ -7,7 +7,6 @@ import json
 import math
 import struct
 from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from threadmark.backends import CorruptDataError, Operation, Program, Saver, now
@@ -17,10 +16,10 @@ from threadmark.program import read_existing, read_itself
 from threadmark.sealing import Cipher
 from threadmark_store.backends import PAIR, backend_of, rows_over
 from threadmark_store.cached.contract import CachedStore, Placed
-from threadmark_store.contract import ItemStore
+from threadmark_store.contract import ItemStore, orphans_behind
 from threadmark_store.entries import Entries
 from threadmark_store.items import items_of
-from threadmark_store.shapes import Cursor, ItemKey, ItemRow, Scope, StoreStats, StoreVerifyReport
+from threadmark_store.shapes import Cursor, ItemKey, ItemRow, Scope, StoreStats, StoreVerifyReport, time_of
 from threadmark_store.values import Values, named
 from threadmark_store.vectors.contract import CHOICE, SEALED_MODEL, VectorRow, VectorStore, vector_name
 from threadmark_store.words.contract import HEAD, WordRow, WordStore, WordTotals
@@ -28,7 +27,6 @@ from threadmark_store.words.contract import HEAD, WordRow, WordStore, WordTotals
 AT_ONCE = 256
 """Items that a transaction reads."""
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FLOAT_BYTES = 4
 _NOT_OF_LENGTH_1 = 1e-3
 
@@ -223,7 +221,7 @@ def _problem_of_times(item: ItemRow) -> str:
     """Return a problem if no time can have the numbers of a row, else nothing."""
     try:
         for number in (item.created_at, item.updated_at, item.expires_at or 0):
-            _EPOCH + timedelta(microseconds=number)
+            time_of(number)
     except OverflowError:
         return "one of its times is no time"
     return "it has a time to live, but does not expire" if item.ttl is not None and item.expires_at is None else ""
@@ -234,21 +232,13 @@ def _find_orphans(items: ItemStore, what: str, table: VectorStore | WordStore, f
     orphans: dict[ItemKey, None] = {}
     cursor: Cursor | None = None
     while True:
-        gone, cursor = yield from read_itself(_gone, items, table, cursor)
+        gone, cursor = yield from read_itself(orphans_behind, items, table, cursor)
         orphans.update(dict.fromkeys(gone))
         if cursor is None:
             break
     if orphans:
         location = f"{what} of {len(orphans)} items, such as {named(next(iter(orphans)))}"
         findings.problems.append(Problem("orphan", location, "the items are gone; reindex() removes them"))
-
-
-def _gone(
-    items: ItemStore, table: VectorStore | WordStore, cursor: Cursor | None
-) -> Program[tuple[list[ItemKey], Cursor | None]]:
-    keys, cursor = yield from table.keys(cursor)
-    there = (yield from items.items(keys)) if keys else {}
-    return [key for key in keys if key not in there], cursor
 
 
 def stats(rows: Rows) -> Operation[StoreStats]:

@@ -1,7 +1,6 @@
 """Items and cached values under the keys of a keyring: sealing all of them again, and refusing keys that do not fit."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from threadmark.backends import CorruptDataError, Operation, Program, Saver
 from threadmark.program import read, read_itself, write
@@ -34,13 +33,6 @@ def expect_same_keys(rows: Rows) -> Operation[None]:
         rows.cipher.expect_to_open(opened, "items")
 
 
-class _Done(NamedTuple):
-    """The result for some items."""
-
-    rows: int
-    failed: Sequence[CorruptDataError]
-
-
 def reencrypt(saver: Saver, *, plain: bool) -> Operation[int]:
     """Seal items, their vectors and cached values with the newest key. Returns how many rows that were.
 
@@ -54,9 +46,8 @@ def reencrypt(saver: Saver, *, plain: bool) -> Operation[int]:
     while there and (page := (yield from read_itself(there.items.in_key_order, Scope(), after, AT_ONCE))):
         after = page[-1].key
         if stale := [row.key for row in page if not _is_current(there, row)]:
-            done = yield from write(_items_sealed_again, there, stale, rows.vectors, plain=plain)
-            count += done.rows
-            failed += done.failed
+            done, errors = yield from write(_items_sealed_again, there, stale, rows.vectors, plain=plain)
+            count, failed = count + done, failed + errors
     cursor: Cursor | None = None
     while rows.cached:
         some, cursor = yield from cached_behind(rows, cursor)
@@ -80,8 +71,11 @@ def _is_current(rows: Rows, row: ItemRow) -> bool:
 
 def _items_sealed_again(
     rows: Rows, keys: Sequence[ItemKey], holder: VectorStore | None, *, plain: bool
-) -> Program[_Done]:
-    """Seal some items as they are now. Their words go: a store with a keyring has none."""
+) -> Program[tuple[int, list[CorruptDataError]]]:
+    """Seal some items as they are now. Returns how many, and the errors of others.
+
+    Their words go: a store with a keyring has none.
+    """
     items = rows.items
     if isinstance(items, PairItems):
         yield from items.lock(keys)
@@ -111,7 +105,7 @@ def _items_sealed_again(
         yield from rows.vectors.replace(done, [each for each in found_by if each.key in set(done)])
     if done and rows.words:
         yield from rows.words.delete(done, None)
-    return _Done(len(done), failed)
+    return len(done), failed
 
 
 def _sealed(rows: Rows, row: ItemRow, *, plain: bool) -> ItemRow:

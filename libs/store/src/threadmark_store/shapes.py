@@ -1,11 +1,20 @@
 """The rows of a store and the questions about them, as a backend sees them. Times are microseconds since 1970."""
 
-from typing import Literal, NamedTuple
+from datetime import UTC, datetime, timedelta
+from typing import Final, Literal, NamedTuple
 
 from threadmark.model import Problem
 
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+MINUTE: Final = 60_000_000
+
 Labels = tuple[str, ...]
 """A namespace as its labels, outermost first."""
+
+
+def time_of(microseconds: int) -> datetime:
+    """Return a time. Raises OverflowError for a number that is none."""
+    return EPOCH + timedelta(microseconds=microseconds)
 
 
 class ItemKey(NamedTuple):
@@ -91,12 +100,9 @@ class Match(NamedTuple):
 
 
 class StoreReport(NamedTuple):
-    """The size of a store, and how it searches."""
+    """The way in which a store searches. `stats` has its size."""
 
     backend: str
-    items: int
-    bytes: int
-    """Those of keys and values."""
     vectors: str | None
     """The library that compares vectors: `numpy`, or None without an `index`."""
     vectors_of_model: int

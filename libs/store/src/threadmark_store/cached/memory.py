@@ -17,7 +17,7 @@ class MemoryEntries(MemoryTable):
     parts = 1
 
     @program
-    def find(self, tables: Tables, keys: Sequence[EntryKey], owner: str | None) -> list[Entry]:  # noqa: ARG002 - part of a key
+    def find(self, tables: Tables, keys: Sequence[EntryKey], owner: str | None) -> list[Entry]:
         rows = self._of(tables)
         return [rows[key] for key in keys if key in rows]
 
@@ -34,12 +34,7 @@ class MemoryEntries(MemoryTable):
 
     @program
     def note(
-        self,
-        tables: Tables,
-        used: Sequence[EntryKey],
-        expired: Sequence[EntryKey],
-        owner: str | None,  # noqa: ARG002 - part of a key
-        now: int,
+        self, tables: Tables, used: Sequence[EntryKey], expired: Sequence[EntryKey], owner: str | None, now: int
     ) -> None:
         rows = self._of(tables)
         for key in used:
@@ -67,7 +62,7 @@ class MemoryEntries(MemoryTable):
         return len(found[:limit])
 
     @program
-    def page(self, tables: Tables, owner: str | None, cursor: Cursor | None) -> tuple[list[Placed], Cursor | None]:  # noqa: ARG002 - one page
+    def page(self, tables: Tables, owner: str | None, cursor: Cursor | None) -> tuple[list[Placed], Cursor | None]:
         found = self._of(tables).values()
         return [Placed(entry.key, entry) for entry in found if owner in (None, entry.owner)], None
 

@@ -121,13 +121,7 @@ class TableEntries(Table):
         yield from self._database.add("cached", _COLUMNS, rows, _REPLACE, last=bound is None)
         return left
 
-    def note(
-        self,
-        used: Sequence[EntryKey],
-        expired: Sequence[EntryKey],
-        owner: str | None,  # noqa: ARG002 - part of a key
-        now: int,
-    ) -> Program[None]:
+    def note(self, used: Sequence[EntryKey], expired: Sequence[EntryKey], owner: str | None, now: int) -> Program[None]:
         asked = [[each.key] for each in used]
         yield from self._database.among(self._touch, asked, before=[now], last=not expired)
         yield from self._database.among(self._drop, [[each.key] for each in expired], now, last=not used)

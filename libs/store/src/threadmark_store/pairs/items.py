@@ -11,7 +11,7 @@ from threadmark_store.pairs.tables import PairTable, ask_side
 from threadmark_store.shapes import ItemKey, ItemRow
 
 
-def rows_over(rows: object) -> "PairItems":  # noqa: ARG001 - the driver of the pair chooses the side
+def rows_over(rows: object) -> "PairItems":
     """Return the items of a pair."""
     register(NAME, ITEMS)
     return PairItems()
@@ -33,11 +33,11 @@ class PairItems(PairTable):
         """
         return PairItems(issued, shards_of(keys))
 
-    def put(self, rows: Sequence[ItemRow], *, last: bool = False) -> Program[list[ItemKey]]:  # noqa: ARG002 - it never is
+    def put(self, rows: Sequence[ItemRow], *, last: bool = False) -> Program[list[ItemKey]]:
         """Add or replace items, each later than everything that was known of it."""
         return on_side(_put, rows, self._shards)
 
-    def delete(self, keys: Sequence[ItemKey], owner: str | None, *, last: bool = False) -> Program[None]:  # noqa: ARG002
+    def delete(self, keys: Sequence[ItemKey], owner: str | None, *, last: bool = False) -> Program[None]:
         """Remove items. It is recorded also if they are not there: the other side may have them."""
         return on_side(_delete, keys, owner, now() if self._issued is None else self._issued, self._shards)
 
@@ -53,7 +53,7 @@ class PairItems(PairTable):
         """Let items live on. None ends sooner than before: of two equal versions the one that ends later is later."""
         return on_side(_refresh, keys, now)
 
-    def sweep(self, now: int, limit: int, *, last: bool = False) -> Program[list[ItemKey]]:  # noqa: ARG002 - see above
+    def sweep(self, now: int, limit: int, *, last: bool = False) -> Program[list[ItemKey]]:
         """Remove expired items."""
         return on_side(_sweep, now, limit)
 
