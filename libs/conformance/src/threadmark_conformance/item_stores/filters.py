@@ -52,8 +52,9 @@ async def equal_booleans_are_found(world: StoreWorld) -> None:
 
 async def a_key_with_dots_is_one_key(world: StoreWorld) -> None:
     store = await world.store()
-    for key, value in {"0": {"a.b": 1}, "1": {"a": {"b": 1}}, "2": {"a.b": 2, "a": {"b": 1}}}.items():
-        await store.put(NS, key, value)
+    values: list[dict[str, Any]] = [{"a.b": 1}, {"a": {"b": 1}}, {"a.b": 2, "a": {"b": 1}}]
+    for number, value in enumerate(values):
+        await store.put(NS, str(number), value)
     assert await _found(store, {"a.b": 1}) == "0"
     assert await _found(store, {"a.b": {"$eq": 2}}) == "2"
     assert await _found(store, {"a": {"b": 1}}) == "12"
