@@ -152,7 +152,9 @@ def test_metadata_that_is_to_be_sealed_from_now_on_is_sealed(open_saver: Opener)
 
 _BOTH = Keyring({"key": bytes(range(32)), "new": bytes(32)}, "new", digest_secret=bytes(32))
 _NEW = Keyring({"new": bytes(32)}, "new", digest_secret=bytes(32))
-_CACHED = {(("node",), f"{number}"): (f"result {number}", None) for number in range(100)}
+_CACHED: dict[tuple[tuple[str, ...], str], tuple[Any, int | None]] = {
+    (("node",), f"{number}"): (f"result {number}", None) for number in range(100)
+}
 
 
 def _lengths(texts: list[str]) -> list[list[float]]:
