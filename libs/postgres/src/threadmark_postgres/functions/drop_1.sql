@@ -13,7 +13,6 @@ CREATE OR REPLACE FUNCTION tm.drop_1(
 ) LANGUAGE plpgsql AS $body$
 DECLARE
     v_live boolean;
-    v_head record;
     v_greatest text COLLATE "C";
     c_time CONSTANT text := '^[0-9a-f]{8}-[0-9a-f]{4}-6[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$';
 BEGIN
@@ -27,11 +26,7 @@ BEGIN
     END IF;
     -- No checkpoint's id is greater than the rank of its namespace's head, and none that was made by now is greater than
     -- p_greatest. So where those ranks tell the time, the ids need not be read.
-    FOR v_head IN DELETE FROM tm.head AS h WHERE h.thread_id = p_thread RETURNING h.ns, h.rank LOOP
-        IF v_head.ns <> '__messages__' THEN
-            v_greatest := greatest(v_greatest, v_head.rank);
-        END IF;
-    END LOOP;
+    SELECT max(h.rank) INTO v_greatest FROM tm.head AS h WHERE h.thread_id = p_thread AND h.ns <> '__messages__';
     IF v_greatest ~ c_time THEN
         v_greatest := greatest(v_greatest, p_greatest COLLATE "C");
     ELSE
@@ -55,6 +50,7 @@ BEGIN
     DELETE FROM tm.checkpoint AS c WHERE c.thread_id = p_thread;
     DELETE FROM tm.write AS w WHERE w.thread_id = p_thread;
     DELETE FROM tm.segment AS s WHERE s.thread_id = p_thread;
+    DELETE FROM tm.head AS h WHERE h.thread_id = p_thread;
     -- Where there ever was a lease it gets the next token: no earlier one is accepted in a thread of the same name.
     UPDATE tm.thread AS t
     SET live = false,
