@@ -33,6 +33,7 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import START, StateGraph
 from langgraph.types import Send
 
+from threadmark import Saver
 from threadmark_langgraph import Checkpointer
 from threadmark_postgres import PostgresSaver
 from threadmark_sqlite import SqliteSaver
@@ -134,6 +135,11 @@ def work_graph(checkpointer: Any, journal: Journal) -> Any:
     return builder.compile(checkpointer=checkpointer)
 
 
+def open_saver(database: str) -> Saver:
+    """Threadmark's saver for a path or a Postgres URL."""
+    return PostgresSaver(database) if database.startswith("postgres") else SqliteSaver(database)
+
+
 class Database(NamedTuple):
     """A path or a Postgres URL, and the maker of its savers."""
 
@@ -142,10 +148,10 @@ class Database(NamedTuple):
 
     def opened(self) -> AbstractContextManager[Any]:
         """The blocking saver; Threadmark's has the asyncio methods, too."""
-        postgres = self.url.startswith("postgres")
-        if self.maker == THEIRS:
-            return (TheirPostgresSaver if postgres else TheirSqliteSaver).from_conn_string(self.url)
-        return Checkpointer(PostgresSaver(self.url) if postgres else SqliteSaver(self.url))
+        if self.maker == OURS:
+            return Checkpointer(open_saver(self.url))
+        theirs = TheirPostgresSaver if self.url.startswith("postgres") else TheirSqliteSaver
+        return theirs.from_conn_string(self.url)
 
     @asynccontextmanager
     async def aopened(self) -> AsyncIterator[Any]:
