@@ -11,7 +11,7 @@ from proving.page import PAGE, page
 from proving.records import ROOT, Record, append, load
 
 _ROW = "| {} | yes | 1 | 90 | 0 | 2 | 4 | 0 | 0 | 3 | 0 | {} |"
-LOSSES = {
+LOSSES: dict[figures.Reader, str] = {
     figures.killed_runs: json.dumps({"threads": 3, "tasks_run": 30, "killed": 5, "lost": 1, "repeated": 1}),
     figures.power_cuts: "\n".join(
         f"{name}: 1 recordings, 168 operations, 2376 events, 137 syncs, 3338 states, 9 distinct, 8 unsynced, 0 fewer, "
@@ -41,7 +41,7 @@ LOSSES = {
     ),
     figures.pairs: "| all | 8 | 213 | 1 | 0 | 2 | 0 | 0.0 | 2 | 73 |",
     figures.effects: json.dumps({"calls": 30, "stopped": 3, "lost": 1, "twice": 1}),
-    figures.worlds: "1,200 seeds in 60 s, 1,200 a minute, 2 failed\n    1,451  a request was lost\n       20  cut a way",
+    figures.worlds: "1,200 seeds in 60 s, 1,200 a minute, 2 failed\n    1,451  a request was lost\n       20  x",
     figures.soak: "| threads | 1.00 | 3.00 | 9.00 | 8.00 | 2.00 | NOT FLAT |\n"
     "runs finished: 5,718; steps cancelled: 1,352\nnot flat: threads; lost runs: 1; problems: []",
 }

@@ -128,6 +128,8 @@ class HistoryRow(NamedTuple):
     maker: str
     backend: str
     deletes: str
+    kinds: dict[str, int]
+    """The answers that no order explains, by kind."""
     rounds: int
     calls: int
     failed: int
@@ -137,7 +139,6 @@ class HistoryRow(NamedTuple):
     undecided: int
     forks: int
     orphans: int
-    kinds: dict[str, int]
 
     @property
     def losses(self) -> int:
@@ -152,7 +153,8 @@ def history_rows(output: str) -> Iterator[HistoryRow]:
         cells = [cell.strip() for cell in line.strip("| ").split("|")]
         if cells[0].startswith(("Threadmark ", "LangGraph ")) and len(cells) == len(HistoryRow._fields) - 1:
             kinds = {kind: int(count) for count, kind in re.findall(r"(\d+) ([a-z ]+)", cells[-1])}
-            yield HistoryRow(*cells[0].split(" "), cells[1], *map(int, cells[2:-1]), kinds)
+            maker, _, backend = cells[0].partition(" ")
+            yield HistoryRow(maker, backend, cells[1], kinds, *map(int, cells[2:-1]))
 
 
 def histories(output: str) -> Figures:
