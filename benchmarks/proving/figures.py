@@ -81,7 +81,7 @@ def transactions(output: str) -> Figures:
     """Read the figures of transaction_rounds."""
     found = _fields(output)
     return Figures(
-        f"{number(found['committed'])} transactions",
+        f"{number(found['committed'])} transactions acknowledged before a kill",
         f"{number(found['killed'])} processes killed, {number(found['in_a_transaction'])} in a transaction",
         found["apart"] + found["lost"],
     )
