@@ -2,6 +2,7 @@
 
     python benchmarks/crash_rounds.py sqlite --rounds 1000
     python benchmarks/crash_rounds.py postgresql://... --rounds 1000
+    python benchmarks/crash_rounds.py sqlite --maker LangGraph    the same with LangGraph's savers
 
 A child process runs a graph that fans out, and is killed. The next one resumes the thread and is killed again, and
 so on until one may reach the end. Lost is a thread that ends with another state than an undisturbed run; repeated
@@ -18,12 +19,17 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypedDict
 
 from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.postgres import PostgresSaver as TheirPostgresSaver
+from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+from langgraph.checkpoint.sqlite import SqliteSaver as TheirSqliteSaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import START, StateGraph
 from langgraph.types import Send
 
@@ -32,6 +38,7 @@ from threadmark_langgraph import Checkpointer
 from threadmark_postgres import PostgresSaver
 from threadmark_sqlite import SqliteSaver
 
+OURS, THEIRS = "Threadmark", "LangGraph"
 LOOPS, WIDTH, KILLS_PER_THREAD = 3, 4, 4
 
 
@@ -82,29 +89,25 @@ class Journal:
         return repeated, ran
 
 
-class Watched(Checkpointer):
-    """Notes which tasks' writes were acknowledged."""
+def watched(checkpointer: Any, journal: Journal) -> Any:
+    """The checkpointer, which notes the tasks whose writes it has acknowledged."""
+    put_writes, aput_writes = checkpointer.put_writes, checkpointer.aput_writes
 
-    def __init__(self, saver: Saver, journal: Journal) -> None:
-        super().__init__(saver)
-        self._journal = journal
+    def noting(config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = "") -> None:
+        put_writes(config, writes, task_id, task_path)
+        journal.note("acknowledged", task_id)
 
-    def put_writes(
-        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    async def anoting(
+        config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
-        """Like the parent's, and a note of it."""
-        super().put_writes(config, writes, task_id, task_path)
-        self._journal.note("acknowledged", task_id)
+        await aput_writes(config, writes, task_id, task_path)
+        journal.note("acknowledged", task_id)
 
-    async def aput_writes(
-        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
-    ) -> None:
-        """Like the parent's, and a note of it."""
-        await super().aput_writes(config, writes, task_id, task_path)
-        self._journal.note("acknowledged", task_id)
+    checkpointer.put_writes, checkpointer.aput_writes = noting, anoting
+    return checkpointer
 
 
-def work_graph(checkpointer: Checkpointer, journal: Journal) -> Any:
+def work_graph(checkpointer: Any, journal: Journal) -> Any:
     """A plan, as many items as it says, and again."""
 
     def noted(config: RunnableConfig) -> None:
@@ -133,28 +136,67 @@ def work_graph(checkpointer: Checkpointer, journal: Journal) -> Any:
 
 
 def open_saver(database: str) -> Saver:
-    """The saver for a path or a Postgres URL."""
-    if database.startswith("postgres"):
-        return PostgresSaver(database)
-    return SqliteSaver(database)
+    """Threadmark's saver for a path or a Postgres URL."""
+    return PostgresSaver(database) if database.startswith("postgres") else SqliteSaver(database)
 
 
-def child(database: str, thread_id: str, journal: Journal, *, blocking: bool) -> None:
-    """Start the thread, or resume it."""
-    config: RunnableConfig = {"configurable": {"thread_id": thread_id}}
-    with Watched(open_saver(database), journal) as checkpointer:
-        graph = work_graph(checkpointer, journal)
-        begun = checkpointer.get_tuple(config) is not None
-        value = None if begun else {"done": [], "loop": 0}
-        if blocking:
-            graph.invoke(value, config, durability="sync")
+class Database(NamedTuple):
+    """A path or a Postgres URL, and the maker of its savers."""
+
+    url: str
+    maker: str
+
+    def opened(self) -> AbstractContextManager[Any]:
+        """The blocking saver; Threadmark's has the asyncio methods, too."""
+        if self.maker == OURS:
+            return Checkpointer(open_saver(self.url))
+        theirs = TheirPostgresSaver if self.url.startswith("postgres") else TheirSqliteSaver
+        return theirs.from_conn_string(self.url)
+
+    @asynccontextmanager
+    async def aopened(self) -> AsyncIterator[Any]:
+        """The saver for asyncio."""
+        if self.maker == THEIRS:
+            postgres = self.url.startswith("postgres")
+            theirs: Any = AsyncPostgresSaver if postgres else AsyncSqliteSaver  # the two have no class in common
+            async with theirs.from_conn_string(self.url) as saver:
+                yield saver
         else:
-            asyncio.run(graph.ainvoke(value, config, durability="sync"))
+            with self.opened() as saver:
+                yield saver
+
+    def setup(self) -> None:
+        """Make the tables, if the saver does not when it is used."""
+        if self.maker == THEIRS:
+            with self.opened() as saver:
+                saver.setup()
 
 
-def final_state(database: str, thread_id: str, journal: Journal) -> Any:
+def child(database: Database, thread_id: str, journal: Journal, *, blocking: bool) -> None:
+    """Start the thread, or resume it."""
+    if blocking:
+        _run(database, thread_id, journal)
+    else:
+        asyncio.run(_arun(database, thread_id, journal))
+
+
+def _run(database: Database, thread_id: str, journal: Journal) -> None:
+    config: RunnableConfig = {"configurable": {"thread_id": thread_id}}
+    with database.opened() as saver:
+        value = None if saver.get_tuple(config) else {"done": [], "loop": 0}
+        work_graph(watched(saver, journal), journal).invoke(value, config, durability="sync")
+
+
+async def _arun(database: Database, thread_id: str, journal: Journal) -> None:
+    config: RunnableConfig = {"configurable": {"thread_id": thread_id}}
+    async with database.aopened() as saver:
+        value = None if await saver.aget_tuple(config) else {"done": [], "loop": 0}
+        await work_graph(watched(saver, journal), journal).ainvoke(value, config, durability="sync")
+
+
+def final_state(database: Database, thread_id: str, journal: Journal) -> Any:
     """The state of the thread; None unless it is at its end."""
-    with Watched(open_saver(database), journal) as checkpointer:
+    with database.opened() as checkpointer:
         state = work_graph(checkpointer, journal).get_state({"configurable": {"thread_id": thread_id}})
     return None if state.next else state.values
 
@@ -189,11 +231,12 @@ def finished(process: int) -> None:
         raise SystemExit("a child failed")
 
 
-def crash_rounds(database: str, rounds: int, folder: Path, seed: int) -> Rounds:
+def crash_rounds(database: Database, rounds: int, folder: Path, seed: int) -> Rounds:
     """Kill as many times as asked; every thread is brought to its end in between."""
     chance = random.Random(seed)
     prefix = f"crash-{os.getpid()}"
     journal = Journal(folder / "undisturbed")
+    finished(in_child(database.setup))
     began = time.monotonic()
     finished(in_child(partial(child, database, f"{prefix}-undisturbed", journal, blocking=True)))
     typical = time.monotonic() - began
@@ -229,14 +272,15 @@ def main() -> None:
     """Run and print."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     parser.add_argument("database", help="'sqlite' for a fresh file, or a Postgres URL")
+    parser.add_argument("--maker", choices=[OURS, THEIRS], default=OURS)
     parser.add_argument("--rounds", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         database = str(Path(folder) / "crash.db") if asked.database == "sqlite" else asked.database
-        result = crash_rounds(database, asked.rounds, Path(folder), asked.seed)
-    print(json.dumps({"backend": asked.database.partition(":")[0], **result._asdict()}))
-    sys.exit(bool(result.lost or result.repeated))
+        result = crash_rounds(Database(database, asked.maker), asked.rounds, Path(folder), asked.seed)
+    print(json.dumps({"backend": asked.database.partition(":")[0], "maker": asked.maker, **result._asdict()}))
+    sys.exit(asked.maker == OURS and bool(result.lost or result.repeated))
 
 
 if __name__ == "__main__":

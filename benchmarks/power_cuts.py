@@ -14,11 +14,14 @@ of several clients interleave is up to the machine, so a recording with an objec
 """
 
 import argparse
+import os
 import shutil
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,6 +31,7 @@ from power import programs
 from power.cuts import DictionaryJudge, Judge, Outcome, SaverJudge, moments, states_of_dictionary, states_of_saver
 from power.recording import Recording, compiled, record
 
+PROGRAMS = ("full", "normal", "dictionary")
 OPERATIONS, CLIENTS, SYNCS = 20, 4, 40
 LOTS, SHARE = 4, 0.2
 """For each of a fifth of the events of a recording: four disks with a part of the unsynced changes."""
@@ -47,11 +51,12 @@ class Total(NamedTuple):
     fewer: int = 0
     objections: int = 0
 
-    def plus(self, recording: Recording, found: Outcome) -> "Total":
-        """With one recording more."""
+    @classmethod
+    def of(cls, recording: Recording, found: Outcome) -> "Total":
+        """Count one recording."""
         kinds = [event.kind for event in recording.events]
         marks = [event.data.decode() for event in recording.events if event.kind == "M"]
-        one = Total(
+        return cls(
             recordings=1,
             operations=sum(mark.startswith("A") for mark in marks),
             events=len(kinds) - len(marks),
@@ -62,12 +67,25 @@ class Total(NamedTuple):
             fewer=found.fewer,
             objections=len(found.objections),
         )
-        return Total(*map(sum, zip(self, one, strict=True)))
+
+    def plus(self, other: "Total") -> "Total":
+        """The sums with others."""
+        return Total(*map(sum, zip(self, other, strict=True)))
 
 
-def round_of(name: str, seed: int, library: Path, place: Path) -> tuple[Recording, Outcome]:
-    """Record one program, and open the disks that its power cuts leave."""
+class Recorded(NamedTuple):
+    """A program with a seed, recorded and judged."""
+
+    name: str
+    total: Total
+    objections: list[str]
+
+
+def round_of(name: str, seed: int, library: Path, folder: Path) -> Recorded:
+    """Record one program, and open the disks that its power cuts leave. A recording with an objection stays there."""
     judge: Judge
+    place = folder / f"{name} {seed}"
+    place.mkdir()
     if name == "dictionary":
         recording = record(library, place, programs.DICTIONARIES, seed, SYNCS)
         judge = DictionaryJudge(states_of_dictionary(seed, SYNCS), full=True)
@@ -75,43 +93,59 @@ def round_of(name: str, seed: int, library: Path, place: Path) -> tuple[Recordin
         recording = record(library, place, programs.SAVER, name, seed, OPERATIONS, CLIENTS)
         judge = SaverJudge(states_of_saver(seed, OPERATIONS, CLIENTS), full=name == "full")
     with judge as judging:
-        return recording, judging.judge(moments(recording, seed, LOTS, SHARE))
+        found = judging.judge(moments(recording, seed, LOTS, SHARE))
+    if not found.objections:
+        shutil.rmtree(place)
+    return Recorded(name, Total.of(recording, found), [f"{place}: {each}" for each in found.objections])
 
 
-def power_cuts(states: int, seed: int) -> tuple[dict[str, Total], list[str]]:
-    """Record and judge until there were as many disks. Returns the totals of each program, and all objections."""
-    totals = {name: Total() for name in ("full", "normal", "dictionary")}
+def power_cuts(states: int, seed: int, seconds: float) -> tuple[dict[str, Total], list[str], int]:
+    """Record and judge until there were as many disks, or the time is over.
+
+    Returns the totals of each program, all objections, and the last seed.
+    """
+    totals = {name: Total() for name in PROGRAMS}
     objections: list[str] = []
     folder = Path(tempfile.mkdtemp(prefix="threadmark-power-"))
     library = compiled(folder)
-    while sum(total.states for total in totals.values()) < states:
-        for name, total in totals.items():
-            place = folder / f"{name} {seed}"
-            place.mkdir()
-            recording, found = round_of(name, seed, library, place)
-            totals[name] = total.plus(recording, found)
-            objections += [f"{place}: {objection}" for objection in found.objections]
-            if not found.objections:
-                shutil.rmtree(place)
-        sys.stderr.write(f"seed {seed}: {sum(each.states for each in totals.values())} states\n")
-        seed += 1
+    until = time.monotonic() + seconds
+    workers = os.cpu_count() or 1
+    jobs = ((name, number) for number in count(seed) for name in PROGRAMS)
+    last = seed
+    with ProcessPoolExecutor(workers) as pool:
+        waiting: set[Future[Recorded]] = set()
+        while True:
+            so_far = sum(total.states for total in totals.values())
+            enough = so_far >= states or time.monotonic() > until
+            if not (enough and all(total.recordings for total in totals.values())):
+                while len(waiting) < workers:
+                    name, last = next(jobs)
+                    waiting.add(pool.submit(round_of, name, last, library, folder))
+            elif not waiting:
+                break
+            done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+            for one in (each.result() for each in done):
+                totals[one.name] = totals[one.name].plus(one.total)
+                objections += one.objections
+            sys.stderr.write(f"seeds to {last}: {sum(each.states for each in totals.values())} states\n")
     if not objections:
         shutil.rmtree(folder)
-    return totals, objections
+    return totals, objections, last
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print a line for each program."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--states", type=int, default=100_000, help="how many disks to make, in all")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="end after this time")
     parser.add_argument("--seed", type=int, default=1)
     chosen = parser.parse_args(arguments)
     begun = time.monotonic()
-    totals, objections = power_cuts(chosen.states, chosen.seed)
+    totals, objections, last = power_cuts(chosen.states, chosen.seed, chosen.seconds)
     for name, total in totals.items():
         figures = ", ".join(f"{value} {field}" for field, value in zip(Total._fields, total, strict=True))
         sys.stdout.write(f"{name}: {figures}\n")
-    sys.stdout.write(f"seeds from {chosen.seed}, {time.monotonic() - begun:.0f} s\n")
+    sys.stdout.write(f"seeds from {chosen.seed} to {last}, {time.monotonic() - begun:.0f} s\n")
     for objection in objections[:_SHOWN]:
         sys.stdout.write(f"{objection[:_LENGTH]}\n")
     if objections:

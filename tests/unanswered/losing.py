@@ -106,52 +106,36 @@ class Counts(NamedTuple):
     objections: list[str]
 
 
-Chosen = Callable[[int], Iterable[int]]
-"""Chooses after which bytes of an answer of this length the rest of it is lost."""
+Choice = Callable[[list[int]], Iterable[Loss]]
+"""Chooses what to lose, of answers of these lengths."""
 
 
-async def lose_each(world: World, name: str, chosen: Chosen) -> Counts:
-    """Lose each answer of an operation, after each of the bytes that `chosen` selects."""
+async def lose_each(world: World, name: str, choice: Choice) -> Counts:
+    """Play an operation once for each loss of the choice."""
     losses = Losses(world, name)
     answers = await losses.begin()
     rounds = lost = 0
     objections: list[str] = []
-    for number, length in enumerate(answers):
-        for spared in chosen(length):
-            was_lost, objection = await losses.lose(Loss(number, spared))
-            rounds += 1
-            lost += was_lost
-            if objection:
-                objections.append(
-                    f"{name}, after {spared} of {length} bytes of answer {number + 1} of {len(answers)}: {objection}"
-                )
+    for loss in choice(answers):
+        was_lost, objection = await losses.lose(loss)
+        rounds += 1
+        lost += was_lost
+        if objection:
+            place = f"{loss.spared} of {answers[loss.answer]} bytes of answer {loss.answer + 1} of {len(answers)}"
+            objections.append(f"{name}, after {place}: {objection}")
     return Counts(rounds, lost, len(answers), objections)
 
 
-async def lose_last(world: World, name: str, random: Random) -> tuple[int, list[str]]:
-    """Lose the last answer of an operation, which tells of the commit, and some part of any answer.
-
-    Returns how many were lost, and the objections.
-    """
-    losses = Losses(world, name)
-    answers = await losses.begin()
-    some = random.randrange(len(answers))
-    found, lost = [], 0
-    for loss in (Loss(len(answers) - 1, 0), Loss(some, random.randrange(answers[some]))):
-        was_lost, objection = await losses.lose(loss)
-        lost += was_lost
-        if objection:
-            found.append(f"{name}, {loss} of {answers}: {objection}")
-    return lost, found
+def every(answers: list[int], *, small: int = 64, parts: int = 8) -> Iterable[Loss]:
+    """Lose each answer: a small one at each byte, a large one whole, but for its last byte, and after parts of it."""
+    for answer, length in enumerate(answers):
+        places = range(length) if length <= small else {length - 1, *(length * part // parts for part in range(parts))}
+        yield from (Loss(answer, spared) for spared in sorted(places))
 
 
-def every(length: int, *, small: int = 64, parts: int = 8) -> Iterable[int]:
-    """Each byte of a small answer, and some of a large one: none of it, all but its last byte, and parts."""
-    if length <= small:
-        return range(length)
-    return sorted({length - 1, *(length * part // parts for part in range(parts))})
-
-
-def whole(_: int) -> Iterable[int]:
-    """The whole answer is lost: the server has done its part, and the client learns nothing."""
-    return (0,)
+def some(answers: list[int], *, random: Random, times: int = 1) -> Iterable[Loss]:
+    """Lose the whole of the last answer, which tells of the commit, and so many times a part of any answer."""
+    yield Loss(len(answers) - 1, 0)
+    for _ in range(times):
+        answer = random.randrange(len(answers))
+        yield Loss(answer, random.randrange(answers[answer]))

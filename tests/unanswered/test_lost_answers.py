@@ -5,6 +5,7 @@ One answer in a few is lost here. benchmarks/lost_answers.py loses each one, at 
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 
 from postgres.steps import APIS
 from threadmark import Saver
-from unanswered.losing import lose_last
+from unanswered.losing import lose_each, some
 from unanswered.places import PLACES, operations, world_at
 
 
@@ -31,8 +32,8 @@ async def _lost(place: str, api: Callable[[Saver], Any], names: list[str]) -> tu
     objections: list[str] = []
     with world_at(place, api) as world:
         for name in names:
-            lost_here, found = await lose_last(world, name, random)
-            lost += lost_here
-            objections += found
+            found = await lose_each(world, name, partial(some, random=random))
+            lost += found.lost
+            objections += found.objections
         await world.saver.aclose()
     return lost, objections
