@@ -294,7 +294,7 @@ def test_tokens_grow_from_one_saver_in_memory_to_the_next() -> None:
 @pytest.mark.parametrize(("left", "renewed"), [(50, 0), (49, 100), (1, 100), (-1, 100), (None, 0)])
 def test_a_write_renews_a_lease_of_which_less_than_half_is_left(left: int | None, renewed: int) -> None:
     change = Change("thread", None, 0, {}, (), (), None, token=7)
-    facts = Facts(1, True, None, 7, left, 100, False, False, "")  # noqa: FBT003 - the facts in their order
+    facts = Facts(1, True, None, 7, left, 100, False, False, "")
     assert renewal(change, facts) == renewed
     assert renewal(change._replace(token=6), facts) == 0
 

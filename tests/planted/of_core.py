@@ -10,8 +10,6 @@ def _cases(topics: str, way: str = "memory-blocking") -> tuple[str, ...]:
 
 _WRITES = _cases("tokens. or judging. or removing. or outbox. or forking.")
 _ALL = _cases("memory")
-_ON_FILES = _cases("a", "file-asyncio")
-_WORLDS = ("tests/simulator/test_simulator.py",)
 
 FAULTS = [
     Fault(
@@ -68,7 +66,7 @@ FAULTS = [
         "core/src/threadmark/store/judging.py",
         "return facts.ttl if facts.left < facts.ttl // 2 else 0",
         "return facts.ttl if facts.left < 0 else 0",
-        _WRITES,
+        ("tests/core/test_leases.py",),
     ),
     Fault(
         "a transaction in memory is undone first to last",
@@ -79,8 +77,7 @@ FAULTS = [
         """            self._journal[changes]()
             self._journal.pop(changes)
 """,
-        ("tests/test_conformance.py", "-k", "test_death and memory"),
-        seeds=300,
+        ("tests/core/test_memory_tables.py",),
     ),
     Fault(
         "a deletion forgets the ids that were pruned",
@@ -101,7 +98,7 @@ FAULTS = [
         "core/src/threadmark/memory/store.py",
         "token = max(thread.lease.row.token + 1, now())",
         "token = thread.lease.row.token + 1",
-        ("tests/core/test_memory_file.py", "tests/core/test_leases.py", *_cases("tokens. or leases.")),
+        ("tests/core/test_leases.py",),
     ),
     Fault(
         "a checkpoint of a clock that was set back sorts before its parent",
@@ -136,14 +133,14 @@ FAULTS = [
         "core/src/threadmark/saver/next_nodes.py",
         "return type(seen) is not type(version) or seen != version",
         "return seen is None or str(version) > str(seen)",
-        ("tests/langgraph_parity/test_unfinished.py", *_cases("unfinished.")),
+        _cases("unfinished."),
     ),
     Fault(
         "a version of another type counts as seen",
         "core/src/threadmark/saver/next_nodes.py",
         "return type(seen) is not type(version) or seen != version",
         "return type(seen) is type(version) and seen != version",
-        ("tests/langgraph_parity/test_unfinished.py", *_cases("unfinished.")),
+        _cases("unfinished."),
     ),
     Fault(
         "a version grows without its zeros",
@@ -213,7 +210,7 @@ FAULTS = [
         "core/src/threadmark/saver/paging.py",
         "if before is not None and order >= before:",
         "if before is not None and order > before:",
-        ("tests/sqlite/test_damage.py", "tests/sqlite/test_damaged_keys.py", *_ALL),
+        ("tests/core/test_paging.py",),
     ),
     Fault(
         "a prune of all threads ends after one page",
@@ -265,7 +262,7 @@ FAULTS = [
         "core/src/threadmark/saver/loading.py",
         "if known.row is None or known.row[:3] != row[:3] or type(created_at) is not int:",
         "if known.row is None or type(created_at) is not int:",
-        ("tests/sqlite/test_damage.py", "tests/sqlite/test_wrong_kinds.py", *_ALL),
+        ("tests/core/test_encoding_cache.py",),
     ),
     Fault(
         "a remembered checkpoint is of any epoch",
@@ -273,7 +270,6 @@ FAULTS = [
         "return known if known is not None and known.epoch == self.epoch(thread_id) else None",
         "return known",
         _ALL,
-        seeds=300,
     ),
     Fault(
         "remembered segments are of any epoch",
@@ -281,22 +277,20 @@ FAULTS = [
         "return found[1] if found is not None and found[0] == epoch else None",
         "return found[1] if found is not None else None",
         _ALL,
-        seeds=300,
     ),
     Fault(
         "the slices of another writer outlive a removal",
         "core/src/threadmark/saver/caches.py",
         "if source is not None and source.packed == stored.packed:  #",
         "if source is not None:  #",
-        (*_ALL,),
-        seeds=300,
+        ("tests/core/test_encoding_cache.py",),
     ),
     Fault(
         "an owner reads the segments of others",
         "core/src/threadmark/store/owned.py",
         "        own = yield from self._own(requested)\n",
         "        own = requested\n        yield from ()\n",
-        ("tests/test_views.py", *_cases("owners.")),
+        ("tests/core/test_store_wrappers.py",),
     ),
     Fault(
         "an owner's lock finds the threads of others",
@@ -324,7 +318,7 @@ FAULTS = [
         "core/src/threadmark/encryption/threads.py",
         'packed: bytes = msgpack.packb(("thread", thread_id), unicode_errors="surrogatepass")',
         'packed: bytes = msgpack.packb(("thread", ""), unicode_errors="surrogatepass")',
-        ("tests/core/test_sealed.py", "tests/test_incarnations.py"),
+        ("tests/core/test_sealed.py",),
     ),
     Fault(
         "the name of a zone leads out of its folder",

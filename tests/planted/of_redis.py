@@ -48,7 +48,6 @@ FAULTS = [
             "-k",
             "(test_behaviour and concurrency. and single) or (test_meeting and single)",
         ),
-        seeds=200,
     ),
     Fault(
         "a commit that is sent twice is made twice",

@@ -46,7 +46,6 @@ FAULTS = [
         "        if attempt and (yield from",
         "        if attempt > _ATTEMPTS and (yield from",
         ("tests/simulator/test_simulator.py", *_cases("repeating. or forking.")),
-        seeds=400,
     ),
     Fault(
         "a new thread of a fork that was tried twice exists already",
@@ -124,7 +123,6 @@ FAULTS = [
         "    if outcome.refused is not None or outcome.exists:\n",
         "    if outcome.refused is not None:\n",
         _PAIRS,
-        seeds=300,
     ),
     Fault(
         "a token outlives a promotion",
@@ -132,7 +130,6 @@ FAULTS = [
         "return stored if stored and term == self._term else _LOST",
         "return stored or _LOST",
         _TERMS,
-        seeds=300,
     ),
     Fault(
         "the epoch of one database counts in the other",
@@ -140,7 +137,6 @@ FAULTS = [
         "            if number != self._number:\n",
         "            if number > 1:\n",
         _TERMS,
-        seeds=300,
     ),
     Fault(
         "two promotions have the same term",
@@ -148,7 +144,6 @@ FAULTS = [
         "return following if following % 2 != side.number else following + 1",
         "return following",
         _TERMS,
-        seeds=300,
     ),
     Fault(
         "a deletion of what only the other side has is not recorded",
@@ -156,7 +151,6 @@ FAULTS = [
         "if epoch is not None or self._term > FIRST_TERM:\n            self._whole.discard",
         "if epoch is not None:\n            self._whole.discard",
         ("tests/replication/test_deleted_apart.py", "tests/replication/test_deleted_twice.py"),
-        seeds=300,
     ),
     Fault(
         "a comparison is applied although entries have gone since",
@@ -164,7 +158,6 @@ FAULTS = [
         "    if (yield from has_settled(store, thread_id, compared.ours)):\n        return None\n",
         "",
         ("tests/replication/test_crowds.py", "tests/replication/test_later_writes.py", *_PAIRS),
-        seeds=500,
     ),
     Fault(
         "a write is acknowledged before its change is copied",
@@ -172,7 +165,6 @@ FAULTS = [
         "return 0 < position <= waiters.copied_to",
         "return position <= waiters.copied_to + 1",
         _PAIRS,
-        seeds=300,
     ),
     Fault(
         "a failover takes over an incomplete side",

@@ -3,7 +3,7 @@
 from planted.fault import Fault
 
 
-def _cases(topics: str, way: str = "file-asyncio or file-blocking") -> tuple[str, ...]:
+def _cases(topics: str, way: str = "file-blocking") -> tuple[str, ...]:
     return "tests/test_conformance.py", "-k", f"test_behaviour and ({topics}) and ({way})"
 
 
@@ -57,7 +57,6 @@ FAULTS = [
         "t.thread_id = threadmark_head.thread_id AND t.epoch = ? AND t.minute = ?",
         "t.thread_id = threadmark_head.thread_id AND t.epoch >= ? AND t.minute = ?",
         ("tests/sqlite/test_at_once.py", "tests/sqlite/test_meeting.py", *_cases("removing. or pruning.")),
-        seeds=300,
     ),
     Fault(
         "a pack is added under someone else's lease",

@@ -31,6 +31,8 @@ SHARE = 0.95
 
 _PYTEST = ("-m", "pytest", "-q", "-x", "-n", "0", "-p", "no:cacheprovider")
 _WORLDS = "import sys; from simulator.playing import run; sys.exit(bool(run(range({seeds}), shrinks=False).failures))"
+_TIMES = 3
+"""Tests that do not end in this many times their usual time hang."""
 _GRACE = 20
 """Seconds in which tests that are stopped may end their servers."""
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (?:tests/)?(\S.*?)(?: - (.*))?$", re.MULTILINE)
@@ -41,6 +43,7 @@ class Outcome(NamedTuple):
     """The outcome of tests."""
 
     passed: bool
+    hung: bool
     by: str
     """The test that failed."""
     seconds: float
@@ -108,7 +111,7 @@ class Tree:
         text = output.read_text(errors="replace")
         failed = _FAILED.search(text)
         by = f"no end in {limit:.0f} s" if hung else failed[1] if failed else "worlds"
-        return Outcome(not hung and process.returncode == 0, by, time.monotonic() - began, text)
+        return Outcome(not hung and process.returncode == 0, hung, by, time.monotonic() - began, text)
 
     def plant(self, fault: Fault) -> None:
         """Plant a fault. Raises ValueError if that cannot be done."""
@@ -161,6 +164,8 @@ class Trials:
             before = outcome if outcome.passed else self._without(tree, fault, arguments)
             if not before.passed:
                 return Verdict(fault, None, f"{before.by} fails without it as well\n{before.output[-3000:]}")
+            if outcome.hung and before.seconds > self._limit / _TIMES:
+                return Verdict(fault, None, f"its tests take {before.seconds:.0f} s without it: give a longer --limit")
             return Verdict(fault, outcome)
         except ValueError as error:
             return Verdict(fault, None, str(error))
@@ -212,6 +217,7 @@ def main() -> int:
         return 0
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="planted-") as folder, ThreadPoolExecutor(options.jobs) as pool:
+        Path(folder).chmod(0o755)  # some tests run processes of another user
         trees = [Tree(Path(folder), number) for number in range(options.jobs)]
         trials = Trials(trees, options.limit, options.simulator)
         verdicts = []

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from msgpack import ExtType, packb
 
@@ -242,7 +243,9 @@ def test_the_order_of_a_multiindex_is_a_number(order: Any) -> None:
     levels = [ExtType(84, packb(["Vpandas:RangeIndex"])), 0, 1, 1, None]
     codes = [ExtType(84, packb(["Ynumpy:ndarray", "|i1", "C"])), [1], b"\0"]
     serde = Serde()
-    assert serde.loads_typed(crafted("Vpandas:MultiIndex", [levels], [codes], [None], 0)).sortorder == 0
+    found = serde.loads_typed(crafted("Vpandas:MultiIndex", [levels], [codes], [None], 0))
+    assert type(found) is pd.MultiIndex
+    assert found.sortorder == 0
     with pytest.raises(CorruptDataError):
         serde.loads_typed(crafted("Vpandas:MultiIndex", [levels], [codes], [None], order))
 
