@@ -46,6 +46,15 @@ class Fault(NamedTuple):
         return found
 
 
+def cases(file: str, topics: str, way: str) -> tuple[str, ...]:
+    """Return the arguments for some topics of the conformance suite, on one way to a backend.
+
+    `-k` counts for all files that pytest is called with, so it lets tests of other files through.
+    """
+    of_suite = "test_behaviour or test_death or test_meeting or test_random"
+    return file, "-k", f"(test_behaviour and ({topics}) and ({way})) or not ({of_suite})"
+
+
 _TEXTS_AND_COMMENTS = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|--[^\n]*""")
 _PAIRS = {")": "(", "]": "[", "}": "{"}
 _SQL_BLOCKS = ("if", "loop", "case", "begin")

@@ -1,11 +1,11 @@
 """Faults in core: the judgement of changes, the memory backend, proofs, removals, ids, delta channels, values"""
 
-from planted.fault import Fault
+from planted.fault import Fault, cases
 
 
 def _cases(topics: str, way: str = "memory-blocking") -> tuple[str, ...]:
     """The tests of some topics of the conformance suite, on one backend with one API."""
-    return "tests/test_conformance.py", "-k", f"test_behaviour and ({topics}) and {way}"
+    return cases("tests/test_conformance.py", topics, way)
 
 
 _WRITES = _cases("tokens. or judging. or removing. or outbox. or forking.")

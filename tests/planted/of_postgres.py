@@ -1,13 +1,13 @@
 """Faults in the Postgres backend: functions of the server, the driver, and the batches of callers"""
 
-from planted.fault import Fault
+from planted.fault import Fault, cases
 
 
 def _cases(topics: str) -> tuple[str, ...]:
-    return "tests/postgres/test_conformance.py", "-k", f"test_behaviour and ({topics}) and url"
+    return cases("tests/postgres/test_conformance.py", topics, "url")
 
 
-_LEASES = ("tests/postgres/test_leases.py", *_cases("tokens. or judging."))
+_LEASES = ("tests/postgres/test_leases.py", *_cases("tokens. or judging. or leases."))
 _FUNCTIONS = "postgres/src/threadmark_postgres/functions/"
 
 FAULTS = [

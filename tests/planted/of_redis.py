@@ -1,10 +1,10 @@
 """Faults in the Redis backend: scripts, optimistic transactions, and the cache"""
 
-from planted.fault import Fault
+from planted.fault import Fault, cases
 
 
 def _cases(topics: str, way: str = "single") -> tuple[str, ...]:
-    return "tests/redis_backend/test_conformance.py", "-k", f"test_behaviour and ({topics}) and {way}"
+    return cases("tests/redis_backend/test_conformance.py", topics, way)
 
 
 _LUA = "redis/src/threadmark_redis/lua/"

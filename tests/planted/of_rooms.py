@@ -1,10 +1,10 @@
 """Faults in the rooms of core: leases, forks, effects, caches and replication"""
 
-from planted.fault import Fault
+from planted.fault import Fault, cases
 
 
 def _cases(topics: str, way: str = "memory-blocking") -> tuple[str, ...]:
-    return "tests/test_conformance.py", "-k", f"test_behaviour and ({topics}) and {way}"
+    return cases("tests/test_conformance.py", topics, way)
 
 
 _EFFECTS = ("tests/effects/test_once.py",)
