@@ -23,7 +23,7 @@ FAULTS = [
         f"{_FUNCTIONS}add_1.sql",
         "IF v_is_alone AND NOT p_waits AND current_setting('transaction_isolation') <> 'read committed' THEN",
         "IF v_is_alone AND NOT p_waits AND p_thread IS NULL THEN",
-        ("tests/postgres/test_leases.py", "tests/postgres/test_concurrency.py", "tests/postgres/test_given.py"),
+        ("tests/postgres/test_leases.py",),
     ),
     Fault(
         "a change that stands alone takes no lock",
@@ -61,13 +61,6 @@ FAULTS = [
         _LEASES,
     ),
     Fault(
-        "what waits for the other database is forgotten",
-        f"{_FUNCTIONS}forget_1.sql",
-        "coalesce(t.lease_ends <= v_clock, true) AND o.thread_id IS NULL\n",
-        "coalesce(t.lease_ends <= v_clock, true)\n",
-        ("tests/postgres/test_forgetting.py", *_cases("outbox. or removing.")),
-    ),
-    Fault(
         "an entry that comes during the forgetting is not seen",
         f"{_FUNCTIONS}forget_1.sql",
         "        PERFORM FROM tm.outbox AS o WHERE o.thread_id = v_thread LIMIT 1;\n        CONTINUE WHEN FOUND;\n",
@@ -86,7 +79,7 @@ FAULTS = [
         f"{_FUNCTIONS}is_outdated_1.sql",
         "    LOCK TABLE tm.outbox IN ROW EXCLUSIVE MODE;\n",
         "",
-        ("tests/postgres/test_recording.py", "tests/postgres/test_order.py", *_cases("outbox.")),
+        ("tests/postgres/test_recording.py", "tests/postgres/test_order.py", "tests/replication/test_chaos.py"),
     ),
     Fault(
         "a removal on Postgres forgets which ids it took",
@@ -114,14 +107,14 @@ FAULTS = [
         "postgres/src/threadmark_postgres/driver/conversation.py",
         '        if status == "in progress":\n',
         '        if status == "in doubt":\n',
-        ("tests/postgres/test_failures.py", "tests/unanswered/test_lost_answers.py"),
+        ("tests/postgres/test_pure.py",),
     ),
     Fault(
         "the victim of a deadlock is not tried again",
         "postgres/src/threadmark_postgres/driver/failures.py",
         '    "40",  # the',
         '    "40000",  # the',
-        ("tests/postgres/test_failures.py",),
+        ("tests/postgres/test_pure.py",),
     ),
     Fault(
         "the statements of a batch lock threads in any order",
@@ -129,12 +122,5 @@ FAULTS = [
         "sorted(range(len(queries)), key=lambda position: queries[position].turn)",
         "sorted(range(len(queries)))",
         ("tests/postgres/test_batching.py", "tests/postgres/test_order.py"),
-    ),
-    Fault(
-        "a batch that lost a row has stored it",
-        "postgres/src/threadmark_postgres/driver/batching.py",
-        "        if not rows:\n            return False\n",
-        "",
-        ("tests/postgres/test_batching.py", *_cases("concurrency.")),
     ),
 ]

@@ -7,6 +7,10 @@ def _cases(topics: str, way: str = "single") -> tuple[str, ...]:
     return cases("tests/redis_backend/test_conformance.py", topics, way)
 
 
+_MEETINGS = tuple(
+    f"tests/redis_backend/test_conformance.py::test_meeting_in_any_order[{each}-single-blocking]"
+    for each in ("put meets prune", "write meets prune", "prune meets prune", "put meets list_all")
+)
 _LUA = "redis/src/threadmark_redis/lua/"
 
 FAULTS = [
@@ -22,7 +26,7 @@ FAULTS = [
         f"{_LUA}add.lua",
         "if lacks(needs, given) or lacks(written, given) then\n",
         "if lacks(needs, given) then\n",
-        ("tests/redis_backend/test_evicted.py", "tests/redis_backend/test_killed.py", *_cases("pending.")),
+        ("tests/redis_backend/test_evicted.py",),
     ),
     Fault(
         "a token of an earlier lease still writes on Redis",
@@ -43,11 +47,7 @@ FAULTS = [
         f"{_LUA}commit.lua",
         "is_changed = is_changed or (stored[1] or '') .. ':' .. (stored[2] or '') ~= thread[1]",
         "is_changed = is_changed or (stored[1] or '') ~= thread[1]:match('^[^:]*')",
-        (
-            "tests/redis_backend/test_conformance.py",
-            "-k",
-            "(test_behaviour and concurrency. and single) or (test_meeting and single)",
-        ),
+        _MEETINGS,
     ),
     Fault(
         "a commit that is sent twice is made twice",
@@ -89,10 +89,6 @@ FAULTS = [
         "redis/src/threadmark_redis/transactions.py",
         "        work.expect_whole(strictly=not work.is_late)\n        yield from _expect_locked(work)\n",
         "",
-        (
-            "tests/redis_backend/test_conformance.py",
-            "-k",
-            "(test_behaviour and concurrency. and single) or (test_meeting and single)",
-        ),
+        _MEETINGS,
     ),
 ]

@@ -115,13 +115,6 @@ FAULTS = [
         ("tests/sqlite/test_lease_clocks.py", *_cases("tokens.")),
     ),
     Fault(
-        "a lease of another clock seems to last for an hour",
-        "sqlite/src/threadmark_sqlite/sql/threads.py",
-        "max(min(lease_ends - {CLOCK}, lease_ttl), 0)",
-        "max(lease_ends - {CLOCK}, 0)",
-        ("tests/sqlite/test_lease_clocks.py",),
-    ),
-    Fault(
         "the count of a head ignores what was removed",
         "sqlite/src/threadmark_sqlite/adding.py",
         "(after - before, number, ns, thread_id, ns)",

@@ -131,6 +131,9 @@ async def an_entry_is_not_recorded_with_a_change_that_is_not_made(world: World) 
     late = await ask(world, ReplicaStore.add, change._replace(epoch=None))
     assert (late.too_late, late.position) == (True, 0)
     assert await everything(world) == before
+    await ask(world, ReplicaStore.set_copied, "copied", Copied(3, 5))  # from an epoch that is over since
+    other = fresh._replace(thread_id="copied", epoch=None, copied=Follows(3, 4, 6))
+    assert (await ask(world, ReplicaStore.add, other)).refused == "behind"
 
 
 async def a_thread_that_is_deleted_and_starts_again_counts_on(world: World) -> None:
