@@ -86,7 +86,7 @@ FAULTS = [
         f"{_FUNCTIONS}remove_1.sql",
         "        removed_up_to = greatest(\n            t.removed_up_to,\n",
         "        removed_up_to = least(\n            t.removed_up_to,\n",
-        _cases("removing. or pruning. or deleting."),
+        cases("tests/postgres/test_conformance.py", "removing.", "whose_last_checkpoint"),
     ),
     Fault(
         "a removal on Postgres leaves the writes of a namespace",

@@ -61,14 +61,14 @@ FAULTS = [
         f"{_LUA}outbox.lua",
         "local position = math.max(previous + 1, clock())",
         "local position = clock()",
-        ("tests/redis_backend/test_outbox.py", *_cases("outbox.")),
+        ("tests/redis_backend/test_outbox.py",),
     ),
     Fault(
         "a thread that no longer expires goes all the same",
         f"{_LUA}thread.lua",
         "            redis.call('PERSIST', KEYS[number])\n",
         "            redis.call('EXISTS', KEYS[number])\n",
-        ("tests/redis_backend/test_layout.py", *_cases("expiry. or threads. or retention.")),
+        ("tests/redis_backend/test_evicted.py",),
     ),
     Fault(
         "a cache on Redis takes entries of a reader that is late",
@@ -82,7 +82,7 @@ FAULTS = [
         f"{_LUA}commit.lua",
         "if is_changed or (on_one_server and ARGV[3] ~= '' and is_raised(replica, tonumber(ARGV[3]))) then\n",
         "if is_changed then\n",
-        ("tests/redis_backend/test_outbox.py", *_cases("outbox.")),
+        ("tests/redis_backend/test_outbox.py",),
     ),
     Fault(
         "an error that half a change has caused is raised",

@@ -17,7 +17,7 @@ FAULTS = [
         "core/src/threadmark/leases/taking.py",
         'if last.left and on_busy in ("wait", "reject") and last.token not in tried:',
         'if last.left and on_busy in ("wait", "reject"):',
-        ("tests/unanswered/test_lost_answers.py", *_cases("repeating.")),
+        _cases("repeating."),
     ),
     Fault(
         "a holder releases the lease of another one",
@@ -45,21 +45,21 @@ FAULTS = [
         "core/src/threadmark/travel/forking.py",
         "        if attempt and (yield from",
         "        if attempt > _ATTEMPTS and (yield from",
-        ("tests/simulator/test_simulator.py", *_cases("repeating. or forking.")),
+        ("tests/simulator/test_simulator.py::test_a_plan_that_failed_once_does_not_fail_again",),
     ),
     Fault(
         "a new thread of a fork that was tried twice exists already",
         "core/src/threadmark/travel/fork_parts.py",
         "if epochs[target] is not None and epochs[target] not in tried:",
         "if epochs[target] is not None:",
-        ("tests/unanswered/test_lost_answers.py", *_cases("repeating.")),
+        _cases("repeating."),
     ),
     Fault(
         "a fork counts no checkpoints",
         "core/src/threadmark/travel/fork_parts.py",
         "    yield from prove_complete(context, source, None)\n",
         "",
-        ("tests/sqlite/test_damaged_keys.py", "tests/sqlite/test_damage.py", *_cases("forking.", "file-blocking")),
+        ("tests/sqlite/test_damage.py",),
     ),
     Fault(
         "a result is stored although its claim was taken over",

@@ -111,6 +111,8 @@ def test_all_keys_of_a_thread_expire_at_once(server: RedisProcess, prefix: str) 
         saver.copy_thread("one", "copy")
         copied = thread_keys(prefix.encode(), "copy")
         assert all(server.client.pttl(key) > 0 for key in copied if server.client.exists(key))
+        saver.update_thread("one", expires_at=None)
+        assert {server.client.pttl(key) for key in keys if server.client.exists(key)} == {-1}
 
 
 def test_a_server_short_of_memory_loses_whole_threads_or_says_so() -> None:
