@@ -13,10 +13,10 @@ _TERMS = ("tests/replication/test_terms.py", "tests/replication/test_failover.py
 
 FAULTS = [
     Fault(
-        "who takes a lease twice waits for itself",
+        "who takes a lease twice is refused because of itself",
         "core/src/threadmark/leases/taking.py",
         'if last.left and on_busy in ("wait", "reject") and last.token not in tried:',
-        'if last.left and on_busy in ("wait", "reject"):',
+        'if last.left and on_busy in ("wait", "reject") and (on_busy == "reject" or last.token not in tried):',
         _cases("repeating."),
     ),
     Fault(

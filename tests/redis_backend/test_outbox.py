@@ -301,6 +301,17 @@ def test_a_change_that_is_made_or_settled_while_a_database_is_verified_is_no_dam
         assert saver.verify().problems == []
 
 
+def test_a_transaction_is_run_again_when_others_have_added_something_before_its_commit(
+    saver: RedisSaver, server: RedisProcess, prefix: str
+) -> None:
+    config = play(saver, "one", 4, 100)
+    with RedisSaver(server.url, prefix=prefix, **OPTIONS) as other:
+        _between(saver, "commit", lambda: other.put(config, *step(4, 100)))
+        saver.prune(["one"], keep_last=1)
+        assert [found.checkpoint["channel_values"]["count"] for found in other.list(thread("one"))] == [4]
+        assert other.verify().problems == []
+
+
 def test_a_position_is_greater_than_the_last_one_although_the_clock_is_behind(
     saver: RedisSaver, server: RedisProcess, prefix: str
 ) -> None:
