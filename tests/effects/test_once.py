@@ -29,6 +29,7 @@ from threadmark import (
 )
 from threadmark.effects import listing
 from threadmark.effects.calls import Watch
+from threadmark.effects.holder import this_process
 from threadmark_langgraph import InMemorySaver
 
 
@@ -304,6 +305,13 @@ def test_a_call_under_a_lost_lease_is_refused_its_result(saver: Saver, receiver:
     finally:
         second.release()
     assert receiver.calls == [5]
+
+
+def test_a_process_that_has_the_number_of_one_that_ended_holds_none_of_its_claims() -> None:
+    here = this_process()
+    parent = here._replace(process=os.getppid(), began="before all others")
+    assert parent.has_ended() is bool(here.machine)
+    assert not here.has_ended()
 
 
 def test_a_claim_that_is_renewed_is_not_over(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -87,7 +87,7 @@ FAULTS = [
         "core/src/threadmark/effects/holder.py",
         "return _is_unknown(self.process) if began is None else began != self.began",
         'return _is_unknown(self.process) if began is None else began == ""',
-        ("tests/effects",),
+        _EFFECTS,
     ),
     Fault(
         "a removal that failed is not forgotten by the cache",
