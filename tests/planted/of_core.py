@@ -246,8 +246,7 @@ FAULTS = [
         "core/src/threadmark/saver/batches.py",
         "        if row[:4] not in listed:\n",
         "        if row[:4] not in there:\n",
-        ("tests/sqlite/test_damaged_keys.py", "tests/sqlite/test_damage.py"),
-        pure=True,
+        ("tests/core/test_packs.py",),
     ),
     Fault(
         "a pack stands before the separate row of a write",

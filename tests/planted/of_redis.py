@@ -54,7 +54,7 @@ FAULTS = [
         f"{_LUA}commit.lua",
         "    if #thread > 1 and stored[3] == ARGV[2] then\n",
         "    if #thread > 1 and stored[3] == ARGV[2] and is_changed == nil then\n",
-        ("tests/redis_backend/test_driver_failures.py", "tests/unanswered/test_lost_answers.py", "-k", "redis"),
+        ("tests/redis_backend/test_failures.py", "tests/unanswered/test_lost_answers.py", "-k", "lost and redis"),
     ),
     Fault(
         "an outbox on Redis follows the clock back",

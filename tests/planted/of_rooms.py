@@ -122,7 +122,7 @@ FAULTS = [
         "core/src/threadmark/replication/copying.py",
         "    if outcome.refused is not None or outcome.exists:\n",
         "    if outcome.refused is not None:\n",
-        _PAIRS,
+        ("tests/replication/test_copying.py",),
     ),
     Fault(
         "a token outlives a promotion",
@@ -136,14 +136,14 @@ FAULTS = [
         "core/src/threadmark/replication/side_store.py",
         "            if number != self._number:\n",
         "            if number > 1:\n",
-        _TERMS,
+        ("tests/replication/test_copying.py",),
     ),
     Fault(
         "two promotions have the same term",
         "core/src/threadmark/replication/terms.py",
         "return following if following % 2 != side.number else following + 1",
         "return following",
-        _TERMS,
+        ("tests/replication/test_terms.py",),
     ),
     Fault(
         "a deletion of what only the other side has is not recorded",
@@ -171,6 +171,6 @@ FAULTS = [
         "core/src/threadmark/replication/promoting.py",
         '    if not known.complete:\n        raise ReplicationError(\n            f"{what}. {standby} has never',
         '    if known.term < 0:\n        raise ReplicationError(\n            f"{what}. {standby} has never',
-        _TERMS,
+        ("tests/replication/test_terms.py",),
     ),
 ]
