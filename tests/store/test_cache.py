@@ -46,8 +46,8 @@ from threadmark_postgres import PostgresSaver
 from threadmark_redis import RedisSaver
 from threadmark_sqlite import SqliteSaver
 from threadmark_store.cache import Cache
-from threadmark_store.caches import InMemoryCache, PostgresCache, RedisCache, SqliteCache
 from threadmark_store.cached.memory import MemoryEntries
+from threadmark_store.caches import InMemoryCache, PostgresCache, RedisCache, SqliteCache
 from threadmark_store.entries import ENTRY_BYTES, Entry, EntryKey
 
 _numbers = itertools.count()
