@@ -279,10 +279,13 @@ def test_the_sealed_row_of_a_thread_opens_in_no_other_one() -> None:
     for name in ("one", "other"):
         saver.create_thread(name, title=name)
     sealed = saver._context.store
-    rows = [saver._driver.run(Transaction(saver._store.thread, (name,))).row for name in ("one", "other")]
-    exchanged = rows[1]._replace(check=rows[0].check)
+    one, other = (saver._driver.run(Transaction(saver._store.thread, (name,))) for name in ("one", "other"))
+    assert one is not None
+    assert other is not None
+    exchanged = other.row._replace(check=one.row.check)
     saver._driver.run(Transaction(saver._store.set_thread, (exchanged,), writes=True))
     found = saver._driver.run(Transaction(sealed.thread, ("other",)))
+    assert found is not None
     assert found.row.check == NOT_OPENED
     assert found.row.title is None
 
