@@ -89,8 +89,10 @@ FAULTS = [
     Fault(
         "a removal takes the writes of other namespaces",
         "core/src/threadmark/memory/store.py",
-        "for write_key in [key for key in thread.writes if key[:2] in doomed]:",
-        "for write_key in [key for key in thread.writes if key[1] in {each for _, each in doomed}]:",
+        "                tables.unset(thread.writes, key)\n",
+        """                for each in [each for each in thread.writes if each[1] == key[1]]:
+                    tables.unset(thread.writes, each)
+""",
         _cases("deleting. or removing. or pruning."),
     ),
     Fault(
