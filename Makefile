@@ -10,7 +10,7 @@ FAST := not postgres and not redis and not browser and not slow
 WORKERS := --numprocesses $(shell python3 -c 'import os; print((os.cpu_count() or 1) + 2)') --dist worksteal
 SOURCES := libs tests benchmarks examples scripts
 
-.PHONY: help demo page test test-fast coverage test-citus simulate proof check format bench bench-full docs pins release-check
+.PHONY: help demo page test test-fast coverage test-citus simulate plant proof check format bench bench-full docs pins release-check
 
 help: ## What can be made here
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,6 +52,12 @@ test-citus: $(VENV)/.ready ## What needs Citus, on a coordinator with two worker
 
 simulate: $(VENV)/.ready ## Simulated worlds: SEEDS=2000, HOURS=8, or PLAN='17' for one again (tests/simulator/README.md)
 	PYTHONPATH=tests $(BIN)/python tests/simulator/simulate.py
+
+plant: $(VENV)/.ready ## Plant faults into copies of the code, to see that tests find them; FAULTS='--list' (tests/planted/README.md)
+	@scripts/ensure-postgres >/dev/null
+	@scripts/ensure-pgbouncer >/dev/null || true
+	@scripts/ensure-redis >/dev/null
+	PYTHONPATH=tests $(BIN)/python tests/planted/plant.py $(FAULTS)
 
 proof: $(VENV)/.ready ## Attack each guarantee and write docs/proof.md (PROOF=--long for the long forms)
 	$(BIN)/python benchmarks/proof.py $(PROOF)

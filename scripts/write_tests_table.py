@@ -27,6 +27,7 @@ FOLDERS = {
     "langgraph_parity": "The same results as LangGraph's savers",
     "langgraph_server": "LangGraph's server with a checkpointer of ours, as docs/how-to/langgraph-json.md sets it up",
     "page": "The page of `threadmark serve`: its API, its security, and the page in Chromium",
+    "planted": "Faults that are planted into the code to see that tests find them (`make plant`)",
     "power": "SQLite files and persistent dictionaries after power cuts",
     "postgres": "Postgres: drivers, statements, pools, PgBouncer, failover",
     "races": "Processes that compete for leases and locks",

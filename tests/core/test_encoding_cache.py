@@ -71,6 +71,19 @@ def test_a_checkpoint_is_known_until_the_epoch_changes() -> None:
     assert encoding_cache.checkpoint("thread", "ns", "id") is None
 
 
+def test_after_a_removal_a_value_is_known_with_the_slices_of_its_own_checkpoint_only() -> None:
+    cache = EncodingCache(1 << 20)
+    own, others = (bytes([number]) * 1000 for number in (1, 2))
+    values = {name: _stored(data) for name, data in (("own", own), ("others", others))}
+    of_another = Source(others, deduplicate(others + own, []).packed)
+    cache.see_values("thread", 1, [(values["own"], values["own"].source(own)), (values["others"], of_another)])
+    cache.see_checkpoint("thread", "", "id", _known(1)._replace(header=_HEADER._replace(values=values)))
+    cache.outlive("thread", "", "id", 2)
+    assert cache.checkpoint("thread", "", "id") is not None
+    assert cache.source("thread", values["own"].digest, 2) == values["own"].source(own)
+    assert cache.source("thread", values["others"].digest, 2) is None
+
+
 def test_what_a_step_wrote_to_a_channel_is_found_for_the_next() -> None:
     encoding_cache = EncodingCache(1 << 20)
     values = [bytes([number]) * 300 for number in range(3)]

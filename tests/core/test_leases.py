@@ -15,6 +15,8 @@ from patience import wait_until
 from threadmark import LeaseLostError, MemorySaver, Saver, StoreError
 from threadmark.leases.renewal import Schedule
 from threadmark.program import Transaction
+from threadmark.store.contract import Change
+from threadmark.store.judging import Facts, renewal
 from threadmark.types import Lease
 from threadmark_conformance.driver_wrapper import DriverWrapper
 from threadmark_conformance.engine import at, checkpoint
@@ -279,6 +281,22 @@ def test_the_child_of_a_fork_leaves_its_parents_lease_alone(tmp_path: Any) -> No
         lease.renew()
         saver.put(under(lease), checkpoint({"a": 1}), {}, {"a": 1})
         assert saver.get(at("thread")) is not None
+
+
+def test_tokens_grow_from_one_saver_in_memory_to_the_next() -> None:
+    tokens = []
+    for _ in range(2):
+        with MemorySaver() as saver, saver.lease("thread") as lease:
+            tokens.append(lease.token)
+    assert tokens[0] < tokens[1]
+
+
+@pytest.mark.parametrize(("left", "renewed"), [(50, 0), (49, 100), (1, 100), (-1, 100), (None, 0)])
+def test_a_write_renews_a_lease_of_which_less_than_half_is_left(left: int | None, renewed: int) -> None:
+    change = Change("thread", None, 0, {}, (), (), None, token=7)
+    facts = Facts(1, True, None, 7, left, 100, False, False, "")
+    assert renewal(change, facts) == renewed
+    assert renewal(change._replace(token=6), facts) == 0
 
 
 def test_the_deadline_counts_from_when_the_last_renewal_that_succeeded_was_sent() -> None:

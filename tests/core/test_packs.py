@@ -5,7 +5,7 @@ import pytest
 from threadmark.errors import CorruptDataError
 from threadmark.format.digests import check_of
 from threadmark.format.packs import MOST_KEYS, PACK, unpack_writes
-from threadmark.saver.batches import batch_record, proven_writes, rows_of_batch, separate_rows
+from threadmark.saver.batches import batch_record, proven_batches, proven_writes, rows_of_batch, separate_rows
 from threadmark.saver.proving import PACKED, RECORDED, write_row, write_rows
 
 
@@ -70,3 +70,12 @@ def test_a_pack_that_cannot_be_read_names_its_task() -> None:
     rows = [(PACK, "path", "", b"\0\x90"), batch_record((PACK,))]
     with pytest.raises(CorruptDataError, match="pending writes of task 'task': the row of its writes cannot be read"):
         proven_writes("thread", write_rows("thread", "ns", "checkpoint", "task", rows))
+
+
+def test_a_write_that_no_record_lists_is_damage() -> None:
+    rows = rows_of_batch("thread", "", "id", "task", "", [(0, "a", b"\0\1m1")], None)
+    assert [each.channel for each in proven_batches("thread", rows)] == ["a"]
+    with pytest.raises(CorruptDataError, match="the record of its batch is missing"):
+        proven_batches("thread", rows[:-1])
+    with pytest.raises(CorruptDataError, match="row of its writes is missing"):
+        proven_batches("thread", rows[-1:])

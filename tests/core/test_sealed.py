@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from threadmark import ConfigError, CorruptDataError, MemorySaver, Saver, ThreadmarkError, new_id
+from threadmark.format.digests import NOT_OPENED
 from threadmark.memory.saver import MemoryDriver
 from threadmark.memory.store import MemoryStore
-from threadmark.program import Program
+from threadmark.program import Program, Transaction
 from threadmark.sealing import Keyring
 from threadmark_sqlite import SqliteSaver
 
@@ -271,6 +272,22 @@ def test_whoever_has_no_key_gives_nobody_a_thread(tmp_path: Path) -> None:
                 attempt()
         assert saver.for_owner("ada").get(THREAD) is None
         assert len(list(saver.list(THREAD))) == 5
+
+
+def test_the_sealed_row_of_a_thread_opens_in_no_other_one() -> None:
+    saver = MemorySaver(keyring=ring("new"))
+    for name in ("one", "other"):
+        saver.create_thread(name, title=name)
+    sealed = saver._context.store
+    one, other = (saver._driver.run(Transaction(saver._store.thread, (name,))) for name in ("one", "other"))
+    assert one is not None
+    assert other is not None
+    exchanged = other.row._replace(check=one.row.check)
+    saver._driver.run(Transaction(saver._store.set_thread, (exchanged,), writes=True))
+    found = saver._driver.run(Transaction(sealed.thread, ("other",)))
+    assert found is not None
+    assert found.row.check == NOT_OPENED
+    assert found.row.title is None
 
 
 @pytest.mark.parametrize("plain", ["", "sealed", None, True])

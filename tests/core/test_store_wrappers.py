@@ -6,16 +6,19 @@ from typing import Any
 
 import pytest
 
+from threadmark import MemorySaver
 from threadmark.around.deferred import StoreCall, deferred_store
 from threadmark.encryption.store import SealedStore
 from threadmark.encryption.threads import SealedThreadStore
 from threadmark.memory.store import MemoryStore
+from threadmark.program import Transaction
 from threadmark.replication.side_store import SideStore, _ActiveStore, _StandbyStore
 from threadmark.store.contract import Store
 from threadmark.store.forwarding import ForwardingStore
 from threadmark.store.owned import OwnedStore
 from threadmark.store.replica import ReplicaStore
 from threadmark.store.threads import ThreadStore
+from threadmark_conformance.engine import at, checkpoint, early_id
 
 PROTOCOLS = (ThreadStore, Store, ReplicaStore)
 FOR_REPLICATION = {name for name in vars(ReplicaStore) if inspect.isfunction(getattr(ReplicaStore, name))}
@@ -72,6 +75,43 @@ def test_each_operation_is_passed_on_or_answered_as_decided(kind: type, operatio
 @pytest.mark.parametrize("operation", sorted(OPERATIONS - FOR_REPLICATION))
 def test_the_store_of_an_owner_answers_every_operation_itself(operation: str) -> None:
     assert defined_in(OwnedStore, operation) is OwnedStore
+
+
+_QUESTIONS: Mapping[str, Callable[[str, list[bytes]], tuple[object, ...]]] = {
+    "find": lambda thread_id, _: (thread_id, "", None),
+    "newest": lambda thread_id, _: ([thread_id], ""),
+    "segments": lambda thread_id, keys: (thread_id, keys),
+    "segments_of": lambda thread_id, keys: ({thread_id: keys},),
+    "rows": lambda thread_id, _: (thread_id, [("", early_id(1))]),
+    "writes": lambda thread_id, _: (thread_id, None),
+    "chain": lambda thread_id, _: (thread_id, "", None, 9),
+    "thread": lambda thread_id, _: (thread_id,),
+    "thread_outlines": lambda thread_id, _: ([thread_id],),
+    "epoch": lambda thread_id, _: (thread_id,),
+    "lock": lambda thread_id, _: (thread_id,),
+    "heads": lambda thread_id, _: (thread_id, None),
+    "counted_heads": lambda thread_id, _: (thread_id, None),
+    "segment_sizes": lambda thread_id, _: (thread_id,),
+    "thread_counts": lambda thread_id, _: ([thread_id],),
+    "lease": lambda thread_id, _: (thread_id,),
+}
+"""The arguments of questions about one thread."""
+
+
+@pytest.mark.parametrize("operation", _QUESTIONS)
+def test_the_store_of_an_owner_answers_about_other_threads_as_if_there_were_none(operation: str) -> None:
+    saver = MemorySaver()
+    ada = saver.for_owner("ada")
+    config = ada.put(at("adas"), checkpoint({"a": "long " * 200}, checkpoint_id=early_id(1)), {}, {"a": 1})
+    ada.put_writes(config, [("a", "written")], "task")
+
+    def asked(owner: str, thread_id: str) -> object:
+        sizes = saver._driver.run(Transaction(saver._store.segment_sizes, ("adas",)))
+        arguments = _QUESTIONS[operation](thread_id, list(sizes))
+        return saver._driver.run(Transaction(getattr(OwnedStore(saver._store, owner), operation), arguments))
+
+    assert asked("eve", "adas") == asked("eve", "nobodys")
+    assert asked("ada", "adas") != asked("ada", "nobodys")
 
 
 @pytest.mark.parametrize("operation", sorted(FOR_REPLICATION))

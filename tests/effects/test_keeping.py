@@ -50,6 +50,15 @@ def test_a_pruned_thread_keeps_a_call_whose_step_has_crashed(saver: Saver) -> No
     assert not saver.verify().problems
 
 
+def test_an_effect_stays_with_the_first_of_two_checkpoints_that_asked_for_it(saver: Saver) -> None:
+    shop = Shop(saver, per="thread")
+    shop.run(THREAD)
+    again = saver.fork(shop.before("charge", THREAD))
+    assert shop.go_on(again) == [1]
+    assert saver.delete_checkpoint(again)
+    assert len(shop.effects.list("order")) == 1
+
+
 def test_the_erasure_of_runs_and_threads_leaves_no_effect(saver: Saver) -> None:
     shop = Shop(saver)
     config = {**THREAD, "metadata": {"run_id": "a run"}}

@@ -2,12 +2,14 @@
 
 import os
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -26,6 +28,8 @@ from threadmark import (
     SerializationError,
 )
 from threadmark.effects import listing
+from threadmark.effects.calls import Watch
+from threadmark.effects.holder import this_process
 from threadmark_langgraph import InMemorySaver
 
 
@@ -301,6 +305,22 @@ def test_a_call_under_a_lost_lease_is_refused_its_result(saver: Saver, receiver:
     finally:
         second.release()
     assert receiver.calls == [5]
+
+
+def test_a_process_that_has_the_number_of_one_that_ended_holds_none_of_its_claims() -> None:
+    here = this_process()
+    parent = here._replace(process=os.getppid(), began="before all others")
+    assert parent.has_ended() is bool(here.machine)
+    assert not here.has_ended()
+
+
+def test_a_claim_that_is_renewed_is_not_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    watch, over = Watch(10.0), []
+    for moment, renewals in ((0, 0), (9, 1), (18, 1), (19, 1)):
+        monkeypatch.setattr(time, "monotonic", lambda moment=moment: float(moment))
+        over.append(watch.is_over(cast("Any", SimpleNamespace(claim="one", renewals=renewals))))
+    monkeypatch.undo()
+    assert over == [False, False, False, True]
 
 
 def test_a_long_call_keeps_its_claim(saver: Saver, receiver: Receiver) -> None:

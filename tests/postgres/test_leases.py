@@ -8,6 +8,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg import IsolationLevel
 from psycopg.conninfo import make_conninfo
 
 from patience import wait_until
@@ -168,6 +169,31 @@ def test_a_lease_taken_before_a_deleted_thread_begins_again_refuses_what_would_b
         assert next(tables.execute("SELECT live FROM threadmark_thread"))[0] is False
         assert commit(adder, STORE.add(change(taken.token, 3))).refused is None
     assert ranks(tables) == ["3"]
+
+
+def test_a_token_is_greater_than_the_last_one_although_the_clock_is_behind(
+    tables: psycopg.Connection[Any], scene: Scene
+) -> None:
+    with scene.session() as session:
+        commit(session, lease())
+        ((before,),) = tables.execute("UPDATE threadmark_thread SET token = token + 3600000000 RETURNING token")
+        assert commit(session, lease()).token == before + 1
+
+
+@pytest.mark.parametrize(
+    ("level", "calls"), [(IsolationLevel.READ_COMMITTED, 1), (IsolationLevel.REPEATABLE_READ, 2)], ids=["own", "other"]
+)
+def test_a_change_that_stands_alone_asks_for_a_transaction_of_ours_at_another_level(
+    tables: psycopg.Connection[Any], scene: Scene, level: IsolationLevel, calls: int
+) -> None:
+    with scene.session() as session:
+        commit(session, STORE.add(change(None, 1)))
+        session.isolation_level = level
+        asked: list[str] = []
+        assert play(session, STORE.add(change(None, 2)._replace(expects="1")), asked.append).refused is None
+        assert len(asked) == calls
+        session.commit()
+    assert ranks(tables) == ["1", "2"]
 
 
 @pytest.mark.parametrize("there", [True, False])

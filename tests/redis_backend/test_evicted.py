@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from datetime import timedelta
+from random import Random
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from postgres.steps import APIS, count, play, step, thread
 from redis_backend.backends import OPTIONS
 from redis_backend.processes import RedisProcess
 from threadmark import CorruptDataError, Saver, StoreError
+from threadmark_conformance.engine import at, checkpoint
 from threadmark_redis import RedisSaver
 from threadmark_redis.keys import ThreadKeys, thread_keys
 
@@ -54,6 +56,26 @@ def test_a_thread_that_lacks_a_key_is_an_error_that_says_so(
     asyncio.run(body())
 
 
+def test_what_a_write_counts_on_is_stored_again_where_the_server_has_lost_it(server: RedisProcess, prefix: str) -> None:
+    chance = Random(3)
+    value, other = chance.randbytes(3000).hex(), chance.randbytes(3000).hex()
+    with RedisSaver(server.url, prefix=prefix, **OPTIONS) as saver:
+        config = saver.put(at("one"), checkpoint({"a": value}), {}, {"a": 1})
+        segments = thread_keys(prefix.encode(), "one").segments
+        lost = server.client.hkeys(segments)
+        saver.put_writes(config, [("b", other)], "first task")
+        assert server.client.hdel(segments, *lost) == len(lost) > 0
+        saver.put_writes(config, [("a", value)], "second task")
+    with RedisSaver(server.url, prefix=prefix, **OPTIONS) as saver:
+        found = saver.get_tuple(at("one"))
+        assert found is not None
+        assert found.checkpoint["channel_values"] == {"a": value}
+        assert [(channel, written) for _, channel, written in found.pending_writes or []] == [
+            ("b", other),
+            ("a", value),
+        ]
+
+
 def test_a_thread_whose_head_was_evicted_is_gone_or_an_error_and_never_a_half(
     server: RedisProcess, prefix: str
 ) -> None:
@@ -89,6 +111,8 @@ def test_all_keys_of_a_thread_expire_at_once(server: RedisProcess, prefix: str) 
         saver.copy_thread("one", "copy")
         copied = thread_keys(prefix.encode(), "copy")
         assert all(server.client.pttl(key) > 0 for key in copied if server.client.exists(key))
+        saver.update_thread("one", expires_at=None)
+        assert {server.client.pttl(key) for key in keys if server.client.exists(key)} == {-1}
 
 
 def test_a_server_short_of_memory_loses_whole_threads_or_says_so() -> None:

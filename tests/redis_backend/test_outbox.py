@@ -301,6 +301,28 @@ def test_a_change_that_is_made_or_settled_while_a_database_is_verified_is_no_dam
         assert saver.verify().problems == []
 
 
+def test_a_transaction_is_run_again_when_others_have_added_something_before_its_commit(
+    saver: RedisSaver, server: RedisProcess, prefix: str
+) -> None:
+    config = play(saver, "one", 4, 100)
+    with RedisSaver(server.url, prefix=prefix, **OPTIONS) as other:
+        _between(saver, "commit", lambda: other.put(config, *step(4, 100)))
+        saver.prune(["one"], keep_last=1)
+        assert [found.checkpoint["channel_values"]["count"] for found in other.list(thread("one"))] == [4]
+        assert other.verify().problems == []
+
+
+def test_a_position_is_greater_than_the_last_one_although_the_clock_is_behind(
+    saver: RedisSaver, server: RedisProcess, prefix: str
+) -> None:
+    _recorded(saver)
+    config = play(saver, "one", 1)
+    ahead = _ask(saver, ReplicaStore.positions, ["one"])["one"] + 3600 * 1_000_000
+    server.client.hset(thread_keys(prefix.encode(), "one").head, "p", str(ahead))
+    saver.put(config, *step(1))
+    assert _ask(saver, ReplicaStore.positions, ["one"]) == {"one": ahead + 1}
+
+
 @pytest.mark.parametrize("limit", [1, 7, 40, 1000])
 def test_the_first_entries_of_many_threads_come_in_order(saver: RedisSaver, limit: int) -> None:
     names = [f"thread {number % 37}" for number in range(0, 500, 7)]

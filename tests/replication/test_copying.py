@@ -29,9 +29,11 @@ from threadmark.errors import CorruptDataError
 from threadmark.replication import applying
 from threadmark.replication.copying import copy_all, copy_change, copy_thread
 from threadmark.replication.playing import play_flow
+from threadmark.replication.side_store import Journal, active_store
 from threadmark.replication.steps import On
 from threadmark.saver import Saver
 from threadmark.sealing import Keyring
+from threadmark.store.contract import Change, now
 from threadmark.store.replica import Replica, StaleTermError
 from threadmark_conformance.engine import at
 from threadmark_postgres import PostgresSaver
@@ -157,6 +159,32 @@ def test_a_change_whose_predecessor_is_missing_is_not_copied_by_itself() -> None
     assert not play_flow(copy_change(side(one), side(other, "secondary"), *store.made[-1], TERM))
     copied_both_ways(side(one), side(other, "secondary"))
     assert_equal(one, other)
+
+
+def test_a_change_that_the_target_has_already_is_not_taken_for_copied() -> None:
+    one, other = pair_in_memory()
+    assert isinstance(one._store, RecordingStore)
+    put(one, "thread", 1)
+    change, added = one._store.made[-1]
+    in_store(side(other), side(other).store.add, change._replace(entry=None, term=None))
+    assert not play_flow(copy_change(side(one), side(other, "secondary"), change, added, TERM))
+    assert in_store(side(other), side(other).store.copied, ["thread"]) == {}
+
+
+def test_an_epoch_of_the_other_database_is_none_of_this_one() -> None:
+    one, other = pair_in_memory()
+    put(one, "thread", 1)
+    _copy(one, other)
+    epoch = in_store(side(other), side(other).store.epoch, "thread")
+    assert epoch is not None
+    change = Change("thread", 2 * epoch, now(), {}, (), (), None, touches=True)
+    of_secondary = side(other, "secondary")
+    outcomes = [
+        in_store(of_secondary, active_store(of_secondary, TERM, Journal()).add, each)
+        for each in (change, change._replace(epoch=2 * epoch + 1))
+    ]
+    assert [outcome.position > 0 for outcome in outcomes] == [False, True]
+    assert {outcome.epoch for outcome in outcomes} == {2 * epoch + 1}
 
 
 def test_a_side_with_a_greater_term_takes_nothing() -> None:

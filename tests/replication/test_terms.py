@@ -3,7 +3,8 @@
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -11,7 +12,7 @@ from replication.lines import Database, Opened, number_in, put, wait_for
 from threadmark import ConfigError, CorruptDataError, Keyring, MemorySaver, ReplicationError, Saver, replicated
 from threadmark.memory.saver import MemoryDriver
 from threadmark.program import Transaction
-from threadmark.replication.terms import Agreement
+from threadmark.replication.terms import Agreement, next_term
 from threadmark.store.replica import Replica
 from threadmark.types import Progress
 from threadmark_sqlite import SqliteSaver
@@ -112,6 +113,26 @@ def test_a_new_database_takes_the_place_of_a_lost_standby(databases: tuple[Datab
     assert number_in(new.saver()) == 1
     assert pair.saver.status().complete
     pair.saver.close()
+
+
+def test_a_database_that_never_had_everything_does_not_take_over_by_itself(
+    databases: tuple[Database, Database],
+) -> None:
+    _use(*databases)
+    pair = Opened(databases[0], Database(), failover="automatic")
+    put(pair.saver, 2, "another thread")
+    pair.primary.cut = True
+    with pytest.raises(ReplicationError, match="has never had everything"):
+        put(pair.saver, 3, "another thread")
+    assert pair.saver.status().active == "primary"
+    pair.primary.cut = False
+    pair.saver.close()
+
+
+@pytest.mark.parametrize("term", [1, 2, 7])
+def test_no_two_sides_take_the_writes_under_one_term(term: int) -> None:
+    primary, secondary = (next_term(term, cast("Any", SimpleNamespace(number=number))) for number in (0, 1))
+    assert {primary, secondary} == {term + 1, term + 2}
 
 
 def test_a_database_that_was_replaced_is_no_longer_one_of_the_pair(databases: tuple[Database, Database]) -> None:

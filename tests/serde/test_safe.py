@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd  # type: ignore[import-untyped]  # its stubs are a separate package
 import pytest
 from msgpack import ExtType, packb
 
@@ -237,12 +238,20 @@ def test_a_structured_dtype_without_bytes_is_corrupt() -> None:
         Serde().loads_typed(crafted("Ynumpy:ndarray", [2**40], b"", details=details))
 
 
+@pytest.mark.parametrize("name", ["../../etc/passwd", "Europe/../../passwd", ".", "/etc/passwd"])
+def test_the_name_of_a_zone_is_refused_before_a_file_is_looked_for(name: str) -> None:
+    with pytest.raises(CorruptDataError, match="is not the name of a time zone"):
+        Serde().loads_typed(crafted("Z", name))
+
+
 @pytest.mark.parametrize("order", [True, 0.0, "0", [0]])
 def test_the_order_of_a_multiindex_is_a_number(order: Any) -> None:
     levels = [ExtType(84, packb(["Vpandas:RangeIndex"])), 0, 1, 1, None]
     codes = [ExtType(84, packb(["Ynumpy:ndarray", "|i1", "C"])), [1], b"\0"]
     serde = Serde()
-    assert serde.loads_typed(crafted("Vpandas:MultiIndex", [levels], [codes], [None], 0)).sortorder == 0
+    found = serde.loads_typed(crafted("Vpandas:MultiIndex", [levels], [codes], [None], 0))
+    assert type(found) is pd.MultiIndex
+    assert found.sortorder == 0
     with pytest.raises(CorruptDataError):
         serde.loads_typed(crafted("Vpandas:MultiIndex", [levels], [codes], [None], order))
 

@@ -1,10 +1,11 @@
 """Blocking callers that meet: one of them commits for those who wait, whatever happens to it."""
 
 import asyncio
+import sqlite3
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -199,6 +200,13 @@ def test_a_commit_has_an_end_however_many_wait(line: Line) -> None:
 
 
 ERRORS = [ValueError("wrong"), KeyboardInterrupt(), SystemExit(1), MemoryError()]
+
+
+def test_one_that_fails_leaves_the_file_to_other_processes(line: Line) -> None:
+    error = ValueError("failed")
+    assert Caller("failing", partial(line.run, partial(_fail, error))).result() is error
+    with closing(sqlite3.connect(line.writer._settings.path, timeout=0)) as other:
+        other.execute("BEGIN IMMEDIATE")
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)

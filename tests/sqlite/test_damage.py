@@ -84,6 +84,16 @@ def test_a_missing_row_is_an_error(database: sqlite3.Connection, saver: Saver, e
     assert not saver.verify().problems
 
 
+def test_a_thread_that_lacks_checkpoints_is_not_forked(
+    database: sqlite3.Connection, saver: Saver, expected: Expected
+) -> None:
+    newest = next(found.config for (thread_id, ns, _), found in expected.items() if (thread_id, ns) == ("one", ""))
+    lost = "SELECT thread, min(rank) FROM threadmark_checkpoint WHERE ns = 'child:1' GROUP BY thread"
+    assert database.execute(f"DELETE FROM threadmark_checkpoint WHERE (thread, rank) IN ({lost})").rowcount == 2
+    with pytest.raises(CorruptDataError, match="5 of 6 checkpoints are there"):
+        saver.fork(newest, as_thread="new")
+
+
 def test_the_error_about_damaged_metadata_names_its_location(
     database: sqlite3.Connection, saver: Saver, expected: Expected
 ) -> None:

@@ -40,8 +40,12 @@ def test_the_next_token_is_greater_although_the_clock_is_behind(saver: SqliteSav
 
 
 def test_who_has_no_lease_is_refused_for_no_longer_than_its_time(saver: SqliteSaver) -> None:
-    with pytest.raises(ThreadBusyError, match=r"by 'ahead' for 0\.[12] s more"):
-        saver.put(at("thread"), checkpoint({"n": 2}), {}, {"n": 2})
+    for ask in (
+        saver.lease("thread", on_busy="reject").__enter__,
+        lambda: saver.put(at("thread"), checkpoint({"n": 2}), {}, {"n": 2}),
+    ):
+        with pytest.raises(ThreadBusyError, match=r"by 'ahead' for 0\.[12] s more"):
+            ask()
 
     def is_free() -> bool:
         try:

@@ -46,8 +46,9 @@ from threadmark_postgres import PostgresSaver
 from threadmark_redis import RedisSaver
 from threadmark_sqlite import SqliteSaver
 from threadmark_store.cache import Cache
+from threadmark_store.cached.memory import MemoryEntries
 from threadmark_store.caches import InMemoryCache, PostgresCache, RedisCache, SqliteCache
-from threadmark_store.entries import ENTRY_BYTES
+from threadmark_store.entries import ENTRY_BYTES, Entry, EntryKey
 from threadmark_store.store import Store
 
 _numbers = itertools.count()
@@ -830,3 +831,16 @@ def test_values_of_another_serializer_are_a_miss(caplog: pytest.LogCaptureFixtur
         Cache(saver, serde=JsonPlusSerializer()).set({_KEY: ({"a": 1}, None)})
         assert Cache(saver).get([_KEY]) == {}
         assert len(logged(logging.WARNING)) == 1
+
+
+def test_an_entry_that_was_replaced_since_it_expired_stays() -> None:
+    saver, key = MemorySaver(), EntryKey(b"key", b"namespace")
+    entries = MemoryEntries(None)
+
+    def ask(program: Callable[..., Any], *arguments: object) -> Any:
+        return saver._driver.run(Transaction(program, arguments, writes=True))
+
+    for expires_at, left in ((200, 1), (99, 0)):
+        ask(entries.add, [Entry(key, None, b"value", 1, 50, expires_at)], None, None, 50)
+        ask(entries.note, [], [key], None, 100)  # it had expired when it was found
+        assert len(ask(entries.find, [key], None)) == left

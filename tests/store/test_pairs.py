@@ -31,7 +31,7 @@ from threadmark_postgres import PostgresSaver
 from threadmark_redis import RedisSaver
 from threadmark_sqlite import SqliteSaver
 from threadmark_store import Store
-from threadmark_store.pairs.changes import SHARD_IDS, Changed, Removal, wins
+from threadmark_store.pairs.changes import SHARD_IDS, Changed, Removal, moved_behind, wins
 from threadmark_store.pairs.tables import ask_side
 from threadmark_store.shapes import ItemKey, ItemRow, Scope
 
@@ -342,3 +342,10 @@ _SHORT = [case for case in STORE_CASES if ALL or str(case).startswith(("items.",
 @pytest.mark.parametrize("case", _SHORT, ids=str)
 def test_a_case_of_any_store(case: StoreCase, tmp_path: Path) -> None:
     run_store_case(case, over_savers(BACKENDS["replicated memory"]), "asyncio", tmp_path)
+
+
+def test_a_put_after_a_removal_is_later_though_the_clock_says_the_same() -> None:
+    row, removal = ItemRow(ItemKey("a", "b"), "{}", 1, 100, 100), Removal(100)
+    for each in (row, row._replace(expires_at=500, ttl=400)):
+        assert not wins(each, removal)
+    assert wins(moved_behind(row, removal.at), removal)

@@ -7,7 +7,7 @@ import pytest
 from threadmark.errors import ConfigError, ConflictError, ThreadDeletedError
 from threadmark.model import CheckpointTuple
 from threadmark_conformance.backend import World
-from threadmark_conformance.engine import Run, at, early_id, id_of, ids, listed, values
+from threadmark_conformance.engine import Run, at, early_id, id_of, ids, listed, pending, values
 
 _LONG = "what one checkpoint holds, at a length that makes it a segment of its own. " * 8
 
@@ -80,10 +80,13 @@ async def deleting_a_checkpoint_tells_whether_there_was_one(world: World) -> Non
 
 async def another_namespace_keeps_a_checkpoint_of_the_same_id(world: World) -> None:
     for ns in ("", "child"):
-        await Run(world.saver, ns=ns).step({"a": ns + _LONG}, checkpoint_id=early_id(1))
+        run = Run(world.saver, ns=ns)
+        await run.step({"a": ns + _LONG}, checkpoint_id=early_id(1))
+        await run.write(("b", ns), task="task")
         await Run(world.saver, ns=ns).step({"a": ns + _LONG}, checkpoint_id=early_id(2))
     assert await world.saver.adelete_checkpoint(at("thread", "child", early_id(1))) is True
     assert await values(world.cold, at("thread", "", early_id(1))) == {"a": _LONG}
+    assert await pending(world.cold, at("thread", "", early_id(1))) == [("task", "b", "")]
     assert ids(await listed(world.cold, at("thread", "child"))) == [early_id(2)]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from threadmark.program import Program
-from threadmark.store.contract import TOMBSTONE_MICROSECONDS, Change, Key, Store, now
+from threadmark.store.contract import NEVER, TOMBSTONE_MICROSECONDS, Change, Follows, Key, Store, now
 from threadmark.store.replica import Copied, Entry, Replica, ReplicaStore, Waiting
 from threadmark_conformance.backend import World
 from threadmark_conformance.base_store import ODD_NAMES, ask, come, everything, outbox, replicating, summaries
@@ -114,6 +114,7 @@ async def an_entry_is_not_recorded_with_a_change_that_is_not_made(world: World) 
             (ReplicaStore.add, change._replace(token=1)),
             (ReplicaStore.replace, change._replace(token=1)),
             (ReplicaStore.add, fresh._replace(expects="another")),
+            (ReplicaStore.add, fresh._replace(copied=Follows(NEVER, 1, 0))),  # the thread has entries itself
         )
     ]
     assert [(each.refused, each.exists) for each in outcomes] == [
@@ -121,6 +122,7 @@ async def an_entry_is_not_recorded_with_a_change_that_is_not_made(world: World) 
         *[(None, False)] * 3,
         *[("lost", False)] * 2,
         ("conflict", False),
+        ("behind", False),
     ]
     assert all(each.position == 0 for each in outcomes)
     assert await everything(world) == before
@@ -129,6 +131,9 @@ async def an_entry_is_not_recorded_with_a_change_that_is_not_made(world: World) 
     late = await ask(world, ReplicaStore.add, change._replace(epoch=None))
     assert (late.too_late, late.position) == (True, 0)
     assert await everything(world) == before
+    await ask(world, ReplicaStore.set_copied, "copied", Copied(3, 5))  # from an epoch that is over since
+    other = fresh._replace(thread_id="copied", epoch=None, copied=Follows(3, 4, 6))
+    assert (await ask(world, ReplicaStore.add, other)).refused == "behind"
 
 
 async def a_thread_that_is_deleted_and_starts_again_counts_on(world: World) -> None:

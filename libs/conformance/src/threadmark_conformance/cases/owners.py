@@ -142,6 +142,9 @@ async def writing_to_the_thread_of_another_owner_is_refused(world: World) -> Non
         await eve.arename_thread("eves", "adas")
     with pytest.raises(ConflictError, match="taken"):
         await eve.afork(at("eves"), as_thread="adas")
+    await Run(world.saver, "nobodys").step({"a": "own"})
+    with pytest.raises(ThreadNotFoundError, match="not there for 'eve'"):
+        await eve.aput(at("nobodys"), checkpoint({"a": "planted"}), {}, {"a": 1})
     assert await eve.afork(at("eves"), as_thread="another of hers")
     assert {thread.id for thread in (await eve.alist_threads()).threads} == {"eves", "another of hers"}
     with pytest.raises(ConflictError, match="taken"):

@@ -118,9 +118,9 @@ async def a_run_whose_last_checkpoint_was_removed_before_the_thread_does_not_bri
     # Ids tell their time, or are whatever the caller chooses as long as they grow.
     for thread, ids in (("times", [early_id(number) for number in range(3)]), ("names", ["a", "b", "c"])):
         run = Run(world.saver, thread)
-        for number, each in enumerate(ids):
-            last = await run.step({"a": number}, checkpoint_id=each)
-        assert await world.saver.adelete_checkpoint(last)
+        first, _, last = [await run.step({"a": number}, checkpoint_id=each) for number, each in enumerate(ids)]
+        for config in (first, last):
+            assert await world.saver.adelete_checkpoint(config)
         await world.saver.adelete_thread(thread)
         for saver in (world.saver, world.another()):
             with pytest.raises(ThreadDeletedError, match="deleted"):

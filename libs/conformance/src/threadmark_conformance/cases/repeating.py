@@ -59,6 +59,16 @@ async def a_thread_is_created_renamed_and_deleted_once(world: World) -> None:
     assert await saver.adelete_thread("renamed") is False
 
 
+async def a_fork_is_made_once(world: World) -> None:
+    config = await Run(world.saver).step({"a": 1})
+    saver = _twice(world)
+    assert await values(world.saver, await saver.afork(config, as_thread="new")) == {"a": 1}
+    with pytest.raises(ConflictError):
+        await saver.afork(config, as_thread="new")
+    await saver.afork(config)
+    assert len((await world.saver.ahistory("thread")).entries) == 2
+
+
 async def a_put_that_expects_the_newest_is_done_once(world: World) -> None:
     run = Run(_twice(world))
     await run.step({"a": 1})

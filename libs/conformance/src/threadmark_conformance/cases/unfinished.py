@@ -42,6 +42,8 @@ _STEPS = {
     "again": _Found(
         {"branch:to:y": None}, {"branch:to:y": 4}, {**_BEGUN, "y": {"branch:to:y": 2}}, ["y"], ["branch:to:y"]
     ),
+    "tenth": _Found({"branch:to:y": None}, {"branch:to:y": 10}, {**_BEGUN, "y": {"branch:to:y": 9}}, ["y"]),
+    "seen otherwise": _Found({"branch:to:y": None}, {"branch:to:y": 1}, {**_BEGUN, "y": {"branch:to:y": True}}, ["y"]),
     "several": _Found(
         {"branch:to:y": None, "branch:to:x": None}, {"branch:to:y": "3.a", "branch:to:x": "3.a"}, _BEGUN, ["x", "y"]
     ),
