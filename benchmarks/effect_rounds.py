@@ -264,11 +264,11 @@ def name_of(index: int) -> str:
     return f"order {index}"
 
 
-def begin(rounds: Rounds) -> None:
-    """Store the orders: threads whose next step is the charge."""
+def begin(rounds: Rounds, pair: int) -> None:
+    """Store the orders of a pair: threads whose next step is the charge."""
     with open_saver(rounds.database) as saver:
         graph = Worker(saver, 0, rounds).graph
-        for index in range(rounds.calls):
+        for index in rounds.orders(pair):
             config: Any = {"configurable": {"thread_id": name_of(index)}}
             graph.update_state(config, {"order": name_of(index)}, as_node=START)
 
@@ -280,7 +280,8 @@ def receive(listening: socket.socket, rounds: Rounds) -> None:
 
 def effect_rounds(rounds: Rounds, folder: Path) -> dict[str, Any]:
     """Let the workers run all orders, and look at the receiver and at the stored rows. Returns the figures."""
-    finished(in_child(partial(begin, rounds)))
+    for process in [in_child(partial(begin, rounds, pair)) for pair in range(rounds.pairs)]:
+        finished(process)
     listening = socket.create_server(("127.0.0.1", 0), backlog=64)
     port = listening.getsockname()[1]
     receiver = in_child(partial(receive, listening, rounds))

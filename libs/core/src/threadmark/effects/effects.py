@@ -163,7 +163,7 @@ class Effects:
     def list(self, thread: Config | str | None = None, *, state: EffectState | None = None) -> "Sequence[EffectInfo]":
         """Return the effects of a thread, or of all threads for None, newest first. Reads no result.
 
-        For all threads, it reads the metadata of every checkpoint. `state` leaves only effects in that state. One of
+        For all threads, the database looks at the metadata of every checkpoint. `state` leaves only effects in that state. One of
         a process of another machine counts as "running" until a call or `settle` finds that it has ended.
         """
         _check_state(state)
