@@ -307,7 +307,8 @@ def effect_rounds(rounds: Rounds, folder: Path) -> dict[str, Any]:
 
 def supervise(rounds: Rounds, port: int, folder: Path) -> int:
     """Start each worker that was killed again, until all have ended. Returns how many connections were lost."""
-    chance, jobs = random.Random(rounds.seed), []
+    chance = random.Random(rounds.seed)
+    jobs: list[partial[None]] = []
     for pair, number in itertools.product(range(rounds.pairs), range(WORKERS)):
         progress = folder / f"worker {number} of pair {pair}"
         progress.write_text("0")
