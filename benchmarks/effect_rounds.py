@@ -1,4 +1,4 @@
-"""Effect rounds: two workers run orders whose charge must happen once, and a receiver that counts harms them.
+"""Effect rounds: pairs of workers run orders whose charge must happen once, and a receiver that counts harms them.
 
     python benchmarks/effect_rounds.py sqlite --calls 1000 --way check
     python benchmarks/effect_rounds.py postgresql://... --way idempotent
@@ -7,8 +7,8 @@
 
 The receiver kills a worker before or after it counts its charge, or a little later; stops it for longer than its claim
 lives; closes the connection before or after it counts. On a server, all connections to the database are lost now and
-then. Half of the orders are run by both workers at once, without a lease. Each way is one to go on from a call of which
-it is not known whether it happened:
+then. Half of the orders are run by both workers of a pair at once, without a lease. Each way is one to go on from a
+call of which it is not known whether it happened:
 
     check       the worker asks the receiver whether it has counted the charge
     idempotent  the charge is made again, and the receiver compares keys
@@ -16,10 +16,15 @@ it is not known whether it happened:
     langgraph   without Effects: a graph with our checkpointer, resumed as it is
 
 Afterwards every order must have been charged once, except in the last way, which shows the difference.
+
+Workers wait most of the time, for those that are stopped and for each other, so a long form takes several pairs. Many
+processes on few cores may need a longer claim: one that gets no turn for so long counts as stopped, and a worker that
+is stopped before it sends its charge may send it after the receiver has said that it has none.
 """
 
 import argparse
 import asyncio
+import itertools
 import json
 import os
 import random
@@ -32,18 +37,21 @@ from collections import Counter
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
 from langgraph.graph import START, StateGraph
 
 from lease_rounds import finished, in_child, kill_connections, open_saver
 from threadmark import ConflictError, EffectLostError, Effects, EffectUnknownError, Saver, StoreError
+from threadmark.effects import OnUnknown
 from threadmark_langgraph import Checkpointer
 
 WORKERS = 2
+"""The workers of a pair."""
+
 TTL = 0.4
-STOPPED = 3 * TTL
-"""How long a worker is stopped."""
+STOPPED = 3
+"""How long a worker is stopped, in times that its claim lives."""
 
 HARM = 0.3
 """After this part of the charges the receiver does harm."""
@@ -66,12 +74,29 @@ DISTURBED = (0.5, 2.0)
 """The time between two losses of all connections to the database."""
 
 
+class Rounds(NamedTuple):
+    """The options of the script."""
+
+    database: str
+    calls: int
+    way: str
+    pairs: int
+    ttl: float
+    """How long a claim lives without a renewal."""
+    seed: int
+
+    def orders(self, pair: int) -> range:
+        """Return the orders of a pair."""
+        return range(pair, self.calls, self.pairs)
+
+
 class Receiver:
     """The service that charges. It counts, and harms its callers."""
 
-    def __init__(self, chance: random.Random, *, compares_keys: bool) -> None:
-        self._chance = chance
-        self._compares_keys = compares_keys
+    def __init__(self, rounds: Rounds) -> None:
+        self._chance = random.Random(rounds.seed)
+        self._compares_keys = rounds.way == "idempotent"
+        self._stopped = STOPPED * rounds.ttl
         self._charges: dict[str, list[str]] = {}
         self._waiting: dict[str, asyncio.Event] = {}
         self._figures: Counter[str] = Counter()
@@ -112,7 +137,7 @@ class Receiver:
             asyncio.get_running_loop().call_later(later, self._signal, process, signal.SIGKILL, harm)
         elif harm == "stopped":
             self._signal(process, signal.SIGSTOP, harm)
-            asyncio.get_running_loop().call_later(STOPPED, self._signal, process, signal.SIGCONT)
+            asyncio.get_running_loop().call_later(self._stopped, self._signal, process, signal.SIGCONT)
         return {"receipt": len(charges)}
 
     def _signal(self, process: int, number: signal.Signals, harm: str | None = None) -> None:
@@ -166,10 +191,11 @@ class Order(TypedDict, total=False):
 class Worker:
     """A process that runs orders, one after the other, until each is charged."""
 
-    def __init__(self, saver: Saver, port: int, way: str) -> None:
+    def __init__(self, saver: Saver, port: int, rounds: Rounds) -> None:
         self._port = port
-        self._way = way
-        self._effects = Effects(saver, claim_ttl=TTL, on_unknown="run" if way == "idempotent" else "raise")
+        self._way = rounds.way
+        on_unknown: OnUnknown = "run" if rounds.way == "idempotent" else "raise"
+        self._effects = Effects(saver, claim_ttl=rounds.ttl, on_unknown=on_unknown)
         graph = StateGraph(Order)
         graph.add_node("charge", self._node)
         graph.add_edge(START, "charge")
@@ -215,21 +241,22 @@ class Worker:
                 self._effects.settle(effect, "done" if charged else "not done", {"receipt": charged})
 
 
-def work(database: str, port: int, way: str, number: int, progress: Path, calls: int) -> None:
-    """Be one of the workers."""
-    with open_saver(database) as saver:
-        worker = Worker(saver, port, way)
-        for index in range(int(progress.read_text() or 0), calls):
-            if is_shared(index):
-                ask(port, "meet", order=name_of(index))
-            if is_shared(index) or index // 2 % WORKERS == number:
-                worker.run(name_of(index))
-            progress.write_text(str(index + 1))
+def work(rounds: Rounds, port: int, pair: int, number: int, progress: Path) -> None:
+    """Be one of the workers of a pair."""
+    with open_saver(rounds.database) as saver:
+        worker, orders = Worker(saver, port, rounds), rounds.orders(pair)
+        for place in range(int(progress.read_text() or 0), len(orders)):
+            order = name_of(orders[place])
+            if is_shared(place):
+                ask(port, "meet", order=order)
+            if is_shared(place) or place // 2 % WORKERS == number:
+                worker.run(order)
+            progress.write_text(str(place + 1))
 
 
-def is_shared(index: int) -> bool:
-    """Whether both workers run an order."""
-    return index % 2 == 0
+def is_shared(place: int) -> bool:
+    """Whether both workers run an order, which has this place among those of their pair."""
+    return place % 2 == 0
 
 
 def name_of(index: int) -> str:
@@ -237,52 +264,55 @@ def name_of(index: int) -> str:
     return f"order {index}"
 
 
-def begin(database: str, calls: int) -> None:
-    """Store the orders: threads whose next step is the charge."""
-    with open_saver(database) as saver:
-        graph = Worker(saver, 0, "check").graph
-        for index in range(calls):
+def begin(rounds: Rounds, pair: int) -> None:
+    """Store the orders of a pair: threads whose next step is the charge."""
+    with open_saver(rounds.database) as saver:
+        graph = Worker(saver, 0, rounds).graph
+        for index in rounds.orders(pair):
             config: Any = {"configurable": {"thread_id": name_of(index)}}
             graph.update_state(config, {"order": name_of(index)}, as_node=START)
 
 
-def receive(listening: socket.socket, seed: int, *, compares_keys: bool) -> None:
+def receive(listening: socket.socket, rounds: Rounds) -> None:
     """Be the receiver."""
-    asyncio.run(Receiver(random.Random(seed), compares_keys=compares_keys).serve(listening))
+    asyncio.run(Receiver(rounds).serve(listening))
 
 
-def effect_rounds(database: str, way: str, calls: int, folder: Path, seed: int) -> dict[str, Any]:
+def effect_rounds(rounds: Rounds, folder: Path) -> dict[str, Any]:
     """Let the workers run all orders, and look at the receiver and at the stored rows. Returns the figures."""
-    finished(in_child(partial(begin, database, calls)))
+    for process in [in_child(partial(begin, rounds, pair)) for pair in range(rounds.pairs)]:
+        finished(process)
     listening = socket.create_server(("127.0.0.1", 0), backlog=64)
     port = listening.getsockname()[1]
-    receiver = in_child(partial(receive, listening, seed, compares_keys=way == "idempotent"))
+    receiver = in_child(partial(receive, listening, rounds))
     listening.close()
     begun = time.monotonic()
     try:
-        lost_connections = supervise(database, port, way, folder, calls, random.Random(seed))
+        lost_connections = supervise(rounds, port, folder)
         seconds = time.monotonic() - begun
         report = ask(port, "report")
     finally:
         os.kill(receiver, signal.SIGKILL)
         os.waitpid(receiver, 0)
     return {
-        "way": way,
-        "calls": calls,
+        "way": rounds.way,
+        "calls": rounds.calls,
         "seconds": round(seconds, 1),
         **{harm: report["figures"].pop(harm, 0) for harm in HARMS},
         **report["figures"],
         "lost connections": lost_connections,
-        **looked_at(database, way, calls, report["charges"]),
+        **looked_at(rounds, report["charges"]),
     }
 
 
-def supervise(database: str, port: int, way: str, folder: Path, calls: int, chance: random.Random) -> int:
+def supervise(rounds: Rounds, port: int, folder: Path) -> int:
     """Start each worker that was killed again, until all have ended. Returns how many connections were lost."""
-    progress = [folder / f"worker {number}" for number in range(WORKERS)]
-    for each in progress:
-        each.write_text("0")
-    jobs = [partial(work, database, port, way, n, progress[n], calls) for n in range(WORKERS)]
+    chance = random.Random(rounds.seed)
+    jobs: list[partial[None]] = []
+    for pair, number in itertools.product(range(rounds.pairs), range(WORKERS)):
+        progress = folder / f"worker {number} of pair {pair}"
+        progress.write_text("0")
+        jobs.append(partial(work, rounds, port, pair, number, progress))
     running = {in_child(job): job for job in jobs}
     lost, due = 0, time.monotonic() + chance.uniform(*DISTURBED)
     while running:
@@ -296,27 +326,28 @@ def supervise(database: str, port: int, way: str, folder: Path, calls: int, chan
             del running[process]
             if status:
                 raise SystemExit("a worker failed")
-        elif "://" in database and time.monotonic() >= due:
-            lost, due = lost + kill_connections(database), time.monotonic() + chance.uniform(*DISTURBED)
+        elif "://" in rounds.database and time.monotonic() >= due:
+            lost, due = lost + kill_connections(rounds.database), time.monotonic() + chance.uniform(*DISTURBED)
         else:
             time.sleep(0.005)
     return lost
 
 
-def looked_at(database: str, way: str, calls: int, charges: dict[str, list[str]]) -> dict[str, int]:
+def looked_at(rounds: Rounds, charges: dict[str, list[str]]) -> dict[str, int]:
     """Compare the counts of the receiver with the stored rows."""
-    with open_saver(database) as saver:
+    with open_saver(rounds.database) as saver:
         # Errors of tasks that a later error has replaced leave unused bytes, with and without effects.
         if problems := [each for each in saver.verify().problems if each.kind != "orphan"]:
             raise SystemExit(f"the stored data is damaged: {problems[:3]}")
         states = Counter(effect.state for effect in Effects(saver).list())
-    if way != "langgraph" and states != {"done": calls}:
-        raise SystemExit(f"of {calls} effects these are stored: {dict(states)}")
-    charged = [len(charges.get(name_of(index), [])) for index in range(calls)]
+    if rounds.way != "langgraph" and states != {"done": rounds.calls}:
+        raise SystemExit(f"of {rounds.calls} effects these are stored: {dict(states)}")
+    charged = [len(charges.get(name_of(index), [])) for index in range(rounds.calls)]
+    alone = (charged[index] for pair in range(rounds.pairs) for index in rounds.orders(pair)[1::2])
     return {
         "lost": sum(count == 0 for count in charged),
         "twice": sum(count > 1 for count in charged),
-        "twice of those with one worker": sum(n > 1 for index, n in enumerate(charged) if not is_shared(index)),
+        "twice of those with one worker": sum(count > 1 for count in alone),
     }
 
 
@@ -326,11 +357,14 @@ def main() -> None:
     parser.add_argument("database", help="'sqlite' for a fresh file, or the URL of an empty database")
     parser.add_argument("--calls", type=int, default=1000)
     parser.add_argument("--way", choices=["check", "idempotent", "raise", "langgraph"], default="check")
+    parser.add_argument("--pairs", type=int, default=1, help="how many pairs of workers run at once")
+    parser.add_argument("--ttl", type=float, default=TTL, help="how long a claim lives, in seconds")
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         database = str(Path(folder) / "effects.db") if asked.database == "sqlite" else asked.database
-        result = effect_rounds(database, asked.way, asked.calls, Path(folder), asked.seed)
+        rounds = Rounds(database, asked.calls, asked.way, asked.pairs, asked.ttl, asked.seed)
+        result = effect_rounds(rounds, Path(folder))
     print(json.dumps({"backend": asked.database.partition(":")[0], **result}))
     sys.exit(asked.way != "langgraph" and bool(result["lost"] or result["twice"]))
 

@@ -1,6 +1,7 @@
-"""How often a call that is made once asks its server: counted on the wire."""
+"""How often a call that is made once asks its server, counted on the wire, and how much SQLite reads for it."""
 
-from collections.abc import Iterator
+import sqlite3
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,6 +17,7 @@ from redis_backend.proxy import Proxy as RedisProxy
 from threadmark import Effects, Saver
 from threadmark.program import Transaction
 from threadmark_redis import RedisSaver
+from threadmark_sqlite import SqliteSaver
 
 THREAD: Any = {"configurable": {"thread_id": "order"}}
 
@@ -88,3 +90,66 @@ def test_the_first_call_of_a_step_reads_claims_and_history_only_if_other_steps_h
             shop.run(THREAD, amount=7)
         shop.go_on(THREAD)
     assert Counting.counts == [2, 5, 5, 5, 2, 2, 2]
+
+
+class Counted:
+    """A saver over a database in memory, and the steps that SQLite takes in its own programs."""
+
+    def __init__(self) -> None:
+        self.connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        self.saver = SqliteSaver(self.connection)
+        self.saver.setup()
+        self._steps = 0
+        self.connection.set_progress_handler(self._note, 1)
+
+    def _note(self) -> int:
+        self._steps += 1
+        return 0
+
+    def steps(self, function: Callable[[], object]) -> int:
+        """Call a function. Returns how many steps that took."""
+        before = self._steps
+        function()
+        return self._steps - before
+
+    def rows(self) -> int:
+        """How many rows all ledgers have."""
+        return int(
+            self.connection.execute("SELECT count(*) FROM threadmark_checkpoint WHERE ns LIKE 'effects:%'").fetchone()[
+                0
+            ]
+        )
+
+
+@pytest.fixture
+def database() -> Iterator[Counted]:
+    counted = Counted()
+    with counted.saver:
+        yield counted
+    counted.connection.close()
+
+
+@pytest.mark.parametrize("at_once", [True, False], ids=["one thread", "many threads"])
+def test_a_call_reads_no_more_if_the_thread_or_the_database_has_many_effects(
+    database: Counted, *, at_once: bool
+) -> None:
+    effects = Effects(database.saver)
+
+    def call(number: int) -> int:
+        thread = effects.of("order" if at_once else f"order {number}")
+        return database.steps(lambda: thread.once("charge", int, key=str(number)))
+
+    few, many = [call(number) for number in range(100)][5:10], [call(number) for number in range(100, 110)]
+    assert max(many) <= 1.1 * max(few)
+
+
+def test_a_site_that_each_turn_calls_reads_no_more_and_keeps_few_rows(database: Counted) -> None:
+    shop = Shop(database.saver)
+    shop.durability = "sync"
+    turns = [database.steps(lambda: shop.run(THREAD)) for _ in range(36)]
+    assert max(turns[32:36]) <= 1.1 * max(turns[10:14])
+    assert max(turns[16:31]) <= 1.1 * max(turns[10:14])
+    assert database.rows() <= 2 * 16
+    assert len(set(shop.receiver.keys)) == len(shop.effects.list(THREAD)) == 36
+    assert shop.go_on(shop.before("charge", THREAD)) == [1]
+    assert not database.saver.verify().problems

@@ -24,6 +24,15 @@ def namespaces(saver: Saver) -> set[str]:
     return {entry.ns for entry in saver.history("order", ns=None, limit=100).entries}
 
 
+def test_the_numbers_of_a_thread_include_its_ledgers(saver: Saver) -> None:
+    shop = Shop(saver)
+    shop.run(THREAD)
+    thread = saver.get_thread("order")
+    assert thread is not None
+    own = len(saver.history("order").entries)
+    assert (thread.checkpoints, thread.namespaces) == (own + 2, 2)
+
+
 def test_prune_and_retention_keep_what_a_checkpoint_may_ask_for(saver: Saver) -> None:
     shop = Shop(saver)
     shop.run(THREAD)

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langgraph.types import RetryPolicy
 
 from effects.graphs import CrashError, Shop
 from effects.places import opened
@@ -21,6 +22,14 @@ def retried(shop: Shop) -> None:
     with pytest.raises(CrashError):
         shop.run(THREAD)
     shop.go_on(THREAD)
+
+
+def retried_in_the_process(shop: Shop) -> None:
+    """A crash after the call, and another attempt by a retry policy."""
+    shop.crashes = ["charge"]
+    shop.graph.nodes["charge"].retry_policy = [RetryPolicy(initial_interval=0, retry_on=CrashError)]
+    shop.run(THREAD)
+    assert shop.crashes == []
 
 
 def crashed_later(shop: Shop) -> None:
@@ -73,8 +82,16 @@ def forked_to_a_thread(shop: Shop) -> None:
     shop.go_on(shop.effects._saver.fork(shop.before("charge", THREAD), as_thread="other"))
 
 
+def copied_to_a_thread(shop: Shop) -> None:
+    """A copy with all checkpoints, and a replay of it from the checkpoint before the call."""
+    shop.run(THREAD)
+    shop.effects._saver.copy_thread("order", "other")
+    shop.go_on(shop.before("charge", {"configurable": {"thread_id": "other"}}))
+
+
 CELLS: list[tuple[Callable[[Shop], None], dict[str, int]]] = [
     (retried, {"thread": 1, "branch": 1, "run": 1}),
+    (retried_in_the_process, {"thread": 1, "branch": 1, "run": 1}),
     (crashed_later, {"thread": 1, "branch": 1, "run": 1}),
     (replayed, {"thread": 1, "branch": 2, "run": 1}),
     (replayed_with_other_inputs, {"thread": 2, "branch": 2, "run": 2}),
@@ -83,6 +100,7 @@ CELLS: list[tuple[Callable[[Shop], None], dict[str, int]]] = [
     (run_again, {"thread": 2, "branch": 2, "run": 2}),
     (given_new_input_in_the_past, {"thread": 1, "branch": 2, "run": 2}),
     (forked_to_a_thread, {"thread": 2, "branch": 2, "run": 2}),
+    (copied_to_a_thread, {"thread": 2, "branch": 2, "run": 2}),
 ]
 WITH_KEY: list[tuple[Callable[[Shop], None], dict[str, int]]] = [
     (retried, {"thread": 1, "branch": 1, "run": 1}),

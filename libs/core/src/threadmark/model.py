@@ -159,7 +159,9 @@ class ThreadInfo(NamedTuple):
     the process that stored it. A removal does not set it back."""
     status: ThreadStatus
     checkpoints: int
+    """The number of its checkpoints, those of subgraphs and of the ledgers of effects included."""
     namespaces: int
+    """The number of namespaces with checkpoints. Each call site of an effect has one."""
     size_bytes: int
     """The stored size of its segments, headers, metadata and pending writes, without keys and indexes."""
     newest: str | None

@@ -27,6 +27,7 @@ from threadmark.effects.table import (
     moment,
     outcome_in,
     read_table,
+    remove_superseded,
     write_table,
 )
 from threadmark.errors import (
@@ -114,6 +115,10 @@ Steps: TypeAlias = Generator[Request, Any, T]
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.5
 
+_TIDIED = 16
+"""Before each claim of this number, a site looks for claims and rows that nothing needs any more: it has to read the
+thread for that."""
+
 _QUESTION = "Did this call happen? Nothing has been called again."
 _ANSWERS: Sequence[EffectState] = ("done", "not done", "failed")
 
@@ -185,6 +190,8 @@ class OneCall:
         """Go on from the claim that was found, or from none."""
         if found is not None and found.claim == self._claim:  # it was stored, and the answer was lost
             return (yield from self._run(table, found))
+        if found is None and self._is_due(table):
+            yield from remove_superseded(self._context, self._site)
         if found is None or found.state == "not done":
             claim = self._new_claim(table, position) if found is None else self._taken(found)
             return (yield from self._run((yield from self._claimed(table, claim)), claim))
@@ -213,8 +220,13 @@ class OneCall:
             table.claims,
             finds_run=per == "run",
             only_own=per == "branch" and self._count is not None,
+            whole=self._is_due(table),
         )
         return table.without(position.pruned), position
+
+    def _is_due(self, table: Table) -> bool:
+        """Whether the site is to be tidied before its next claim, as only few of its claims are."""
+        return len(table.claims) % _TIDIED == _TIDIED - 1
 
     def _must_read(self) -> bool:
         """Whether the claim depends on stored rows: on the run, or on the task's own checkpoint being there."""

@@ -163,8 +163,8 @@ class Effects:
     def list(self, thread: Config | str | None = None, *, state: EffectState | None = None) -> "Sequence[EffectInfo]":
         """Return the effects of a thread, or of all threads for None, newest first. Reads no result.
 
-        For all threads, it reads the metadata of every checkpoint. `state` leaves only effects in that state. One of
-        a process of another machine counts as "running" until a call or `settle` finds that it has ended.
+        For all threads, the database looks at the metadata of every checkpoint. `state` leaves only effects in that
+        state. One of a process of another machine counts as "running" until a call or `settle` finds that it has ended.
         """
         _check_state(state)
         return self._run(listing.list_effects(self._context, self._thread if thread is None else thread, state))

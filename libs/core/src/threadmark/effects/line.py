@@ -50,16 +50,25 @@ class _Asked(NamedTuple):
     thread_id: str
     ns: str
     id: str
-    oldest: str
-    """The oldest id that the question is about."""
+    others: Sequence[str]
+    """The ids that the question is about."""
     finds_input: bool
+    whole: bool
+    """Whether all of them matter, and not the nearest alone."""
 
 
 def line_of(
-    context: SaverContext, thread_id: str, ns: str, checkpoint_id: str, oldest: str, *, finds_input: bool
+    context: SaverContext,
+    thread_id: str,
+    ns: str,
+    checkpoint_id: str,
+    others: Sequence[str],
+    *,
+    finds_input: bool,
+    whole: bool,
 ) -> Flow[Transaction[Line | None] | Pause, Line]:
     """Return the line that leads to a checkpoint. Waits until it is stored."""
-    asked = _Asked(thread_id, ns, checkpoint_id, oldest, finds_input)
+    asked = _Asked(thread_id, ns, checkpoint_id, others, finds_input, whole)
     for pause in (*_PAUSES, None):
         line = yield from read_itself(_line, context, asked)
         if line is not None:
@@ -74,13 +83,21 @@ def line_of(
 
 
 def _line(context: SaverContext, asked: _Asked) -> Program[Line | None]:
-    """The line, or None if the checkpoint is not stored yet."""
+    """The line, or None if the checkpoint is not stored yet.
+
+    Without `whole`, it reads no further page once it has come to one of the others: along a line, claims have rising
+    ordinals, so the nearest says what the ones before it would. So a call reads as much of a long history as of a short
+    one.
+    """
     earlier: set[str] = set()
+    others, oldest, is_near = frozenset(asked.others), min(asked.others, default=asked.id), False
     found: dict[str, Outline] = {}
     pages = Pages(Scope(asked.thread_id, asked.ns), _FIRST_PAGE)
     wanted, begun_at = asked.id, None
     while True:
         while wanted not in found:
+            if is_near and pages.more and (begun_at or not asked.finds_input):
+                return Line(frozenset(earlier), None, begun_at)
             if not pages.more:
                 return Line(frozenset(earlier), wanted, begun_at, frozenset(found)) if asked.id in found else None
             page = pages.read((yield from context.store.page(*pages.request)))
@@ -93,10 +110,11 @@ def _line(context: SaverContext, asked: _Asked) -> Program[Line | None]:
         if begun_at is None and metadata.get("source") == "input":
             begun_at = wanted
         parent = outline.parent
-        if parent is None or (parent < asked.oldest and (begun_at or not asked.finds_input)):
+        if parent is None or (parent < oldest and (begun_at or not asked.finds_input)):
             return Line(frozenset(earlier), None, begun_at)
         if metadata.get("source") not in _IN_PLACE:
             earlier.add(parent)
+            is_near = is_near or (parent in others and not asked.whole)
         wanted = parent
 
 
@@ -120,10 +138,12 @@ def position_of(
     *,
     finds_run: bool,
     only_own: bool,
+    whole: bool,
 ) -> Flow[Transaction[Line | None] | Pause, Position]:
     """Return the place of a call. Reads the history only if other checkpoints have claims, or for the run.
 
-    With `only_own` the claims of other checkpoints do not matter, but the call's own checkpoint must be stored.
+    With `only_own` the claims of other checkpoints do not matter, but the call's own checkpoint must be stored. With
+    `whole`, claims that no checkpoint is left to ask for are found in a long history, too.
     """
     claims = [] if only_own else list(claims)
     asked: dict[tuple[str, str], list[str]] = {}
@@ -136,8 +156,7 @@ def position_of(
     lines: dict[tuple[str, str], Line] = {}
     for (ns, own), others in asked.items():
         finds_input = finds_run and ns == levels[0][0]
-        oldest = min(others, default=own)
-        lines[ns, own] = yield from line_of(context, thread_id, ns, own, oldest, finds_input=finds_input)
+        lines[ns, own] = yield from line_of(context, thread_id, ns, own, others, finds_input=finds_input, whole=whole)
     earlier = [claim for claim in claims if any(_is_earlier(levels, other, lines) for other in claim.used_at)]
     nearest = max(earlier, key=lambda claim: claim.ordinal, default=None)
     run = lines[levels[0][0], levels[0][1]].begun_at if finds_run else None

@@ -5,7 +5,9 @@ Results are values of channels. So a listing reads no value, and a claim without
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from hashlib import sha256
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
@@ -14,18 +16,22 @@ from threadmark.config import ParsedConfig
 from threadmark.effects.holder import Holder, running
 from threadmark.errors import CorruptDataError, EffectFailedError, LocatedError
 from threadmark.ids import new_id
-from threadmark.program import Operation, read_itself
+from threadmark.program import Operation, Program, read_itself, write_and_reclaim
 from threadmark.saver.kit import (
     LoadedCheckpoint,
+    Namespace,
+    Rule,
     SaverContext,
+    carry_out,
     checkpoint_location,
     decode_channel,
     decode_metadata,
     draft_of,
     load,
+    removal_of,
     store,
 )
-from threadmark.store.contract import Outline
+from threadmark.store.contract import Key, Outline
 
 EffectState = Literal["running", "done", "failed", "unknown", "not done"]
 """The state of an effect: its call may still run, has returned, has raised an exception, has ended without a trace, or
@@ -198,6 +204,26 @@ def write_table(
     config = site.config(table.newest)
     stored = yield from store(context, config, where, draft, metadata, expect_newest=True)
     return Table(claims, stored["configurable"]["checkpoint_id"], versions)
+
+
+def remove_superseded(context: SaverContext, site: Site) -> Operation[None]:
+    """Remove the rows of a site before its newest, which nothing reads. Damage is left to the next reader.
+
+    Each row has all claims, so without this the rows of a site would take the square of its calls.
+    """
+    with suppress(CorruptDataError):
+        yield from write_and_reclaim(_superseded_removed, context, site)
+
+
+def _superseded_removed(context: SaverContext, site: Site) -> Program[None]:
+    if (yield from context.store.lock(site.thread_id)) is not None:
+        rule = Rule(everything=False, choose=partial(_superseded, site.ns))
+        removal = yield from removal_of(context, site.thread_id, rule)
+        yield from carry_out(context, site.thread_id, removal)
+
+
+def _superseded(ns: str, namespace: Namespace) -> set[Key]:
+    return {outline.key for outline in namespace.outlines[1:] if outline.ns == ns}
 
 
 def value_in(context: SaverContext, table: Table, channel: str) -> Any:
