@@ -130,7 +130,8 @@ class Client:
 
     async def _listed(self, call: Call, thread: str) -> None:
         async for item in self._saver.alist({"configurable": {"thread_id": thread}}):
-            call.found.append(seen(thread, item))
+            if item.metadata.get("source") != "effect":
+                call.found.append(seen(thread, item))
 
     async def _extract(self) -> None:
         thread = self._thread()

@@ -17,6 +17,9 @@ Place = tuple[str, str, str]
 REFUSALS = ("ThreadDeletedError", "ConflictError", "LeaseLostError", "ThreadBusyError", "CheckpointNotFoundError")
 """Errors that other clients' calls may lead to."""
 
+OF_CALLS = ("EffectUnknownError", "EffectLostError")
+"""Errors of calls that are made once. Which of them is right, the charges show."""
+
 AWAY = ("TransientStoreError",)
 """Errors that a network or a server may lead to."""
 
@@ -96,7 +99,7 @@ class Model:
         return any(began <= put.ended and put.began <= ended for began, ended in self._circumstances.losses)
 
     def _answers(self) -> Iterable[str]:
-        allowed = (*REFUSALS, *(AWAY if self._circumstances.faults else ()))
+        allowed = (*REFUSALS, *OF_CALLS, *(AWAY if self._circumstances.faults else ()))
         for call in self.calls:
             name = call.error.partition(":")[0]
             if call.answer == "broken" or (call.answer == "raised" and name not in allowed):

@@ -60,6 +60,7 @@ class Process:
     def kill(self) -> None:
         """End it at once. Whatever its code does from now on reaches no server."""
         self.is_dead = True
+        self.machine.host.processes.pop(self.machine.holder.process, None)
         for task in list(self.tasks):
             task.cancel()
 

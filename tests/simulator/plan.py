@@ -7,6 +7,7 @@ text, such as `17 operations=3,8 faults=1`, makes it again.
 import random
 from typing import Literal, NamedTuple, Self
 
+from simulator import charges
 from simulator.clients import KINDS, Operation
 from simulator.database import ISOLATIONS, Isolation
 
@@ -70,7 +71,19 @@ CALM = 0.15
 Mode = Literal["one", "sync", "async"]
 """One database, or a pair in one of its two modes."""
 
-MODES: tuple[Mode, ...] = ("one", "one", "one", "sync", "async")
+Topic = Literal["checkpoints", "charges"]
+"""The operations that a world is about."""
+
+WORLDS: tuple[tuple[Mode, Topic], ...] = (
+    ("one", "checkpoints"),
+    ("one", "checkpoints"),
+    ("one", "charges"),
+    ("sync", "checkpoints"),
+    ("async", "checkpoints"),
+)
+"""The kinds of worlds, which seeds take in turns. The seeds of regressions count on their order."""
+
+_KINDS: dict[Topic, dict[str, int]] = {"checkpoints": KINDS, "charges": charges.KINDS}
 
 
 _LOOKS = 6
@@ -94,6 +107,7 @@ class Plan(NamedTuple):
 
     seed: int
     mode: Mode
+    topic: Topic
     isolation: Isolation
     other: Isolation
     """That of the other database of a pair."""
@@ -142,25 +156,30 @@ class Plan(NamedTuple):
     def of(cls, seed: int) -> Self:
         """Make the plan of a seed."""
         chance = random.Random(f"plan {seed}")
-        mode, isolation = MODES[seed // len(ISOLATIONS) % len(MODES)], ISOLATIONS[seed % len(ISOLATIONS)]
+        (mode, topic), isolation = WORLDS[seed // len(ISOLATIONS) % len(WORLDS)], ISOLATIONS[seed % len(ISOLATIONS)]
         processes, clients = chance.randrange(1, 4), chance.randrange(2, 5)
         pace = chance.choice((8.0, 60.0, 400.0) if mode == "one" else (8.0, 25.0))
         count = chance.randrange(15, 45) if mode == "one" else chance.randrange(30, 70)
-        operations = tuple(_operation(seed, number, clients, chance) for number in range(count))
+        if topic == "charges":
+            count *= 2
+        operations = tuple(_operation(seed, number, clients, _KINDS[topic], chance) for number in range(count))
         kinds = OF_PAIRS if mode != "one" else OF_FILES if isolation == "sqlite" else OF_NETWORKS
+        if topic == "charges":
+            kinds = (*kinds, *OF_WAYS)  # to the service
         length = (1.0 / pace + 0.02) * len(operations) / clients + 0.2
         count = 0 if chance.random() < CALM else chance.randrange(1, 7)
         faults = tuple(_fault(number, chance, kinds, processes, length) for number in range(count))
         return cls(
             seed,
             mode,
+            topic,
             isolation,
             chance.choice(ISOLATIONS),
             automatic=chance.random() < 0.5,
             skew=chance.choice((0.0, 0.0, 1.0)) if mode == "one" else 0.0,
             interval=chance.choice((0.05, 0.3, 10.0)),
             looks=tuple(sorted(chance.uniform(0, 1.5 * length) for _ in range(_LOOKS))),
-            syncs=mode != "one" or isolation != "sqlite" or chance.random() < 0.5,
+            syncs=mode != "one" or topic == "charges" or isolation != "sqlite" or chance.random() < 0.5,
             is_cached=chance.random() < 0.3,
             processes=processes,
             clients=clients,
@@ -170,8 +189,10 @@ class Plan(NamedTuple):
         )
 
 
-def _operation(seed: int, number: int, clients: int, chance: random.Random) -> Operation:
-    (kind,) = chance.choices(list(KINDS), list(KINDS.values()))
+def _operation(
+    seed: int, number: int, clients: int, kinds: dict[str, int], chance: random.Random
+) -> Operation:
+    (kind,) = chance.choices(list(kinds), list(kinds.values()))
     return Operation(number, chance.randrange(clients), kind, f"{seed} {number}")
 
 

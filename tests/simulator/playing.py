@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
+from simulator import charges
 from simulator.met import Met
 from simulator.plan import Plan
 from simulator.play import Outcome, play
@@ -34,6 +35,7 @@ EXPECTED = (
     "set a server's clock",
     "stop a process",
     "the writes of a pair moved",
+    *charges.EXPECTED,
 )
 """Events that must be met in a run of enough seeds. One that never came has proved nothing."""
 

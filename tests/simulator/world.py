@@ -3,8 +3,10 @@
 import asyncio
 import random
 
+from simulator.charges import CLAIM_TTLS, Charging, Service
+from simulator.charges import objections as objections_to_charges
 from simulator.clients import Client, seen
-from simulator.clocks import Machine, SimulatedLoop
+from simulator.clocks import Host, Machine, SimulatedLoop
 from simulator.database import Database, SimulatedStore
 from simulator.history import History, Seen
 from simulator.met import Met
@@ -18,6 +20,8 @@ LONGEST = 3600.0
 """Seconds of simulated time after which a world must have come to its end."""
 _AWAY = 0.5
 """For so long a process or a server is away after it stopped, at least."""
+_LONG_AWAY = 6.0
+"""Faults that last for longer in all may keep a process from renewing the claim of a call in time."""
 _SET = 30.0
 """By so many seconds a clock is set, at most."""
 
@@ -33,8 +37,12 @@ class World:
         machine = Machine("server", loop, self._chance("server"))
         self.database = Database(plan.isolation, machine, self.met, syncs=plan.syncs)
         self.cache = MemoryCache()
+        self.service = Service(self.met)
+        self._hosts = [Host("a"), Host("a" if plan.isolation == "sqlite" else "b")]
+        self._claim_ttl = CLAIM_TTLS[plan.seed % len(CLAIM_TTLS)]
+        kind = Charging if plan.topic == "charges" else Client
         self.clients = [
-            Client(f"client {number}", [op for op in plan.operations if op.client == number], plan.pace, self.history)
+            kind(f"client {number}", [op for op in plan.operations if op.client == number], plan.pace, self.history)
             for number in range(plan.clients)
         ]
         self._lives = [0] * plan.processes
@@ -69,6 +77,9 @@ class World:
         found = {thread: self._found(saver, thread, objections) for thread in model.threads()}
         for problem in (verified := saver.verify(decode=True)).problems + verified.unreadable:
             objections.append(f"verify: {problem}")
+        away = sum(fault.lasts for fault in self.plan.faults)
+        strict = not self.plan.faults or (away < _LONG_AWAY and self._claim_ttl == max(CLAIM_TTLS))
+        objections += objections_to_charges(self.service, self.history.calls, saver, strict=strict)
         if self.met.counts["a deadlock had a victim"]:
             objections.append("transactions waited for each other in a circle")
         return objections + model.objections(found)
@@ -85,7 +96,11 @@ class World:
     def _found(self, saver: Saver, thread: str, objections: list[str]) -> list[Seen]:
         found: list[Seen] = []
         try:
-            found.extend(seen(thread, item) for item in saver.list({"configurable": {"thread_id": thread}}))
+            found.extend(
+                seen(thread, item)
+                for item in saver.list({"configurable": {"thread_id": thread}})
+                if item.metadata.get("source") != "effect"
+            )
         except CorruptDataError as error:
             objections.append(f"{thread}: {error}")
         return found
@@ -96,26 +111,32 @@ class World:
     def _started(self, number: int) -> Process:
         self._lives[number] += 1
         name = f"process {number}.{self._lives[number]}"
-        machine = Machine(name, self.loop, self._chance(name))
+        machine = Machine(name, self.loop, self._chance(name), self._hosts[number % 2])
+        machine.begin(number)
         machine.offset = self._chance(f"{name} skew").uniform(-1, 1) * self.plan.skew
         return Process(name, machine, self.met)
 
     def _driver(self, process: Process) -> SimulatedDriver:
         local = self.plan.isolation == "sqlite"
-        process.links["database"] = link = Link(process, self._chance(f"{process.name} database"), local=local)
-        return SimulatedDriver(link, self.database)
+        return SimulatedDriver(self._way(process, "database", local=local), self.database)
+
+    def _way(self, process: Process, to: str, *, local: bool) -> Link:
+        process.links[to] = link = Link(process, self._chance(f"{process.name} {to}"), local=local)
+        return link
 
     def _opened(self, process: Process) -> Saver:
         saver = Saver(SimulatedStore(), self._driver(process))
         if not self.plan.is_cached:
             return saver
-        process.links["cache"] = link = Link(process, self._chance(f"{process.name} cache"), local=False)
-        return cached(saver, SimulatedCache(self.cache, link), name="database")
+        return cached(saver, SimulatedCache(self.cache, self._way(process, "cache", local=False)), name="database")
 
     def _work(self, number: int) -> None:
         process = self.processes[number]
         saver = self._opened(process)
         for client in self.clients[number :: self.plan.processes]:
+            if isinstance(client, Charging):
+                client.service, client.claim_ttl = self.service, self._claim_ttl
+                client.link = self._way(process, "service", local=False)
             process.begin(client.work(saver))
 
     async def _sync_at_times(self) -> None:
