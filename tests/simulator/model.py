@@ -17,8 +17,8 @@ Place = tuple[str, str, str]
 REFUSALS = ("ThreadDeletedError", "ConflictError", "LeaseLostError", "ThreadBusyError", "CheckpointNotFoundError")
 """Errors that other clients' calls may lead to."""
 
-OF_CALLS = ("EffectUnknownError", "EffectLostError")
-"""Errors of calls that are made once. Which of them is right, the charges show."""
+OF_CALLS = ("EffectUnknownError", "EffectLostError", "DroppedError")
+"""Errors of calls that are made once, which the charges explain, and of blocks that raise one themselves."""
 
 AWAY = ("TransientStoreError",)
 """Errors that a network or a server may lead to."""

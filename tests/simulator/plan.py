@@ -7,7 +7,7 @@ text, such as `17 operations=3,8 faults=1`, makes it again.
 import random
 from typing import Literal, NamedTuple, Self
 
-from simulator import charges
+from simulator import charges, items
 from simulator.clients import KINDS, Operation
 from simulator.database import ISOLATIONS, Isolation
 
@@ -71,7 +71,7 @@ CALM = 0.15
 Mode = Literal["one", "sync", "async"]
 """One database, or a pair in one of its two modes."""
 
-Topic = Literal["checkpoints", "charges"]
+Topic = Literal["checkpoints", "charges", "items"]
 """The operations that a world is about."""
 
 WORLDS: tuple[tuple[Mode, Topic], ...] = (
@@ -80,10 +80,15 @@ WORLDS: tuple[tuple[Mode, Topic], ...] = (
     ("one", "charges"),
     ("sync", "checkpoints"),
     ("async", "checkpoints"),
+    ("one", "items"),
+    ("one", "checkpoints"),
+    ("one", "checkpoints"),
+    ("sync", "items"),
+    ("async", "items"),
 )
 """The kinds of worlds, which seeds take in turns. The seeds of regressions count on their order."""
 
-_KINDS: dict[Topic, dict[str, int]] = {"checkpoints": KINDS, "charges": charges.KINDS}
+_KINDS: dict[Topic, dict[str, int]] = {"checkpoints": KINDS, "charges": charges.KINDS, "items": items.KINDS}
 
 
 _LOOKS = 6
@@ -160,7 +165,7 @@ class Plan(NamedTuple):
         processes, clients = chance.randrange(1, 4), chance.randrange(2, 5)
         pace = chance.choice((8.0, 60.0, 400.0) if mode == "one" else (8.0, 25.0))
         count = chance.randrange(15, 45) if mode == "one" else chance.randrange(30, 70)
-        if topic == "charges":
+        if topic != "checkpoints" and mode == "one":
             count *= 2
         operations = tuple(_operation(seed, number, clients, _KINDS[topic], chance) for number in range(count))
         kinds = OF_PAIRS if mode != "one" else OF_FILES if isolation == "sqlite" else OF_NETWORKS
@@ -169,17 +174,20 @@ class Plan(NamedTuple):
         length = (1.0 / pace + 0.02) * len(operations) / clients + 0.2
         count = 0 if chance.random() < CALM else chance.randrange(1, 7)
         faults = tuple(_fault(number, chance, kinds, processes, length) for number in range(count))
+        other = chance.choice(ISOLATIONS)
+        if mode != "one" and topic == "items":  # on Redis an item and the note that copies it are no transaction
+            isolation, other = (_OF_ITEMS.get(each, each) for each in (isolation, other))
         return cls(
             seed,
             mode,
             topic,
             isolation,
-            chance.choice(ISOLATIONS),
+            other,
             automatic=chance.random() < 0.5,
             skew=chance.choice((0.0, 0.0, 1.0)) if mode == "one" else 0.0,
             interval=chance.choice((0.05, 0.3, 10.0)),
             looks=tuple(sorted(chance.uniform(0, 1.5 * length) for _ in range(_LOOKS))),
-            syncs=mode != "one" or topic == "charges" or isolation != "sqlite" or chance.random() < 0.5,
+            syncs=mode != "one" or topic != "checkpoints" or isolation != "sqlite" or chance.random() < 0.5,
             is_cached=chance.random() < 0.3,
             processes=processes,
             clients=clients,
@@ -187,6 +195,9 @@ class Plan(NamedTuple):
             operations=operations,
             faults=faults,
         )
+
+
+_OF_ITEMS: dict[Isolation, Isolation] = {"redis": "postgres"}
 
 
 def _operation(

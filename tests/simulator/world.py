@@ -8,10 +8,11 @@ from simulator.charges import objections as objections_to_charges
 from simulator.clients import Client, seen
 from simulator.clocks import Host, Machine, SimulatedLoop
 from simulator.database import Database, SimulatedStore
+from simulator.items import TOGETHER, Items, ItemsClient
 from simulator.history import History, Seen
 from simulator.met import Met
 from simulator.model import Circumstances, Model
-from simulator.network import Link, Process, SimulatedCache, SimulatedDriver
+from simulator.network import Link, Process, SimulatedCache, SimulatedDriver, SimulatedSaver
 from simulator.plan import OF_WAYS, Fault, Plan
 from threadmark import CorruptDataError, MemoryCache, Saver
 from threadmark.caching import cached
@@ -40,7 +41,8 @@ class World:
         self.service = Service(self.met)
         self._hosts = [Host("a"), Host("a" if plan.isolation == "sqlite" else "b")]
         self._claim_ttl = CLAIM_TTLS[plan.seed % len(CLAIM_TTLS)]
-        kind = Charging if plan.topic == "charges" else Client
+        self._items = Items(self.met)
+        kind = {"charges": Charging, "items": ItemsClient, "checkpoints": Client}[plan.topic]
         self.clients = [
             kind(f"client {number}", [op for op in plan.operations if op.client == number], plan.pace, self.history)
             for number in range(plan.clients)
@@ -80,6 +82,8 @@ class World:
         away = sum(fault.lasts for fault in self.plan.faults)
         strict = not self.plan.faults or (away < _LONG_AWAY and self._claim_ttl == max(CLAIM_TTLS))
         objections += objections_to_charges(self.service, self.history.calls, saver, strict=strict)
+        together = found.get(TOGETHER, [])
+        objections += self._items.objections(self.history, saver, together, clocks=self.plan.has_wrong_clocks)
         if self.met.counts["a deadlock had a victim"]:
             objections.append("transactions waited for each other in a circle")
         return objections + model.objections(found)
@@ -125,7 +129,7 @@ class World:
         return link
 
     def _opened(self, process: Process) -> Saver:
-        saver = Saver(SimulatedStore(), self._driver(process))
+        saver = SimulatedSaver(SimulatedStore(), self._driver(process))
         if not self.plan.is_cached:
             return saver
         return cached(saver, SimulatedCache(self.cache, self._way(process, "cache", local=False)), name="database")
@@ -137,6 +141,8 @@ class World:
             if isinstance(client, Charging):
                 client.service, client.claim_ttl = self.service, self._claim_ttl
                 client.link = self._way(process, "service", local=False)
+            if isinstance(client, ItemsClient):
+                client.items = self._items
             process.begin(client.work(saver))
 
     async def _sync_at_times(self) -> None:
