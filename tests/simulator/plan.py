@@ -7,7 +7,7 @@ text, such as `17 operations=3,8 faults=1`, makes it again.
 import random
 from typing import Literal, NamedTuple, Self
 
-from simulator import charges, items
+from simulator import charges, deltas, items
 from simulator.clients import KINDS, Operation
 from simulator.database import ISOLATIONS, Isolation
 
@@ -71,7 +71,7 @@ CALM = 0.15
 Mode = Literal["one", "sync", "async"]
 """One database, or a pair in one of its two modes."""
 
-Topic = Literal["checkpoints", "charges", "items"]
+Topic = Literal["checkpoints", "charges", "items", "deltas"]
 """The operations that a world is about."""
 
 WORLDS: tuple[tuple[Mode, Topic], ...] = (
@@ -81,14 +81,19 @@ WORLDS: tuple[tuple[Mode, Topic], ...] = (
     ("sync", "checkpoints"),
     ("async", "checkpoints"),
     ("one", "items"),
-    ("one", "checkpoints"),
+    ("one", "deltas"),
     ("one", "checkpoints"),
     ("sync", "items"),
     ("async", "items"),
 )
 """The kinds of worlds, which seeds take in turns. The seeds of regressions count on their order."""
 
-_KINDS: dict[Topic, dict[str, int]] = {"checkpoints": KINDS, "charges": charges.KINDS, "items": items.KINDS}
+_KINDS: dict[Topic, dict[str, int]] = {
+    "checkpoints": KINDS,
+    "charges": charges.KINDS,
+    "items": items.KINDS,
+    "deltas": deltas.KINDS,
+}
 
 
 _LOOKS = 6

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from simulator import charges, items, pair_items
+from simulator import charges, deltas, items, pair_items
 from simulator.met import Met
 from simulator.plan import Plan
 from simulator.play import Outcome, play
@@ -36,6 +36,7 @@ EXPECTED = (
     "stop a process",
     "the writes of a pair moved",
     *charges.EXPECTED,
+    *deltas.EXPECTED,
     *items.EXPECTED,
     *pair_items.EXPECTED,
 )

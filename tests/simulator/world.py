@@ -3,12 +3,14 @@
 import asyncio
 import random
 
+from simulator import deltas
 from simulator.charges import CLAIM_TTLS, Charging, Service
 from simulator.charges import objections as objections_to_charges
 from simulator.clients import Client, seen
 from simulator.clocks import Host, Machine, SimulatedLoop
 from simulator.database import Database, SimulatedStore
 from simulator.items import TOGETHER, Items, ItemsClient
+from simulator.deltas import DeltaClient
 from simulator.history import History, Seen
 from simulator.met import Met
 from simulator.model import Circumstances, Model
@@ -42,7 +44,7 @@ class World:
         self._hosts = [Host("a"), Host("a" if plan.isolation == "sqlite" else "b")]
         self._claim_ttl = CLAIM_TTLS[plan.seed % len(CLAIM_TTLS)]
         self._items = Items(self.met)
-        kind = {"charges": Charging, "items": ItemsClient, "checkpoints": Client}[plan.topic]
+        kind = {"charges": Charging, "items": ItemsClient, "deltas": DeltaClient, "checkpoints": Client}[plan.topic]
         self.clients = [
             kind(f"client {number}", [op for op in plan.operations if op.client == number], plan.pace, self.history)
             for number in range(plan.clients)
@@ -82,6 +84,7 @@ class World:
         away = sum(fault.lasts for fault in self.plan.faults)
         strict = not self.plan.faults or (away < _LONG_AWAY and self._claim_ttl == max(CLAIM_TTLS))
         objections += objections_to_charges(self.service, self.history.calls, saver, strict=strict)
+        objections += deltas.objections(saver, self.history.calls, found.get(deltas.LOG, []), self.met)
         together = found.get(TOGETHER, [])
         objections += self._items.objections(self.history, saver, together, clocks=self.plan.has_wrong_clocks)
         if self.met.counts["a deadlock had a victim"]:
@@ -138,6 +141,8 @@ class World:
         process = self.processes[number]
         saver = self._opened(process)
         for client in self.clients[number :: self.plan.processes]:
+            if isinstance(client, DeltaClient):
+                client.met = self.met
             if isinstance(client, Charging):
                 client.service, client.claim_ttl = self.service, self._claim_ttl
                 client.link = self._way(process, "service", local=False)
