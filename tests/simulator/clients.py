@@ -102,7 +102,7 @@ class Client:
         above = parent.id if parent else ""
         made = Newest(new_id(), (*seeds[1 - REMEMBERED :], self._chance.getrandbits(32)))
         call = self._begin("put", thread, ns=ns, id=made.id, parent=above, seeds=made.seeds, lease=lease)
-        config, *rest = put_arguments(thread, ns, made, above)
+        config, *rest = arguments_of(thread, ns, made, above)
         if lease:
             config["configurable"]["lease_token"] = lease
         await self._end(call, self._saver.aput(config, *rest))
@@ -253,6 +253,18 @@ def _words(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"[:300]
 
 
+def is_unfinished(seeds: tuple[int, ...]) -> bool:
+    """Whether a node is still to run after a checkpoint of these seeds: it has not seen the messages."""
+    return bool(seeds) and seeds[-1] % 3 == 0
+
+
+def arguments_of(thread: str, ns: str, made: Newest, parent: str) -> tuple[Any, ...]:
+    """The arguments of a put by an engine, in whose graph a node is triggered by the messages."""
+    config, checkpoint, *rest = put_arguments(thread, ns, made, parent)
+    checkpoint["versions_seen"] = {"step": {"messages": "" if is_unfinished(made.seeds) else made.id}}
+    return config, checkpoint, *rest
+
+
 def delta_of(seed: int) -> str:
     """Return the text that a step writes to a delta channel."""
     return f"{seed} {text_of(seed)}"
@@ -266,7 +278,7 @@ def seen(thread: str, item: CheckpointTuple) -> Seen:
     wrong = "" if values == values_of(seeds) else "its values are not those that were put"
     written: dict[str, list[int]] = {}
     for task, channel, value in item.pending_writes or []:
-        seed = int((value.partition(" ")[0] if channel == DELTA_CHANNEL else channel.rpartition(" ")[2]))
+        seed = int(value.partition(" ")[0] if channel == DELTA_CHANNEL else channel.rpartition(" ")[2])
         written.setdefault(task, []).append(seed)
         if value != (delta_of(seed) if channel == DELTA_CHANNEL else text_of(seed)):
             wrong = wrong or f"the value of {channel!r} is not the one that was written"

@@ -8,8 +8,8 @@ among them, if two clients wrote to one checkpoint.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from replication.actor import Newest, config_of, put_arguments
-from simulator.clients import DELTA_CHANNEL, Client, delta_of
+from replication.actor import Newest, config_of
+from simulator.clients import DELTA_CHANNEL, Client, arguments_of, delta_of
 from simulator.history import Call, Seen
 from simulator.met import Met
 from threadmark import Saver, new_id
@@ -30,7 +30,11 @@ KINDS = {
 }
 """How often each kind of operation is chosen in a world of deltas."""
 
-EXPECTED = ("a checkpoint had its delta channel from writes", "a log was pruned", "a snapshot of a delta channel was put")
+EXPECTED = (
+    "a checkpoint had its delta channel from writes",
+    "a log was pruned",
+    "a snapshot of a delta channel was put",
+)
 """Events of delta channels that must be met in a run of enough seeds."""
 
 _COUNTERS = "counters_since_delta_snapshot"
@@ -56,7 +60,7 @@ class DeltaClient(Client):
                 return
             await self._think()
         call = self._begin("put", LOG, id=made.id, parent=newest.id if newest else "", seeds=made.seeds)
-        config, checkpoint, metadata, versions = put_arguments(LOG, "", made, call.parent)
+        config, checkpoint, metadata, versions = arguments_of(LOG, "", made, call.parent)
         versions[DELTA_CHANNEL] = checkpoint["channel_versions"][DELTA_CHANNEL] = made.id
         metadata[_COUNTERS] = {DELTA_CHANNEL: [1, 1]}
         if not newest or self._chance.random() < 0.15:

@@ -9,10 +9,10 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from langgraph.store.base import GetOp, Op, PutOp, SearchItem, SearchOp
+from langgraph.store.base import Op, PutOp
 
-from replication.actor import Newest, put_arguments
-from simulator.clients import Client
+from replication.actor import Newest
+from simulator.clients import Client, arguments_of
 from simulator.history import Call, History, Seen
 from simulator.met import Met
 from threadmark import ConfigError, Saver, ThreadmarkError, new_id
@@ -88,8 +88,10 @@ class ItemsClient(Client):
 
     async def _change_items(self) -> None:
         keys = self._chance.sample(_KEYS, self._chance.choice((1, 1, 2)))
-        await self._change({key: self._number * 10 + place if self._chance.random() < 0.7 else None
-                            for place, key in enumerate(keys)}, ends=self._chance.random() < 0.3)
+        await self._change(
+            {key: self._number * 10 + place if self._chance.random() < 0.7 else None for place, key in enumerate(keys)},
+            ends=self._chance.random() < 0.3,
+        )
 
     async def _change_twins(self) -> None:
         number = self._number if self._chance.random() < 0.8 else None
@@ -155,7 +157,7 @@ class ItemsClient(Client):
         async with block as transaction:
             saver = transaction.saver
             calls = [
-                lambda: saver.aput(*put_arguments(TOGETHER, "", made, parent)),
+                lambda: saver.aput(*arguments_of(TOGETHER, "", made, parent)),
                 lambda: Store(saver).aput(("together",), made.id, {"n": 1}),
             ]
             for call in calls if self._chance.random() < 0.5 else reversed(calls):

@@ -19,8 +19,8 @@ from simulator.clocks import HERE, Machine, SimulatedLoop
 from simulator.database import Database, SimulatedStore
 from simulator.history import NOW, History
 from simulator.met import Met
-from simulator.pair_items import PairItems
 from simulator.network import Link, Process, SimulatedDriver
+from simulator.pair_items import PairItems
 from simulator.plan import OF_CLOCKS, OF_WAYS, Fault, Plan
 from threadmark import Saver, ThreadmarkError
 from threadmark.replication import ReplicatedSaver
@@ -111,6 +111,7 @@ class _Operated:
         return self._world.run(self._pair.adrain(within))
 
     def reconcile(self, *, both_ways: bool) -> object:
+        self._world.judge_items()  # before that mends what was not copied
         return self._world.run(self._pair.areconcile(both_ways=both_ways))
 
 
@@ -187,11 +188,15 @@ class PairWorld(World):
         """Return the objections to the contents of both sides."""
         if not self.objections:
             self.judge_at_the_end(calm=not self.plan.faults)
-            self.objections += self.items.objections(self._operators._pair.pair.sides, clocks=self._has_wrong_clocks)
+            self.judge_items()
         if self._has_wrong_clocks:
             # A pruning spares the calls of subgraphs that are too new by its clock to be known as settled.
             return [each for each in self.objections if "still has" not in each or "pruning" not in each]
         return self.objections
+
+    def judge_items(self) -> None:
+        """Look at the items of both sides, after all is copied."""
+        self.objections += self.items.objections(self._operators._pair.pair.sides, clocks=self._has_wrong_clocks)
 
     def end(self) -> None:
         """Stop everything."""

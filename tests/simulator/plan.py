@@ -132,6 +132,10 @@ class Plan(NamedTuple):
     syncs: bool
     """Whether a commit is on the disk before it is answered: durability "full"."""
     is_cached: bool
+    is_owned: bool
+    """Whether each client is one of two owners."""
+    is_sealed: bool
+    """Whether the rows are encrypted, by processes of which some have a newer key."""
     processes: int
     clients: int
     pace: float
@@ -179,7 +183,7 @@ class Plan(NamedTuple):
         length = (1.0 / pace + 0.02) * len(operations) / clients + 0.2
         count = 0 if chance.random() < CALM else chance.randrange(1, 7)
         faults = tuple(_fault(number, chance, kinds, processes, length) for number in range(count))
-        other = chance.choice(ISOLATIONS)
+        other, others = chance.choice(ISOLATIONS), random.Random(f"more of {seed}")
         if mode != "one" and topic == "items":  # on Redis an item and the note that copies it are no transaction
             isolation, other = (_OF_ITEMS.get(each, each) for each in (isolation, other))
         return cls(
@@ -194,6 +198,8 @@ class Plan(NamedTuple):
             looks=tuple(sorted(chance.uniform(0, 1.5 * length) for _ in range(_LOOKS))),
             syncs=mode != "one" or topic != "checkpoints" or isolation != "sqlite" or chance.random() < 0.5,
             is_cached=chance.random() < 0.3,
+            is_owned=mode == "one" and topic == "checkpoints" and others.random() < 0.3,
+            is_sealed=mode == "one" and others.random() < 0.25,
             processes=processes,
             clients=clients,
             pace=pace,
@@ -205,9 +211,7 @@ class Plan(NamedTuple):
 _OF_ITEMS: dict[Isolation, Isolation] = {"redis": "postgres"}
 
 
-def _operation(
-    seed: int, number: int, clients: int, kinds: dict[str, int], chance: random.Random
-) -> Operation:
+def _operation(seed: int, number: int, clients: int, kinds: dict[str, int], chance: random.Random) -> Operation:
     (kind,) = chance.choices(list(kinds), list(kinds.values()))
     return Operation(number, chance.randrange(clients), kind, f"{seed} {number}")
 
