@@ -1,12 +1,13 @@
 """Clients that charge once, a service that counts the charges, and the judgement of both.
 
 Some calls have a service that knows keys. All others have one that is asked, by a `check` or by an operator: its answer
-bars the requests that are on their way still, as a conclusive one must. So whatever was paused, cut or lost, nothing may
-be charged twice.
+bars the requests that are still on their way, as a conclusive one must. So nothing may be charged twice, whatever was
+paused, cut or lost.
 """
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from simulator.clients import THREADS, Client
@@ -194,10 +195,8 @@ class Charging(Client):
         return receipt
 
     def _charge_late(self, key: str, idempotency_key: str, order: int) -> None:
-        try:
+        with suppress(ConnectionError):  # its caller heard long ago that it failed
             self.service.charge(key, idempotency_key, order)
-        except ConnectionError:
-            pass  # its caller heard long ago that it failed
 
     async def _check(self, idempotency_key: str) -> Any:
         try:
@@ -241,22 +240,26 @@ def objections(service: Service, calls: Sequence[Call], saver: Saver, *, strict:
         yield from _without_reason(calls)
     ledger = dict(_ledger(saver))
     for key, names in service.keys.items():
-        charges = service.charges.get(key, [])
+        state, value = ledger.get(next(iter(names)), ("missing", None))
         if len(names) > 1:
             yield f"{key} was called with several idempotency keys: {sorted(names)}"
-        if len(charges) > 1:
-            yield f"{key} was charged {len(charges)} times: {charges}"
-        (state, value) = ledger.get(next(iter(names)), ("missing", None))
-        if state == "missing" or (charges and state not in ("done", "unknown", "running")):
-            yield f"{key} was called, and is {state} in the ledger, with {len(charges)} charges"
-        if state == "failed" and _kind(key) != _DECLINES:
-            yield f"{key} counts as failed, and was not declined"
-        if state == "done" and str(value).removesuffix(", found") not in [each.receipt for each in charges]:
-            yield f"the ledger has {value} for {key}, and the service {charges}"
+        yield from _of_key(key, service.charges.get(key, []), state, value)
         for call in calls:
-            if call.did == "once" and call.id == key and call.acknowledged and call.value.startswith("receipt"):
-                if state != "done" or call.value != value:
-                    yield f"a caller got what the ledger has not: {call}; {state} {value}"
+            got = call.did == "once" and call.id == key and call.acknowledged and call.value.startswith("receipt")
+            if got and (state != "done" or call.value != value):
+                yield f"a caller got what the ledger has not: {call}; {state} {value}"
+
+
+def _of_key(key: str, charges: Sequence[_Charge], state: str, value: Any) -> Iterable[str]:
+    """Compare the charges of a key with the ledger."""
+    if len(charges) > 1:
+        yield f"{key} was charged {len(charges)} times: {charges}"
+    if state == "missing" or (charges and state not in ("done", "unknown", "running")):
+        yield f"{key} was called, and is {state} in the ledger, with {len(charges)} charges"
+    if state == "failed" and _kind(key) != _DECLINES:
+        yield f"{key} counts as failed, and was not declined"
+    if state == "done" and str(value).removesuffix(", found") not in [each.receipt for each in charges]:
+        yield f"the ledger has {value} for {key}, and the service {charges}"
 
 
 def _without_reason(calls: Sequence[Call]) -> Iterable[str]:
