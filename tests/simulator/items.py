@@ -1,4 +1,4 @@
-"""Clients that put, read and remove items of a store beside checkpoints, and the judgement of their answers.
+"""Clients that put, read and remove items of a store as well as checkpoints, and the judgement of their answers.
 
 An item is a register: a read must find what some put or removal left there that was not certainly over and replaced by
 then. Two items are twins: they change together only, so every search must find them equal. And an item that was put in
@@ -177,7 +177,7 @@ class Items:
         self.together: dict[str, Call] = {}
 
     def objections(self, history: History, saver: Saver, found: Sequence[Seen], *, clocks: bool) -> Iterable[str]:
-        """Judge all reads, and the items at the end beside the checkpoints that were put together with them."""
+        """Judge all reads, and at the end the items and the checkpoints that were put together."""
         store = Store(saver, ttl={"omit_expired": True, "refresh_on_read": False})
         last = Call(-1, "judge", "search_items", "", history.clock(), ended=math.inf)
         end = {item.key: item.value["n"] for item in store.search(("items",), limit=100)}
