@@ -435,8 +435,8 @@ class Session:
         if isinstance(step, Lock):
             self._base.setdefault(step.thread_id, contents.threads.get(step.thread_id))
         elif work.changed and self._base:
-            for name in work.changed:
-                self._base.setdefault(name, contents.threads.get(name) if isinstance(name, str) else None)
+            for changed in work.changed:
+                self._base.setdefault(changed, contents.threads.get(changed) if isinstance(changed, str) else None)
         if isinstance(step, Twice):
             self._twice[step.key] = answer
         self._keep(work)

@@ -76,4 +76,4 @@ class PairItems:
 
 
 def _rows(side: Side) -> list[ItemRow]:
-    return side.driver.run(Transaction(ask_side, (side, "items", "in_key_order", Scope(), None, 10_000)))  # type: ignore[no-any-return]  # any method's
+    return side.driver.run(Transaction(ask_side, (side, "items", "in_key_order", Scope(), None, 10_000)))
