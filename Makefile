@@ -6,8 +6,8 @@ BIN := $(VENV)/bin
 DEMO := .venv-demo
 DATABASE := demo.db
 FAST := not postgres and not redis and not browser and not slow
-# Tests wait for servers and child processes, so one worker more than there are processors keeps these at work.
-WORKERS := --numprocesses $(shell python3 -c 'import os; print((os.cpu_count() or 1) + 1)') --dist worksteal
+# Tests wait for servers, child processes and clocks, so two workers more than processors keep these at work.
+WORKERS := --numprocesses $(shell python3 -c 'import os; print((os.cpu_count() or 1) + 2)') --dist worksteal
 SOURCES := libs tests benchmarks examples scripts
 
 .PHONY: help demo page test test-fast coverage test-citus simulate check format bench bench-full docs pins release-check

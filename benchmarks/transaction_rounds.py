@@ -19,6 +19,7 @@ import sqlite3
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
@@ -47,6 +48,7 @@ class Rounds(NamedTuple):
     """The outcome of the rounds."""
 
     killed: int
+    killed_by_way: dict[str, int]
     in_a_transaction: int
     """How many were killed between the beginning of a transaction and its acknowledgement."""
     committed: int
@@ -92,7 +94,7 @@ def at(thread_id: str) -> dict[str, Any]:
 class Child:
     """A process that stores numbers until it is killed."""
 
-    def __init__(self, database: str, thread_id: str, journal: Journal, way: int, ready: int) -> None:
+    def __init__(self, database: str, thread_id: str, journal: Journal, way: str, ready: int) -> None:
         self._database = database
         self._thread_id = thread_id
         self._journal = journal
@@ -104,11 +106,11 @@ class Child:
         """Store numbers for ever."""
         saver = open_saver(self._database)
         self._has_items = has_items(saver)
-        if _WAYS[self._way] == "connection":
+        if self._way == "connection":
             self._with_connection(saver)
-        elif _WAYS[self._way] == "block":
+        elif self._way == "block":
             self._with_blocks(saver)
-        elif _WAYS[self._way].startswith("nodes"):
+        elif self._way.startswith("nodes"):
             self._with_nodes(saver)
         else:
             asyncio.run(self._with_asyncio(saver))
@@ -150,7 +152,7 @@ class Child:
         def done(number: int) -> None:
             self._journal.note("acknowledged", f"{number}/{thread_id}")
 
-        node_rounds.work(saver, thread_id, begun, done, blocking=_WAYS[self._way] == "nodes")
+        node_rounds.work(saver, thread_id, begun, done, blocking=self._way == "nodes")
 
     async def _with_asyncio(self, saver: Saver) -> None:
         connection: Any
@@ -164,7 +166,7 @@ class Child:
         bound = saver.within(connection)
         items = Store(bound) if self._has_items else None
         for number in self._numbers(first):
-            for is_last in (False, True) if _WAYS[self._way] == _ROLLED_BACK and number % 3 == 0 else (True,):
+            for is_last in (False, True) if self._way == _ROLLED_BACK and number % 3 == 0 else (True,):
                 await connection.execute(self._order(number))
                 config = await bound.aput(
                     at(self._thread_id), made(number), {}, {"number": number + 1, "text": number + 1}
@@ -263,18 +265,21 @@ def transaction_rounds(database: str, rounds: int, folder: Path, seed: int, seco
     """Kill as many times as asked, or for as long."""
     chance, until = random.Random(seed), time.monotonic() + seconds
     with_items = in_process(folder, partial(prepare, database))
+    ways: Counter[str] = Counter()
     killed = in_a_transaction = committed = apart = lost = threads = 0
     while killed < rounds and time.monotonic() < until:
         thread_id = f"killed-{os.getpid()}-{threads}"
         journal = Journal(folder / thread_id)
         for number in range(min(_KILLS_PER_THREAD, rounds - killed)):
             begun, ready = os.pipe()
-            process = in_child(Child(database, thread_id, journal, number % len(_WAYS), ready).work)
+            way = _WAYS[number % len(_WAYS)]
+            process = in_child(Child(database, thread_id, journal, way, ready).work)
             os.close(ready)
             os.read(begun, 1)
             os.close(begun)
-            longest = _LONGEST_OF_NODES if _WAYS[number % len(_WAYS)].startswith("nodes") else _LONGEST
-            killed += killed_after(process, chance.uniform(0, longest))
+            longest = _LONGEST_OF_NODES if way.startswith("nodes") else _LONGEST
+            ways[way] += killed_after(process, chance.uniform(0, longest))
+        killed = ways.total()
         threads += 1
         noted = [line.split(" ", 1) for line in (folder / thread_id).read_text().splitlines()]
         in_a_transaction += _open_ones([what for what, _ in noted])
@@ -286,7 +291,7 @@ def transaction_rounds(database: str, rounds: int, folder: Path, seed: int, seco
             found_apart, found_lost = in_process(folder, check)
             apart, lost, committed = apart + found_apart, lost + found_lost, committed + len(acknowledged)
         journal.close()
-    return Rounds(killed, in_a_transaction, committed, with_items, apart, lost)
+    return Rounds(killed, dict(ways), in_a_transaction, committed, with_items, apart, lost)
 
 
 def _open_ones(noted: list[str]) -> int:

@@ -11,8 +11,11 @@ from hypothesis import settings
 
 import length
 import marks
+import scratch
 
 FOLDER = Path(__file__).parent
+
+scratch.use_memory()
 
 # No package index has Citus, so its tests have a command of their own, `make test-citus`.
 collect_ignore = [] if os.environ.get("THREADMARK_CITUS") else ["citus"]
@@ -52,17 +55,23 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest selects by markers
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark all tests, and leave out those that this length of the suite does without (length.py)."""
-    for item in items:
-        found = marks.markers(_name(item), getattr(item, "fixturenames", ()))
+    """Leave out the tests that this length of the suite does without (length.py), and mark the others."""
+    named = [(item, _name(item)) for item in items]
+    left_out = length.left_out(name for _, name in named)
+    config.hook.pytest_deselected(items=[item for item, name in named if name in left_out])
+    items.clear()
+    for item, name in named:
+        if name in left_out:
+            continue
+        found = marks.markers(name, getattr(item, "fixturenames", ()))
         item.stash[_MARKERS] = found
         for marker in found:
             item.add_marker(marker)
-        if (why := marks.unsuited(_name(item), sys.platform)) is not None:
+        if (why := marks.unsuited(name, sys.platform)) is not None:
             item.add_marker(pytest.mark.skip(reason=f"{sys.platform}: {why}"))
-    left_out = length.left_out(map(_name, items))
-    config.hook.pytest_deselected(items=[item for item in items if _name(item) in left_out])
-    items[:] = [item for item in items if _name(item) not in left_out]
+        items.append(item)
+    if "PYTEST_XDIST_WORKER" in os.environ:  # a slow test at the end would keep one process at work alone
+        items.sort(key=lambda item: "slow" not in item.stash[_MARKERS])
 
 
 @pytest.hookimpl(wrapper=True)

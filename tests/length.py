@@ -1,10 +1,12 @@
 """How long the suite is: use `THREADMARK_TESTS=all` before a release and after a change to many parts.
 
 `make test` runs each test function, and of the cases of those in `SAMPLED` a share, the same one each time. How it
-divides the conformance suite is in suites.py. Then it runs a few tests again in Python only, without the compiled part,
-and on the newest Postgres instead of the machine's own (`AGAIN`). The long form leaves out nothing either time.
+divides the conformance suite is in suites.py; README.md says what all of this leaves out. Then it runs a few tests
+again in Python only, without the compiled part, and on the newest Postgres instead of the machine's own (`AGAIN`). The
+long form leaves out nothing either time.
 """
 
+import functools
 import os
 from collections import defaultdict
 from collections.abc import Iterable
@@ -36,43 +38,59 @@ AGAIN = (
 """The tests of the second run, by the beginnings of their paths below this folder and perhaps `::` with their names."""
 
 SAMPLED = {
-    "caching/test_conformance.py::test_behaviour": 2,
-    "cli/test_moving_classes.py": 4,
-    "core/test_memory_file.py": 3,
-    "langgraph_checkpointer/test_imports.py": 3,
-    "langgraph_checkpointer/test_moving.py": 2,
-    "langgraph_parity/": 3,
-    "postgres/test_cancelling.py": 3,
-    "postgres/test_conformance.py::test_death": 2,
-    "postgres/test_conformance.py::test_meeting": 3,
+    "caching/test_conformance.py::test_behaviour": 4,
+    "caching/test_conformance.py::test_meeting": 2,
+    "cli/test_moving_classes.py": 8,
+    "core/test_memory_file.py": 6,
+    "langgraph_checkpointer/test_imports.py": 6,
+    "langgraph_checkpointer/test_moving.py": 4,
+    "langgraph_parity/": 4,
+    "postgres/test_cancelling.py": 6,
+    "postgres/test_conformance.py::test_death": 3,
+    "postgres/test_conformance.py::test_meeting": 6,
     "postgres/test_thread_stores.py": 2,
     "races/test_leases.py": 2,
-    "redis_backend/test_conformance.py::test_death": 4,
-    "redis_backend/test_conformance.py::test_meeting": 3,
-    "redis_backend/test_wrong_fields.py": 3,
-    "replication/test_beside_puts.py": 2,
+    "redis_backend/test_conformance.py::test_death": 6,
+    "redis_backend/test_conformance.py::test_meeting": 6,
+    "redis_backend/test_wrong_fields.py": 6,
+    "releases/test_refusals.py::test_what_a_pair": 3,
+    "replication/test_bare_savers.py": 2,
+    "replication/test_beside_puts.py": 4,
     "replication/test_chaos.py": 2,
-    "replication/test_conformance.py::test_behaviour": 2,
-    "replication/test_conformance.py::test_death": 2,
-    "replication/test_conformance.py::test_meeting": 2,
+    "replication/test_conformance.py::test_behaviour": 4,
+    "replication/test_conformance.py::test_death": 4,
+    "replication/test_conformance.py::test_meeting": 4,
     "replication/test_meetings.py": 6,
     "replication/test_orders.py": 2,
-    "replication/test_removed_apart.py": 4,
-    "serde/test_bombs.py": 2,
-    "signals/": 3,
-    "sqlite/test_crafted.py": 2,
+    "replication/test_removed_apart.py": 8,
+    "serde/test_bombs.py": 4,
+    "signals/": 6,
+    "sqlite/test_crafted.py": 4,
+    "sqlite/test_damage.py": 2,
     "sqlite/test_damaged_keys.py": 2,
     "sqlite/test_processes.py": 3,
     "sqlite/test_replaced_files.py": 2,
-    "sqlite/test_wrong_kinds.py": 3,
-    "test_conformance.py::test_death": 2,
-    "test_conformance.py::test_meeting": 2,
+    "sqlite/test_wrong_kinds.py": 6,
+    "store/test_cache.py::test_behaviour[redis cluster]": 4,
+    "store/test_cache.py::test_behaviour_with_a_keyring": 2,
+    "store/test_conformance.py::test_a_case_of_any_store[memory sealed]": 4,
+    "store/test_conformance.py::test_a_case_of_any_store[redis cluster]": 4,
+    "store/test_conformance.py::test_a_case_of_any_store[sqlite memory]": 4,
+    "store/test_conformance.py::test_a_case_of_our_stores[memory sealed]": 4,
+    "store/test_conformance.py::test_a_case_of_our_stores[redis cluster]": 4,
+    "store/test_conformance.py::test_a_case_of_our_stores[sqlite memory]": 4,
+    "test_conformance.py::test_behaviour[memory sealed]": 4,
+    "test_conformance.py::test_death": 4,
+    "test_conformance.py::test_meeting": 4,
     "test_incarnations.py": 3,
-    "test_resealing.py": 2,
-    "test_thread_stores.py": 2,
+    "test_packages.py::test_a_package_works_alone": 3,
+    "test_resealing.py": 3,
+    "test_thread_stores.py": 4,
     "test_views.py": 3,
 }
-"""Of how many cases of each function one is run, by the beginning of the test's path as in `AGAIN`."""
+"""Of how many cases of each function one is run, by the beginning of the test's path as in `AGAIN`. With a name in
+brackets, this holds for the cases with this parameter.
+"""
 
 
 def times(usual: int, *, at_length: int) -> int:
@@ -89,15 +107,30 @@ def left_out(names: Iterable[str]) -> set[str]:
     """Return which of these tests are not run."""
     if ALL:
         return set()
-    if ONCE_EACH:
-        return {name for name in names if not name.startswith(AGAIN)}
-    cases = defaultdict(list)
+    found, shares = set(), defaultdict(list)
     for name in names:
-        cases[name.partition("[")[0]].append(name)
-    return {name for function, each in cases.items() for name in _beyond_share(function, each)}
+        if ONCE_EACH and not name.startswith(AGAIN):
+            found.add(name)
+        else:
+            shares[_share(name)].append(name)
+    return found.union(*(_beyond_share(divisor, each) for (_, divisor), each in shares.items()))
 
 
-def _beyond_share(function: str, cases: list[str]) -> list[str]:
-    """Return the cases of one function that are not of its sample: they are chosen by their names, as if at random."""
-    divisor = max((number for path, number in SAMPLED.items() if function.startswith(path)), default=1)
+def _share(name: str) -> tuple[str, int]:
+    """Return the cases among which this one is chosen, and one of how many runs."""
+    function, _, parameters = name.partition("[")
+    among, divisor = function, _divisor(function)
+    for parameter in parameters.removesuffix("]").split("-"):
+        if (own := SAMPLED.get(f"{function}[{parameter}]", 1)) > divisor:
+            among, divisor = f"{function}[{parameter}]", own
+    return among, divisor
+
+
+@functools.cache
+def _divisor(function: str) -> int:
+    return max((number for path, number in SAMPLED.items() if function.startswith(path)), default=1)
+
+
+def _beyond_share(divisor: int, cases: list[str]) -> list[str]:
+    """Return the cases that are not of the sample: they are chosen by their names, as if at random."""
     return sorted(cases, key=lambda name: crc32(name.encode()))[-(-len(cases) // divisor) :]

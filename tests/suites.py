@@ -1,7 +1,8 @@
 """How the conformance suite is divided between backends and APIs, as all of it on each would take too long.
 
 `MEMORY`, `POSTGRES` and the others say which cases run on which backend. The files named `test_conformance.py` make
-their tests of them (`checks`, `random_use`). With THREADMARK_TESTS=all nothing is divided (length.py).
+their tests of them (`checks`, `random_use`). Of rows sealed in memory, pairs and caches `make test` runs a sample of
+these cases. With THREADMARK_TESTS=all nothing is divided nor sampled (length.py).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -165,9 +166,9 @@ PAIRS = Suite(
     meeting=[("replicated memory", "blocking")],
     cases=WITHOUT_REPLICATION,
 )
-"""A pair adds the same to all databases, so all of it runs in memory, with one API. Pairs of SQLite files, and of
-Postgres and Redis, run the removals, and a share of the rest. The cases about a backend's replication data are left
-out: those of a pair are its databases' own.
+"""A pair adds the same to all databases, so most cases are of pairs in memory, with one API. Pairs of SQLite files,
+and of Postgres and Redis, have the removals, and a share of the rest. The cases about a backend's replication data are
+left out: those of a pair are its databases' own.
 """
 
 CACHED = Suite(
@@ -180,7 +181,7 @@ CACHED = Suite(
     dying=[("memory", "blocking")],
     meeting=[("memory", "asyncio")],
 )
-"""A cache adds the same in every place, so each way runs a share, and all removals."""
+"""A cache adds the same in every place, so each way has a share, and two of them all removals."""
 
 
 def checks(suite: Suite, backends: Backends) -> tuple[Test, Test, Test]:

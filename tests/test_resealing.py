@@ -12,11 +12,12 @@ import pytest
 import backends
 import postgres.backends
 import redis_backend.backends
-from threadmark import Conversations, CorruptDataError, Saver, Sessions, States
+from threadmark import ConfigError, Conversations, CorruptDataError, Saver, Sessions, States
 from threadmark.sealing import Keyring
 from threadmark.types import SessionCheckpoint, SessionMetadata, ThreadInfo
 from threadmark_conformance.crashes import DeathError, Mortal
 from threadmark_conformance.engine import at, checkpoint
+from threadmark_store import Cache, Store
 
 KEYRING = Keyring({"key": bytes(range(32))}, "key", digest_secret=bytes(32))
 LONG = "a needle in a text that is long enough for a segment. " * 20
@@ -147,3 +148,67 @@ def test_metadata_that_is_to_be_sealed_from_now_on_is_sealed(open_saver: Opener)
         assert reader.verify().problems == []
     opened = open_saver(keyring=KEYRING, seal_metadata=False).verify().problems
     assert opened  # its metadata is no JSON without the key
+
+
+_BOTH = Keyring({"key": bytes(range(32)), "new": bytes(32)}, "new", digest_secret=bytes(32))
+_NEW = Keyring({"new": bytes(32)}, "new", digest_secret=bytes(32))
+_CACHED: dict[tuple[tuple[str, ...], str], tuple[Any, int | None]] = {
+    (("node",), f"{number}"): (f"result {number}", None) for number in range(100)
+}
+
+
+def _lengths(texts: list[str]) -> list[list[float]]:
+    return [[float(len(text)), 1.0] for text in texts]
+
+
+_INDEX: Any = {"dims": 2, "embed": _lengths, "fields": ["text"]}
+
+
+def test_items_and_cached_values_are_sealed_again_and_need_the_old_key_no_more(open_saver: Opener) -> None:
+    first = open_saver(keyring=KEYRING)
+    Cache(first).set(_CACHED)
+    Store(first, index=_INDEX).put(("ns",), "a", {"text": "a text"}, ttl=1000)
+    Store(first.for_owner("ada")).put(("ns",), "hers", {"set": {1, 2}}, ttl=None)
+    both = open_saver(keyring=_BOTH)
+    Store(both).put(("ns",), "b", {"n": 1})
+    before = Store(both).search(())
+    assert both.reencrypt() == 2 + len(_CACHED)
+    assert both.reencrypt() == 0
+    last = open_saver(keyring=_NEW)
+    assert Cache(last).get(list(_CACHED)) == {key: value for key, (value, _) in _CACHED.items()}
+    assert Store(last).search(()) == before
+    assert [item.key for item in Store(last, index=_INDEX).search((), query="a text") if item.score] == ["a"]
+    assert Store(last.for_owner("ada")).get(("ns",), "hers") is not None
+    report = Store(last).verify(decode=True)
+    assert (report.problems, report.unreadable, report.items, report.cached) == ([], [], 3, len(_CACHED))
+
+
+def test_plain_items_are_sealed_if_you_ask_for_it_and_plain_cached_values_go(open_saver: Opener) -> None:
+    plain = open_saver()
+    has_words = "Redis" not in repr(plain)
+    Store(plain, text_search=has_words).put(("ns",), "a", {"text": "a secret"})
+    Cache(plain).set(_CACHED)
+    sealed = open_saver(keyring=KEYRING)
+    with pytest.raises(CorruptDataError, match="'a' of namespace 'ns': it is not sealed"):
+        sealed.reencrypt()
+    assert sealed.reencrypt(plain="seal") == 1 + len(_CACHED)
+    assert sealed.reencrypt() == 0
+    assert Store(sealed).search(())[0].value == {"text": "a secret"}
+    assert Cache(sealed).size() == (0, 0)
+    assert Store(sealed).stats().words == 0
+    with pytest.raises(ConfigError, match="is sealed"):
+        Store(open_saver()).get(("ns",), "a")
+
+
+@pytest.mark.parametrize("keyring", [None, _NEW], ids=["none", "another"])
+def test_keys_that_do_not_fit_the_items_are_refused_before_the_first_put(
+    open_saver: Opener, keyring: Keyring | None
+) -> None:
+    right = Store(open_saver(keyring=KEYRING))
+    right.put(("ns",), "a", {"text": "a secret"})
+    wrong = Store(open_saver(keyring=keyring) if keyring else open_saver())
+    for _ in range(2):
+        with pytest.raises(ConfigError, match="is sealed"):
+            wrong.put(("ns",), "b", {"text": "another secret"})
+    assert [item.key for item in right.search(())] == ["a"]
+    Store(open_saver(keyring=_BOTH)).put(("ns",), "b", {"text": "another secret"})

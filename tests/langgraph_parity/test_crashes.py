@@ -8,7 +8,7 @@ from langgraph_parity.backends import cluster
 from length import times
 from rounds import output_of
 
-ROUNDS = times(10, at_length=1000)
+ROUNDS = times(6, at_length=1000)
 
 
 @pytest.mark.parametrize("backend", ["sqlite", "postgres"])

@@ -18,6 +18,15 @@ from threadmark_conformance import Opener
 from threadmark_postgres import PostgresSaver
 
 _TABLES = ("thread", "segment", "checkpoint", "head", "write", "outbox", "position", "copied", "replica")
+_OF_STORES = """
+DO $$
+DECLARE name text;
+BEGIN
+    FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = '{0}' AND tablename LIKE 'threadmark_store%' LOOP
+        EXECUTE 'DELETE FROM {0}.' || name;
+    END LOOP;
+END $$
+"""
 
 
 @functools.cache
@@ -41,7 +50,8 @@ def _prepared(partitions: int | None) -> str:
 def _schema(partitions: int | None = None) -> Iterator[str]:
     """A schema with empty tables."""
     name = _prepared(partitions)
-    _connection().execute("; ".join(f"DELETE FROM {name}.threadmark_{table}" for table in _TABLES).encode())
+    deletions = [f"DELETE FROM {name}.threadmark_{table}" for table in _TABLES]
+    _connection().execute("; ".join([*deletions, _OF_STORES.format(name)]).encode())
     yield name
 
 

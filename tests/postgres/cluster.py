@@ -35,7 +35,7 @@ _SETTINGS = {
 }
 
 
-_FORGETFUL = {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off"}
+_FORGETFUL = {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off", "max_wal_size": "256MB"}
 """Settings for a server that is never killed."""
 
 
@@ -52,7 +52,10 @@ class PostgresServer:
 
     def database(self, name: str) -> str:
         """The URL of a new, empty database."""
-        self.execute(f'CREATE DATABASE "{name}"')
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            # Copied files take less than half the time of copied pages, where a release can do this.
+            how = "STRATEGY file_copy" if connection.info.server_version >= 150000 else ""
+            connection.execute(f'CREATE DATABASE "{name}" {how}')
         return f"postgresql://postgres@127.0.0.1:{self.port}/{name}"
 
     def execute(self, statement: str) -> None:

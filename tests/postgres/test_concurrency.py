@@ -6,6 +6,7 @@ import random
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -17,6 +18,8 @@ from patience import wait_until
 from postgres.cluster import PostgresServer
 from postgres.sessions import HELD_UP, OPEN, SESSIONS
 from postgres.steps import aplay, count, play, step, thread
+from threadmark import Saver
+from threadmark.model import Config
 from threadmark_postgres import PostgresSaver
 
 
@@ -61,6 +64,49 @@ def test_a_deletion_takes_the_changes_that_it_waited_for(url: str, tables: psyco
         deletion.result()
         for table in ("checkpoint", "write", "head"):
             assert not tables.execute(f"SELECT FROM threadmark_{table}").fetchall(), table
+
+
+# What another transaction has changed and not committed yet, and a change that waits for it.
+WAITED_FOR: dict[str, tuple[Callable[[Saver, Config], object], Callable[[Saver, Config], object]]] = {
+    "a checkpoint in the same namespace": (
+        lambda held, config: held.put(config, *step(1)),
+        lambda saver, config: saver.put(config, *step(1)),
+    ),
+    "the same write to a special channel": (
+        lambda held, config: held.put_writes(config, [("__error__", "one")], "task"),
+        lambda saver, config: saver.put_writes(config, [("__error__", "another")], "task"),
+    ),
+    "the beginning of the thread": (
+        lambda held, _: held.put(thread("new"), *step(1)),
+        lambda saver, _: saver.put(thread("new"), *step(1)),
+    ),
+    "the newest checkpoint that is expected": (
+        lambda held, config: held.put_writes(config, [("messages", "one")], "task"),
+        lambda saver, config: saver.put(config, *step(1), expect_newest=True),
+    ),
+    "a thread that is deleted": (
+        lambda held, config: held.put(config, *step(1)),
+        lambda saver, _: saver.delete_thread("one"),
+    ),
+}
+
+
+@pytest.mark.parametrize("waited_for", WAITED_FOR)
+def test_no_change_is_put_off_because_it_waited(
+    url: str, tables: psycopg.Connection, caplog: pytest.LogCaptureFixture, waited_for: str
+) -> None:
+    """The server refuses it in the default isolation level; the driver makes it at once in a transaction of ours."""
+    first, second = WAITED_FOR[waited_for]
+    saver = PostgresSaver(f"{url}?options=-c%20default_transaction_isolation%3Dserializable", combine=False)
+    with saver, psycopg.connect(url) as mine, ThreadPoolExecutor(1) as workers:
+        config = play(saver, "one", 1)
+        mine.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+        with mine.transaction():
+            first(saver.within(mine), config)
+            waiting = workers.submit(second, saver, config)
+            wait_until(lambda: next(tables.execute(HELD_UP))[0], "it does not wait")
+        waiting.result()
+    assert not [record for record in caplog.records if "trying again in" in record.getMessage()]
 
 
 def test_two_retentions_at_once_count_everything_that_they_remove(url: str) -> None:

@@ -95,6 +95,16 @@ def test_a_statement_that_failed_because_a_row_is_there_counts_as_no_rows_and_is
         conversing.throw(psycopg.errors.UniqueViolation())
 
 
+def test_a_statement_that_failed_because_of_the_default_isolation_is_sent_again_in_a_transaction_at_once() -> None:
+    conversing = conversation(transaction(Query("ONE", likely_last=True)))
+    assert [query.sql for query in next(conversing)] == ["ONE"]
+    batch = conversing.throw(psycopg.errors.SerializationFailure())
+    assert [query.sql.split()[0] for query in batch] == ["BEGIN", "SELECT", "ONE"]
+    assert batch[0].sql == connections.BEGIN_WRITE
+    with pytest.raises(psycopg.errors.SerializationFailure):
+        conversing.throw(psycopg.errors.SerializationFailure())
+
+
 def test_the_first_statement_travels_with_begin() -> None:
     trips, _ = sent(conversation(transaction(Query("ONE"), Query("TWO", likely_last=True))))
     assert trips == [["BEGIN", "SELECT", "ONE"], ["TWO"], ["COMMIT"]]

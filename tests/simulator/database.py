@@ -100,7 +100,8 @@ for _name in _LOCKING:
 def _copied(thread: Thread) -> Thread:
     made = Thread.__new__(Thread)
     made.state, made.deleted_up_to = dict(thread.state), thread.deleted_up_to
-    made.checkpoints, made.writes = dict(thread.checkpoints), dict(thread.writes)
+    made.checkpoints, made.heads = dict(thread.checkpoints), dict(thread.heads)
+    made.writes = {key: dict(some) for key, some in thread.writes.items()}
     made.segments, made.outbox = dict(thread.segments), dict(thread.outbox)
     return made
 
@@ -175,7 +176,8 @@ class _Work(Tables):
 
 
 def _parts(thread: Thread) -> Iterable[dict[Any, Any]]:
-    return thread.state, thread.checkpoints, thread.writes, thread.segments, thread.outbox
+    of_one = thread.state, thread.checkpoints, thread.heads, thread.writes, thread.segments, thread.outbox
+    return *of_one, *thread.writes.values()
 
 
 class Contents:

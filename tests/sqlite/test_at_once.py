@@ -86,7 +86,7 @@ def test_a_run_is_stored_the_same() -> None:
         replaced = pair.add(_change([], [_write(-1, value=b"other")], epoch=BEGUN)).replaced_writes
         assert replaced == [_write(-1)._replace(value=b"value")]
         assert pair.add(_change([_checkpoint(LATE)], epoch=BEGUN, touches=True, now=9)) == MADE
-        assert pair.directly == 4
+        assert pair.directly == 3
         assert pair.add(_change([_checkpoint(LATE)], epoch=BEGUN)) == Added(BEGUN, exists=True)
         assert pair.add(_change([], [_write(FIRST_RECORD), _write(2)])) == MADE
 
@@ -268,8 +268,11 @@ def test_a_thread_that_is_as_it_was_is_not_looked_at_by_itself() -> None:
         assert pair.directly == 2
         next_minute = _checkpoint("2")._replace(outline=_checkpoint("2").outline._replace(created_at=60_000_000))
         assert pair.add(_change([next_minute])) == MADE
-        assert pair.directly == 4
-        of_another = _checkpoint("3")._replace(outline=_checkpoint("3").outline._replace(ns="child"))
+        assert pair.directly == 3
+        in_it = _checkpoint("3")._replace(outline=_checkpoint("3").outline._replace(created_at=60_000_001))
+        assert pair.add(_change([in_it])) == MADE
+        assert pair.directly == 2
+        of_another = _checkpoint("4")._replace(outline=_checkpoint("4").outline._replace(ns="child", parent=None))
         assert pair.add(_change([of_another])) == MADE
         assert pair.directly == 3
         assert pair.add(_change([of_another])) == Added(BEGUN, exists=True)
@@ -311,7 +314,8 @@ def _remembering() -> Pair:
 
 
 def _checkpoint(checkpoint_id: str) -> CheckpointRow:
-    return CheckpointRow(Outline("t", "", checkpoint_id, checkpoint_id, None, 5, "{}"), b"header", b"check", None)
+    parent = None if checkpoint_id == EARLY else EARLY
+    return CheckpointRow(Outline("t", "", checkpoint_id, checkpoint_id, parent, 5, "{}"), b"header", b"check", None)
 
 
 def _write(idx: int, *, checkpoint_id: str = EARLY, value: bytes = b"value") -> WriteRow:

@@ -11,14 +11,16 @@ import pytest
 from langgraph.checkpoint.sqlite import SqliteSaver as TheirSqlite
 
 from sqlite_cells import TABLES
+from sqlite_next_format import STEP
 from threadmark import CorruptDataError, PersistentDict, SchemaError
 from threadmark.bounded_sqlite import BoundedConnection, fetched
 from threadmark.program import Transaction
 from threadmark_conformance.engine import at, checkpoint
 from threadmark_langgraph import migrate
-from threadmark_sqlite import SqliteSaver
+from threadmark_sqlite import SqliteSaver, migrations
 from threadmark_sqlite.driver.connection import Settings, to_threadmark_error, transact
 from threadmark_sqlite.driver.playing import played
+from threadmark_sqlite.sql import connections
 from threadmark_sqlite.steps import execute
 
 if sys.platform != "win32":
@@ -27,6 +29,12 @@ if sys.platform != "win32":
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
 LARGE = "zeroblob(100000000)"
 THEIRS: Any = {"configurable": {"thread_id": "thread", "checkpoint_ns": ""}}
+ANOTHER_STEP = STEP._replace(
+    statements=(
+        "ALTER TABLE threadmark_thread ADD COLUMN made_up_too TEXT",
+        "ALTER TABLE threadmark_batch ADD COLUMN made_up BLOB",
+    )
+)
 MEMORY = 1_000_000_000
 """Bytes of addresses that a child may have."""
 
@@ -186,3 +194,13 @@ def test_a_statement_gives_no_more_than_is_in_the_file() -> None:
         rows = played(connection, execute(f"{ENDLESS} SELECT i, 'text' FROM n LIMIT 100"))
         assert rows == fetched(connection.execute(f"{ENDLESS} SELECT i, 'text' FROM n LIMIT 100"))
         assert len(rows) == 100
+
+
+@pytest.mark.parametrize("later", [(), (STEP,), (STEP, ANOTHER_STEP)], ids=["present", "next", "after the next"])
+def test_the_expected_statements_are_those_that_sqlite_records(later: tuple[migrations.Migration, ...]) -> None:
+    steps = (*migrations.MIGRATIONS, *later)
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        for statement in (statement for step in steps for statement in step.statements):
+            connection.execute(statement)
+        recorded = {name: " ".join(made.split()) for _, name, _, made in connection.execute(connections.SCHEMA)}
+    assert migrations._schema_of(steps) == recorded

@@ -48,6 +48,7 @@ from threadmark_sqlite import SqliteSaver
 from threadmark_store.cache import Cache
 from threadmark_store.caches import InMemoryCache, PostgresCache, RedisCache, SqliteCache
 from threadmark_store.entries import ENTRY_BYTES
+from threadmark_store.store import Store
 
 _numbers = itertools.count()
 _MINUTE = 60_000_000
@@ -435,6 +436,24 @@ def test_a_damaged_entry_is_a_miss_that_is_logged_once(place: Place, caplog: pyt
             assert cache.get([_named(index) for index in range(20)]) == {}
         cache.clear()
         assert cache.size() == (0, 0)
+
+
+@each_place
+@pytest.mark.parametrize("keyring", [None, _KEYRING], ids=["plain", "sealed"])
+def test_verify_reads_every_value_and_names_a_damaged_one(place: Place, keyring: Keyring | None) -> None:
+    with place.open(keyring=keyring) as saver:
+        cache, store = Cache(saver), Store(saver)
+        assert store.verify()[-1] == 0
+        cache.set({_named(index): (index, None) for index in range(130)})
+        assert store.verify(decode=True) == (0, 0, 0, [], [], 130)
+        owners = Store(saver.for_owner("ada"))
+        Cache(owners.saver).set({_named(1): ("hers", None)})
+        assert (owners.verify().cached, store.verify().cached) == (1, 131)
+        damaged = iter([b"\x01damaged"])
+        place.change(lambda value: next(damaged, value))
+        (problem,) = store.verify().problems
+        assert (problem.kind, problem.problem) == ("damaged", "a value and its check do not belong together")
+        assert problem.location.startswith("cached value ")
 
 
 def _replaced_by(other: bytes, _: bytes) -> bytes:

@@ -17,7 +17,7 @@ from length import ALL
 from postgres.cluster import shared
 from replication.backends import BACKENDS
 from replication.links import Link, linked
-from threadmark import Checkpoint, ConfigError, MemorySaver, ReplicationError, Saver, new_id, replicated
+from threadmark import Checkpoint, ConfigError, Keyring, MemorySaver, ReplicationError, Saver, new_id, replicated
 from threadmark.errors import CorruptDataError, MissingDependencyError
 from threadmark.program import Transaction
 from threadmark.replication.others import shard_id_of, tables_of
@@ -241,6 +241,28 @@ def test_a_side_on_redis_is_refused() -> None:
     pair = replicated(MemorySaver(), RedisSaver("redis://localhost:1/0"))
     with pair, pytest.raises(ConfigError, match="in one transaction"):
         Store(pair)
+
+
+def test_items_that_are_sealed_again_arrive(tmp_path: Path) -> None:
+    keys = {"old": bytes(32), "new": bytes([1]) * 32}
+    files = [tmp_path / "one.db", tmp_path / "other.db"]
+    for names in (["old"], ["old", "new"]):
+        keyring = Keyring({name: keys[name] for name in names}, names[-1], digest_secret=bytes(32))
+        with ExitStack() as closing:
+            first, second = (SqliteSaver(file, keyring=keyring) for file in files)
+            two = closing.enter_context(sides(first, second, keyring=keyring))
+            if names == ["old"]:
+                two.store.put(("a",), "k", {"n": 1}, ttl=1000)
+                two.store.put(("b",), "k", {"n": 2})
+                before = two.rows()[0]
+            else:
+                assert two.pair.reencrypt() == len(before)
+                assert two.equal_keys() == ["k", "k"]
+                assert [(row.created_at, row.expires_at) for row in two.rows()[1]] == [
+                    (row.created_at, row.expires_at) for row in before
+                ]
+    with SqliteSaver(files[1], keyring=Keyring({"new": keys["new"]}, "new", digest_secret=bytes(32))) as last:
+        assert [item.value["n"] for item in Store(last).search(())] == [2, 1]
 
 
 def test_changes_without_a_package_that_copies_them_say_so() -> None:

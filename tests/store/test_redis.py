@@ -14,6 +14,7 @@ from redis.crc import key_slot
 
 from redis_backend import cluster, processes
 from redis_backend.backends import OPTIONS
+from threadmark import ConfigError
 from threadmark.backends import Program, Step, relay
 from threadmark.memory import MemorySaver
 from threadmark.program import Transaction
@@ -454,6 +455,20 @@ def test_a_cluster_s_items_lie_on_all_of_its_nodes() -> None:
         assert len(store.list_namespaces(limit=1000)) == 100
         store.batch([PutOp(("user", str(number)), "one", None) for number in range(100)])
         assert database.stored() == {}
+
+
+def test_a_namespace_that_is_too_long_is_refused_and_has_no_items(saver: RedisSaver) -> None:
+    store, longest = Store(saver), ("n" * 65_535,)
+    store.put(longest, "a", {"n": 1}, ttl=1000)
+    longer = (*longest, "é")
+    with pytest.raises(ConfigError, match="more than 65,535 bytes"):
+        store.batch([PutOp(("short",), "a", {"n": 1}), PutOp(longer, "a", {"n": 1})])
+    assert store.get(longer, "a") is None
+    assert store.search(longer) == []
+    store.delete(longer, "a")
+    assert store.list_namespaces() == [longest]
+    store.delete(longest, "a")
+    assert store.list_namespaces() == []
 
 
 def test_items_are_no_threads(saver: RedisSaver) -> None:

@@ -7,8 +7,8 @@ import pytest
 from length import ALL, times
 from rounds import database_of, output_of
 
-ROUNDS = times(12, at_length=1000)
-EVERY = times(30, at_length=1)
+ROUNDS = times(8, at_length=1000)
+EVERY = times(40, at_length=1)
 """How many statements from one kill to the next."""
 DURABILITIES = ("sync", "async", "exit") if ALL else ("async",)
 

@@ -150,11 +150,11 @@ class Cipher:
                 "new` and read it with Keyring.from_file, or name the place of the keys as source=",
             )
 
-    def expect_to_open(self, opened: Sequence[bool]) -> None:
+    def expect_to_open(self, opened: Sequence[bool], what: str = "newest checkpoints") -> None:
         """Raise ConfigError if there are rows and none of them opens."""
         if opened and not any(opened):
             raise ConfigError(
-                "the keyring does not hold the key that this database is sealed with: its newest checkpoints open with "
+                f"the keyring does not hold the key that this database is sealed with: its {what} open with "
                 f"none of the keys {', '.join(map(repr, self.key_ids))}, so nothing is stored; give the "
                 "keyring that the rows were sealed with, or if they are damaged, see what `verify` says"
             )

@@ -4,7 +4,7 @@ import json
 import logging
 from collections.abc import Sequence
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import orjson
 from langchain_core.runnables import RunnableConfig
@@ -109,4 +109,4 @@ def _error_text(error: BaseException) -> str:
 
 def engine_tuple(found: StoredTuple) -> CheckpointTuple:
     """Return a stored checkpoint as LangGraph's own class, which has the same fields."""
-    return CheckpointTuple(*cast("tuple[Any, ...]", found))
+    return CheckpointTuple._make(found)

@@ -21,8 +21,10 @@ from threadmark_postgres.thread_store import PostgresThreadStore
 _ATTEMPTS = 16
 """How often a change is tried again because another client deleted the thread or stored its checkpoint."""
 
-_BEGIN = "begin"
-"""The outcome for a thread that is missing, deleted, or locked while the call does not wait."""
+BEGIN = "begin"
+"""The outcome of a call that did nothing and is to be made again: the thread is missing, deleted, or locked while the
+call does not wait; or the transaction would not see what is committed during a wait. The driver has begun one of ours
+by then (`Query.likely_last`)."""
 
 
 class AddingStore(PostgresThreadStore, Store):
@@ -48,7 +50,7 @@ class AddingStore(PostgresThreadStore, Store):
         for _ in range(_ATTEMPTS):
             if not rows:  # the checkpoint exists, but its head does not list it
                 looks = True
-            elif rows[0][1] == _BEGIN:
+            elif rows[0][1] == BEGIN:
                 begins = True
             else:
                 return _added(change, *rows[0])

@@ -22,7 +22,7 @@ from threadmark.backends import (
     to_column,
 )
 from threadmark_postgres import migrations
-from threadmark_postgres.adding import AddingStore, keys_as_arrays
+from threadmark_postgres.adding import BEGIN, AddingStore, keys_as_arrays
 from threadmark_postgres.arrays import Blobs, Texts
 from threadmark_postgres.columns import (
     checkpoint_columns,
@@ -202,15 +202,12 @@ class PostgresStore(AddingStore, PostgresReplicaStore, ReplicaStore):
         return found
 
     def drop(self, thread_id: str, now: int) -> Program[int | None]:
-        """One call of a server function, which now and then also forgets old deletions. Alone, it is a transaction.
-
-        Where the database has another isolation level than most, the function asks for a transaction of ours.
-        """
+        """One call of a server function, which now and then also forgets old deletions. Alone, it is a transaction."""
         forgotten = None if now % _DELETIONS else now - TOMBSTONE_MICROSECONDS
         params = to_column(thread_id), now, greatest_id(now), forgotten
-        ((epoch,),) = yield from self._execute(removing.DROP, *params, likely_last=True)
-        if epoch == -1:
-            ((epoch,),) = yield from self._execute(removing.DROP, *params)
+        ((epoch, outcome),) = yield from self._execute(removing.DROP, *params, likely_last=True)
+        if outcome == BEGIN:
+            ((epoch, _),) = yield from self._execute(removing.DROP, *params)
         return None if epoch is None else int(epoch)
 
     def copy_segments(self, source: str, target: str) -> Program[None]:

@@ -43,8 +43,8 @@ class Adder:
     """Adds the rows of ordinary changes."""
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[_Plain, set[str]]] = {}
-        """Threads that were found, and the namespaces in which they have a head, by the column of their names.
+        self._known: dict[str, _Plain] = {}
+        """Threads that were found, by the column of their names.
 
         An entry may be of another database, or outdated; the statement that relies on it checks it.
         """
@@ -65,13 +65,13 @@ class Adder:
             if made is not None:
                 return made
         thread = None if row is None else self._add_to_same_head(run, name, change, row)
-        follows = False
         if thread is None:
             thread = _found(run, name, row)
             if thread is None or not _admits(thread, change) or not _add_checkpoint(run, name, thread, row):
                 return None
-            follows = row is not None and _is_of_another_minute(thread, row)
-            self._remember(name, thread, row)
+            self._remember(name, thread)
+        if follows := row is not None and _is_of_another_minute(thread, row):
+            self._remember(name, thread._replace(minute=change.checkpoints[0].outline.created_at // MINUTE))
         if change.segments:
             _add_segments(run, thread.number, change.segments)
         _touch(run, name, thread, change, follows=follows)
@@ -81,29 +81,22 @@ class Adder:
         _add_writes(run, thread.number, adding.ADD_RECORDS, change.writes[ordinary:])
         return _made(thread, pack_left_out=has_pack and count < ordinary)
 
-    def _remember(self, name: str, thread: _Plain, row: CheckpointRow | None) -> None:
-        """Remember a thread that was found, and the checkpoint that was added to its head, if nothing will expire."""
+    def _remember(self, name: str, thread: _Plain) -> None:
+        """Remember a thread if nothing will expire."""
         if thread.expires_at is not None:
             return
-        _, namespaces = self._known.get(name, (None, set()))
-        if row is not None:
-            outline = row.outline
-            if not outline.ns:
-                thread = thread._replace(minute=outline.created_at // MINUTE)
-            namespaces.add(outline.ns)
-        if len(self._known) >= _MOST_KNOWN or len(namespaces) > _MOST_KNOWN:
+        if len(self._known) >= _MOST_KNOWN:
             self._known.clear()
-        self._known[name] = thread, namespaces
+        self._known[name] = thread
 
     def _add_pack_to_same(self, run: Run, name: str, change: Change) -> Added | None:
         """Add a pack with its record and segments to a thread that has not changed. Returns the outcome.
 
         Returns None, and adds nothing, if the thread has changed or already has a pack of this task.
         """
-        known = self._known.get(name)
-        if known is None or len(change.writes) != _WITH_A_RECORD or change.only_owner or not _admits(known[0], change):
+        thread = self._known.get(name)
+        if thread is None or len(change.writes) != _WITH_A_RECORD or change.only_owner or not _admits(thread, change):
             return None
-        thread, _ = known
         columns = write_columns(thread.number, change.writes)
         of_pack, of_record = columns[:_WRITE_COLUMNS], columns[_WRITE_COLUMNS:]
         if run(adding.ADD_PACK_OF_SAME, (*of_pack, thread.number, name, thread.epoch)).rowcount != 1:
@@ -117,14 +110,14 @@ class Adder:
     def _add_to_same_head(self, run: Run, name: str, change: Change, row: CheckpointRow) -> _Plain | None:
         """Add the newest checkpoint to a thread that has not changed since it was found. Returns the thread.
 
-        Returns None, and adds nothing, if the thread has changed or the checkpoint is not the newest.
+        Returns None, and adds nothing, if the thread has changed or the checkpoint is not the newest. A checkpoint
+        without a parent may be the first of its namespace, which has no head yet.
         """
         outline = row.outline
-        known = self._known.get(name)
-        if known is None or outline.id != outline.rank or outline.ns not in known[1]:
+        thread = self._known.get(name)
+        if thread is None or outline.id != outline.rank or outline.parent is None:
             return None
-        thread, _ = known
-        if thread.owner is not None or not _admits(thread, change) or _is_of_another_minute(thread, row):
+        if thread.owner is not None or not _admits(thread, change):
             return None
         columns = checkpoint_columns(thread.number, row)
         if not _add_row(run, columns):

@@ -7,7 +7,6 @@ is no such process. The file's `user_version` is the format in which all write, 
 
 import re
 import sqlite3
-from contextlib import closing
 from datetime import UTC, datetime
 from functools import cache
 from textwrap import dedent
@@ -332,11 +331,21 @@ def _has_more_columns(made: str, found: str) -> bool:
 
 @cache
 def _schema_of(made: tuple[Migration, ...]) -> dict[str, str]:
-    """Return the statements of all tables and indexes that these migrations create, by name."""
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        for statement in (statement for step in made for statement in step.statements):
-            connection.execute(statement)
-        return {name: _normal(sql) for _, name, _, sql in connection.execute(connections.SCHEMA)}
+    """Return the statements of all tables and indexes that these migrations create, by name, as SQLite records them.
+
+    A database in memory would answer the same, but takes a third of a new process's first get.
+    """
+    schema: dict[str, str] = {}
+    for statement in (_normal(statement) for step in made for statement in step.statements):
+        if statement.startswith("CREATE "):
+            schema[statement.partition(" (")[0].partition(" ON ")[0].rpartition(" ")[2]] = statement
+        elif statement.startswith("ALTER TABLE "):
+            table, _, column = statement.removeprefix("ALTER TABLE ").partition(" ADD COLUMN ")
+            made_so_far = schema[table]
+            end = made_so_far.find(", PRIMARY KEY (")
+            end = made_so_far.rindex(")") if end < 0 else end
+            schema[table] = f"{made_so_far[:end]}, {column}{made_so_far[end:]}"
+    return schema
 
 
 def _normal(sql: str) -> str:

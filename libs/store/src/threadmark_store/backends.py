@@ -1,11 +1,14 @@
 """The saver that a store or a cache works on, and the module for its backend."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from importlib import import_module
 from types import TracebackType
 from typing import Any, Self
 
-from threadmark.backends import ConfigError, Driver, Operation, arun, run
+from threadmark import MemorySaver
+from threadmark.backends import ConfigError, Driver, MissingDependencyError, Operation, arun, run
+from threadmark.encryption.resealing import register
 from threadmark.replication import ReplicatedSaver
 from threadmark.saver import Saver
 
@@ -29,6 +32,21 @@ def checked_saver(candidate: Any) -> Saver:
     if isinstance(saver, Saver):
         return saver
     raise ConfigError(f"expected a Threadmark saver, got {type(candidate).__name__}: threadmark.open(url) returns one")
+
+
+def saver_class(backend: str) -> Callable[..., Saver]:
+    """Return the saver class of a backend. Raises MissingDependencyError if its package is missing."""
+    if backend == "memory":
+        return MemorySaver
+    try:
+        saver: Callable[..., Saver] = getattr(import_module(f"threadmark_{backend}"), f"{backend.title()}Saver")
+    except MissingDependencyError:  # it names the package to install
+        raise
+    except ImportError as missing:
+        raise MissingDependencyError(
+            f"{missing}: pip install 'threadmark-store[{backend}]'", name=missing.name
+        ) from missing
+    return saver
 
 
 def backend_of(saver: Saver, what: str = ITEMS) -> str:
@@ -85,6 +103,20 @@ def _backend_of_pair(saver: ReplicatedSaver) -> str:
                 "one transaction. Give a pair on memory, SQLite or Postgres, or open another saver for the items"
             )
     return PAIR
+
+
+def reencrypt(saver: Saver, plain: bool) -> Operation[int]:  # noqa: FBT001 - as the saver's method calls it
+    """Seal the items and cached values of a saver's database with its newest key. Returns how many rows that were."""
+    try:
+        backend_of(saver)
+    except ConfigError:  # there are none
+        return 0
+    resealing: Any = import_module("threadmark_store.resealing")
+    count: int = yield from resealing.reencrypt(saver, plain=plain)
+    return count
+
+
+register("items", reencrypt)
 
 
 class OverSaver(ABC):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from threadmark.backends import Program
-from threadmark_store.contract import ItemStore
+from threadmark_store.contract import ItemStore, delete_all
 from threadmark_store.filters import conditions_of, meets
 from threadmark_store.namespaces import joined, literal_prefix, selected
 from threadmark_store.ranking import Ranking
@@ -244,10 +244,7 @@ class Batch:
         rows = list(self._rows(last.values(), now))
         if removed := [key for key, put in last.items() if put.stored is None]:
             yield from items.delete(removed, self.owner, last=self.ends and not rows and not self._has_more)
-            if self.vectors:
-                yield from self.vectors.store.delete(removed, self.owner)
-            if self.words:
-                yield from self.words.delete(removed, self.owner)
+            yield from delete_all((self.vectors and self.vectors.store, self.words), removed, self.owner)
         if rows:
             refused = yield from items.put(rows, last=self.ends and not self._has_more)
             if refused:

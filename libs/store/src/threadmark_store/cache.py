@@ -16,12 +16,12 @@ from threadmark_store.backends import OverSaver, checked_saver, rows_over
 from threadmark_store.cached.contract import CachedStore
 from threadmark_store.entries import Bound, Entries, Entry, EntryKey, FullKey
 from threadmark_store.log import log
-from threadmark_store.shapes import Labels
+from threadmark_store.shapes import MINUTE, Labels
 
 CACHE_BYTES: Final = 64 * 1024 * 1024
 """The default bound of the entries, in bytes."""
 
-_MINUTE, _SECOND = 60_000_000, 1_000_000
+_SECOND = 1_000_000
 _SWEPT_AT_ONCE = 1000
 _LONGEST_TTL = 100 * 365 * 24 * 3600
 """In seconds. An entry with a longer one never expires."""
@@ -143,7 +143,7 @@ class Cache(OverSaver, BaseCache[Any]):
             except Exception as error:  # noqa: BLE001 - stored bytes and a serializer of yours may raise anything
                 self._log_once(type(error).__name__, "an entry is treated as a miss", error)
             else:
-                if entry.used_at <= moment - _MINUTE:
+                if entry.used_at <= moment - MINUTE:
                     used.append(entry.key)
         yield from self._note_use(used, expired, moment)
         return {full: values[full] for full in asked.values() if full in values}

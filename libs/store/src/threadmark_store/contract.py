@@ -3,8 +3,8 @@
 Rows are added and read whole; what they mean is decided in `operations`. An implementation gets only checked arguments.
 """
 
-from collections.abc import Collection, Sequence
-from typing import Protocol, TypeVar
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, Protocol, TypeVar
 
 from threadmark.backends import Program
 from threadmark_store.shapes import Cursor, ItemKey, ItemRow, Place, Scope
@@ -52,7 +52,7 @@ class ItemStore(Table, Protocol):
         """Return those of the items that exist, expired or not."""
 
     def put(self, rows: Sequence[ItemRow], *, last: bool = False) -> Program[list[ItemKey]]:
-        """Add or replace items; one that is replaced keeps its `created_at`. Keys are distinct.
+        """Add or replace items. Keys are distinct. One that is replaced keeps its `created_at`, unless it had expired.
 
         Returns the keys of those that were not stored because they belong to another owner than the row's. With `last`
         the program ends with this, or raises if there are such keys, so that a backend may save round trips.
@@ -81,3 +81,21 @@ class ItemStore(Table, Protocol):
 
     def count(self, scope: Scope) -> Program[tuple[int, int]]:
         """Return how many items a scope has, and the bytes of their keys and values."""
+
+
+def orphans_behind(
+    items: ItemStore, table: RowsOfItems[Any], cursor: Cursor | None
+) -> Program[tuple[list[ItemKey], Cursor | None]]:
+    """Return the keys of the next items that are gone, but have rows. The cursor is that of `RowsOfItems.keys`."""
+    keys, cursor = yield from table.keys(cursor)
+    there = (yield from items.items(keys)) if keys else {}
+    return [key for key in keys if key not in there], cursor
+
+
+def delete_all(
+    tables: Iterable[ItemStore | RowsOfItems[Any] | None], keys: Sequence[ItemKey], owner: str | None
+) -> Program[None]:
+    """Remove items, and their vectors and words as far as there are such tables."""
+    for table in tables:
+        if table and keys:
+            yield from table.delete(keys, owner)

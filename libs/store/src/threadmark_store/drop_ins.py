@@ -11,13 +11,13 @@ since all keys have one prefix, and `min_size` of a pool, whose connections are 
 """
 
 from collections.abc import Callable, Mapping
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
 from langgraph.store.base import IndexConfig, TTLConfig
 
-from threadmark import ConfigError, MemorySaver, MissingDependencyError, Saver
+from threadmark import ConfigError, MemorySaver, Saver
 from threadmark.errors import short_repr
+from threadmark_store.backends import saver_class
 from threadmark_store.store import Store
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class _OnDatabase(Store):
         shared = isinstance(getattr(conn, "saver", conn), Saver)
         if shared and of_saver:
             raise ConfigError(f"{min(of_saver)!r} is an option of the saver: give it to the saver when you make it")
-        saver = conn if shared else _class(backend)(conn, **of_saver)
+        saver = conn if shared else saver_class(backend)(conn, **of_saver)
         super().__init__(saver, index=index, text_search=text_search, ttl=ttl)
         self._closes_saver = not shared
         self.conn = conn
@@ -246,19 +246,6 @@ class AsyncRedisStore(_Asyncio, RedisStore):
         super().__init__(server, index=index, ttl=ttl, store_prefix=store_prefix, **options)
 
 
-def _class(backend: str) -> Callable[..., Saver]:
-    """Return the saver class of a backend."""
-    try:
-        saver: Callable[..., Saver] = getattr(import_module(f"threadmark_{backend}"), f"{backend.title()}Saver")
-    except MissingDependencyError:  # it names the package to install
-        raise
-    except ImportError as missing:
-        raise MissingDependencyError(
-            f"{missing}: pip install 'threadmark-store[{backend}]'", name=missing.name
-        ) from missing
-    return saver
-
-
 def _pooled(
     conn_string: str, pool_config: PoolConfig | None, options: "PostgresOptions"
 ) -> "tuple[str, PostgresOptions]":
@@ -281,7 +268,7 @@ def _pooled(
 
 
 def _with_parameters(conn_string: str, parameters: Mapping[str, Any]) -> str:
-    _class("postgres")  # if it is missing, the error names the package to install
+    saver_class("postgres")  # if it is missing, the error names the package to install
     from psycopg import ProgrammingError
     from psycopg.conninfo import make_conninfo
 
@@ -302,7 +289,7 @@ def _server(url: Any, client: Any, connection_args: Mapping[str, Any] | None) ->
         return client if url is None else url
     if not isinstance(url, str):
         raise ConfigError(f"connection_args are for a URL as redis_url, not for {short_repr(url or client)}")
-    _class("redis")  # if it is missing, the error names the package to install
+    saver_class("redis")  # if it is missing, the error names the package to install
     import redis
 
     return redis.Redis.from_url(url, **connection_args)

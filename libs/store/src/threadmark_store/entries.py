@@ -102,28 +102,51 @@ class Entries:
     def encoded(self, key: EntryKey, value: Any, used_at: int, expires_at: int | None) -> Entry:
         """Return an entry. Raises SerializationError for a value that cannot be stored."""
         tag, data = self._serde.dumps_typed(value)
-        body = shrink(tag.encode() + _TAG_END + data)
-        if self._cipher is None:
-            stored = _PLAIN + body
-        else:
-            stored = _SEALED + self._cipher.seal(body, _location(key, expires_at))
-        return Entry(key, self.owner, stored, check_of(key, stored, expires_at), used_at, expires_at)
+        return self._sealed(Entry(key, self.owner, b"", 0, used_at, expires_at), shrink(tag.encode() + _TAG_END + data))
 
     def decoded(self, entry: Entry) -> Any:
         """Return the value of an entry. Raises CorruptDataError if it was changed since it was stored."""
-        if check_of(entry.key, entry.value, entry.expires_at) != entry.check:
-            raise CorruptDataError("a value and its check do not belong together")
-        form, body = entry.value[:1], entry.value[1:]
-        if form == _SEALED:
-            if self._cipher is None:
-                raise CorruptDataError(f"a value is sealed: {HOW_TO_SEAL}")
-            body = self._cipher.open(body, _location(entry.key, entry.expires_at))
-        elif form != _PLAIN or self._cipher is not None:
-            raise CorruptDataError("a value is not sealed" if form == _PLAIN else f"an unknown form {form!r}")
+        body = self._body(entry)
         tag, end, data = expand(body, announced_size(body)).partition(_TAG_END)
         if not end:
             raise CorruptDataError("the type of a value is missing")
         return self._serde.loads_typed((tag.decode("utf-8", "replace"), data))
+
+    def is_plain(self, entry: Entry) -> bool:
+        """Return whether the value of an entry was stored without a keyring."""
+        return entry.value[:1] == _PLAIN
+
+    def is_current(self, entry: Entry) -> bool:
+        """Return whether the newest key of the keyring has sealed the value of an entry."""
+        return self._cipher is not None and not self.is_plain(entry) and self._cipher.is_current(entry.value[1:])
+
+    def sealed_again(self, entry: Entry) -> Entry:
+        """Return an entry whose value the newest key has sealed. Raises CorruptDataError if it does not open."""
+        return self._sealed(entry, self._body(entry))
+
+    def prove(self, entry: Entry) -> None:
+        """Raise CorruptDataError for an entry that was changed since it was stored. It opens only with a keyring."""
+        _expect_check(entry)
+        if self._cipher is not None and not self.is_plain(entry):
+            self._body(entry)
+
+    def _sealed(self, entry: Entry, body: bytes) -> Entry:
+        stored = _PLAIN + body
+        if self._cipher is not None:
+            stored = _SEALED + self._cipher.seal(body, _location(entry.key, entry.expires_at))
+        return entry._replace(value=stored, check=check_of(entry.key, stored, entry.expires_at))
+
+    def _body(self, entry: Entry) -> bytes:
+        """Return the value of an entry without its seal."""
+        _expect_check(entry)
+        form, body = entry.value[:1], entry.value[1:]
+        if form == _SEALED:
+            if self._cipher is None:
+                raise CorruptDataError(f"a value is sealed: {HOW_TO_SEAL}")
+            return self._cipher.open(body, _location(entry.key, entry.expires_at))
+        if form != _PLAIN or self._cipher is not None:
+            raise CorruptDataError("a value is not sealed" if form == _PLAIN else f"an unknown form {form!r}")
+        return body
 
     def _namespace(self, labels: Labels) -> bytes:
         for label in labels:
@@ -134,6 +157,11 @@ class Entries:
     def _digest(self, *parts: bytes) -> bytes:
         text = b"".join([each for part in parts for each in (len(part).to_bytes(8, "big"), part)])
         return blake2b(text, key=self._secret, digest_size=_DIGEST_SIZE, person=_PURPOSE).digest()
+
+
+def _expect_check(entry: Entry) -> None:
+    if check_of(entry.key, entry.value, entry.expires_at) != entry.check:
+        raise CorruptDataError("a value and its check do not belong together")
 
 
 def check_of(key: EntryKey, value: bytes, expires_at: int | None) -> int:

@@ -19,11 +19,9 @@ from langgraph.store.base import BaseStore, GetOp, Item, PutOp, SearchOp
 from threadmark.backends import ConfigError, CorruptDataError, Flow
 from threadmark_store import sql
 from threadmark_store.namespaces import joined, labels_of
-from threadmark_store.shapes import ItemKey, ItemRow
+from threadmark_store.shapes import EPOCH, MINUTE, ItemKey, ItemRow, time_of
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-_MINUTE = 60_000_000
 _AT_ONCE = 256
 
 
@@ -154,7 +152,7 @@ class _Tables(_Listed):
             expires_at, minutes = _microseconds(row.get("expires_at")), row.get("ttl_minutes")
         except ValueError as error:
             return Theirs(key, CorruptDataError(f"it does not read: {error}"), 0, 0)
-        ttl = None if minutes is None or expires_at is None else round(minutes * _MINUTE)
+        ttl = None if minutes is None or expires_at is None else round(minutes * MINUTE)
         return Theirs(key, value, created_at, updated_at, expires_at, ttl, vectors.get(key, {}))
 
     def _rows(
@@ -219,4 +217,4 @@ def _microseconds(time: str | datetime | None) -> int | None:
 
 
 def _time_of(microseconds: int | None) -> datetime | None:
-    return None if microseconds is None else EPOCH + timedelta(microseconds=microseconds)
+    return None if microseconds is None else time_of(microseconds)

@@ -4,19 +4,19 @@ Its methods return operations, which `run` and `arun` carry out. Only `delete` c
 """
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any, NamedTuple, TypeVar
 
 from threadmark.backends import Operation, Program, Saver, arun, run
 from threadmark.errors import LocatedError
 from threadmark.program import read, write
+from threadmark_store.contract import delete_all
 from threadmark_store.namespaces import labels_of
 from threadmark_store.operating import OnItems, Rows, existing, rows_of, stats, verify
-from threadmark_store.shapes import ItemKey, ItemRow, Place, Scope, StoreStats, StoreVerifyReport
+from threadmark_store.shapes import ItemKey, ItemRow, Place, Scope, StoreStats, StoreVerifyReport, time_of
 
 T = TypeVar("T")
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _AT_ONCE = 256
 
 
@@ -120,18 +120,13 @@ def _remove(there: Rows, prefix: str, key: str | None) -> Program[int]:
     else:
         found = yield from there.items.items([ItemKey(prefix, key)])
         keys = [row.key for row in found.values() if there.owner in (None, row.owner)]
-    if keys:
-        yield from there.items.delete(keys, there.owner)
-        if there.vectors:
-            yield from there.vectors.delete(keys, there.owner)
-        if there.words:
-            yield from there.words.delete(keys, there.owner)
+    yield from delete_all((there.items, there.vectors, there.words), keys, there.owner)
     return len(keys)
 
 
 def _time(microseconds: int) -> datetime:
     """Return a time; the nearest there is for a damaged number."""
     try:
-        return _EPOCH + timedelta(microseconds=microseconds)
+        return time_of(microseconds)
     except OverflowError:
         return datetime.max.replace(tzinfo=UTC) if microseconds > 0 else datetime.min.replace(tzinfo=UTC)

@@ -21,14 +21,14 @@ from threadmark_store.embedding import Index
 from threadmark_store.langgraphs import Call, Passed, Theirs, langgraphs
 from threadmark_store.namespaces import labels_of
 from threadmark_store.operating import OnItems, Page, Rows, existing, page_behind
-from threadmark_store.shapes import ItemKey, ItemRow, Scope, StoreMoved
+from threadmark_store.resealing import expect_same_keys, vector_sealed_again
+from threadmark_store.shapes import MINUTE, ItemKey, ItemRow, Scope, StoreMoved
 from threadmark_store.texts import Fields, Lacking, TextIndex, chosen_in, fields_of, texts_of, words_as
 from threadmark_store.values import check_of, named
-from threadmark_store.vectors.contract import CHOICE, SEALED_MODEL, Vector, VectorRow, VectorTable, vector_name
+from threadmark_store.vectors.contract import CHOICE, SEALED_MODEL, Vector, VectorRow, VectorTable
 from threadmark_store.vectors.ranking import unit
 from threadmark_store.words.contract import WordRow, rows_of
 
-_MINUTE = 60_000_000
 _NOT_JSON = "its value has types that JSON has not, so LangGraph's store cannot keep it"
 
 
@@ -119,6 +119,7 @@ def _ready(target: Rows, source: Rows, *, dry_run: bool) -> Operation[Rows | Non
     if dry_run:
         return (yield from existing(target))
     yield from write(target.items.create)
+    yield from expect_same_keys(target)
     there = yield from existing(target)
     vectors, words = there and there.vectors, there and there.words
     if source.vectors and target.vectors:
@@ -144,7 +145,7 @@ def _copies(source: Rows, target: Rows, page: Page, move: Move) -> Iterator[Whol
         words: Iterable[WordRow] = ()
         try:
             vectors = [
-                _resealed(source, target, each)._replace(check=row.check, owner=row.owner)
+                vector_sealed_again(source.cipher, target.cipher, each, row)
                 for each in page.vectors
                 if each.key == item.key and each.check == item.check
             ]
@@ -155,18 +156,6 @@ def _copies(source: Rows, target: Rows, page: Page, move: Move) -> Iterator[Whol
             move.refuse(item.key, f"it is found by no search until reindex(): {error}")
             vectors = []
         yield Whole(row, vectors if target.vectors else (), list(words))
-
-
-def _resealed(source: Rows, target: Rows, row: VectorRow) -> VectorRow:
-    """Return a vector as it is stored in the target."""
-    if row.vector.number == CHOICE:
-        return row
-    name, data, model = vector_name(row.key, row.vector), row.vector.data, row.model
-    if source.cipher and model.endswith(SEALED_MODEL):
-        data, model = source.cipher.open(data, name), f"{model.removesuffix(SEALED_MODEL)})"
-    if target.cipher and not model.endswith(SEALED_MODEL):
-        data, model = target.cipher.seal(data, name), f"{model.removesuffix(')')}{SEALED_MODEL}"
-    return row._replace(vector=row.vector._replace(data=data), model=model)
 
 
 def _add(target: Rows, items: Sequence[Whole], *, dry_run: bool) -> Program[tuple[int, int, int]]:
@@ -357,5 +346,5 @@ def _puts(source: Rows, page: Page, move: Move) -> Iterator[tuple[ItemRow, PutOp
             continue
         chosen = fields.get(item.key)
         index: Any = chosen if chosen is None or isinstance(chosen, bool) else list(chosen)
-        ttl = None if item.ttl is None else item.ttl / _MINUTE
+        ttl = None if item.ttl is None else item.ttl / MINUTE
         yield item, PutOp(labels_of(item.key.namespace), item.key.key, value, index, ttl)

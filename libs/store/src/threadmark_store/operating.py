@@ -7,7 +7,6 @@ import json
 import math
 import struct
 from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from threadmark.backends import CorruptDataError, Operation, Program, Saver, now
@@ -15,10 +14,12 @@ from threadmark.errors import LocatedError
 from threadmark.model import Problem
 from threadmark.program import read_existing, read_itself
 from threadmark.sealing import Cipher
-from threadmark_store.backends import backend_of, rows_over
-from threadmark_store.contract import ItemStore
+from threadmark_store.backends import PAIR, backend_of, rows_over
+from threadmark_store.cached.contract import CachedStore, Placed
+from threadmark_store.contract import ItemStore, orphans_behind
+from threadmark_store.entries import Entries
 from threadmark_store.items import items_of
-from threadmark_store.shapes import Cursor, ItemKey, ItemRow, Scope, StoreStats, StoreVerifyReport
+from threadmark_store.shapes import Cursor, ItemKey, ItemRow, Scope, StoreStats, StoreVerifyReport, time_of
 from threadmark_store.values import Values, named
 from threadmark_store.vectors.contract import CHOICE, SEALED_MODEL, VectorRow, VectorStore, vector_name
 from threadmark_store.words.contract import HEAD, WordRow, WordStore, WordTotals
@@ -26,7 +27,6 @@ from threadmark_store.words.contract import HEAD, WordRow, WordStore, WordTotals
 AT_ONCE = 256
 """Items that a transaction reads."""
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FLOAT_BYTES = 4
 _NOT_OF_LENGTH_1 = 1e-3
 
@@ -43,6 +43,8 @@ class Rows(NamedTuple):
     cipher: Cipher | None
     vectors: VectorStore | None
     words: WordStore | None
+    cached: CachedStore | None
+    entries: Entries
 
 
 class Page(NamedTuple):
@@ -59,7 +61,10 @@ def rows_of(saver: Saver) -> Rows:
     values = Values(context.serde, context.cipher)
     words = None if backend_of(saver) == "redis" else rows_over(saver, "words")
     vectors = rows_over(saver, "vectors")
-    return Rows(items_of(saver), values, context.threads.owner, context.cipher, vectors, words)
+    cached = None if backend_of(saver) == PAIR else rows_over(saver, "cached")
+    owner, cipher = context.threads.owner, context.cipher
+    entries = Entries(context.serde, cipher, owner)
+    return Rows(items_of(saver), values, owner, cipher, vectors, words, cached, entries)
 
 
 def existing(rows: Rows) -> Operation[Rows | None]:
@@ -83,9 +88,22 @@ def page_behind(rows: Rows, after: ItemKey | None) -> Program[Page]:
     return Page(items, vectors, [row for row in words if row.word.startswith(HEAD)])
 
 
+def cached_behind(rows: Rows, cursor: Cursor | None) -> Operation[tuple[list[Placed], Cursor | None]]:
+    """Return the next values of the cache of nodes. The cursor is None at both ends."""
+    if rows.cached is None or (cursor is None and not (yield from read_existing(rows.cached.exists))):
+        return [], None
+    return (yield from read_itself(rows.cached.page, rows.owner, cursor))
+
+
 def verify(rows: Rows, *, decode: bool = False, progress: OnItems | None = None) -> Operation[StoreVerifyReport]:
     """Read everything, and report damage and orphans."""
     findings = _Findings(rows, decode=decode)
+    cursor: Cursor | None = None
+    while rows.cached:
+        some, cursor = yield from cached_behind(rows, cursor)
+        findings.add_cached(some)
+        if cursor is None:
+            break
     there = yield from existing(rows)
     if there is None:
         return findings.report()
@@ -110,6 +128,8 @@ class _Findings:
         self._values = rows.values
         self._cipher = rows.cipher
         self._decode = decode
+        self._entries = rows.entries
+        self._cached = 0
         self.items = self._vectors = self._texts = 0
         self.problems: list[Problem] = []
         self._unreadable: list[Problem] = []
@@ -129,9 +149,25 @@ class _Findings:
             self._texts += 1
             self._belongs(head, of_key[head.key], f"{named(head.key)}, words")
 
+    def add_cached(self, entries: Iterable[Placed]) -> None:
+        """Prove some values of the cache."""
+        for _, entry in entries:
+            self._cached += 1
+            location = f"cached value {entry.key.key.hex()}"
+            try:
+                self._entries.prove(entry)
+            except CorruptDataError as error:
+                self.problems.append(Problem("damaged", location, error.problem))
+                continue
+            if self._decode:
+                try:
+                    self._entries.decoded(entry)
+                except LocatedError as error:
+                    self._unreadable.append(Problem("unreadable", location, error.problem))
+
     def report(self) -> StoreVerifyReport:
         """Return the findings."""
-        return StoreVerifyReport(self.items, self._vectors, self._texts, self.problems, self._unreadable)
+        return StoreVerifyReport(self.items, self._vectors, self._texts, self.problems, self._unreadable, self._cached)
 
     def _item(self, item: ItemRow) -> None:
         try:
@@ -185,7 +221,7 @@ def _problem_of_times(item: ItemRow) -> str:
     """Return a problem if no time can have the numbers of a row, else nothing."""
     try:
         for number in (item.created_at, item.updated_at, item.expires_at or 0):
-            _EPOCH + timedelta(microseconds=number)
+            time_of(number)
     except OverflowError:
         return "one of its times is no time"
     return "it has a time to live, but does not expire" if item.ttl is not None and item.expires_at is None else ""
@@ -196,21 +232,13 @@ def _find_orphans(items: ItemStore, what: str, table: VectorStore | WordStore, f
     orphans: dict[ItemKey, None] = {}
     cursor: Cursor | None = None
     while True:
-        gone, cursor = yield from read_itself(_gone, items, table, cursor)
+        gone, cursor = yield from read_itself(orphans_behind, items, table, cursor)
         orphans.update(dict.fromkeys(gone))
         if cursor is None:
             break
     if orphans:
         location = f"{what} of {len(orphans)} items, such as {named(next(iter(orphans)))}"
         findings.problems.append(Problem("orphan", location, "the items are gone; reindex() removes them"))
-
-
-def _gone(
-    items: ItemStore, table: VectorStore | WordStore, cursor: Cursor | None
-) -> Program[tuple[list[ItemKey], Cursor | None]]:
-    keys, cursor = yield from table.keys(cursor)
-    there = (yield from items.items(keys)) if keys else {}
-    return [key for key in keys if key not in there], cursor
 
 
 def stats(rows: Rows) -> Operation[StoreStats]:

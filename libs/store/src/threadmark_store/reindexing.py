@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 
 from threadmark.backends import Flow, Program
 from threadmark.program import read, write
-from threadmark_store.contract import ItemStore, RowsOfItems
+from threadmark_store.contract import ItemStore, RowsOfItems, orphans_behind
 from threadmark_store.shapes import Cursor, ItemKey, ItemRow, Scope
 from threadmark_store.texts import Lacking
 from threadmark_store.values import Values
@@ -65,8 +65,7 @@ class Reindexing(Generic[Row, Made]):
         return len(same)
 
     def _remove_orphans(self, cursor: Cursor | None) -> Program[Cursor | None]:
-        keys, cursor = yield from self.table.keys(cursor)
-        there = (yield from self.items.items(keys)) if keys else {}
-        if orphans := [key for key in keys if key not in there]:
+        orphans, cursor = yield from orphans_behind(self.items, self.table, cursor)
+        if orphans:
             yield from self.table.delete(orphans, self.owner)
         return cursor

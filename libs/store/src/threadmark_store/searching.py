@@ -15,7 +15,7 @@ from threadmark.saver import Saver
 from threadmark.sealing import Cipher
 from threadmark_store.backends import backend_of, rows_over
 from threadmark_store.batches import Put, Request, Search
-from threadmark_store.contract import ItemStore
+from threadmark_store.contract import ItemStore, delete_all
 from threadmark_store.embedding import Index
 from threadmark_store.log import log
 from threadmark_store.reindexing import Reindexing
@@ -97,10 +97,8 @@ class Searching:
 
     def remove(self, keys: Sequence[ItemKey]) -> Program[None]:
         """Remove the vectors and words of items, in the transaction that removes the items."""
-        if keys and self.tables.vectors:
-            yield from self.tables.vectors.store.delete(keys, None)
-        if keys and self.tables.words:
-            yield from self.tables.words.delete(keys, None)
+        vectors, words = self.tables
+        yield from delete_all((vectors and vectors.store, words), keys, None)
 
     def reindex(self, items: ItemStore, values: Values) -> Flow[Any, int]:
         """Compute missing and outdated vectors and words again. Returns for how many items."""
@@ -117,15 +115,13 @@ class Searching:
             )
         return (yield from Reindexing(items, values, self._owner, *found_by).all())
 
-    def report(self, items: ItemStore) -> Operation[StoreReport]:
-        """Return the numbers of items and bytes, and how the store searches."""
-        scope = Scope(owner=self._owner)
-        count, size = yield from read(items.count, scope)
+    def report(self) -> Operation[StoreReport]:
+        """Return how the store searches."""
         of_model, stale = 0, 0
         if self.tables.vectors:
-            of_model, stale = yield from read(self._vectors.store.counts, scope, self._vectors.model)
+            of_model, stale = yield from read(self._vectors.store.counts, Scope(owner=self._owner), self._vectors.model)
         how = "numpy" if self.index else None, "words" if self.text else None
-        return StoreReport(self._backend, count, size, how[0], of_model, stale, how[1])
+        return StoreReport(self._backend, how[0], of_model, stale, how[1])
 
     def _warn(self) -> Operation[None]:
         """Warn once if queries find less than you may expect."""

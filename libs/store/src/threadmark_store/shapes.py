@@ -1,11 +1,20 @@
 """The rows of a store and the questions about them, as a backend sees them. Times are microseconds since 1970."""
 
-from typing import Literal, NamedTuple
+from datetime import UTC, datetime, timedelta
+from typing import Final, Literal, NamedTuple
 
 from threadmark.model import Problem
 
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+MINUTE: Final = 60_000_000
+
 Labels = tuple[str, ...]
 """A namespace as its labels, outermost first."""
+
+
+def time_of(microseconds: int) -> datetime:
+    """Return a time. Raises OverflowError for a number that is none."""
+    return EPOCH + timedelta(microseconds=microseconds)
 
 
 class ItemKey(NamedTuple):
@@ -69,7 +78,7 @@ class Scope(NamedTuple):
         return self.alive_at is None or row.expires_at is None or row.expires_at > self.alive_at
 
 
-Cursor = tuple[str | int, ...]
+Cursor = tuple[str | int | bytes, ...]
 """How far the pages of a scope have been read, in the backend's own terms."""
 
 
@@ -91,12 +100,9 @@ class Match(NamedTuple):
 
 
 class StoreReport(NamedTuple):
-    """The size of a store, and how it searches."""
+    """The way in which a store searches. `stats` has its size."""
 
     backend: str
-    items: int
-    bytes: int
-    """Those of keys and values."""
     vectors: str | None
     """The library that compares vectors: `numpy`, or None without an `index`."""
     vectors_of_model: int
@@ -115,9 +121,11 @@ class StoreVerifyReport(NamedTuple):
     texts: int
     """How many items have words to be found by."""
     problems: list[Problem]
-    """Damaged items, vectors and words, and orphans: those of an item, or of a value, that is gone."""
+    """Damaged items, vectors, words and cached values, and orphans: those of an item, or of a value, that is gone."""
     unreadable: list[Problem]
-    """Items that this program cannot decode. Empty unless you passed `decode=True`."""
+    """Items and cached values that this program cannot decode. Empty unless you passed `decode=True`."""
+    cached: int = 0
+    """The values of the cache of nodes."""
 
 
 class StoreStats(NamedTuple):

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from langgraph.store.base import (
@@ -34,8 +33,9 @@ from threadmark_store.moving import Finding, Move, copy, export, migrate
 from threadmark_store.namespaces import joined, labels_of
 from threadmark_store.operating import OnItems, existing, rows_of, stats, verify
 from threadmark_store.pairs.items import PairItems
+from threadmark_store.resealing import expect_same_keys
 from threadmark_store.searching import Searching
-from threadmark_store.shapes import Match, StoreMoved, StoreReport, StoreStats, StoreVerifyReport
+from threadmark_store.shapes import MINUTE, Match, StoreMoved, StoreReport, StoreStats, StoreVerifyReport, time_of
 from threadmark_store.sweeping import Sweeper
 from threadmark_store.tasks import answered as answers_in
 from threadmark_store.tasks import companion_of
@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     import asyncio
     from concurrent.futures import Future
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MINUTE = 60_000_000
 _SWEPT_AT_ONCE = 1000
 _SWEEP_INTERVAL = 5
 """Minutes, as in LangGraph's stores."""
@@ -112,7 +110,7 @@ class Store(OverSaver, BaseStore):
         return await aplay(self._reindex(), self._aanswer)
 
     def report(self) -> StoreReport:
-        """Return the numbers of items and bytes, and how the store searches."""
+        """Return how the store searches, and whether it must compute vectors again. `stats` counts items and bytes."""
         return run(self._driver, self._report())
 
     async def areport(self) -> StoreReport:
@@ -227,6 +225,8 @@ class Store(OverSaver, BaseStore):
         if not self._is_ready:
             yield from self._prepared()
         requests = yield from self._searching.completed(ops, checked)
+        if any(isinstance(request, Put) for request in requests):
+            yield from self._expect_same_keys()
         items: ItemStore = self._items
         batch = self._batch_of(requests)
         if isinstance(items, PairItems):
@@ -242,6 +242,13 @@ class Store(OverSaver, BaseStore):
             with suppress(ReplicationError):  # a pair of which one database is away is only read, or not equal yet
                 yield from write(self._items.refresh, answered.refreshed, now())
         return [_result(op, answer) for op, answer in zip(ops, answered.answers, strict=True)]
+
+    def _expect_same_keys(self) -> Operation[None]:
+        """Look at stored items before the first put, once for each saver. Raises ConfigError for other keys."""
+        check = self.saver._context.keyring_check  # noqa: SLF001 - as the saver does before its first put
+        if not check.of_items:
+            yield from expect_same_keys(rows_of(self.saver))
+            check.of_items = True
 
     def _batch_of(self, requests: Sequence[Request]) -> Batch:
         """Return the transaction that answers checked requests. `threadmark_store.tasks` calls it, too."""
@@ -273,6 +280,7 @@ class Store(OverSaver, BaseStore):
             there = yield from existing(rows)
         else:
             yield from self._prepared()
+            yield from self._expect_same_keys()
             vectors, words = self._searching.tables
             there = rows._replace(vectors=vectors and vectors.store, words=words)
         finding = Finding(self._searching.index, self._searching.text)
@@ -280,7 +288,7 @@ class Store(OverSaver, BaseStore):
 
     def _report(self) -> Operation[StoreReport]:
         yield from self._prepared()
-        return (yield from self._searching.report(self._items))
+        return (yield from self._searching.report())
 
     def _sweep(self, ends: Callable[[], bool] = lambda: False) -> Operation[int]:
         yield from self._prepared()
@@ -335,22 +343,18 @@ def _result(op: Op, answer: Answer) -> Result:
 
 def _fields(found: Found) -> dict[str, Any]:
     row = found.row
-    updated_at = _time(row.updated_at)
+    updated_at = time_of(row.updated_at)
     return {
         "namespace": labels_of(row.key.namespace),
         "key": row.key.key,
         "value": found.value,
-        "created_at": updated_at if row.created_at == row.updated_at else _time(row.created_at),
+        "created_at": updated_at if row.created_at == row.updated_at else time_of(row.created_at),
         "updated_at": updated_at,
     }
 
 
-def _time(microseconds: int) -> datetime:
-    return _EPOCH + timedelta(microseconds=microseconds)
-
-
 def _microseconds(minutes: float | None) -> int | None:
-    return None if minutes is None else round(minutes * _MINUTE)
+    return None if minutes is None else round(minutes * MINUTE)
 
 
 def _checked_key(key: object) -> str:

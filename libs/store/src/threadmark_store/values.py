@@ -50,13 +50,22 @@ class Values:
         form, body = (_SEALED_JSON, plain.encode()) if isinstance(plain, str) else (_SEALED_TYPED, plain[1:])
         return form + self._cipher.seal(body, _location(key))
 
+    def is_sealed(self, row: ItemRow) -> bool:
+        """Return whether a value was stored with a keyring."""
+        return not isinstance(row.value, str) and row.value[:1] in (_SEALED_JSON, _SEALED_TYPED)
+
+    def is_current(self, row: ItemRow) -> bool:
+        """Return whether the newest key of the keyring has sealed a value. Raises CorruptDataError if none could."""
+        body = row.value[1:] if self.is_sealed(row) else ""
+        return self._cipher is not None and not isinstance(body, str) and self._cipher.is_current(body)
+
     def plain(self, row: ItemRow) -> str | bytes:
         """Return the form that a value has without a keyring. Raises CorruptDataError if the row was changed."""
         if check_of(row.key, row.value) != row.check:
             raise CorruptDataError("its value and its check do not belong together", named(row.key))
-        form = row.value[:1]
-        if isinstance(row.value, str) or form not in (_SEALED_JSON, _SEALED_TYPED):
+        if isinstance(row.value, str) or not self.is_sealed(row):
             return row.value
+        form = row.value[:1]
         if self._cipher is None:
             raise ConfigError(f"{named(row.key)} is sealed: {HOW_TO_SEAL}")
         try:

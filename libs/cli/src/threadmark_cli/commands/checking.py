@@ -141,6 +141,8 @@ def _summary(found: VerifyReport, items: "StoreVerifyReport | None", problems: i
     counts = [(found.threads, "thread"), (found.checkpoints, "checkpoint"), (found.writes, "pending write")]
     if items and items.items:
         counts.append((items.items, "item"))
+    if items and items.cached:
+        counts.append((items.cached, "cached value"))
     looked_at = ", ".join(count_text(*each) for each in counts)
     verdict = count_text(problems, "problem") if problems else "all as written"
     return [f"{looked_at}: ", (verdict, "bad" if damaged else "good")]

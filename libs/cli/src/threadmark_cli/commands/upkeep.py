@@ -14,6 +14,7 @@ from threadmark_cli.command import command
 from threadmark_cli.commands.editing import yes_option
 from threadmark_cli.completion import thread_ids
 from threadmark_cli.exits import RefusedError
+from threadmark_cli.items import items_if_any
 from threadmark_cli.opening import expect_file, file_of, parts_of, printable_url
 from threadmark_cli.output.quantities import bytes_text
 from threadmark_cli.session import Session
@@ -198,6 +199,8 @@ def _other_tool(url: str) -> str:
 def reencrypt(session: Session, *, thread: str | None, plain: Any, yes: bool) -> None:
     """Encrypt everything that is stored, or one thread, with the newest key of the keyring.
 
+    Everything includes the items of stores and the values of the cache of nodes.
+
     An interrupt loses nothing: the same command goes on. Keep the old keys until it is done.
     """
     with session.saver(write=True) as saver:
@@ -208,6 +211,8 @@ def reencrypt(session: Session, *, thread: str | None, plain: Any, yes: bool) ->
                 f"Encrypt the plain rows of {session.printable_url}? Afterwards you cannot read them without the keys.",
                 yes=yes,
             )
+        if thread is None:
+            items_if_any(saver, session.out)  # the package that it imports seals its rows
         with session.out.progress("Encrypting threads") as progress:
             rows = saver.reencrypt(thread, plain=plain, progress=progress)
     if session.out.as_json:

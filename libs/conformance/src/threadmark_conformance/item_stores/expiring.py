@@ -10,7 +10,7 @@ from langgraph.store.base import TTLConfig
 from threadmark_conformance.item_stores.worlds import Asked, StoreWorld
 
 NS = ("passing",)
-SHORT = 0.006
+SHORT = 0.004
 """Minutes."""
 PATIENCE = 30
 """Seconds."""
@@ -154,3 +154,15 @@ async def an_item_without_a_ttl_stays(world: StoreWorld) -> None:
     await _is_gone(store)
     await asyncio.sleep(60 * SHORT)
     assert await store.keys(NS) == ["b"]
+
+
+async def a_put_over_an_expired_item_begins_it_again(world: StoreWorld) -> None:
+    store = await world.store({**OMITS, "refresh_on_read": False})
+    await store.put(NS, "a", {"n": 1}, ttl=SHORT)
+    before = await store.get(NS, "a")
+    await _is_gone(store)
+    await store.put(NS, "a", {"n": 2})
+    after = await store.get(NS, "a")
+    assert before is not None
+    assert after is not None
+    assert before.updated_at < after.created_at == after.updated_at

@@ -50,6 +50,16 @@ async def equal_booleans_are_found(world: StoreWorld) -> None:
     assert await _found(store, {"v": {"$ne": True}}) == "1"
 
 
+async def a_key_with_dots_is_one_key(world: StoreWorld) -> None:
+    store = await world.store()
+    values: list[dict[str, Any]] = [{"a.b": 1}, {"a": {"b": 1}}, {"a.b": 2, "a": {"b": 1}}]
+    for number, value in enumerate(values):
+        await store.put(NS, str(number), value)
+    assert await _found(store, {"a.b": 1}) == "0"
+    assert await _found(store, {"a.b": {"$eq": 2}}) == "2"
+    assert await _found(store, {"a": {"b": 1}}) == "12"
+
+
 async def none_is_found(world: StoreWorld) -> None:
     store = await _over(world, None, 0, "", False, "None", "null")
     assert await _found(store, {"v": None}) == "0"

@@ -18,9 +18,10 @@ class EncryptionMethods:
     ) -> int:
         """Encrypt everything stored, or one thread, with the newest key. Returns how many rows were encrypted again.
 
+        Without a thread, this includes the items of stores and the values of caches, if threadmark-store is installed.
         With `plain="seal"`, rows that were stored without a keyring are encrypted as well; by default they are refused.
         """
-        return run(self._driver, resealing.reencrypt(self._context, thread_id, plain, progress))
+        return run(self._driver, resealing.reencrypt(self, self._context, thread_id, plain, progress))
 
     # Written by scripts/write_twins.py from the methods above: change those, and run it.
 
@@ -28,6 +29,6 @@ class EncryptionMethods:
         self, thread_id: Config | str | None = None, *, plain: PlainRows = "refuse", progress: OnProgress | None = None
     ) -> int:
         """Like `reencrypt`, for asyncio."""
-        return await arun(self._driver, resealing.reencrypt(self._context, thread_id, plain, progress))
+        return await arun(self._driver, resealing.reencrypt(self, self._context, thread_id, plain, progress))
 
     # The end of the part that scripts/write_twins.py wrote.

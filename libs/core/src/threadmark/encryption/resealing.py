@@ -1,7 +1,8 @@
 """Encrypting everything stored with the newest key."""
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Callable, Sequence
+from importlib.metadata import entry_points
+from typing import Any, Literal
 
 from threadmark.encryption.store import SealedStore
 from threadmark.errors import ConfigError, CorruptDataError, located
@@ -12,12 +13,25 @@ from threadmark.saver.kit import SaverContext, check_word, reporter_of_threads, 
 PlainRows = Literal["refuse", "seal"]
 """The modes of `reencrypt` for rows that were stored without a keyring."""
 
+GROUP = "threadmark.encryption"
+"""The group of entry points under which a package announces what it seals with a saver's keyring, by a name."""
+
+Resealing = Callable[[Any, bool], Operation[int]]
+"""Seals a package's rows in a saver's database again, also plain ones if so asked. Returns how many."""
+
 _MOST_LISTED = 10
 """How many threads an error names."""
 
+_registered: dict[str, Resealing] = {}
+
+
+def register(name: str, resealing: Resealing) -> None:
+    """Have the rows of a package sealed again. It does so when it is used, and announces the same as an entry point."""
+    _registered[name] = resealing
+
 
 def reencrypt(
-    context: SaverContext, thread_id: object | None, plain: PlainRows, progress: OnProgress | None
+    saver: object, context: SaverContext, thread_id: object | None, plain: PlainRows, progress: OnProgress | None
 ) -> Operation[int]:
     """Encrypt rows again with the newest key, one transaction for each thread. Returns how many rows changed.
 
@@ -41,13 +55,25 @@ def reencrypt(
             except CorruptDataError as error:
                 failed.append(error)
             reporter.done([name])
+    for others in _all_others() if thread_id is None else ():
+        try:
+            count += yield from others(saver, plain == "seal")
+        except CorruptDataError as error:
+            failed.append(error)
     if failed:
         raise _left_as_they_are(failed)
     return count
 
 
+def _all_others() -> list[Resealing]:
+    for entry in entry_points(group=GROUP):
+        if entry.name not in _registered:
+            register(entry.name, entry.load())
+    return list(_registered.values())
+
+
 def _left_as_they_are(failed: Sequence[CorruptDataError]) -> CorruptDataError:
-    """The error for threads that could not be encrypted again; that of a single one is its own."""
+    """The error for threads that could not be encrypted again, or items; that of a single one is its own."""
     if len(failed) == 1:
         return failed[0]
     listed = "; ".join(map(str, failed[:_MOST_LISTED]))

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from threadmark.format.packs import PACK
 from threadmark.memory.replica_store import add_entry
-from threadmark.memory.tables import Tables, Thread, clock, newest
+from threadmark.memory.tables import Lease, Tables, Thread, clock, heads_of, newest
 from threadmark.store.contract import Added, Change, CheckpointRow, WriteRow
 from threadmark.store.judging import Facts, is_outdated, judged, may_be_gone, renewal
 from threadmark.store.replica import Copied
@@ -22,14 +22,16 @@ def add_change(tables: Tables, change: Change, *, replace: bool) -> Added:
         return refused
     if not thread.live:
         _begin(tables, thread, change)
-    add_segments(tables, thread, change.segments.items())
-    _update(tables, thread, change)
+    if change.segments:
+        add_segments(tables, thread, change.segments.items())
+    if change.checkpoints or change.touches:
+        _update(tables, thread, change)
     replaced = _add_checkpoints(tables, thread, change.checkpoints)
-    pack_left_out = any(row.idx == PACK and row[:4] in thread.writes for row in change.writes)
+    replaced_writes, pack_left_out = _add_writes(tables, thread, change.writes)
     added = Added(
         thread.epoch,
         replaced=replaced,
-        replaced_writes=_add_writes(tables, thread, change.writes),
+        replaced_writes=replaced_writes,
         pack_left_out=pack_left_out,
         renewal=renewal(change, facts),
         expires_at=thread.row.expires_at,
@@ -43,18 +45,19 @@ def add_change(tables: Tables, change: Change, *, replace: bool) -> Added:
 
 
 def _facts(thread: Thread, change: Change) -> Facts:
-    lease = thread.lease
+    state = thread.state  # its properties are calls
+    lease: Lease = state["lease"]
     return Facts(
-        epoch=thread.epoch or None,  # a new thread has none yet
-        live=thread.live,
-        owner=thread.row.owner,
+        epoch=state["epoch"] or None,  # a new thread has none yet
+        live=state["live"],
+        owner=state["row"].owner,
         token=lease.row.token,
-        left=lease.ends - clock(),
+        left=lease.ends - clock() if lease.ends else 0,
         ttl=lease.ttl,
         lacks_continued=_lacks_continued(thread, change),
         exists=any(row.outline.key in thread.checkpoints for row in change.checkpoints),
         newest=_newest_rank(thread, change) if change.has_place else "",
-        copied=thread.copied,
+        copied=state["copied"],
         has_entries=bool(thread.outbox),
     )
 
@@ -109,20 +112,31 @@ def _add_checkpoints(tables: Tables, thread: Thread, rows: Iterable[CheckpointRo
     for row in rows:
         key = row.outline.key
         replaced |= key in thread.checkpoints and thread.checkpoints[key].header != row.header
+        head = newest(thread, row.outline.ns)
         tables.set(thread.checkpoints, key, row)
+        if head is None or row.outline.rank >= head.outline.rank:
+            tables.set(thread.heads, row.outline.ns, key)
+        elif head.outline.key == key:  # its rank was greater before
+            tables.set(thread.heads, row.outline.ns, heads_of(thread)[row.outline.ns])
     if replaced:
         tables.set(thread.state, "epoch", thread.epoch + 1)
     return replaced
 
 
-def _add_writes(tables: Tables, thread: Thread, rows: Iterable[WriteRow]) -> list[WriteRow]:
-    """Add writes. Returns those that replaced others, with the values of the replaced ones."""
+def _add_writes(tables: Tables, thread: Thread, rows: Iterable[WriteRow]) -> tuple[list[WriteRow], bool]:
+    """Add writes. Returns those that replaced others, with the values of the replaced ones, and if a pack was there."""
     replaced = []
+    pack_left_out = False
     for row in rows:
-        key = row.ns, row.checkpoint_id, row.task_id, row.idx
+        key, place = row[:2], row[2:4]
         if key not in thread.writes:
-            tables.set(thread.writes, key, row)
+            tables.set(thread.writes, key, {})
+        held = thread.writes[key]
+        if place not in held:
+            tables.set(held, place, row)
         elif row.idx < 0:
-            replaced.append(row._replace(value=thread.writes[key].value))
-            tables.set(thread.writes, key, row)
-    return replaced
+            replaced.append(row._replace(value=held[place].value))
+            tables.set(held, place, row)
+        elif row.idx == PACK:
+            pack_left_out = True
+    return replaced, pack_left_out

@@ -86,7 +86,7 @@ class MemoryReplicaStore:
             rows = thread.checkpoints.items()
             return RowMarks(
                 {key: (row.outline.rank, (row.check or row.header)[-LONG_MARK:]) for key, row in rows},
-                {key: (row.check or row.value)[-LONG_MARK:] for key, row in thread.writes.items()},
+                {row[:4]: (row.check or row.value)[-LONG_MARK:] for row in thread.every_write},
                 {key: (len(data), data[-LONG_MARK:]) for key, data in thread.segments.items()},
             )
 
@@ -118,13 +118,13 @@ def _thread(tables: Tables, thread_id: str) -> Thread:
 def _summary(thread: Thread) -> Summary:
     row = newest(thread, "")
     marks = [mark_of(each.check, each.header) for each in thread.checkpoints.values()]
-    marks += [mark_of(each.check, each.value) for each in thread.writes.values()]
+    marks += [mark_of(each.check, each.value) for each in thread.every_write]
     return Summary(
         thread.row.thread_id,
         thread.epoch,
         thread.position,
         row.outline.rank if row else "",
         len(thread.checkpoints),
-        len(thread.writes),
+        sum(map(len, thread.writes.values())),
         sum_of_marks([*marks, mark_of(thread.row.check)]),
     )

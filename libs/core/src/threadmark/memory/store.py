@@ -7,7 +7,7 @@ from heapq import nlargest
 from threadmark.ids import deleted_up_to
 from threadmark.memory.adding import add_change, add_segments
 from threadmark.memory.replica_store import MemoryReplicaStore
-from threadmark.memory.tables import Lease, Tables, Thread, clock, newest, with_tables
+from threadmark.memory.tables import Lease, Tables, Thread, WritePlace, clock, heads_of, newest, with_tables
 from threadmark.model import SPECIAL_WRITES
 from threadmark.names import MESSAGES_NS
 from threadmark.program import Program
@@ -138,6 +138,9 @@ class MemoryThreadStore(ThreadStore):
         return with_tables(call)
 
 
+_NO_WRITES: Mapping[WritePlace, WriteRow] = {}
+
+
 def found_of(thread: Thread, row: CheckpointRow, writes: Sequence[WriteRow]) -> Found:
     """The result of a search for a checkpoint."""
     return Found(thread.epoch, row, writes, {}, row.outline.rank, thread.row.owner, thread.row.expires_at)
@@ -176,14 +179,14 @@ def _is_listed(scope: ThreadScope, thread: Thread) -> bool:
 def _counts(thread: Thread) -> ThreadCounts:
     checkpoint = newest(thread, "")
     key = ("", checkpoint.outline.id) if checkpoint else None
-    special = {row.idx for row in thread.writes.values() if row[:2] == key}
+    special = {idx for _, idx in thread.writes.get(key, ())} if key else set()
     texts = [row.outline.metadata.encode("utf-8", "surrogatepass") for row in thread.checkpoints.values()]
     bodies = [len(row.header) for row in thread.checkpoints.values()] + [len(text) for text in texts]
     return ThreadCounts(
         thread.row.thread_id,
         len(thread.checkpoints),
         len({row.outline.ns for row in thread.checkpoints.values()}),
-        sum(map(len, thread.segments.values())) + sum(bodies) + sum(len(row.value) for row in thread.writes.values()),
+        sum(map(len, thread.segments.values())) + sum(bodies) + sum(len(row.value) for row in thread.every_write),
         checkpoint.outline.id if checkpoint else None,
         leased=thread.lease.ends > clock(),
         failed=SPECIAL_WRITES["__error__"] in special,
@@ -209,8 +212,7 @@ class MemoryStore(MemoryThreadStore, MemoryReplicaStore, ReplicaStore):
             row = newest(thread, ns) if checkpoint_id is None else thread.checkpoints.get((ns, checkpoint_id))
             if row is None:
                 return None
-            key = (ns, row.outline.id)
-            return found_of(thread, row, [write for write in thread.writes.values() if write[:2] == key])
+            return found_of(thread, row, list(thread.writes.get((ns, row.outline.id), _NO_WRITES).values()))
 
         return with_tables(call)
 
@@ -241,8 +243,8 @@ class MemoryStore(MemoryThreadStore, MemoryReplicaStore, ReplicaStore):
     def writes(self, thread_id: str, keys: Sequence[Key] | None) -> Program[list[WriteRow]]:
         def call(tables: Tables) -> list[WriteRow]:
             held = tables.threads[thread_id].writes if thread_id in tables.threads else {}
-            requested = None if keys is None else set(keys)
-            return [row for row in held.values() if requested is None or row[:2] in requested]
+            requested: Collection[Key] = held if keys is None else dict.fromkeys(keys)
+            return [row for key in requested for row in held.get(key, _NO_WRITES).values()]
 
         return with_tables(call)
 
@@ -314,8 +316,13 @@ class MemoryStore(MemoryThreadStore, MemoryReplicaStore, ReplicaStore):
             doomed = set(keys)
             for key in doomed:
                 tables.unset(thread.checkpoints, key)
-            for write_key in [key for key in thread.writes if key[:2] in doomed]:
-                tables.unset(thread.writes, write_key)
+                tables.unset(thread.writes, key)
+            heads = heads_of(thread)
+            for ns in {ns for ns, _ in doomed} & thread.heads.keys():
+                if ns in heads:
+                    tables.set(thread.heads, ns, heads[ns])
+                else:
+                    tables.unset(thread.heads, ns)
             for segment in segments:
                 tables.unset(thread.segments, segment)
             gone = [checkpoint_id for ns, checkpoint_id in doomed if ns != MESSAGES_NS]
@@ -331,7 +338,7 @@ class MemoryStore(MemoryThreadStore, MemoryReplicaStore, ReplicaStore):
             if thread is None:
                 return None
             ids = [row.outline.id for row in thread.checkpoints.values() if row.outline.ns != MESSAGES_NS]
-            ids += [row.checkpoint_id for row in thread.writes.values()]
+            ids += [checkpoint_id for _, checkpoint_id in thread.writes]
             up_to = deleted_up_to([*ids, thread.deleted_up_to, thread.removed_up_to], now)
             tombstone = Thread(thread_id, max(now, thread.epoch + 1), live=False, deleted_up_to=up_to)
             if thread.lease.row.token:
@@ -372,5 +379,5 @@ def _in_scope(scope: Scope, outline: Outline) -> bool:
         and (scope.ns is None or outline.ns == scope.ns)
         and (scope.checkpoint_id is None or outline.id == scope.checkpoint_id)
         and (scope.before is None or outline.rank < scope.before)
-        and all(fragment in outline.metadata for fragment in scope.fragments)
+        and (not scope.fragments or all(fragment in outline.metadata for fragment in scope.fragments))
     )

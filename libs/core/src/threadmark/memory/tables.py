@@ -1,9 +1,10 @@
 """The dictionaries that stand for tables, with a journal that undoes a transaction, and the one step there is."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
 from threadmark.program import Program, Step
@@ -20,8 +21,8 @@ from threadmark.store.threads import (
 
 T = TypeVar("T")
 
-WriteKey = tuple[str, str, str, int]
-"""(namespace, checkpoint_id, task_id, idx)"""
+WritePlace = tuple[str, int]
+"""(task_id, idx)"""
 
 
 class Lease(NamedTuple):
@@ -56,10 +57,18 @@ class Thread:
         }
         self.deleted_up_to = deleted_up_to
         self.checkpoints: dict[Key, CheckpointRow] = {}
-        self.writes: dict[WriteKey, WriteRow] = {}
+        self.heads: dict[str, Key] = {}
+        """The key of the checkpoint with the greatest rank of each namespace."""
+        self.writes: dict[Key, dict[WritePlace, WriteRow]] = {}
+        """By the key of their checkpoint."""
         self.segments: dict[bytes, bytes] = {}
         self.outbox: dict[int, bytes] = {}
         """The entries to copy to another database, by position."""
+
+    @property
+    def every_write(self) -> Iterator[WriteRow]:
+        """The writes of all checkpoints."""
+        return chain.from_iterable(some.values() for some in self.writes.values())
 
     @property
     def epoch(self) -> int:
@@ -169,5 +178,11 @@ def with_tables(function: Callable[[Tables], T]) -> Program[T]:
 
 def newest(thread: Thread, ns: str) -> CheckpointRow | None:
     """The checkpoint with the greatest rank of a namespace."""
-    rows = [row for row in thread.checkpoints.values() if row.outline.ns == ns]
-    return max(rows, key=lambda row: row.outline.rank, default=None)
+    key = thread.heads.get(ns)
+    return thread.checkpoints[key] if key is not None else None
+
+
+def heads_of(thread: Thread) -> dict[str, Key]:
+    """The key of the checkpoint with the greatest rank of each namespace, found by a look at all."""
+    ranked = sorted((row.outline for row in thread.checkpoints.values()), key=lambda outline: outline.rank)
+    return {outline.ns: outline.key for outline in ranked}

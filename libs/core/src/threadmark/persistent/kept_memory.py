@@ -13,7 +13,7 @@ from typing import Any
 
 from threadmark.errors import ClosedError
 from threadmark.memory.saver import MemoryDriver
-from threadmark.memory.tables import Lease, Tables, Thread
+from threadmark.memory.tables import Lease, Tables, Thread, heads_of
 from threadmark.persistent.dictionary import checked_path
 from threadmark.persistent.ending import AtExit
 from threadmark.persistent.storage import Storage
@@ -55,7 +55,7 @@ def _entry(thread: Thread) -> tuple[Any, ...]:
         thread.updated_at,
         (lease.token, lease.holder, lease.began),
         tuple((*row.outline, *row[1:]) for row in thread.checkpoints.values()),
-        tuple(tuple(row) for row in thread.writes.values()),
+        tuple(tuple(row) for row in thread.every_write),
         tuple(thread.segments.items()),
         *_replicated(thread),
     )
@@ -97,9 +97,10 @@ def _thread(
     for each in checkpoints:
         checkpoint = CheckpointRow(Outline(*each[:_OF_OUTLINE]), *each[_OF_OUTLINE:])
         thread.checkpoints[checkpoint.outline.key] = checkpoint
+    thread.heads = heads_of(thread)
     for of_write in writes:
         write = WriteRow(*of_write)
-        thread.writes[write.ns, write.checkpoint_id, write.task_id, write.idx] = write
+        thread.writes.setdefault(write[:2], {})[write[2:4]] = write
     thread.segments = dict(segments)
     thread.state["position"] = position
     thread.state["copied"] = copied and Copied(*copied)

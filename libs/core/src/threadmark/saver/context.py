@@ -84,6 +84,8 @@ class KeyringCheck:
     """Whether the saver has checked that its keyring, or the lack of one, fits the database. Its clones share this."""
 
     done = False
+    of_items = False
+    """Whether a store of items has done so, whose rows the saver does not read."""
 
 
 class SaverContext(NamedTuple):

@@ -107,11 +107,13 @@ def _triggers(
         return
     channels: Collection[Any] = updated if isinstance(updated, list) and updated else versions
     says_so = channels is updated
-    for channel in channels:  # most often the first one is named after a node
-        node = _named_in(channel)
-        if node is not None and _is_newer(channel, versions, seen.get(node)) and (says_so or is_ready(channel)):
+    unnamed: set[str] = set()
+    for channel in [each for each in channels if isinstance(each, str)]:  # an engine may store anything
+        node = _named_in(channel)  # most often the first one is named after a node
+        if node is None:
+            unnamed.add(channel)
+        elif _is_newer(channel, versions, seen.get(node)) and (says_so or is_ready(channel)):
             yield channel, node
-    unnamed = {each for each in channels if isinstance(each, str) and _named_in(each) is None}
     for node, by_channel in seen.items():
         if isinstance(by_channel, dict) and not unnamed.isdisjoint(by_channel) and node != _PAUSE:
             for channel in unnamed & by_channel.keys():
@@ -121,10 +123,8 @@ def _triggers(
         yield _START, _START
 
 
-def _named_in(channel: object) -> str | None:
+def _named_in(channel: str) -> str | None:
     """Return the node that a channel is named after, or "" for packets."""
-    if not isinstance(channel, str):  # an engine may store anything
-        return None
     if channel.startswith(_BRANCH):
         return channel[len(_BRANCH) :]
     if channel.startswith(_JOIN):

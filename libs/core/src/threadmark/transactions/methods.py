@@ -77,6 +77,7 @@ def bound(saver: T, driver: Driver, *, remembers: bool) -> T:
     former: SaverContext = other._context  # noqa: SLF001
     context: SaverContext = other._new_context()  # noqa: SLF001
     context.keyring_check.done = former.keyring_check.done
+    context.keyring_check.of_items = former.keyring_check.of_items
     context = context._replace(serde=former.serde, moves=former.moves, is_bound=True)
     owner = former.threads.owner
     other._context = context if owner is None else context.of_owner(owner)  # noqa: SLF001

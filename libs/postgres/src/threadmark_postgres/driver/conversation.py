@@ -7,7 +7,7 @@ program's result. The driver that plays it rolls back when it raises.
 from collections.abc import Sequence
 from typing import Any
 
-from psycopg.errors import InvalidParameterValue, OperationalError, UniqueViolation
+from psycopg.errors import InvalidParameterValue, OperationalError, SerializationFailure, UniqueViolation
 
 from threadmark.backends import Flow, Program, Step, StoreError, Transaction
 from threadmark_postgres.sql import connections
@@ -48,8 +48,9 @@ def conversation(transaction: Transaction[Any], lost: LostCommit | None = None) 
     """Return the conversation that runs a program in one transaction.
 
     A program whose first statement is `likely_last` costs one round trip if it ends there: the statement is then the
-    whole transaction. Otherwise the first statement is sent with BEGIN. A statement that failed because a row exists
-    has added nothing: that counts as no rows, and it is not sent again. `lost` is the same in all attempts.
+    whole transaction, of the default isolation level. Otherwise the first statement is sent with BEGIN: also after it
+    asked for that, or failed because of the level. A statement that failed because a row exists has added nothing: that
+    counts as no rows, and it is not sent again. `lost` is the same in all attempts.
     """
     lost = lost or LostCommit()
     if (yield from lost.was_carried_out()):
@@ -61,9 +62,11 @@ def conversation(transaction: Transaction[Any], lost: LostCommit | None = None) 
             failed = False
             try:
                 (rows,) = yield (first,)
+                program.send(rows)
             except UniqueViolation:
-                rows, failed = [], True
-            program.send(rows)
+                failed = True
+            except SerializationFailure:  # because of the default isolation level: it would fail again
+                pass
             program.close()
             program = transaction.begin()
             first = _query(next(program))

@@ -1,34 +1,37 @@
 -- Deletes a thread: everything of it goes, and its row becomes the mark of a deleted one, with the greatest id that the
 -- thread may have had. Returns the epoch that the live thread had, NULL where there was none. An epoch is also returned
--- if the thread was deleted at p_now: this is another attempt then, after the reply of the first one was lost.
+-- if the thread was deleted at p_now: this is another attempt then, after the reply of the first one was lost. The
+-- outcome is "begin", and nothing is done, as in add_1: this waits for others, and so must see what they did.
 --
 -- p_greatest is the greatest id that is made at this time: a run that still goes on cannot have made a greater one. Ids
 -- that tell no time are only compared with those that the thread had. Users choose the ids of messages, and no run
 -- continues one.
 --
 -- The marks of threads that were deleted before p_forgotten go as well; with NULL none is looked for.
---
--- Returns -1, and does nothing, where the transaction is not READ COMMITTED: it would not see, and so not delete, what was
--- added while it waited for the thread.
-CREATE OR REPLACE FUNCTION tm.drop_1(p_thread text, p_now bigint, p_greatest text, p_forgotten bigint)
-RETURNS bigint LANGUAGE plpgsql AS $body$
+CREATE OR REPLACE FUNCTION tm.drop_1(
+    p_thread text, p_now bigint, p_greatest text, p_forgotten bigint, OUT epoch bigint, OUT outcome text
+) LANGUAGE plpgsql AS $body$
 DECLARE
-    v_clock bigint;
-    v_epoch bigint;
     v_live boolean;
+    v_head record;
     v_greatest text COLLATE "C";
     c_time CONSTANT text := '^[0-9a-f]{8}-[0-9a-f]{4}-6[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$';
 BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' THEN
-        RETURN -1;
+        outcome := 'begin';
+        RETURN;
     END IF;
-    SELECT l.epoch, l.live INTO v_epoch, v_live FROM tm.lock_1(p_thread) AS l;
-    IF v_epoch IS NULL OR (v_epoch = p_now AND NOT v_live) THEN
-        RETURN v_epoch;
+    SELECT l.epoch, l.live INTO epoch, v_live FROM tm.lock_1(p_thread) AS l;
+    IF epoch IS NULL OR (epoch = p_now AND NOT v_live) THEN
+        RETURN;
     END IF;
     -- No checkpoint's id is greater than the rank of its namespace's head, and none that was made by now is greater than
     -- p_greatest. So where those ranks tell the time, the ids need not be read.
-    SELECT max(h.rank) INTO v_greatest FROM tm.head AS h WHERE h.thread_id = p_thread AND h.ns <> '__messages__';
+    FOR v_head IN DELETE FROM tm.head AS h WHERE h.thread_id = p_thread RETURNING h.ns, h.rank LOOP
+        IF v_head.ns <> '__messages__' THEN
+            v_greatest := greatest(v_greatest, v_head.rank);
+        END IF;
+    END LOOP;
     IF v_greatest ~ c_time THEN
         v_greatest := greatest(v_greatest, p_greatest COLLATE "C");
     ELSE
@@ -52,9 +55,7 @@ BEGIN
     DELETE FROM tm.checkpoint AS c WHERE c.thread_id = p_thread;
     DELETE FROM tm.write AS w WHERE w.thread_id = p_thread;
     DELETE FROM tm.segment AS s WHERE s.thread_id = p_thread;
-    DELETE FROM tm.head AS h WHERE h.thread_id = p_thread;
     -- Where there ever was a lease it gets the next token: no earlier one is accepted in a thread of the same name.
-    v_clock := extract(epoch FROM clock_timestamp()) * 1000000;
     UPDATE tm.thread AS t
     SET live = false,
         owner = NULL,
@@ -63,7 +64,7 @@ BEGIN
         metadata = NULL,
         expires_at = NULL,
         checksum = NULL,
-        token = CASE WHEN t.token > 0 THEN greatest(t.token + 1, v_clock) ELSE 0 END,
+        token = CASE WHEN t.token > 0 THEN greatest(t.token + 1, extract(epoch FROM clock_timestamp()) * 1000000) ELSE 0 END,
         lease_ends = NULL,
         lease_ttl = NULL,
         holder = NULL,
@@ -76,6 +77,8 @@ BEGIN
     IF p_forgotten IS NOT NULL THEN
         PERFORM tm.forget_1(p_forgotten);
     END IF;
-    RETURN CASE WHEN v_live THEN v_epoch END;
+    IF NOT v_live THEN
+        epoch := NULL;
+    END IF;
 END
 $body$

@@ -3,7 +3,7 @@
 from threadmark_postgres.sql.expressions import CHECKPOINT, arrays, listed
 
 REMOVE = "SELECT tm.remove_1($1::text, $2::text[], $3::text[], $4::bytea[])"
-DROP = "SELECT tm.drop_1($1::text, $2::bigint, $3::text, $4::bigint)"
+DROP = "SELECT * FROM tm.drop_1($1::text, $2::bigint, $3::text, $4::bigint)"
 
 # The thread is locked already. The checkpoint's key and run stay.
 REWRITTEN = {column: kind for column, kind in CHECKPOINT.items() if column not in ("id", "run")}

@@ -4,11 +4,19 @@ An owner that is None stands for the entries without one, and in `clear`, `sweep
 """
 
 from collections.abc import Collection, Sequence
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
 from threadmark.backends import Program
 from threadmark_store.contract import Table
 from threadmark_store.entries import Bound, Entry, EntryKey
+from threadmark_store.shapes import Cursor
+
+
+class Placed(NamedTuple):
+    """An entry, and its place in the backend's own terms."""
+
+    place: Any
+    entry: Entry
 
 
 class CachedStore(Table, Protocol):
@@ -38,6 +46,15 @@ class CachedStore(Table, Protocol):
 
     def sweep(self, owner: str | None, now: int, limit: int) -> Program[int]:
         """Remove entries that had expired at this time, at most `limit`. Returns how many."""
+
+    def page(self, owner: str | None, cursor: Cursor | None) -> Program[tuple[list[Placed], Cursor | None]]:
+        """Return the next entries in any order, of all owners without one. The cursor is None at both ends."""
+
+    def replace(self, old: Placed, new: Entry | None) -> Program[bool]:
+        """Replace an entry by another one of its key and expiry, or remove it. Returns whether it was still the same.
+
+        It counts as used when it was before.
+        """
 
     def size(self, owner: str | None) -> Program[tuple[int, int]]:
         """Return how many entries there are, and the bytes that they count."""

@@ -3,7 +3,9 @@
 from collections.abc import Collection, Sequence
 
 from threadmark.memory.tables import Tables
+from threadmark_store.cached.contract import Placed
 from threadmark_store.entries import Bound, Entry, EntryKey
+from threadmark_store.shapes import Cursor
 from threadmark_store.tables.memory import MemoryTable, program
 
 
@@ -15,7 +17,7 @@ class MemoryEntries(MemoryTable):
     parts = 1
 
     @program
-    def find(self, tables: Tables, keys: Sequence[EntryKey], owner: str | None) -> list[Entry]:  # noqa: ARG002 - part of a key
+    def find(self, tables: Tables, keys: Sequence[EntryKey], owner: str | None) -> list[Entry]:
         rows = self._of(tables)
         return [rows[key] for key in keys if key in rows]
 
@@ -32,12 +34,7 @@ class MemoryEntries(MemoryTable):
 
     @program
     def note(
-        self,
-        tables: Tables,
-        used: Sequence[EntryKey],
-        expired: Sequence[EntryKey],
-        owner: str | None,  # noqa: ARG002 - part of a key
-        now: int,
+        self, tables: Tables, used: Sequence[EntryKey], expired: Sequence[EntryKey], owner: str | None, now: int
     ) -> None:
         rows = self._of(tables)
         for key in used:
@@ -63,6 +60,22 @@ class MemoryEntries(MemoryTable):
         for key in found[:limit]:
             tables.unset(rows, key)
         return len(found[:limit])
+
+    @program
+    def page(self, tables: Tables, owner: str | None, cursor: Cursor | None) -> tuple[list[Placed], Cursor | None]:
+        found = self._of(tables).values()
+        return [Placed(entry.key, entry) for entry in found if owner in (None, entry.owner)], None
+
+    @program
+    def replace(self, tables: Tables, old: Placed, new: Entry | None) -> bool:
+        rows = self._of(tables)
+        if old.place not in rows or rows[old.place].check != old.entry.check:
+            return False
+        if new is None:
+            tables.unset(rows, old.place)
+        else:
+            tables.set(rows, old.place, rows[old.place]._replace(value=new.value, check=new.check))
+        return True
 
     @program
     def size(self, tables: Tables, owner: str | None) -> tuple[int, int]:

@@ -97,6 +97,22 @@ function change.clear()
     return scanned[1]
 end
 
+-- Replace an entry, or remove it if the new columns are ''. Takes its field, and the old and the new columns. Returns
+-- whether it was still the old one.
+function change.replace()
+    local field, old, new = ARGV[FIRST], ARGV[FIRST + 1], ARGV[FIRST + 2]
+    if redis.call('HGET', entries, field) ~= old then
+        return 0
+    end
+    if new == '' then
+        remove(field)
+    else
+        size = size - #old + #new
+        redis.call('HSET', entries, field, new)
+    end
+    return 1
+end
+
 -- Remove all entries.
 function change.clear_all()
     size = 0

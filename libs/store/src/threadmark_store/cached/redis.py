@@ -16,12 +16,16 @@ from threadmark_redis.columns import to_bytes
 from threadmark_redis.keys import literally
 from threadmark_redis.steps import all_keys, commands, run
 from threadmark_redis.store import RedisStore
+from threadmark_store.cached.contract import Placed
 from threadmark_store.entries import ENTRY_BYTES, Bound, Entry, EntryKey
+from threadmark_store.shapes import Cursor
 from threadmark_store.tables.redis import RedisTable, script
 
 _UNBOUNDED: Final = 1 << 52
 _PARTS: Final = 16
 """How many slots of a cluster have the entries of an owner. Each part has its share of the bound."""
+
+_SCANNED: Final = 64
 
 _HEAD = struct.Struct("!qq")
 """The check, and the time of expiry or -1."""
@@ -88,6 +92,26 @@ class RedisEntries(RedisTable):
                 removed += int((yield from self._change(keys, b"sweep", now, limit - removed)))
         return removed
 
+    def page(self, owner: str | None, cursor: Cursor | None) -> Program[tuple[list[Placed], Cursor | None]]:
+        """Return what a step of HSCAN finds. The cursor has the keys that are left, and the step's own."""
+        at, *starts = cursor or (b"0", *(keys[0][:-1] for keys in (yield from self._all_keys(owner))))
+        if not starts:
+            return [], None
+        keys = _keys_at(bytes(starts[0]))  # type: ignore[arg-type]  # what `page` put into the cursor
+        ((after, columns),) = yield from commands([(b"HSCAN", keys[0], at, b"COUNT", _SCANNED)])
+        found = [
+            Placed((keys, field), _entry(_key_in(field), owner, value, None))
+            for field, value in zip(columns[::2], columns[1::2], strict=True)
+            if field != b"size" and len(value) >= _HEAD.size
+        ]
+        left = starts if after != b"0" else starts[1:]
+        return found, (after, *left) if left else None
+
+    def replace(self, old: Placed, new: Entry | None) -> Program[bool]:
+        keys, field = old.place
+        columns = b"" if new is None else _columns(new)
+        return bool((yield from self._change(keys, b"replace", field, _columns(old.entry), columns)))
+
     def size(self, owner: str | None) -> Program[tuple[int, int]]:
         where = yield from self._all_keys(owner)
         asked = [
@@ -133,6 +157,11 @@ def _keys_at(start: bytes) -> Keys:
 
 def _field(key: EntryKey) -> bytes:
     return key.namespace + key.key
+
+
+def _key_in(field: bytes) -> EntryKey:
+    half = len(field) // 2
+    return EntryKey(field[half:], field[:half])
 
 
 def _columns(entry: Entry) -> bytes:

@@ -1,11 +1,12 @@
 """Cached entries in a table of SQLite or Postgres. An entry without an owner has an empty one."""
 
 from collections.abc import Collection, Sequence
-from typing import Final
+from typing import Any, Final
 
 from threadmark.backends import Program
+from threadmark_store.cached.contract import Placed
 from threadmark_store.entries import Bound, Entry, EntryKey, likely_enough
-from threadmark_store.shapes import Scope
+from threadmark_store.shapes import Cursor, Scope
 from threadmark_store.tables.sql import Columns, Database, Table, clauses_of
 
 _COLUMNS: Columns = {
@@ -36,6 +37,22 @@ SET value = excluded.value,
 """
 
 _WITH_KEYS = "SELECT rowid FROM tm.store_cached WHERE key {among}"
+
+_PAGE = """
+SELECT key, namespace, owner, value, checksum, CAST(used_at AS bigint), CAST(expires_at AS bigint)
+FROM tm.store_cached
+WHERE key > ?bytea AND {clauses}
+ORDER BY key
+LIMIT ?bigint
+"""
+_PAGE_SIZE = 64
+
+_SET = """
+UPDATE tm.store_cached
+SET value = ?bytea, checksum = ?bigint, size = ?bigint
+WHERE key = ?bytea AND checksum = ?bigint
+RETURNING 1
+"""
 
 _EXPIRED = """
 SELECT rowid
@@ -104,13 +121,7 @@ class TableEntries(Table):
         yield from self._database.add("cached", _COLUMNS, rows, _REPLACE, last=bound is None)
         return left
 
-    def note(
-        self,
-        used: Sequence[EntryKey],
-        expired: Sequence[EntryKey],
-        owner: str | None,  # noqa: ARG002 - part of a key
-        now: int,
-    ) -> Program[None]:
+    def note(self, used: Sequence[EntryKey], expired: Sequence[EntryKey], owner: str | None, now: int) -> Program[None]:
         asked = [[each.key] for each in used]
         yield from self._database.among(self._touch, asked, before=[now], last=not expired)
         yield from self._database.among(self._drop, [[each.key] for each in expired], now, last=not used)
@@ -129,6 +140,25 @@ class TableEntries(Table):
         clauses, params = clauses_of(Scope(owner=owner))
         statement = f"{self._sweep.format(clauses=clauses)} RETURNING 1"
         return len((yield from self._database.select(statement, now, *params, limit, last=True)))
+
+    def page(self, owner: str | None, cursor: Cursor | None) -> Program[tuple[list[Placed], Cursor | None]]:
+        clauses, params = clauses_of(Scope(owner=owner))
+        after = cursor[0] if cursor else b""
+        rows = yield from self._database.select(_PAGE.format(clauses=clauses), after, *params, _PAGE_SIZE, last=True)
+        found = [
+            Placed(key, Entry(EntryKey(key, namespace), of or None, value, *others))
+            for key, namespace, of, value, *others in rows
+        ]
+        return found, (found[-1].place,) if len(found) == _PAGE_SIZE else None
+
+    def replace(self, old: Placed, new: Entry | None) -> Program[bool]:
+        if new is None:
+            params: tuple[Any, ...] = old.place, old.entry.check
+            statement = f"{_DELETE} WHERE key = ?bytea AND checksum = ?bigint RETURNING 1"
+        else:
+            params = new.value, new.check, new.size, old.place, old.entry.check
+            statement = _SET
+        return bool((yield from self._database.select(statement, *params, last=True)))
 
     def size(self, owner: str | None) -> Program[tuple[int, int]]:
         clauses, params = clauses_of(Scope(owner=owner))

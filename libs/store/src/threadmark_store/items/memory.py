@@ -27,7 +27,8 @@ class MemoryItems(MemoryTable):
             if before is None:
                 tables.set(self._of(tables), row.key, row)
             elif row.owner in (None, before.owner):
-                kept = row._replace(created_at=before.created_at, owner=before.owner)
+                is_new = before.expires_at is not None and before.expires_at <= row.created_at
+                kept = row._replace(created_at=row.created_at if is_new else before.created_at, owner=before.owner)
                 tables.set(self._of(tables), row.key, kept)
             else:
                 refused.append(row.key)

@@ -12,7 +12,7 @@ import orjson
 from threadmark.backends import ConfigError, Program, short_repr
 from threadmark_postgres.arrays import Blobs, Numbers, Texts
 from threadmark_postgres.steps import Query, Rows
-from threadmark_store.items.sql import Clause, TableItems
+from threadmark_store.items.sql import REPLACE, Clause, TableItems
 from threadmark_store.shapes import Condition, ItemKey, ItemRow
 from threadmark_store.tables.postgres import Database
 from threadmark_store.tables.sql import columns_of, from_optional, key_in, optional
@@ -25,7 +25,7 @@ _MOST_BYTES = 4
 _COLUMNS = "namespace, key, json::text, data, checksum, created_at, updated_at, owner, expires_at, ttl"
 
 # Returns the items that were stored.
-_PUT = """
+_PUT = f"""
 INSERT INTO tm.store_item AS item (
     namespace, key, json, data, checksum, created_at, updated_at, owner, expires_at, ttl
 )
@@ -33,13 +33,7 @@ SELECT n.namespace, n.key, n.json::json, n.data, n.checksum, n.created_at, n.upd
 FROM unnest(
     ?text[], ?text[], ?text[], ?bytea[], ?bigint[], ?bigint[], ?bigint[], ?text[], ?bigint[], ?bigint[]
 ) AS n (namespace, key, json, data, checksum, created_at, updated_at, owner, expires_at, ttl)
-ON CONFLICT (namespace, key) DO UPDATE
-SET json = excluded.json,
-    data = excluded.data,
-    checksum = excluded.checksum,
-    updated_at = excluded.updated_at,
-    expires_at = excluded.expires_at,
-    ttl = excluded.ttl
+{REPLACE.format(values="json = excluded.json, data = excluded.data")}
 WHERE excluded.owner IS NULL OR item.owner = excluded.owner
 RETURNING item.namespace, item.key
 """

@@ -15,6 +15,7 @@ local STRIDE = 6
 local FIRST = 2
 local VERSION = '\255'
 local NEVER, LIVES_ON = '-', 'l'
+local CREATED = 11 -- the place of a time of 8 bytes
 local EXPIRES = 27 -- the place of a time of 8 bytes, with the time to live behind it
 
 local function owner_at(row)
@@ -32,6 +33,10 @@ local function mark_of(row)
     return measured_mark(row):sub(3)
 end
 
+local function expired_by(row, time)
+    return row:sub(2, 2) ~= NEVER and struct.unpack('>i8', row, EXPIRES) <= time
+end
+
 local function place_of(row, key)
     return row:sub(3, 10) .. key
 end
@@ -39,7 +44,9 @@ end
 local function put(base, change, row)
     local key, stored, expires = change[2], change[9], change[10]
     if row then
-        stored = stored:sub(1, 10) .. row:sub(11, 18) .. stored:sub(19)
+        if not expired_by(row, struct.unpack('>i8', stored, CREATED)) then
+            stored = stored:sub(1, CREATED - 1) .. row:sub(CREATED, CREATED + 7) .. stored:sub(CREATED + 8)
+        end
         redis.call('ZREM', KEYS[base + 3], place_of(row, key))
     else
         redis.call('ZADD', KEYS[base + 2], 0, key)

@@ -28,18 +28,20 @@ from functools import partial
 from secrets import token_bytes
 from typing import Any, Literal
 
-from threadmark.backends import Program
+from threadmark.backends import ConfigError, Program, short_repr
 from threadmark_redis.columns import from_bytes, measured, pack, to_bytes
 from threadmark_redis.keys import shard_of
 from threadmark_redis.steps import Command, commands, run
 from threadmark_redis.transactions import ChangedError, Work, expect_proven, the_work
 from threadmark_store.items.redis_layout import (
+    LONGEST_NAMESPACE,
     VERSION,
     Bucket,
     bucket_in,
     bucket_of,
     expiry_in,
     expiry_member,
+    has_short_namespace,
     items_key,
     mark_of,
     names_key,
@@ -116,6 +118,13 @@ class RedisItems(RedisTable):
         return {key: row_in(key, row) for key, row in zip(keys, found, strict=True) if row is not None}
 
     def put(self, rows: Sequence[ItemRow], *, last: bool = False) -> Program[list[ItemKey]]:
+        """Raises ConfigError for a namespace that is too long."""
+        for row in rows:
+            if not has_short_namespace(row.key):
+                raise ConfigError(
+                    f"the namespace {short_repr(row.key.namespace)} has more than {LONGEST_NAMESPACE:,} bytes with its "
+                    "dots, and Redis has items of no longer one: give shorter labels, such as digests"
+                )
         puts = [_Change("put", row.key, mark_of(row.owner), row.owner is not None, row) for row in rows]
         if len({self._place(change) for change in puts}) > 1 and (refused := (yield from self._of_others(rows))):
             return refused
@@ -129,7 +138,8 @@ class RedisItems(RedisTable):
     def delete(self, keys: Sequence[ItemKey], owner: str | None, *, last: bool = False) -> Program[None]:
         """Remove items, together with the puts that follow, or else at the end of the transaction."""
         work = yield from self._remove_now()
-        changes = [_Change("delete", key, mark_of(owner), owner is not None) for key in keys]
+        there = filter(has_short_namespace, keys)
+        changes = [_Change("delete", key, mark_of(owner), owner is not None) for key in there]
         work.after[_REMOVALS] = partial(self._removed, changes)
 
     def refresh(self, keys: Collection[ItemKey], now: int) -> Program[None]:

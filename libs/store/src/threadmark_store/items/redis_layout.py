@@ -16,6 +16,9 @@ from threadmark_store.shapes import ItemKey, ItemRow, Place, Scope
 Range = tuple[bytes, bytes]
 """A least and a greatest member, as ZRANGEBYLEX takes them."""
 
+LONGEST_NAMESPACE = 65_535
+"""In bytes."""
+
 VERSION = b"\xff"
 """The field among a namespace's items that differs after each change. No key has this byte."""
 
@@ -45,6 +48,11 @@ class Bucket(NamedTuple):
     mark: bytes
     order: bytes
     """The key of its items' places, the most recently updated first."""
+
+
+def has_short_namespace(key: ItemKey) -> bool:
+    """Return whether Redis can have an item. The length of a namespace is in two bytes where items expire."""
+    return len(to_bytes(key.namespace)) <= LONGEST_NAMESPACE
 
 
 def shard_keys(prefix: bytes, shard: int) -> Shard:

@@ -36,6 +36,17 @@ _COUNT = "SELECT count(*), coalesce(sum({size}), 0) FROM tm.store_item{parts} WH
 
 _NAMESPACES = "SELECT DISTINCT namespace FROM tm.store_item{parts} WHERE {clauses}"
 
+# What a put does with an item that is there. One that had expired begins again.
+REPLACE = """
+ON CONFLICT (namespace, key) DO UPDATE
+SET {values},
+    checksum = excluded.checksum,
+    created_at = CASE WHEN item.expires_at <= excluded.created_at THEN excluded.created_at ELSE item.created_at END,
+    updated_at = excluded.updated_at,
+    expires_at = excluded.expires_at,
+    ttl = excluded.ttl
+""".strip()
+
 # Several sweepers share the work, and an item that a read is just refreshing stays.
 _EXPIRED = """
 SELECT rowid

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from threadmark.backends import Program
-from threadmark_store.items.sql import Clause, TableItems
+from threadmark_store.items.sql import REPLACE, Clause, TableItems
 from threadmark_store.shapes import Condition, ItemKey, ItemRow
 from threadmark_store.tables.sql import columns_of, from_optional, key_in, optional
 from threadmark_store.tables.sqlite import Database
@@ -12,14 +12,9 @@ from threadmark_store.tables.sqlite import Database
 _COLUMNS = "namespace, key, value, checksum, created_at, updated_at, owner, expires_at, ttl"
 
 _PUT = f"""
-INSERT INTO tm.store_item ({_COLUMNS})
+INSERT INTO tm.store_item AS item ({_COLUMNS})
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (namespace, key) DO UPDATE
-SET value = excluded.value,
-    checksum = excluded.checksum,
-    updated_at = excluded.updated_at,
-    expires_at = excluded.expires_at,
-    ttl = excluded.ttl
+{REPLACE.format(values="value = excluded.value")}
 """
 
 _OTHERS = "SELECT namespace, key FROM tm.store_item WHERE (namespace, key) {among} AND owner IS NOT ?text"

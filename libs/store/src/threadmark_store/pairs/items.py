@@ -11,7 +11,7 @@ from threadmark_store.pairs.tables import PairTable, ask_side
 from threadmark_store.shapes import ItemKey, ItemRow
 
 
-def rows_over(rows: object) -> "PairItems":  # noqa: ARG001 - the driver of the pair chooses the side
+def rows_over(rows: object) -> "PairItems":
     """Return the items of a pair."""
     register(NAME, ITEMS)
     return PairItems()
@@ -33,19 +33,27 @@ class PairItems(PairTable):
         """
         return PairItems(issued, shards_of(keys))
 
-    def put(self, rows: Sequence[ItemRow], *, last: bool = False) -> Program[list[ItemKey]]:  # noqa: ARG002 - it never is
+    def put(self, rows: Sequence[ItemRow], *, last: bool = False) -> Program[list[ItemKey]]:
         """Add or replace items, each later than everything that was known of it."""
         return on_side(_put, rows, self._shards)
 
-    def delete(self, keys: Sequence[ItemKey], owner: str | None, *, last: bool = False) -> Program[None]:  # noqa: ARG002
+    def delete(self, keys: Sequence[ItemKey], owner: str | None, *, last: bool = False) -> Program[None]:
         """Remove items. It is recorded also if they are not there: the other side may have them."""
         return on_side(_delete, keys, owner, now() if self._issued is None else self._issued, self._shards)
+
+    def lock(self, keys: Sequence[ItemKey]) -> Program[dict[str, int]]:
+        """Keep others from changing items until the end of the transaction."""
+        return on_side(_lock, shards_of(keys))
+
+    def replace(self, rows: Sequence[ItemRow]) -> Program[None]:
+        """Replace the stored form of items that are locked. They are as they were, but later by a microsecond."""
+        return on_side(_replace, rows)
 
     def refresh(self, keys: Collection[ItemKey], now: int) -> Program[None]:
         """Let items live on. None ends sooner than before: of two equal versions the one that ends later is later."""
         return on_side(_refresh, keys, now)
 
-    def sweep(self, now: int, limit: int, *, last: bool = False) -> Program[list[ItemKey]]:  # noqa: ARG002 - see above
+    def sweep(self, now: int, limit: int, *, last: bool = False) -> Program[list[ItemKey]]:
         """Remove expired items."""
         return on_side(_sweep, now, limit)
 
@@ -78,6 +86,12 @@ def _put(store: SideStore, rows: Sequence[ItemRow], shards: Sequence[str]) -> Pr
     moved = [moved_behind(row, time) for row, time in zip(rows, times, strict=True)]
     refused: list[ItemKey] = yield from ask_side(store.side, "items", "put", moved)
     return refused
+
+
+def _replace(store: SideStore, rows: Sequence[ItemRow]) -> Program[None]:
+    yield from _record(store, dict.fromkeys(row.key for row in rows))
+    later = [row._replace(updated_at=row.updated_at + 1) for row in rows]
+    yield from ask_side(store.side, "items", "put", later)
 
 
 def _delete(

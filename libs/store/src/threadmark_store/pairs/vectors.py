@@ -9,7 +9,7 @@ from threadmark_store.shapes import Cursor, Scope
 from threadmark_store.vectors.contract import Scanned
 
 
-def rows_over(rows: object) -> "PairVectors":  # noqa: ARG001 - the driver of the pair chooses the side
+def rows_over(rows: object) -> "PairVectors":
     """Return the vectors of a pair."""
     return PairVectors("vectors")
 

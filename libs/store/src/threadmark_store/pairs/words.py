@@ -3,6 +3,6 @@
 from threadmark_store.pairs.tables import PairTable
 
 
-def rows_over(rows: object) -> PairTable:  # noqa: ARG001 - the driver of the pair chooses the side
+def rows_over(rows: object) -> PairTable:
     """Return the words of a pair."""
     return PairTable("words")

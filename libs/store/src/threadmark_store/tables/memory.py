@@ -34,7 +34,7 @@ class MemoryTable:
         """Take the saver's rows, which are of no use here: the dictionaries are the driver's."""
 
     @program
-    def exists(self, tables: Tables) -> bool:  # noqa: ARG002 - a question to all backends
+    def exists(self, tables: Tables) -> bool:
         return True
 
     @program
@@ -74,7 +74,7 @@ class MemoryRowsOfItems(MemoryTable, Generic[Row]):
                 tables.unset(self._of(tables), key)
 
     @program
-    def keys(self, tables: Tables, cursor: Cursor | None) -> tuple[list[ItemKey], Cursor | None]:  # noqa: ARG002 - one page
+    def keys(self, tables: Tables, cursor: Cursor | None) -> tuple[list[ItemKey], Cursor | None]:
         return list(self._of(tables)), None
 
     def _in(self, tables: Tables, scope: Scope) -> Iterator[Mapping[Any, Row]]:

@@ -117,10 +117,10 @@ class Database:
         for statement in _TABLES[table]:
             yield from execute(statement)
 
-    def hold(self, keys: Sequence[ItemKey]) -> Program[None]:  # noqa: ARG002 - the transaction holds everything
+    def hold(self, keys: Sequence[ItemKey]) -> Program[None]:
         yield from ()
 
-    def lock(self, table: str) -> Program[None]:  # noqa: ARG002 - see above
+    def lock(self, table: str) -> Program[None]:
         yield from ()
 
     def select(self, statement: str, *params: Any, last: bool = False) -> Program[Rows]:
@@ -140,13 +140,7 @@ class Database:
         return found
 
     def add(
-        self,
-        table: str,
-        columns: Columns,
-        rows: Sequence[Sequence[Any]],
-        conflict: str = "",
-        *,
-        last: bool = False,  # noqa: ARG002 - the transaction ends by itself
+        self, table: str, columns: Columns, rows: Sequence[Sequence[Any]], conflict: str = "", *, last: bool = False
     ) -> Program[None]:
         names, values = ", ".join(columns), ", ".join("?" * len(columns))
         statement = f"INSERT INTO threadmark_store_{table} ({names}) VALUES ({values}) {conflict}"
@@ -157,7 +151,7 @@ class Database:
         return executemany(_written(statement), params)
 
 
-def database_over(rows: object) -> Database:  # noqa: ARG001 - a file has one set of tables
+def database_over(rows: object) -> Database:
     """Return the database of a saver's rows."""
     return Database()
 

@@ -15,11 +15,7 @@ class MemoryVectors(MemoryRowsOfItems[VectorRow]):
 
     @program
     def page(
-        self,
-        tables: Tables,
-        scope: Scope,
-        model: str,
-        cursor: Cursor | None,  # noqa: ARG002 - there is one page
+        self, tables: Tables, scope: Scope, model: str, cursor: Cursor | None
     ) -> tuple[list[Scanned], Cursor | None]:
         found = [row for rows in self._in(tables, scope) for row in rows.values() if row.model == model]
         return [(*row.key, *row.vector, row.check) for row in found], None

@@ -28,7 +28,7 @@ class RedisVectors(RedisTable):
     def exists(self) -> Program[bool]:
         return any((yield from commands([(b"EXISTS", self._names_key(shard)) for shard in range(SHARDS)])))
 
-    def hold(self, keys: Sequence[ItemKey]) -> Program[None]:  # noqa: ARG002 - see above
+    def hold(self, keys: Sequence[ItemKey]) -> Program[None]:
         yield from ()
 
     def rows(self, keys: Sequence[ItemKey]) -> Program[list[VectorRow]]:

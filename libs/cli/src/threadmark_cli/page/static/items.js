@@ -2,13 +2,12 @@
 
 import { Latest, get } from "./api.js";
 import { el } from "./dom.js";
-import { ago, bytes, channelPath, counted, exactTime } from "./format.js";
+import { ago, bytes, channelPath, exactTime } from "./format.js";
 import { failure, nothing, waiting } from "./messages.js";
-import { PagedRows } from "./paged_rows.js";
+import { PagedList } from "./paged_list.js";
 import { isContainer, preview } from "./previews.js";
 import { address, changed, currentRoute, go } from "./route.js";
 import { ValueTree } from "./values.js";
-import { VirtualList } from "./virtual_list.js";
 
 const TYPED_FOR = 200; // milliseconds without a key, after which the typed namespace is listed
 const UNFOLDED = 12; // a container of so many parts is unfolded from the start
@@ -27,31 +26,28 @@ export class Items {
     "aria-label": "Namespace",
     spellcheck: "false",
   });
-  #total = el("p.total", { role: "status" });
-  #place = el("div.place");
+  #rows;
 
   constructor(listPane, pane) {
     this.#pane = pane;
-    this.pages = new PagedRows(
-      (limit, cursor) => this.#page(limit, cursor),
-      () => this.#shown(),
-    );
-    this.list = new VirtualList({
+    this.#rows = new PagedList({
       label: "Items",
-      name: "items",
-      rowHeight: 66,
-      draw: (index) => row(this.pages.rows[index]),
-      open: (index) => this.#open(index),
-      need: (end) => this.pages.need(end),
+      name: "item",
+      page: (limit, cursor) => this.#page(limit, cursor),
+      row,
+      open: ({ namespace, key }) => go(changed({ namespace, key })),
+      empty: () => this.#empty(),
+      shown: () => this.#select(),
     });
+    this.list = this.#rows.list;
     let timer = 0;
     this.#field.addEventListener("input", () => {
       clearTimeout(timer);
       timer = setTimeout(() => go(address({ items: this.#field.value }), { replace: true }), TYPED_FOR);
     });
     this.#field.addEventListener("focus", () => this.#suggest());
-    const head = el("header.pane-head", {}, el("h1", {}, "Items"), this.#total, this.#field, this.#names);
-    listPane.append(head, this.list.element, this.#place);
+    const head = el("header.pane-head", {}, el("h1", {}, "Items"), this.#rows.total, this.#field, this.#names);
+    listPane.append(head, this.#rows.element, this.#rows.place);
   }
 
   /** Shows the items of a route. */
@@ -60,8 +56,7 @@ export class Items {
     if (route.items !== this.#prefix) {
       this.#prefix = route.items;
       if (this.#field !== document.activeElement) this.#field.value = route.items;
-      this.list.element.scrollTop = 0;
-      this.pages.restart();
+      this.#rows.restart();
     } else this.#select();
     const item = "key" in route ? JSON.stringify([route.namespace ?? "", route.key]) : null;
     if (item === this.#item) return;
@@ -81,17 +76,6 @@ export class Items {
     return { rows: page.items, cursor: page.cursor, total: page.total };
   }
 
-  #shown() {
-    const { rows, done, error } = this.pages;
-    this.#place.replaceChildren();
-    this.list.element.hidden = !rows.length;
-    if (error) this.#place.append(failure(error, () => this.pages.retry()));
-    else if (done && !rows.length) this.#place.append(this.#empty());
-    this.#total.textContent = rows.length ? counted(this.pages.count, "item") : "";
-    this.list.setCount(this.pages.count);
-    this.#select();
-  }
-
   #empty() {
     if (this.#prefix) return nothing("No items", "Give the whole labels of a namespace, joined by dots.");
     return nothing("No items yet", "You see an item here as soon as a store puts one into this database.");
@@ -99,12 +83,7 @@ export class Items {
 
   #select() {
     const { namespace = "", key } = currentRoute();
-    this.list.select(this.pages.rows.findIndex((each) => each.key === key && each.namespace === namespace));
-  }
-
-  #open(index) {
-    const item = this.pages.rows[index];
-    if (item) go(changed({ namespace: item.namespace, key: item.key }));
+    this.#rows.select((each) => each.key === key && each.namespace === namespace);
   }
 
   async #suggest() {

@@ -3,10 +3,9 @@
 import { Latest } from "./api.js";
 import { button, el } from "./dom.js";
 import { ago, bytes, count, counted, exactTime } from "./format.js";
-import { failure, nothing } from "./messages.js";
-import { PagedRows } from "./paged_rows.js";
+import { nothing } from "./messages.js";
+import { PagedList } from "./paged_list.js";
 import { address, currentRoute, go, threadAddress } from "./route.js";
-import { VirtualList } from "./virtual_list.js";
 
 const TYPED_FOR = 200; // milliseconds without a key, after which the typed text is searched
 const MINUTE = 60_000;
@@ -26,8 +25,7 @@ export class Threads {
   #latest = new Latest();
   #asked = null;
   #thread = null;
-  #total = el("p.total", { role: "status" });
-  #place = el("div.place");
+  #rows;
   #pane;
   #isLoaded = false;
   #early = []; // events from before the first rows came
@@ -41,24 +39,23 @@ export class Threads {
 
   constructor(pane) {
     this.#pane = pane;
-    this.pages = new PagedRows(
-      (limit, cursor) => this.#page(limit, cursor),
-      () => this.#shown(),
-    );
-    this.list = new VirtualList({
+    this.#rows = new PagedList({
       label: "Threads",
-      name: "threads",
-      rowHeight: 66,
-      draw: (index) => row(this.pages.rows[index]),
-      open: (index) => this.#open(index),
-      need: (end) => this.pages.need(end),
+      name: "thread",
+      page: (limit, cursor) => this.#page(limit, cursor),
+      row,
+      open: (thread) => go(threadAddress(thread.id)),
+      empty: () => this.#empty(),
+      shown: () => this.#shown(),
     });
+    this.pages = this.#rows.pages;
+    this.list = this.#rows.list;
     this.#filters = filters();
     pane.append(
-      el("header.pane-head", {}, el("h1", {}, "Threads"), this.#total, ...this.#filters.elements),
+      el("header.pane-head", {}, el("h1", {}, "Threads"), this.#rows.total, ...this.#filters.elements),
       el("div.news-place", {}, this.#newsButton),
       this.list.element,
-      this.#place,
+      this.#rows.place,
     );
     const { element } = this.list;
     const point = (isPointedAt) => (event) => {
@@ -90,8 +87,7 @@ export class Threads {
       this.#countedAt = 0;
       this.#settle();
       this.#newsButton.hidden = true;
-      this.list.element.scrollTop = 0;
-      this.pages.restart();
+      this.#rows.restart();
     } else this.#select();
   }
 
@@ -166,7 +162,7 @@ export class Threads {
     if (!this.pages.done && !sort.startsWith("-")) return this.#fetchAgain();
     this.#settle();
     this.pages.rows.sort(compare(sort));
-    this.#shown();
+    this.#rows.show();
   }
 
   #settle() {
@@ -190,25 +186,13 @@ export class Threads {
   }
 
   #shown() {
-    const { rows, done, error } = this.pages;
-    this.#place.replaceChildren();
-    this.list.element.hidden = !rows.length;
-    if (error) this.#place.append(failure(error, () => this.pages.retry()));
-    else if (done && !rows.length) this.#place.append(this.#empty());
-    this.#total.textContent = rows.length ? counted(this.pages.count, "thread") : "";
-    this.list.setCount(this.pages.count);
     this.#select();
-    this.#isLoaded ||= done || rows.length > 0;
+    this.#isLoaded ||= this.pages.done || this.pages.rows.length > 0;
     if (this.#isLoaded) for (const each of this.#early.splice(0)) this.take(each);
   }
 
   #select() {
-    this.list.select(this.pages.rows.findIndex((each) => each.id === this.#thread));
-  }
-
-  #open(index) {
-    const thread = this.pages.rows[index];
-    if (thread) go(threadAddress(thread.id));
+    this.#rows.select((each) => each.id === this.#thread);
   }
 
   #empty() {
