@@ -7,17 +7,16 @@ dictionaries.
 import asyncio
 import time
 from collections.abc import Callable
-from contextlib import suppress
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
-from threadmark import Saver, ThreadmarkError, TransientStoreError
-from threadmark.program import Driver, Program, Transaction
+from threadmark import Saver, TransientStoreError
+from threadmark.program import Driver, Transaction
 
 T = TypeVar("T")
 
-Way = Literal["open", "closed", "silent", "deaf", "late"]
+Way = Literal["open", "closed", "silent", "deaf"]
 """Whether the database can be reached; not at all; after a while (nothing is answered until it opens); is reached, and
-the answer is lost; or will be reached some time, perhaps, when no caller waits for the answer any more."""
+the answer is lost."""
 
 _LOOKS = 0.002
 
@@ -29,9 +28,6 @@ class Link:
         self._driver = driver
         self._way = way
         self.way: Way = "open"
-        self.late: list[Transaction[Any]] = []
-        """The writes on a late way that are not carried out yet."""
-        self._unanswered = 0
 
     def __str__(self) -> str:
         return str(self._driver)
@@ -41,7 +37,6 @@ class Link:
         while self._is("silent"):
             time.sleep(_LOOKS)
         self._expect("closed")
-        self._expect_in_time(transaction)
         result = self._driver.run(transaction)
         self._expect("deaf")
         return result
@@ -51,15 +46,9 @@ class Link:
         while self._is("silent"):  # noqa: ASYNC110 - another process may open the way
             await asyncio.sleep(_LOOKS)
         self._expect("closed")
-        self._expect_in_time(transaction)
         result = await self._driver.arun(transaction)
         self._expect("deaf")
         return result
-
-    def carry_out_late(self) -> None:
-        """Carry out the first late write. Its caller heard long ago that it failed."""
-        with suppress(ThreadmarkError):
-            self._driver.run(self.late.pop(0))
 
     def close(self) -> None:
         """Leave the driver open: it is others', too."""
@@ -70,17 +59,6 @@ class Link:
     def _is(self, way: Way) -> bool:
         return (self._way() if self._way else self.way) == way
 
-    def _expect_in_time(self, transaction: Transaction[Any]) -> None:
-        """A late transaction has read its rows already. Every other one is never carried out."""
-        if not self._is("late"):
-            return
-        if transaction.writes:
-            self._unanswered += 1
-            if self._unanswered % 2:
-                self.late.append(transaction)
-            self._driver.run(transaction.through(_not_committed))
-        raise TransientStoreError(f"no answer came from {self} in time")
-
     def _expect(self, way: Way) -> None:
         if self._is(way):
             raise TransientStoreError(f"the way to {self} is {way}")
@@ -90,8 +68,3 @@ def linked(saver: Saver, way: Callable[[], Way] | None = None) -> tuple[Saver, L
     """Return a saver over the same database behind a link, and the link."""
     link = Link(saver._driver, way)
     return Saver(saver._store, link), link
-
-
-def _not_committed(program: Callable[[], Program[Any]]) -> Program[Any]:
-    yield from program()
-    raise TransientStoreError("no answer came in time")

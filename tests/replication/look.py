@@ -8,6 +8,7 @@ from replication.actor import text_of, values_of
 from threadmark import CheckpointTuple, CorruptDataError, Saver
 from threadmark.program import Program, Transaction
 from threadmark.replication.entries import Touched
+from threadmark.replication.others import is_other
 from threadmark.store.contract import Key, Outline, Scope
 from threadmark.store.replica import Entry, Replica, Summary, Waiting
 
@@ -92,9 +93,10 @@ class Look:
         return waiting
 
     def changes_waiting(self) -> int:
-        """Return how many changes of callers are in its outbox. The note of a merge is none."""
+        """Return how many changes of threads are in its outbox. The note of a merge is none."""
         entries: list[Entry] = self._run(lambda: self._store.outbox(None, _ALL), writes=False)
-        return sum(not Touched.from_bytes(entry.body).merged for entry in entries)
+        threads = [entry for entry in entries if not is_other(entry.thread_id)]
+        return sum(not Touched.from_bytes(entry.body).merged for entry in threads)
 
     @property
     def _store(self) -> Any:

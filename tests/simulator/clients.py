@@ -17,6 +17,8 @@ THREADS = ("one", "two")
 LEASED = "leased"
 """The thread that is written to under leases only."""
 NAMESPACES = ("", "inner")
+DELTA_CHANNEL = "delta"
+"""A channel that is kept as its changes."""
 
 KINDS = {
     "put": 14,
@@ -50,8 +52,10 @@ class Operation(NamedTuple):
 class Client:
     """Does its operations one after the other, on the saver of the process that it is in."""
 
-    def __init__(self, name: str, operations: list[Operation], pace: float, history: History) -> None:
+    def __init__(self, name: str, operations: list[Operation], pace: float, history: History, owner: str = "") -> None:
         self.name = name
+        self.owner = owner
+        """The only one whose threads it may see, "" for all."""
         self._left = operations
         self._pace = pace
         self._history = history
@@ -68,7 +72,7 @@ class Client:
 
     async def work(self, saver: Saver) -> None:
         """Do the rest of its operations."""
-        self._saver = saver
+        self._saver = saver.for_owner(self.owner) if self.owner else saver
         while self._left:
             operation = self._left.pop(0)
             self._number, self._chance = operation.number, random.Random(operation.seed)
@@ -98,7 +102,7 @@ class Client:
         above = parent.id if parent else ""
         made = Newest(new_id(), (*seeds[1 - REMEMBERED :], self._chance.getrandbits(32)))
         call = self._begin("put", thread, ns=ns, id=made.id, parent=above, seeds=made.seeds, lease=lease)
-        config, *rest = put_arguments(thread, ns, made, above)
+        config, *rest = arguments_of(thread, ns, made, above)
         if lease:
             config["configurable"]["lease_token"] = lease
         await self._end(call, self._saver.aput(config, *rest))
@@ -130,7 +134,8 @@ class Client:
 
     async def _listed(self, call: Call, thread: str) -> None:
         async for item in self._saver.alist({"configurable": {"thread_id": thread}}):
-            call.found.append(seen(thread, item))
+            if item.metadata.get("source") != "effect":
+                call.found.append(seen(thread, item))
 
     async def _extract(self) -> None:
         thread = self._thread()
@@ -216,13 +221,13 @@ class Client:
             self._know(thread, ns, call.found[-1].id, call.found[-1].seeds)
 
     def _begin(self, did: str, thread: str, **what: Any) -> Call:
-        return self._history.begin(self._number, self.name, did, thread, **what)
+        return self._history.begin(self._number, self.name, did, thread, owner=self.owner, **what)
 
     async def _end(self, call: Call, answer: Awaitable[Any]) -> None:
         NOW.set(call)
         try:
             value = await answer
-        except ThreadmarkError as error:
+        except (ThreadmarkError, PermissionError) as error:
             call.answer, call.error = "raised", _words(error)
         except Exception as error:  # noqa: BLE001 - the model objects to it
             call.answer, call.error = "broken", _words(error)
@@ -248,16 +253,34 @@ def _words(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"[:300]
 
 
+def is_unfinished(seeds: tuple[int, ...]) -> bool:
+    """Whether a node is still to run after a checkpoint of these seeds: it has not seen the messages."""
+    return bool(seeds) and seeds[-1] % 3 == 0
+
+
+def arguments_of(thread: str, ns: str, made: Newest, parent: str) -> tuple[Any, ...]:
+    """The arguments of a put by an engine, in whose graph a node is triggered by the messages."""
+    config, checkpoint, *rest = put_arguments(thread, ns, made, parent)
+    checkpoint["versions_seen"] = {"step": {"messages": "" if is_unfinished(made.seeds) else made.id}}
+    return config, checkpoint, *rest
+
+
+def delta_of(seed: int) -> str:
+    """Return the text that a step writes to a delta channel."""
+    return f"{seed} {text_of(seed)}"
+
+
 def seen(thread: str, item: CheckpointTuple) -> Seen:
     """Return a checkpoint as the history has it."""
     place, seeds = item.config["configurable"], tuple(item.metadata["seeds"])
     above = item.parent_config["configurable"]["checkpoint_id"] if item.parent_config else ""
-    wrong = "" if item.checkpoint["channel_values"] == values_of(seeds) else "its values are not those that were put"
+    values = {name: each for name, each in item.checkpoint["channel_values"].items() if name != DELTA_CHANNEL}
+    wrong = "" if values == values_of(seeds) else "its values are not those that were put"
     written: dict[str, list[int]] = {}
     for task, channel, value in item.pending_writes or []:
-        seed = int(channel.rpartition(" ")[2])
+        seed = int(value.partition(" ")[0] if channel == DELTA_CHANNEL else channel.rpartition(" ")[2])
         written.setdefault(task, []).append(seed)
-        if value != text_of(seed):
+        if value != (delta_of(seed) if channel == DELTA_CHANNEL else text_of(seed)):
             wrong = wrong or f"the value of {channel!r} is not the one that was written"
     tasks = frozenset(f"{task} {sorted(some)}" for task, some in written.items())
     return Seen(thread, place["checkpoint_ns"], place["checkpoint_id"], above, seeds, wrong, tasks)

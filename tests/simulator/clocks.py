@@ -13,11 +13,14 @@ import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
+from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 from unittest import mock
 
 from threadmark import ids
+from threadmark.effects import holder, table
+from threadmark.effects.holder import Holder
 
 BEGINNING = 1_780_000_000.0
 """The time of day at which every world begins, in seconds since 1970."""
@@ -69,18 +72,36 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     _ready: Any
 
 
+class Host:
+    """A computer with processes, which knows those that run."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.processes: dict[int, str] = {}
+        """When each began, by its number, which the next one may have."""
+
+
 class Machine:
     """The clocks of one process or server: they may be wrong, and run too fast or too slow."""
 
-    def __init__(self, name: str, loop: SimulatedLoop, chance: random.Random) -> None:
+    def __init__(self, name: str, loop: SimulatedLoop, chance: random.Random, host: "Host | None" = None) -> None:
         self.name = name
         self.loop = loop
+        self.host = host or Host(name)
+        self.holder = Holder(self.host.name, 0, name, name)
+        self.claims: set[str] = set()
+        """Those of effects whose calls run in this process."""
         self.entropy = random.Random(f"{name} {chance.random()}")
         self.offset = 0.0
         """By how many seconds its time of day is wrong."""
         self._rate = 1.0
         self._since, self._shown = loop.now, 1000.0 + loop.now
         self.ids = ids._Clock()
+
+    def begin(self, number: int) -> None:
+        """Begin the process, whose number another one may have had before."""
+        self.holder = self.holder._replace(process=number)
+        self.host.processes[number] = self.name
 
     @property
     def monotonic(self) -> float:
@@ -108,6 +129,19 @@ class _Ids:
         return HERE.get().ids.ticks()
 
 
+class _Claims:
+    """Stands for the claims whose calls run in the process."""
+
+    def add(self, claim: str) -> None:
+        HERE.get().claims.add(claim)
+
+    def discard(self, claim: str) -> None:
+        HERE.get().claims.discard(claim)
+
+    def __contains__(self, claim: str) -> bool:
+        return claim in HERE.get().claims
+
+
 @cache
 def _imported_by_name() -> list[tuple[Any, str, Any]]:
     """Return the places where modules have imported a function itself, each with its replacement."""
@@ -115,6 +149,10 @@ def _imported_by_name() -> list[tuple[Any, str, Any]]:
         (time.monotonic, _monotonic),
         (uuid.uuid4, _uuid4),
         (secrets.token_bytes, _token_bytes),
+        (table.moment, _moment),
+        (holder.this_process, lambda: HERE.get().holder),
+        (holder._began, lambda process: HERE.get().host.processes.get(process, "")),
+        (holder.running, _Claims()),
     ]
     return [
         (module, name, answer)
@@ -153,6 +191,10 @@ def simulated_time(outside: Machine) -> Iterator[None]:
 
 def _monotonic() -> float:
     return HERE.get().monotonic
+
+
+def _moment() -> str:
+    return datetime.fromtimestamp(HERE.get().wall, UTC).isoformat()
 
 
 def _uuid4() -> uuid.UUID:

@@ -32,6 +32,9 @@ ISOLATIONS: tuple[Isolation, ...] = get_args(Isolation)
 
 _PAIR = "\0pair"
 
+Name = str | tuple[str, Any]
+"""The name of a row that is locked and replaced: a thread, the pair, or a table of another package with a key."""
+
 
 class ServerError(Exception):
     """The transaction failed for a reason that passes: its driver tries again."""
@@ -134,11 +137,12 @@ class _Threads(dict[str, Thread]):
 class _Work(Tables):
     """The tables as one statement sees them, and the names of the rows that it changes."""
 
-    def __init__(self, threads: dict[str, Thread], pair: dict[str, Any]) -> None:
+    def __init__(self, threads: dict[str, Thread], pair: dict[str, Any], others: dict[str, dict[Any, Any]]) -> None:
         super().__init__()
         self.threads = threads
         self.pair = pair
-        self.changed: dict[str, None] = {}
+        self.others = others
+        self.changed: dict[Name, None] = {}
 
     def set(self, table: dict[Any, Any], key: Any, value: Any) -> None:
         self._note(table, key)
@@ -161,6 +165,8 @@ class _Work(Tables):
             self.changed[_PAIR] = None
         elif table is self.threads:
             self.changed[key] = None
+        elif others := [name for name, rows in self.others.items() if rows is table]:
+            self.changed[others[0], key] = None
         else:
             assert isinstance(self.threads, _Threads)
             (name,) = [
@@ -180,12 +186,28 @@ class Contents:
     def __init__(self) -> None:
         self.threads: dict[str, Thread] = {}
         self.pair: dict[str, Any] = Tables().pair
+        self.others: dict[str, dict[Any, Any]] = {}
+        """The rows of other packages, in tables that are never changed, but replaced."""
 
     def copied(self) -> "Contents":
         """Return the same once more. Committed rows never change, so they are shared."""
         made = Contents()
-        made.threads, made.pair = dict(self.threads), dict(self.pair)
+        made.threads, made.pair, made.others = dict(self.threads), dict(self.pair), dict(self.others)
         return made
+
+    def seen(self, own: dict[tuple[str, Any], Any]) -> dict[str, dict[Any, Any]]:
+        """Return the rows of other packages with the changes of a transaction."""
+        seen = {name: dict(rows) for name, rows in self.others.items()}
+        for (name, key), row in own.items():
+            _set(seen.setdefault(name, {}), key, row)
+        return seen
+
+
+def _set(rows: dict[Any, Any], key: Any, row: Any) -> None:
+    if row is None:
+        rows.pop(key, None)
+    else:
+        rows[key] = row
 
 
 class Database:
@@ -206,7 +228,7 @@ class Database:
         self.losses: list[tuple[float, float]] = []
         """From which moment to which one commits were lost, by power cuts of a disk that had not synced them."""
         self._synced, self._synced_at = Contents(), 0.0
-        self._locks: dict[str, Session] = {}
+        self._locks: dict[Name, Session] = {}
         self._writer: Session | None = None
         self._ended = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -254,7 +276,7 @@ class Database:
 
     def run_alone(self, program: Program[Any]) -> Any:
         """Run a program at this moment, without others between its steps: to look, and to judge."""
-        work = _Work(_Threads(self.contents.threads, {}), dict(self.contents.pair))
+        work = _Work(_Threads(self.contents.threads, {}), dict(self.contents.pair), self.contents.seen({}))
         answer: Any = None
         with self._own_clock():
             try:
@@ -299,7 +321,9 @@ class Session:
         self._own: dict[str, Thread | None] = {}
         """This transaction's copies of the threads that it has changed."""
         self._own_pair: dict[str, Any] | None = None
-        self._base: dict[str, Thread | None] = {}
+        self._own_others: dict[tuple[str, Any], Any] = {}
+        """The rows of other packages that it has changed, None for those that it removed."""
+        self._base: dict[Name, Thread | None] = {}
         """For Redis: the locked threads as they were then."""
         self._read: dict[str, Thread] = {}
         """For Redis: each thread as it was read first."""
@@ -339,7 +363,7 @@ class Session:
                 return self._executed_on_redis(step, work, answer)
             names = {*work.changed, *([step.thread_id] if isinstance(step, Lock) else [])}
             holder = next(
-                (held for name in sorted(names) if (held := self._db._locks.get(name, self)) is not self), None
+                (held for name in sorted(names, key=str) if (held := self._db._locks.get(name, self)) is not self), None
             )
             if holder is None:
                 break
@@ -354,9 +378,19 @@ class Session:
         self._expect_connected()
         if self._db.isolation == "redis":
             self._expect_unchanged()
-        if self._own or self._own_pair is not None:
+        if self._own or self._own_others or self._own_pair is not None:
             self._publish()
         self.end()
+
+    def savepoint(self) -> Callable[[], None]:
+        """Return what undoes the changes that come after this. Locks stay."""
+        own = {name: thread and _copied(thread) for name, thread in self._own.items()}
+        pair, others = self._own_pair, dict(self._own_others)
+
+        def undo() -> None:
+            self._own, self._own_pair, self._own_others = own, pair, others
+
+        return undo
 
     def end(self) -> None:
         """End the transaction. Changes that are not committed are undone."""
@@ -372,7 +406,7 @@ class Session:
     def _tried(self, step: Step) -> tuple[_Work, Any]:
         contents = self._snapshot or self._db.contents
         pair = dict(contents.pair if self._own_pair is None else self._own_pair)
-        work = _Work(_Threads(contents.threads, self._own), pair)
+        work = _Work(_Threads(contents.threads, self._own), pair, contents.seen(self._own_others))
         with self._db._own_clock():
             if isinstance(step, Lock):
                 thread = work.threads.get(step.thread_id)
@@ -386,7 +420,9 @@ class Session:
 
     def _keep(self, work: _Work) -> None:
         for name in work.changed:
-            if name == _PAIR:
+            if isinstance(name, tuple):
+                self._own_others[name] = work.others[name[0]].get(name[1])
+            elif name == _PAIR:
                 self._own_pair = work.pair
             else:
                 self._own[name] = dict.get(work.threads, name)
@@ -401,8 +437,8 @@ class Session:
         if isinstance(step, Lock):
             self._base.setdefault(step.thread_id, contents.threads.get(step.thread_id))
         elif work.changed and self._base:
-            for name in work.changed:
-                self._base.setdefault(name, contents.threads.get(name))
+            for changed in work.changed:
+                self._base.setdefault(changed, contents.threads.get(changed) if isinstance(changed, str) else None)
         if isinstance(step, Twice):
             self._twice[step.key] = answer
         self._keep(work)
@@ -419,7 +455,11 @@ class Session:
 
     def _expect_unchanged(self) -> None:
         threads = self._db.contents.threads
-        changed = [name for name, thread in self._base.items() if threads.get(name) is not thread and name != _PAIR]
+        changed = [
+            name
+            for name, thread in self._base.items()
+            if isinstance(name, str) and name != _PAIR and threads.get(name) is not thread
+        ]
         removed = [name for name, each in self._read.items() if name in threads and threads[name].epoch != each.epoch]
         if changed or removed:
             self._run_again("a thread was changed meanwhile")
@@ -439,7 +479,10 @@ class Session:
                 contents.threads[name] = thread
         if self._own_pair is not None:
             contents.pair = self._own_pair
-        self._own, self._own_pair = {}, None
+        for (table, key), row in self._own_others.items():
+            contents.others[table] = dict(contents.others.get(table, {}))
+            _set(contents.others[table], key, row)
+        self._own, self._own_pair, self._own_others = {}, None, {}
         if moves:
             self._db.on_pair()
         self._db.committed()

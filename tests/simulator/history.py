@@ -39,6 +39,8 @@ class Call:
     did: str
     thread: str
     began: float
+    owner: str = ""
+    """The only one whose threads its saver sees, "" for all."""
     ns: str = ""
     id: str = ""
     parent: str = ""

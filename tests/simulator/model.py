@@ -17,6 +17,12 @@ Place = tuple[str, str, str]
 REFUSALS = ("ThreadDeletedError", "ConflictError", "LeaseLostError", "ThreadBusyError", "CheckpointNotFoundError")
 """Errors that other clients' calls may lead to."""
 
+OF_CALLS = ("EffectUnknownError", "EffectLostError", "DroppedError")
+"""Errors of calls that are made once, which the charges explain, and of blocks that raise one themselves."""
+
+OF_OWNERS = ("PermissionError", "ThreadNotFoundError")
+"""Errors that an owner may hear of another one's threads."""
+
 AWAY = ("TransientStoreError",)
 """Errors that a network or a server may lead to."""
 
@@ -75,6 +81,8 @@ class Model:
     def _may_remove(self, removal: Call, put: Call, place: Place, until: float) -> bool:
         if removal.began > until or removal.over < put.began or removal.thread not in ("", place[0]):
             return False
+        if removal.owner != put.owner:
+            return False  # an owner changes no thread of another one
         if removal.did == "delete":
             return True
         if removal.did == "delete_checkpoint":
@@ -96,7 +104,7 @@ class Model:
         return any(began <= put.ended and put.began <= ended for began, ended in self._circumstances.losses)
 
     def _answers(self) -> Iterable[str]:
-        allowed = (*REFUSALS, *(AWAY if self._circumstances.faults else ()))
+        allowed = (*REFUSALS, *OF_CALLS, *OF_OWNERS, *(AWAY if self._circumstances.faults else ()))
         for call in self.calls:
             name = call.error.partition(":")[0]
             if call.answer == "broken" or (call.answer == "raised" and name not in allowed):
@@ -112,19 +120,27 @@ class Model:
             if call.did not in ("put", "put_writes") or not call.acknowledged or above is None or self._is_lost(above):
                 continue
             for each in deletions:
-                if each.thread == call.thread and above.over < each.began and each.ended < call.began:
+                if (
+                    each.owner == call.owner
+                    and each.thread == call.thread
+                    and above.over < each.began
+                    and each.ended < call.began
+                ):
                     yield f"it continues what was deleted, and was taken: {call}; {each}"
 
     def _read_well(self, call: Call) -> Iterable[str]:
         for each in call.found:
             yield from self._sound(each, str(call))
+            put = self._puts.get(each.place)
+            if put is not None and put.owner != call.owner:
+                yield f"{each.place} belongs to another owner: {put}; {call}"
         if not call.acknowledged or call.did not in ("get", "get_old", "list"):
             return
         there = {each.place for each in call.found}
         if len(there) != len(call.found):
             yield f"a checkpoint was listed twice: {call}"
         for place, put in self._puts.items():
-            if place[0] != call.thread or not put.acknowledged or put.ended > call.began:
+            if place[0] != call.thread or not put.acknowledged or put.ended > call.began or put.owner != call.owner:
                 continue
             if self.may_be_gone(put, place, call.ended):
                 continue
@@ -211,7 +227,7 @@ class Model:
                 continue
             for place in there:
                 put = self._puts.get(place)
-                if put is None or place[0] != removal.thread or put.over >= removal.began:
+                if put is None or place[0] != removal.thread or put.over >= removal.began or put.owner != removal.owner:
                     continue
                 named = removal.did == "delete_checkpoint" and place[1:] == (removal.ns, removal.id)
                 if removal.did == "delete" or named:
@@ -223,7 +239,7 @@ class Model:
                 continue
             there = {each.place[1:] for each in found.get(call.target, [])}
             for place, put in self._puts.items():
-                if place[0] != call.thread or not put.acknowledged or put.ended > call.began:
+                if place[0] != call.thread or not put.acknowledged or put.ended > call.began or put.owner != call.owner:
                     continue
                 wanted = call.did == "copy" or place[1:] == (call.ns, call.id)
                 pruned = any(each.did == "retention" and each.over >= call.began for each in self._removals)

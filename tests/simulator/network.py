@@ -15,9 +15,10 @@ from simulator.clocks import HERE, Machine, SimulatedLoop
 from simulator.database import Database, ServerError, Session
 from simulator.history import NOW
 from simulator.met import Met
-from threadmark import MemoryCache, ThreadmarkError, TransientStoreError
+from threadmark import MemoryCache, Saver, ThreadmarkError, TransientStoreError
 from threadmark.caching.cache import CacheRequest, Filling, Got
 from threadmark.program import Attempts, Program, Step, Transaction
+from threadmark.transactions import HeldTransaction
 
 T = TypeVar("T")
 
@@ -60,6 +61,7 @@ class Process:
     def kill(self) -> None:
         """End it at once. Whatever its code does from now on reaches no server."""
         self.is_dead = True
+        self.machine.host.processes.pop(self.machine.holder.process, None)
         for task in list(self.tasks):
             task.cancel()
 
@@ -177,6 +179,15 @@ class SimulatedDriver:
 
     async def _played(self, session: Session, program: Program[Any], *, writes: bool) -> Any:
         try:
+            result = await self._steps(session, program, writes=writes)
+        except ThreadmarkError:
+            session.expect_whole()
+            raise
+        await self._commit(session)
+        return result
+
+    async def _steps(self, session: Session, program: Program[Any], *, writes: bool) -> Any:
+        try:
             step = next(program)
             while True:
                 try:
@@ -188,11 +199,7 @@ class SimulatedDriver:
                 else:
                     step = program.send(answer)
         except StopIteration as stop:
-            await self._commit(session)
             return stop.value
-        except ThreadmarkError:
-            session.expect_whole()
-            raise
         finally:
             program.close()
 
@@ -234,6 +241,59 @@ class SimulatedDriver:
             await work()
 
         self.database.begin(later())
+
+
+class SimulatedTransaction(SimulatedDriver):
+    """A transaction over several calls. Nothing of it is tried again, as with servers."""
+
+    _session: Session
+
+    async def abegin(self) -> None:
+        """Begin it."""
+        self._session = self.database.connect()
+        await self._safely(self._session.begin(writes=True))
+
+    async def aend(self, *, commit: bool) -> None:
+        """Commit it, or roll it back."""
+        try:
+            if commit:
+                await self._safely(self._commit(self._session))
+        finally:
+            if not self._session.is_late:
+                self._session.end()
+
+    async def arun(self, transaction: Transaction[T]) -> T:
+        """Run the program in a savepoint."""
+        undo = self._session.savepoint()
+        try:
+            return await self._safely(self._steps(self._session, transaction.begin(), writes=True))
+        except BaseException:
+            undo()
+            raise
+
+    def begin(self) -> None:
+        """Clients use the API for asyncio."""
+        raise NotImplementedError
+
+    def end(self, *, commit: bool) -> None:
+        """Clients use the API for asyncio."""
+        raise NotImplementedError
+
+    async def _safely(self, work: Coroutine[Any, Any, T]) -> T:
+        try:
+            return await work
+        except (ServerError, LostError) as error:
+            raise TransientStoreError(f"{self} has lost the transaction: {error}") from error
+
+
+class SimulatedSaver(Saver):
+    """A saver over a simulated database, which has transactions over several calls unless it is like Redis."""
+
+    def _held_transaction(self) -> HeldTransaction:
+        driver: Any = self._driver
+        if driver.database.isolation == "redis":
+            raise self._refusal()
+        return SimulatedTransaction(driver.link, driver.database)
 
 
 def _nothing() -> None:

@@ -17,9 +17,10 @@ from replication.look import Look
 from replication.world import World
 from simulator.clocks import HERE, Machine, SimulatedLoop
 from simulator.database import Database, SimulatedStore
-from simulator.history import NOW
+from simulator.history import NOW, History
 from simulator.met import Met
 from simulator.network import Link, Process, SimulatedDriver
+from simulator.pair_items import PairItems
 from simulator.plan import OF_CLOCKS, OF_WAYS, Fault, Plan
 from threadmark import Saver, ThreadmarkError
 from threadmark.replication import ReplicatedSaver
@@ -75,6 +76,7 @@ class _Worker:
 
     def __init__(self, world: "PairWorld", number: int) -> None:
         self.name = f"client{number}"
+        self._items = world.items if world.plan.topic == "items" else None
         self._left = [each for each in world.plan.operations if each.client == number]
         self._pace = world.plan.pace
         self._journal = _Journal(self.name, world.lines.append, world.outside)
@@ -89,7 +91,14 @@ class _Worker:
             operation = self._left.pop(0)
             self._actor._chance = chance = random.Random(operation.seed)
             await asyncio.sleep(chance.expovariate(self._pace))
-            await atake_step(self._actor, pair)
+            if self._items and chance.random() < _OF_ITEMS:
+                await self._items.change(operation.number, self.name, chance, pair)
+            else:
+                await atake_step(self._actor, pair)
+
+
+_OF_ITEMS = 0.6
+"""This part of the operations in a world of items is on items."""
 
 
 class _Operated:
@@ -102,6 +111,7 @@ class _Operated:
         return self._world.run(self._pair.adrain(within))
 
     def reconcile(self, *, both_ways: bool) -> object:
+        self._world.judge_items()  # before that mends what was not copied
         return self._world.run(self._pair.areconcile(both_ways=both_ways))
 
 
@@ -121,6 +131,8 @@ class PairWorld(World):
         self.outside = outside
         self.met = Met()
         self.lines: list[str] = []
+        self._history = History(loop.time)
+        self.items = PairItems(self.met, self._history)
         self._drivers: list[_QuietDriver] = []
         self._lives: dict[str, int] = {}
         self.databases = [
@@ -176,10 +188,15 @@ class PairWorld(World):
         """Return the objections to the contents of both sides."""
         if not self.objections:
             self.judge_at_the_end(calm=not self.plan.faults)
-        if any(fault.kind in OF_CLOCKS for fault in self.plan.faults):
+            self.judge_items()
+        if self._has_wrong_clocks:
             # A pruning spares the calls of subgraphs that are too new by its clock to be known as settled.
             return [each for each in self.objections if "still has" not in each or "pruning" not in each]
         return self.objections
+
+    def judge_items(self) -> None:
+        """Look at the items of both sides, after all is copied."""
+        self.objections += self.items.objections(self._operators._pair.pair.sides, clocks=self._has_wrong_clocks)
 
     def end(self) -> None:
         """Stop everything."""
@@ -190,7 +207,7 @@ class PairWorld(World):
 
     def trace(self) -> list[str]:
         """Return all calls and their answers."""
-        return [str(call) for call in self.calls()]
+        return [str(call) for call in (*self.calls(), *self._history.calls)]
 
     def wait_for(self, come: Callable[[], bool], what: str) -> None:
         """Let time pass until something has come, or object."""
@@ -201,6 +218,10 @@ class PairWorld(World):
                 return
             self.loop.run_until_complete(asyncio.sleep(0.05))
             self.note_failover()
+
+    @property
+    def _has_wrong_clocks(self) -> bool:
+        return any(fault.kind in OF_CLOCKS for fault in self.plan.faults)
 
     def _is_past(self, moment: float) -> bool:
         return self.loop.now >= moment

@@ -7,6 +7,7 @@ text, such as `17 operations=3,8 faults=1`, makes it again.
 import random
 from typing import Literal, NamedTuple, Self
 
+from simulator import charges, deltas, items
 from simulator.clients import KINDS, Operation
 from simulator.database import ISOLATIONS, Isolation
 
@@ -70,7 +71,29 @@ CALM = 0.15
 Mode = Literal["one", "sync", "async"]
 """One database, or a pair in one of its two modes."""
 
-MODES: tuple[Mode, ...] = ("one", "one", "one", "sync", "async")
+Topic = Literal["checkpoints", "charges", "items", "deltas"]
+"""The operations that a world is about."""
+
+WORLDS: tuple[tuple[Mode, Topic], ...] = (
+    ("one", "checkpoints"),
+    ("one", "checkpoints"),
+    ("one", "charges"),
+    ("sync", "checkpoints"),
+    ("async", "checkpoints"),
+    ("one", "items"),
+    ("one", "deltas"),
+    ("one", "checkpoints"),
+    ("sync", "items"),
+    ("async", "items"),
+)
+"""The kinds of worlds, which seeds take in turns. The seeds of regressions count on their order."""
+
+_KINDS: dict[Topic, dict[str, int]] = {
+    "checkpoints": KINDS,
+    "charges": charges.KINDS,
+    "items": items.KINDS,
+    "deltas": deltas.KINDS,
+}
 
 
 _LOOKS = 6
@@ -94,6 +117,7 @@ class Plan(NamedTuple):
 
     seed: int
     mode: Mode
+    topic: Topic
     isolation: Isolation
     other: Isolation
     """That of the other database of a pair."""
@@ -108,6 +132,10 @@ class Plan(NamedTuple):
     syncs: bool
     """Whether a commit is on the disk before it is answered: durability "full"."""
     is_cached: bool
+    is_owned: bool
+    """Whether each client is one of two owners."""
+    is_sealed: bool
+    """Whether the rows are encrypted, by processes of which some have a newer key."""
     processes: int
     clients: int
     pace: float
@@ -142,26 +170,36 @@ class Plan(NamedTuple):
     def of(cls, seed: int) -> Self:
         """Make the plan of a seed."""
         chance = random.Random(f"plan {seed}")
-        mode, isolation = MODES[seed // len(ISOLATIONS) % len(MODES)], ISOLATIONS[seed % len(ISOLATIONS)]
+        (mode, topic), isolation = WORLDS[seed // len(ISOLATIONS) % len(WORLDS)], ISOLATIONS[seed % len(ISOLATIONS)]
         processes, clients = chance.randrange(1, 4), chance.randrange(2, 5)
         pace = chance.choice((8.0, 60.0, 400.0) if mode == "one" else (8.0, 25.0))
         count = chance.randrange(15, 45) if mode == "one" else chance.randrange(30, 70)
-        operations = tuple(_operation(seed, number, clients, chance) for number in range(count))
+        if topic != "checkpoints" and mode == "one":
+            count *= 2
+        operations = tuple(_operation(seed, number, clients, _KINDS[topic], chance) for number in range(count))
         kinds = OF_PAIRS if mode != "one" else OF_FILES if isolation == "sqlite" else OF_NETWORKS
+        if topic == "charges":
+            kinds = (*kinds, *OF_WAYS)  # to the service
         length = (1.0 / pace + 0.02) * len(operations) / clients + 0.2
         count = 0 if chance.random() < CALM else chance.randrange(1, 7)
         faults = tuple(_fault(number, chance, kinds, processes, length) for number in range(count))
+        other, others = chance.choice(ISOLATIONS), random.Random(f"more of {seed}")
+        if mode != "one" and topic == "items":  # on Redis an item and the note that copies it are no transaction
+            isolation, other = (_OF_ITEMS.get(each, each) for each in (isolation, other))
         return cls(
             seed,
             mode,
+            topic,
             isolation,
-            chance.choice(ISOLATIONS),
+            other,
             automatic=chance.random() < 0.5,
             skew=chance.choice((0.0, 0.0, 1.0)) if mode == "one" else 0.0,
             interval=chance.choice((0.05, 0.3, 10.0)),
             looks=tuple(sorted(chance.uniform(0, 1.5 * length) for _ in range(_LOOKS))),
-            syncs=mode != "one" or isolation != "sqlite" or chance.random() < 0.5,
+            syncs=mode != "one" or topic != "checkpoints" or isolation != "sqlite" or chance.random() < 0.5,
             is_cached=chance.random() < 0.3,
+            is_owned=mode == "one" and topic == "checkpoints" and others.random() < 0.3,
+            is_sealed=mode == "one" and others.random() < 0.25,
             processes=processes,
             clients=clients,
             pace=pace,
@@ -170,8 +208,11 @@ class Plan(NamedTuple):
         )
 
 
-def _operation(seed: int, number: int, clients: int, chance: random.Random) -> Operation:
-    (kind,) = chance.choices(list(KINDS), list(KINDS.values()))
+_OF_ITEMS: dict[Isolation, Isolation] = {"redis": "postgres"}
+
+
+def _operation(seed: int, number: int, clients: int, kinds: dict[str, int], chance: random.Random) -> Operation:
+    (kind,) = chance.choices(list(kinds), list(kinds.values()))
     return Operation(number, chance.randrange(clients), kind, f"{seed} {number}")
 
 

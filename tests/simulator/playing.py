@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
+from simulator import charges, deltas, items, pair_items
 from simulator.met import Met
 from simulator.plan import Plan
 from simulator.play import Outcome, play
@@ -14,12 +15,16 @@ from simulator.shrinking import shrunk
 EXPECTED = (
     "a commit came from a process that was stopped",
     "a disk lost what was not synced",
+    "a database was sealed",
     "a message was delayed",
     "a message was overtaken",
     "a request came late",
     "a request was lost",
     "a server was silent",
     "a statement waited for a lock",
+    "a thread had ended",
+    "a thread of another owner was refused",
+    "a thread was unfinished",
     "a transaction of Redis was run again",
     "a way was cut",
     "a writer waited for another one",
@@ -34,6 +39,10 @@ EXPECTED = (
     "set a server's clock",
     "stop a process",
     "the writes of a pair moved",
+    *charges.EXPECTED,
+    *deltas.EXPECTED,
+    *items.EXPECTED,
+    *pair_items.EXPECTED,
 )
 """Events that must be met in a run of enough seeds. One that never came has proved nothing."""
 

@@ -2,22 +2,34 @@
 
 import asyncio
 import random
+from collections.abc import Iterable
 
-from simulator.clients import Client, seen
-from simulator.clocks import Machine, SimulatedLoop
+from replication.actor import text_of
+from simulator import deltas
+from simulator.charges import CLAIM_TTLS, Charging, Service
+from simulator.charges import objections as objections_to_charges
+from simulator.clients import Client, is_unfinished, seen
+from simulator.clocks import Host, Machine, SimulatedLoop
 from simulator.database import Database, SimulatedStore
+from simulator.deltas import DeltaClient
 from simulator.history import History, Seen
+from simulator.items import TOGETHER, Items, ItemsClient
 from simulator.met import Met
-from simulator.model import Circumstances, Model
-from simulator.network import Link, Process, SimulatedCache, SimulatedDriver
+from simulator.model import OF_OWNERS, Circumstances, Model
+from simulator.network import Link, Process, SimulatedCache, SimulatedDriver, SimulatedSaver
 from simulator.plan import OF_WAYS, Fault, Plan
-from threadmark import CorruptDataError, MemoryCache, Saver
+from threadmark import CorruptDataError, Keyring, MemoryCache, Saver
 from threadmark.caching import cached
+from threadmark.saver.context import SaverOptions
 
 LONGEST = 3600.0
 """Seconds of simulated time after which a world must have come to its end."""
 _AWAY = 0.5
 """For so long a process or a server is away after it stopped, at least."""
+_OWNERS = ("ada", "bob")
+_KEYS = {"older": b"o" * 32, "newer": b"n" * 32}
+_LONG_AWAY = 6.0
+"""Faults that last for longer in all may keep a process from renewing the claim of a call in time."""
 _SET = 30.0
 """By so many seconds a clock is set, at most."""
 
@@ -33,8 +45,19 @@ class World:
         machine = Machine("server", loop, self._chance("server"))
         self.database = Database(plan.isolation, machine, self.met, syncs=plan.syncs)
         self.cache = MemoryCache()
+        self.service = Service(self.met)
+        self._hosts = [Host("a"), Host("a" if plan.isolation == "sqlite" else "b")]
+        self._claim_ttl = CLAIM_TTLS[plan.seed % len(CLAIM_TTLS)]
+        self._items = Items(self.met)
+        kind = {"charges": Charging, "items": ItemsClient, "deltas": DeltaClient, "checkpoints": Client}[plan.topic]
         self.clients = [
-            Client(f"client {number}", [op for op in plan.operations if op.client == number], plan.pace, self.history)
+            kind(
+                f"client {number}",
+                [op for op in plan.operations if op.client == number],
+                plan.pace,
+                self.history,
+                _OWNERS[number % 2] if plan.is_owned else "",
+            )
             for number in range(plan.clients)
         ]
         self._lives = [0] * plan.processes
@@ -64,11 +87,23 @@ class World:
         """Return the objections of the model, and of the saver's own verification."""
         circumstances = Circumstances(bool(self.plan.faults), self.plan.has_wrong_clocks, self.database.losses)
         model = Model(self.history, circumstances)
-        saver = Saver(SimulatedStore(), self._driver(self._started(0)))
+        process = self._started(0)
+        saver = Saver(SimulatedStore(), self._driver(process), **self._options(process))
         objections: list[str] = []
         found = {thread: self._found(saver, thread, objections) for thread in model.threads()}
         for problem in (verified := saver.verify(decode=True)).problems + verified.unreadable:
             objections.append(f"verify: {problem}")
+        away = sum(fault.lasts for fault in self.plan.faults)
+        strict = not self.plan.faults or (away < _LONG_AWAY and self._claim_ttl == max(CLAIM_TTLS))
+        objections += objections_to_charges(self.service, self.history.calls, saver, strict=strict)
+        objections += deltas.objections(saver, self.history.calls, found.get(deltas.LOG, []), self.met)
+        objections += self._in_clear()
+        if not self.plan.has_wrong_clocks:  # a thread with a lease that seems to go on is not unfinished
+            objections += self._unfinished(saver, found)
+        refused = sum(call.error.partition(":")[0] in OF_OWNERS for call in self.history.calls)
+        self.met.counts["a thread of another owner was refused"] += refused
+        together = found.get(TOGETHER, [])
+        objections += self._items.objections(self.history, saver, together, clocks=self.plan.has_wrong_clocks)
         if self.met.counts["a deadlock had a victim"]:
             objections.append("transactions waited for each other in a circle")
         return objections + model.objections(found)
@@ -85,7 +120,11 @@ class World:
     def _found(self, saver: Saver, thread: str, objections: list[str]) -> list[Seen]:
         found: list[Seen] = []
         try:
-            found.extend(seen(thread, item) for item in saver.list({"configurable": {"thread_id": thread}}))
+            found.extend(
+                seen(thread, item)
+                for item in saver.list({"configurable": {"thread_id": thread}})
+                if item.metadata.get("source") != "effect"
+            )
         except CorruptDataError as error:
             objections.append(f"{thread}: {error}")
         return found
@@ -96,26 +135,65 @@ class World:
     def _started(self, number: int) -> Process:
         self._lives[number] += 1
         name = f"process {number}.{self._lives[number]}"
-        machine = Machine(name, self.loop, self._chance(name))
+        machine = Machine(name, self.loop, self._chance(name), self._hosts[number % 2])
+        machine.begin(number)
         machine.offset = self._chance(f"{name} skew").uniform(-1, 1) * self.plan.skew
         return Process(name, machine, self.met)
 
     def _driver(self, process: Process) -> SimulatedDriver:
         local = self.plan.isolation == "sqlite"
-        process.links["database"] = link = Link(process, self._chance(f"{process.name} database"), local=local)
-        return SimulatedDriver(link, self.database)
+        return SimulatedDriver(self._way(process, "database", local=local), self.database)
+
+    def _way(self, process: Process, to: str, *, local: bool) -> Link:
+        process.links[to] = link = Link(process, self._chance(f"{process.name} {to}"), local=local)
+        return link
 
     def _opened(self, process: Process) -> Saver:
-        saver = Saver(SimulatedStore(), self._driver(process))
+        saver = SimulatedSaver(SimulatedStore(), self._driver(process), **self._options(process))
         if not self.plan.is_cached:
             return saver
-        process.links["cache"] = link = Link(process, self._chance(f"{process.name} cache"), local=False)
-        return cached(saver, SimulatedCache(self.cache, link), name="database")
+        return cached(saver, SimulatedCache(self.cache, self._way(process, "cache", local=False)), name="database")
+
+    def _options(self, process: Process) -> SaverOptions:
+        """Return the options of a saver. Later lives of a process seal with a newer key, and open both."""
+        if not self.plan.is_sealed:
+            return {}
+        newest = min(int(process.name.rpartition(".")[2]) - 1, 1)
+        return {"keyring": Keyring(_KEYS, list(_KEYS)[newest], digest_secret=bytes(32), source="the simulator")}
+
+    def _in_clear(self) -> Iterable[str]:
+        """Object to texts that a sealed database shows. None of them is in another row by chance."""
+        if self.plan.is_sealed:
+            self.met.note("a database was sealed")
+            threads = [vars(thread) for thread in self.database.contents.threads.values()]
+            rows = repr((threads, self.database.contents.others))
+            for call in self.history.calls:
+                for seed in call.seeds:
+                    if text_of(seed) in rows:
+                        yield f"the sealed database shows a text of {call}"
+
+    def _unfinished(self, saver: Saver, found: dict[str, list[Seen]]) -> Iterable[str]:
+        """Object to threads that are listed as unfinished and have ended, and to those that are not listed."""
+        newest = {name: next((each for each in there if not each.ns), None) for name, there in found.items()}
+        wanted = {name for name, each in newest.items() if each and is_unfinished(each.seeds)}
+        listed = {thread.id for thread in saver.unfinished(idle_for=0, limit=1000).threads}
+        self.met.counts.update(
+            {"a thread was unfinished": len(wanted), "a thread had ended": len(newest) - len(wanted)}
+        )
+        for name in sorted(wanted ^ listed):
+            yield f"thread {name!r} is{'' if name in listed else ' not'} listed as unfinished, after {newest.get(name)}"
 
     def _work(self, number: int) -> None:
         process = self.processes[number]
         saver = self._opened(process)
         for client in self.clients[number :: self.plan.processes]:
+            if isinstance(client, DeltaClient):
+                client.met = self.met
+            if isinstance(client, Charging):
+                client.service, client.claim_ttl = self.service, self._claim_ttl
+                client.link = self._way(process, "service", local=False)
+            if isinstance(client, ItemsClient):
+                client.items = self._items
             process.begin(client.work(saver))
 
     async def _sync_at_times(self) -> None:
