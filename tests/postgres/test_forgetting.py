@@ -34,7 +34,8 @@ def test_a_thread_is_not_forgotten_if_an_entry_comes_during_the_forgetting(
         tables.execute(
             "CREATE FUNCTION record_others() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
             "INSERT INTO threadmark_outbox (thread_id, position, body) "
-            "SELECT t.thread_id, 1, '' FROM threadmark_thread AS t WHERE NOT t.live AND t.thread_id <> OLD.thread_id AND t.thread_id <> 'c'; RETURN OLD; END $$"
+            "SELECT t.thread_id, 1, '' FROM threadmark_thread AS t "
+            "WHERE NOT t.live AND t.thread_id NOT IN (OLD.thread_id, 'c'); RETURN OLD; END $$"
         )
         tables.execute(
             "CREATE TRIGGER one BEFORE DELETE ON threadmark_thread FOR EACH ROW EXECUTE FUNCTION record_others()"

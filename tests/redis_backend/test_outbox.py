@@ -43,7 +43,7 @@ def _recorded(saver: RedisSaver, term: int | None = None) -> Recording:
     return recording
 
 
-def _between(saver: RedisSaver, script: str, act: Callable[[], None], *, after: bool = False) -> None:
+def _between(saver: RedisSaver, script: str, act: Callable[[], object], *, after: bool = False) -> None:
     """Do something once, before the saver sends a script, or after it was run."""
     router = saver._redis._router
     answer = router.answer
