@@ -1,7 +1,7 @@
 """How long the suite is: use `THREADMARK_TESTS=all` before a release and after a change to many parts.
 
 `make test` runs each test function, and of the cases of those in `SAMPLED` a share, the same one each time. How it
-divides the conformance suite is in suites.py; README.md says what all of this leaves out. Then it runs a few tests
+divides the conformance suite is in suites.py; README.md lists the cases that are left out. Then it runs a few tests
 again in Python only, without the compiled part, and on the newest Postgres instead of the machine's own (`AGAIN`). The
 long form leaves out nothing either time.
 """
@@ -88,7 +88,7 @@ SAMPLED = {
     "test_thread_stores.py": 4,
     "test_views.py": 3,
 }
-"""Of how many cases of each function one is run, by the beginning of the test's path as in `AGAIN`. With a name in
+"""One of this many cases of each function is run, by the beginning of the test's path as in `AGAIN`. With a name in
 brackets, this holds for the cases with this parameter.
 """
 

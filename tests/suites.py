@@ -1,8 +1,8 @@
 """How the conformance suite is divided between backends and APIs, as all of it on each would take too long.
 
 `MEMORY`, `POSTGRES` and the others say which cases run on which backend. The files named `test_conformance.py` make
-their tests of them (`checks`, `random_use`). Of rows sealed in memory, pairs and caches `make test` runs a sample of
-these cases. With THREADMARK_TESTS=all nothing is divided nor sampled (length.py).
+their tests of them (`checks`, `random_use`). `make test` runs a sample of these cases for rows sealed in memory, pairs
+and caches. With THREADMARK_TESTS=all nothing is divided nor sampled (length.py).
 """
 
 from collections.abc import Callable, Mapping, Sequence

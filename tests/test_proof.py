@@ -1,4 +1,4 @@
-"""The page of the proof says what the kept outputs of its attacks say, and a loss in an output is noticed."""
+"""The page of the proof agrees with the kept outputs of its attacks, and a loss in an output is noticed."""
 
 import json
 from pathlib import Path

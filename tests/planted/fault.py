@@ -62,7 +62,7 @@ _LUA_BLOCKS = ("if", "do", "function")
 
 
 def expect_readable(path: Path, text: str) -> None:
-    """Raise ValueError for text that is not of its language. Of SQL and Lua, texts, brackets and blocks must close."""
+    """Raise ValueError for text that is not of its language. In SQL and Lua, texts, brackets and blocks must close."""
     if path.suffix == PYTHON:
         try:
             ast.parse(text)

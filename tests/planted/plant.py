@@ -3,7 +3,7 @@
     make plant                                  # all, two at once
     make plant FAULTS='NAME NAME'               # some, by name or the beginning of a name
     make plant FAULTS='--list'                  # their names
-    make plant FAULTS='--simulator 500'         # what no test finds is looked for in so many simulated worlds
+    make plant FAULTS='--simulator 500'         # faults that no test finds are looked for in so many worlds
 
 The faults go into copies of the tree. It fails if fewer than 95 of 100 are found, or if one cannot be tried.
 """
@@ -142,7 +142,7 @@ def _ends(process: subprocess.Popen[bytes], limit: float) -> bool:
 
 
 class Trials:
-    """Tries faults in some trees at once. What fails must pass without the fault, which is asked once of each test."""
+    """Tries faults in some trees at once. A test that fails must pass without the fault; each is asked once."""
 
     def __init__(self, trees: Sequence[Tree], limit: float, worlds: int) -> None:
         self._trees: SimpleQueue[Tree] = SimpleQueue()
@@ -173,7 +173,7 @@ class Trials:
             self._trees.put(tree)
 
     def _with(self, tree: Tree, fault: Fault) -> tuple[tuple[str, ...], Outcome]:
-        """Run the tests of a fault that is planted. Returns the arguments of what failed, and the outcome."""
+        """Run the tests of a fault that is planted. Returns the arguments of the tests that failed, and the outcome."""
         arguments = (*_PYTEST, *fault.tests)
         outcome = tree.run(fault, arguments, self._limit)
         seeds = max(fault.seeds, self._worlds)

@@ -211,7 +211,7 @@ class Charging(Client):
         return found
 
     async def _settle(self) -> None:
-        """Do what an operator does: ask the service about each call of which the outcome is not known."""
+        """Act as an operator: ask the service about each call of which the outcome is not known."""
         thread = self._chance.choice(THREADS)
         call = self._begin("settle", thread)
         await self._end(call, self._settled(thread))

@@ -383,7 +383,7 @@ class Session:
         self.end()
 
     def savepoint(self) -> Callable[[], None]:
-        """Return what undoes the changes that come after this. Locks stay."""
+        """Return a function that undoes the changes that come after this. Locks stay."""
         own = {name: thread and _copied(thread) for name, thread in self._own.items()}
         pair, others = self._own_pair, dict(self._own_others)
 

@@ -1,4 +1,4 @@
-"""Clients that keep a channel as its changes, as engines do, and the judgement of what can be read back.
+"""Clients that keep a channel as its changes, as engines do, and the judgement of their reads.
 
 Each step writes one text to the channel, and the next checkpoint has no value of it, but for a snapshot now and then. A
 checkpoint's texts are its seeds: so many must be in its history, in this order, whatever was pruned. Others may be

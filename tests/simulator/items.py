@@ -199,7 +199,7 @@ class Items:
         return [Written(never, key, None), *(each for each in self.written if each.key == key)]
 
     def _may_be_found(self, written: Written, number: int | None, read: Call, *, clocks: bool) -> bool:
-        """Whether a read may have found what a change left there."""
+        """Whether a read may have found the value that a change left there."""
         call = written.call
         if call.began > read.ended:
             return False

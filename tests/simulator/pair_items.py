@@ -61,7 +61,7 @@ class PairItems:
         call.ended = self._history.clock()
 
     def objections(self, sides: Iterable[Side], *, clocks: bool) -> Iterable[str]:
-        """Judge what is there after all is copied. If a clock was set, the last change need not be the latest."""
+        """Judge the items after all is copied. If a clock was set, the last change need not be the latest."""
         one, other = map(_rows, sides)
         if one != other:
             yield f"items differ after the copying: {sorted(set(one) ^ set(other))}"

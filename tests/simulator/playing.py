@@ -47,7 +47,7 @@ EXPECTED = (
 """Events that must be met in a run of enough seeds. One that never came has proved nothing."""
 
 ENOUGH = 120
-"""Of so many seeds each of these events is expected."""
+"""In this many seeds, each of these events is expected."""
 
 
 class Failure(NamedTuple):

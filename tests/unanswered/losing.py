@@ -107,7 +107,7 @@ class Counts(NamedTuple):
 
 
 Choice = Callable[[list[int]], Iterable[Loss]]
-"""Chooses what to lose, of answers of these lengths."""
+"""Chooses the part to lose, of answers of these lengths."""
 
 
 async def lose_each(world: World, name: str, choice: Choice) -> Counts:
