@@ -181,7 +181,7 @@ PLANTED: list[tuple[Plant, Mode, str]] = [
     (_ignore_tokens, "one", "a put under a lease was taken|follow .* of"),
     (_forget_deletions, "one", TAKEN),
     (_acknowledge_before_syncing, "one", NOT_THERE),
-    (_rank_by_id, "one", "an ancestor was found|listed after its parent"),
+    (_rank_by_id, "one", "an ancestor was found|listed after its parent|is not done in the ledger"),
     (_acknowledge_before_copying, "sync", LACKS),
     (_write_old_over_new, "sync", f"{DIFFERS}|without its parent"),
     (_apply_out_of_order, "async", f"{DIFFERS}|{DAMAGED}"),
