@@ -22,7 +22,7 @@ FAULTS = [
         f"{_ITEMS}items/sql.py",
         "(updated_at < ?bigint OR (namespace, key) > (?text, ?text))",
         "(updated_at < ?bigint OR (namespace, key) = (?text, ?text))",
-        _cases("crowds. or searching.", "sqlite"),
+        _cases("pages.", "sqlite"),
     ),
     Fault(
         "the greatest integer of JSON is too great",

@@ -18,6 +18,7 @@ from postgres.cluster import shared
 from replication.backends import BACKENDS
 from replication.links import Link, linked
 from threadmark import Checkpoint, ConfigError, Keyring, MemorySaver, ReplicationError, Saver, new_id, replicated
+from threadmark.backends import now
 from threadmark.errors import CorruptDataError, MissingDependencyError
 from threadmark.program import Transaction
 from threadmark.replication.others import shard_id_of, tables_of
@@ -160,6 +161,16 @@ def test_items_that_are_read_live_on_on_both_sides(memory: Sides) -> None:
     memory.links[0].way = "closed"
     assert store.get(_NS, "long") is not None  # though it cannot be noted that it was read
     store.search(_NS)
+
+
+def test_a_read_by_a_slow_clock_does_not_shorten_a_life(memory: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store(memory.pair, ttl={"refresh_on_read": True})
+    store.put(_NS, "long", {}, ttl=5)
+    before = [row.expires_at for row in memory.rows()[0]]
+    monkeypatch.setattr("threadmark_store.store.now", lambda: now() - 60_000_000)
+    assert store.get(_NS, "long") is not None
+    assert [row.expires_at for row in memory.rows()[0]] == before
+    assert memory.equal_keys() == ["long"]
 
 
 def test_a_database_with_items_becomes_a_side() -> None:

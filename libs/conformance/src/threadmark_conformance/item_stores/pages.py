@@ -38,6 +38,14 @@ async def pages_of_a_filter_make_up_its_whole(world: StoreWorld) -> None:
         assert [key for page in await _pages(store, size, filter={"even": True}) for key in page] == whole
 
 
+async def a_filter_finds_all_of_many_items_of_one_moment(world: StoreWorld) -> None:
+    store = await world.store()
+    await store.batch([PutOp(NS, f"k{n:03}", {"of": [n % 50]}) for n in range(150)])
+    for group in (0, 7, 49):
+        expected = [f"k{n:03}" for n in (group, group + 50, group + 100)]
+        assert sorted(await store.keys(NS, filter={"of": [group]})) == expected
+
+
 async def a_page_is_full_while_there_are_items(world: StoreWorld) -> None:
     store = await _over(world)
     assert [len(page) for page in await _pages(store, 10)] == [10, 10, 5, 0]
