@@ -61,7 +61,6 @@ SAMPLED = {
     "replication/test_conformance.py::test_death": 4,
     "replication/test_conformance.py::test_meeting": 4,
     "replication/test_meetings.py": 6,
-    "replication/test_orders.py": 2,
     "replication/test_removed_apart.py": 8,
     "serde/test_bombs.py": 4,
     "signals/": 6,

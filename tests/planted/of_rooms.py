@@ -157,7 +157,7 @@ FAULTS = [
         "core/src/threadmark/replication/applying.py",
         "    if (yield from has_settled(store, thread_id, compared.ours)):\n        return None\n",
         "",
-        ("tests/replication/test_crowds.py", "tests/replication/test_later_writes.py", *_PAIRS),
+        ("tests/replication/test_orders.py",),
     ),
     Fault(
         "a write is acknowledged before its change is copied",
