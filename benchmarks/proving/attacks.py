@@ -197,19 +197,29 @@ ATTACKS_OF: Mapping[str, tuple[Attack, ...]] = {
 }
 """The attacks on the guarantees of the README, by their titles."""
 
+_WAYS = {
+    "check": "is asked about unknown calls",
+    "idempotent": "compares keys",
+    "raise": "an operator settles unknown ones",
+}
+"""The ways on from a call of which it is not known whether it happened."""
+
 MORE = (
     Guarantee(
         "Effects",
-        "A call under `Effects` with a `check` happens once, whatever happens to its worker.",
+        "A call under `Effects` happens once, whatever happens to its worker, if its receiver can be asked or compares "
+        "keys. If neither is so, it happens once at most, and each call of which this is not known is reported.",
         tuple(
             _attack(
-                f"effect_rounds, {name}",
-                f"Workers on {name} are killed and stopped, and answers are lost, while a receiver counts the calls",
+                f"effect_rounds {way}, {name}",
+                f"Workers on {name} are killed and stopped and answers lost, while a receiver counts the calls and "
+                f"{going_on}",
                 "effect_rounds",
-                f"{place} --calls 60 --seed 1",
-                f"{place} --calls 4000 --seed 1",
+                f"{place} --way {way} --calls 60 --seed 1",
+                f"{place} --way {way} --calls 4000 --pairs 8 --ttl 1.5 --seed 1",
                 figures.effects,
             )
+            for way, going_on in _WAYS.items()
             for _, name, place in _PLACES
         ),
     ),
