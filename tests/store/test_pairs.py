@@ -281,6 +281,23 @@ def test_changes_without_a_package_that_copies_them_say_so() -> None:
         tables_of(shard_id_of("others", 0))
 
 
+def test_an_item_that_a_fast_clock_has_put_is_removed_on_both_sides(
+    memory: Sides, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as fast:
+        fast.setattr("threadmark_store.store.now", lambda: now() + 60_000_000)
+        memory.store.put(_NS, "a", {})
+    memory.store.delete(_NS, "a")
+    assert memory.pair.drain() == 0
+    assert memory.equal_keys() == []
+
+
+def test_the_last_removal_of_an_item_counts() -> None:
+    key, removals = ItemKey("a", "b"), [Removal(1), None, Removal(3), Removal(2)]
+    entries = [Entry("x", number, Changed({key: each}).to_bytes()) for number, each in enumerate(removals)]
+    assert Changed.in_entries(entries).keys == {key: Removal(3)}
+
+
 def test_a_damaged_entry_is_named() -> None:
     entry = Changed({ItemKey("a", "k"): Removal(1), ItemKey("b", "k"): None}).to_bytes()
     assert entry == b'[["a","k",1,null],["b","k"]]'
