@@ -13,6 +13,7 @@ from redis_backend.drivers import running
 from redis_backend.places import PLACES, saver_at
 from redis_backend.processes import RedisProcess
 from threadmark import Saver, ThreadmarkError
+from threadmark.errors import CorruptDataError
 from threadmark.program import Program, Step, Transaction
 from threadmark.store.contract import ANYONE, Change, CheckpointRow, Outline
 from threadmark.store.replica import Copied, Entry, Replica, ReplicaStore, StaleTermError, Waiting, sum_of_marks
@@ -361,3 +362,24 @@ def test_a_damaged_row_is_summed_up_as_another_one_and_stops_nothing(
             assert one.digest != before[0].digest
             assert two == before[1]
             assert len(_ask(saver, ReplicaStore.marks, "one").checkpoints) == 2
+
+
+def test_an_error_of_a_transaction_that_has_seen_half_of_a_deletion_is_not_raised(
+    saver: RedisSaver, server: RedisProcess, prefix: str
+) -> None:
+    play(saver, "one", 2)
+    tries: list[bool] = []
+
+    def program() -> Program[bool]:
+        before = yield from saver._store.find("one", "", None)
+        if not tries:
+            other.delete_thread("one")
+        tries.append(before is not None)
+        after = yield from saver._store.find("one", "", None)
+        if (before is None) != (after is None):
+            raise CorruptDataError("the newest checkpoint is missing")
+        return after is not None
+
+    with RedisSaver(server.url, prefix=prefix, **OPTIONS) as other:
+        assert not saver._driver.run(Transaction(program))
+    assert tries == [True, False]
