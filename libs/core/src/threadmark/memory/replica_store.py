@@ -72,7 +72,7 @@ class MemoryReplicaStore:
 
     def copied(self, thread_ids: Sequence[str]) -> Program[dict[str, Copied]]:
         def call(tables: Tables) -> dict[str, Copied]:
-            known = {name: tables.threads[name].copied for name in thread_ids if name in tables.threads}
+            known = {name: tables.threads[name].state["copied"] for name in thread_ids if name in tables.threads}
             return {name: copied for name, copied in known.items() if copied is not None}
 
         return with_tables(call)

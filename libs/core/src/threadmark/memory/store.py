@@ -7,7 +7,7 @@ from heapq import nlargest
 from threadmark.ids import deleted_up_to
 from threadmark.memory.adding import add_change, add_segments
 from threadmark.memory.replica_store import MemoryReplicaStore
-from threadmark.memory.tables import Lease, Tables, Thread, WritePlace, clock, heads_of, newest, with_tables
+from threadmark.memory.tables import Lease, Tables, Thread, clock, heads_of, newest, with_tables
 from threadmark.model import SPECIAL_WRITES
 from threadmark.names import MESSAGES_NS
 from threadmark.program import Program
@@ -138,9 +138,6 @@ class MemoryThreadStore(ThreadStore):
         return with_tables(call)
 
 
-_NO_WRITES: Mapping[WritePlace, WriteRow] = {}
-
-
 def found_of(thread: Thread, row: CheckpointRow, writes: Sequence[WriteRow]) -> Found:
     """The result of a search for a checkpoint."""
     return Found(thread.epoch, row, writes, {}, row.outline.rank, thread.row.owner, thread.row.expires_at)
@@ -212,7 +209,7 @@ class MemoryStore(MemoryThreadStore, MemoryReplicaStore, ReplicaStore):
             row = newest(thread, ns) if checkpoint_id is None else thread.checkpoints.get((ns, checkpoint_id))
             if row is None:
                 return None
-            return found_of(thread, row, list(thread.writes.get((ns, row.outline.id), _NO_WRITES).values()))
+            return found_of(thread, row, list(thread.writes.get((ns, row.outline.id), {}).values()))
 
         return with_tables(call)
 
@@ -244,7 +241,7 @@ class MemoryStore(MemoryThreadStore, MemoryReplicaStore, ReplicaStore):
         def call(tables: Tables) -> list[WriteRow]:
             held = tables.threads[thread_id].writes if thread_id in tables.threads else {}
             requested: Collection[Key] = held if keys is None else dict.fromkeys(keys)
-            return [row for key in requested for row in held.get(key, _NO_WRITES).values()]
+            return [row for key in requested for row in held.get(key, {}).values()]
 
         return with_tables(call)
 
@@ -343,7 +340,7 @@ class MemoryStore(MemoryThreadStore, MemoryReplicaStore, ReplicaStore):
             tombstone = Thread(thread_id, max(now, thread.epoch + 1), live=False, deleted_up_to=up_to)
             if thread.lease.row.token:
                 tombstone.state["lease"] = next_lease(thread, LeaseRow(0))
-            tombstone.state.update(position=thread.position, copied=thread.copied)
+            tombstone.state.update(position=thread.position, copied=thread.state["copied"])
             tombstone.outbox = thread.outbox
             tables.set(tables.threads, thread_id, tombstone)
             old = now - TOMBSTONE_MICROSECONDS

@@ -8,21 +8,11 @@ from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
 from threadmark.program import Program, Step
-from threadmark.store.contract import (
-    CheckpointRow,
-    Key,
-    WriteRow,
-)
-from threadmark.store.replica import Copied, Replica
-from threadmark.store.threads import (
-    LeaseRow,
-    ThreadRow,
-)
+from threadmark.store.contract import CheckpointRow, Key, WriteRow
+from threadmark.store.replica import Replica
+from threadmark.store.threads import LeaseRow, ThreadRow
 
 T = TypeVar("T")
-
-WritePlace = tuple[str, int]
-"""(task_id, idx)"""
 
 
 class Lease(NamedTuple):
@@ -59,8 +49,8 @@ class Thread:
         self.checkpoints: dict[Key, CheckpointRow] = {}
         self.heads: dict[str, Key] = {}
         """The key of the checkpoint with the greatest rank of each namespace."""
-        self.writes: dict[Key, dict[WritePlace, WriteRow]] = {}
-        """By the key of their checkpoint."""
+        self.writes: dict[Key, dict[tuple[str, int], WriteRow]] = {}
+        """By the key of their checkpoint, then by task_id and idx."""
         self.segments: dict[bytes, bytes] = {}
         self.outbox: dict[int, bytes] = {}
         """The entries to copy to another database, by position."""
@@ -106,12 +96,6 @@ class Thread:
     def position(self) -> int:
         """That of the last entry of the outbox, 0 if there never was one."""
         return int(self.state["position"])
-
-    @property
-    def copied(self) -> Copied | None:
-        """How far it has come from another database."""
-        copied: Copied | None = self.state["copied"]
-        return copied
 
 
 class Tables:

@@ -66,9 +66,10 @@ _OF_OUTLINE = len(Outline._fields)
 
 def _replicated(thread: Thread) -> tuple[Any, ...]:
     """The part of a thread that is kept for replication; most have none."""
-    if not thread.position and thread.copied is None:
+    copied = thread.state["copied"]
+    if not thread.position and copied is None:
         return ()
-    return thread.position, thread.copied and tuple(thread.copied), tuple(thread.outbox.items())
+    return thread.position, copied and tuple(copied), tuple(thread.outbox.items())
 
 
 def _thread(
