@@ -446,14 +446,14 @@ def test_a_cluster_s_items_lie_on_all_of_its_nodes() -> None:
     database = Database("cluster")
     with database.saver() as saver:
         store = Store(saver)
-        store.batch([PutOp(("user", str(number)), "one", {"n": number}) for number in range(100)])
+        store.batch([PutOp(("user", str(number)), "one", {"n": number}) for number in range(30)])
         assert database.cluster is not None
         assert {database.cluster.master_of(key).port for key in database.stored()} == {
             master.port for master in database.masters
         }
-        assert [item.value["n"] for item in store.search(("user",), limit=100)] == list(range(99, -1, -1))
-        assert len(store.list_namespaces(limit=1000)) == 100
-        store.batch([PutOp(("user", str(number)), "one", None) for number in range(100)])
+        assert [item.value["n"] for item in store.search(("user",), limit=30)] == list(range(29, -1, -1))
+        assert len(store.list_namespaces(limit=1000)) == 30
+        store.batch([PutOp(("user", str(number)), "one", None) for number in range(30)])
         assert database.stored() == {}
 
 
