@@ -111,7 +111,7 @@ class _Operated:
         return self._world.run(self._pair.adrain(within))
 
     def reconcile(self, *, both_ways: bool) -> object:
-        self._world.judge_items()  # before that mends what was not copied
+        self._world.judge_items()  # before that mends a change that was not copied
         return self._world.run(self._pair.areconcile(both_ways=both_ways))
 
 

@@ -23,8 +23,8 @@ _ATTEMPTS = 16
 
 BEGIN = "begin"
 """The outcome of a call that did nothing and is to be made again: the thread is missing, deleted, or locked while the
-call does not wait; or the transaction would not see what is committed during a wait. The driver has begun one of ours
-by then (`Query.likely_last`)."""
+call does not wait; or the transaction would not see changes that are committed during a wait. The driver has begun one
+of ours by then (`Query.likely_last`)."""
 
 
 class AddingStore(PostgresThreadStore, Store):

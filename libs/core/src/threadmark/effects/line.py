@@ -86,7 +86,7 @@ def _line(context: SaverContext, asked: _Asked) -> Program[Line | None]:
     """The line, or None if the checkpoint is not stored yet.
 
     Without `whole`, it reads no further page once it has come to one of the others: along a line, claims have rising
-    ordinals, so the nearest says what the ones before it would. So a call reads as much of a long history as of a short
+    ordinals, so the nearest answers for the ones before it. So a call reads as much of a long history as of a short
     one.
     """
     earlier: set[str] = set()

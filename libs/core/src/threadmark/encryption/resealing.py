@@ -14,7 +14,7 @@ PlainRows = Literal["refuse", "seal"]
 """The modes of `reencrypt` for rows that were stored without a keyring."""
 
 GROUP = "threadmark.encryption"
-"""The group of entry points under which a package announces what it seals with a saver's keyring, by a name."""
+"""The group of entry points under which a package announces the rows that a saver's keyring seals, by a name."""
 
 Resealing = Callable[[Any, bool], Operation[int]]
 """Seals a package's rows in a saver's database again, also plain ones if so asked. Returns how many."""

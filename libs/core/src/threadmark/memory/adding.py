@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from threadmark.format.packs import PACK
 from threadmark.memory.replica_store import add_entry
-from threadmark.memory.tables import Lease, Tables, Thread, clock, heads_of, newest
+from threadmark.memory.tables import Tables, Thread, clock, heads_of, newest
 from threadmark.store.contract import Added, Change, CheckpointRow, WriteRow
 from threadmark.store.judging import Facts, is_outdated, judged, may_be_gone, renewal
 from threadmark.store.replica import Copied
@@ -22,10 +22,8 @@ def add_change(tables: Tables, change: Change, *, replace: bool) -> Added:
         return refused
     if not thread.live:
         _begin(tables, thread, change)
-    if change.segments:
-        add_segments(tables, thread, change.segments.items())
-    if change.checkpoints or change.touches:
-        _update(tables, thread, change)
+    add_segments(tables, thread, change.segments.items())
+    _update(tables, thread, change)
     replaced = _add_checkpoints(tables, thread, change.checkpoints)
     replaced_writes, pack_left_out = _add_writes(tables, thread, change.writes)
     added = Added(
@@ -45,19 +43,18 @@ def add_change(tables: Tables, change: Change, *, replace: bool) -> Added:
 
 
 def _facts(thread: Thread, change: Change) -> Facts:
-    state = thread.state  # its properties are calls
-    lease: Lease = state["lease"]
+    lease = thread.lease
     return Facts(
-        epoch=state["epoch"] or None,  # a new thread has none yet
-        live=state["live"],
-        owner=state["row"].owner,
+        epoch=thread.epoch or None,  # a new thread has none yet
+        live=thread.live,
+        owner=thread.row.owner,
         token=lease.row.token,
-        left=lease.ends - clock() if lease.ends else 0,
+        left=lease.ends - clock(),
         ttl=lease.ttl,
         lacks_continued=_lacks_continued(thread, change),
         exists=any(row.outline.key in thread.checkpoints for row in change.checkpoints),
         newest=_newest_rank(thread, change) if change.has_place else "",
-        copied=state["copied"],
+        copied=thread.state["copied"],
         has_entries=bool(thread.outbox),
     )
 

@@ -376,5 +376,5 @@ def _in_scope(scope: Scope, outline: Outline) -> bool:
         and (scope.ns is None or outline.ns == scope.ns)
         and (scope.checkpoint_id is None or outline.id == scope.checkpoint_id)
         and (scope.before is None or outline.rank < scope.before)
-        and (not scope.fragments or all(fragment in outline.metadata for fragment in scope.fragments))
+        and all(fragment in outline.metadata for fragment in scope.fragments)
     )

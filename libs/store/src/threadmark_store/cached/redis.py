@@ -93,7 +93,7 @@ class RedisEntries(RedisTable):
         return removed
 
     def page(self, owner: str | None, cursor: Cursor | None) -> Program[tuple[list[Placed], Cursor | None]]:
-        """Return what a step of HSCAN finds. The cursor has the keys that are left, and the step's own."""
+        """Return the entries of one call of HSCAN. The cursor has the keys that are left, and the call's own."""
         at, *starts = cursor or (b"0", *(keys[0][:-1] for keys in (yield from self._all_keys(owner))))
         if not starts:
             return [], None
