@@ -173,6 +173,20 @@ FAULTS = [
         _cases("delta."),
     ),
     Fault(
+        "changes of a delta channel follow a pruned checkpoint",
+        "core/src/threadmark/saver/operations/delta.py",
+        "if changed and parent is None:",
+        "if len(changed) > len(counted) and parent is None:",
+        _cases("delta."),
+    ),
+    Fault(
+        "changes of a delta channel rely on a remembered parent",
+        "core/src/threadmark/saver/storing.py",
+        "self._inherits = self._inherits or on_parent",
+        "self._inherits = self._inherits or (on_parent and self.has_manifests)",
+        _cases("delta."),
+    ),
+    Fault(
         "a delta channel forgets the writes next to its base",
         "core/src/threadmark/saver/operations/delta.py",
         "            self.visited[channel].append(key)\n",

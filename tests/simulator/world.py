@@ -96,7 +96,7 @@ class World:
         away = sum(fault.lasts for fault in self.plan.faults)
         strict = not self.plan.faults or (away < _LONG_AWAY and self._claim_ttl == max(CLAIM_TTLS))
         objections += objections_to_charges(self.service, self.history.calls, saver, strict=strict)
-        objections += deltas.objections(saver, self.history.calls, found.get(deltas.LOG, []), self.met)
+        objections += deltas.objections(saver, found.get(deltas.LOG, []), self.met)
         objections += self._in_clear()
         if not self.plan.has_wrong_clocks:  # a thread with a lease that seems to go on is not unfinished
             objections += self._unfinished(saver, found)

@@ -2,11 +2,15 @@
 
 from typing import Any
 
+import pytest
+
+from threadmark.errors import CheckpointNotFoundError
 from threadmark.model import DeltaChannelHistory
 from threadmark.saver import Saver
 from threadmark_conformance.backend import World
-from threadmark_conformance.engine import Run, at, checkpoint
+from threadmark_conformance.engine import Run, at, checkpoint, ids, listed
 
+_COUNTERS = {"counters_since_delta_snapshot": {"d": [1, 1], "snapshot": [1, 1], "other graph's": [1, 1]}}
 _LONG = "what a task adds to the channel, at length. " * 8
 
 
@@ -155,6 +159,30 @@ async def a_gap_ends_the_history(world: World) -> None:
     await world.in_store(lambda store: store.remove("thread", [("", gone["configurable"]["checkpoint_id"])], ()))
     found = await _history(world.saver, run.config)
     assert found == DeltaChannelHistory(writes=[("task", "d", 2)])
+
+
+async def changes_of_a_pruned_checkpoint_are_refused(world: World) -> None:
+    run = Run(world.saver)
+    await run.step({"d": "seed", "snapshot": 1})
+    del run.values["d"]
+    early = await run.step({"snapshot": 2}, unsaved=["d"], metadata=_COUNTERS)
+    savers = (world.saver, world.another())
+    for saver in savers:
+        assert await saver.aget_tuple(early) is not None
+    for _ in range(2):
+        await run.step({"d": "another seed"})
+    await world.another().aprune(["thread"], keep_last=1)
+    there = ids(await listed(world.saver, at("thread")))
+    for saver in (*savers, world.cold):
+        late = run.fork(early)
+        late.saver = saver
+        late.values.pop("d", None)
+        with pytest.raises(CheckpointNotFoundError, match=r'perhaps it was pruned .* Delta channel "d" is read from'):
+            await late.step({"snapshot": 3}, unsaved=["d"], metadata=_COUNTERS)
+    assert ids(await listed(world.saver, at("thread"))) == there
+    late = run.fork(early)
+    await late.step({"d": "a snapshot", "snapshot": 3}, metadata=_COUNTERS)  # it needs no ancestor
+    assert len(await listed(world.saver, at("thread"))) == len(there) + 1
 
 
 async def an_inherited_value_seeds_at_every_step(world: World) -> None:

@@ -98,6 +98,10 @@ class Deduplicator:
         self._used.update(keys)
         return Stored(tag, packed, proven.digest), Source(data, packed, manifest, proof=proven)
 
+    def rely(self, *, on_parent: bool) -> None:
+        """Count on the parent to be there, as it was in the epoch, if it is needed to read the checkpoint."""
+        self._inherits = self._inherits or on_parent
+
     def inherit(self) -> None:
         """Count on values that the thread already holds, some of which are more than literals."""
         self._inherits = self.has_manifests = True

@@ -1,20 +1,22 @@
 """Delta channels: the writes of a checkpoint's ancestors to a channel that is stored as its changes."""
 
 from collections.abc import Container, Iterable, Mapping, Sequence
+from typing import Any
 
 from threadmark.config import ParsedConfig, parse_config
-from threadmark.errors import located
+from threadmark.errors import CheckpointNotFoundError, located
 from threadmark.format.stored import Encoded, Stored
 from threadmark.model import Config, DeltaChannelHistory
 from threadmark.program import Operation, Program, read
 from threadmark.saver.arguments import checked_channels
 from threadmark.saver.batches import Write, proven_writes
-from threadmark.saver.caches import SegmentCache, fill
+from threadmark.saver.caches import Known, SegmentCache, fill
 from threadmark.saver.completeness import prove_absent
 from threadmark.saver.context import SaverContext
 from threadmark.saver.decoding import decode_channel, decode_metadata, decode_write
 from threadmark.saver.loading import CheckpointLoader, missing_headers
 from threadmark.saver.proving import channel_location, write_location
+from threadmark.saver.storing import Draft
 from threadmark.serde import Serde, Serializer
 from threadmark.serde.serializer import NONE, PLAIN, TYPED
 from threadmark.store.contract import Key, Outline, WriteRow
@@ -24,7 +26,9 @@ _FIRST_REACH = 64
 ANCESTORS_ASKED = 64
 """How many of them are asked whether a channel without a value is a delta channel."""
 
-_COUNTERS = "counters_since_delta_snapshot"
+COUNTERS = "counters_since_delta_snapshot"
+"""The key of the metadata in which LangGraph counts, for each delta channel, the steps since its last snapshot."""
+
 _SNAPSHOT = "_DeltaSnapshot"
 _MARK_LENGTHS = {b"\xc7": 1, b"\xc8": 2}
 """The beginning of a mark that names a class, after the first byte of a value, and the size of the length behind it."""
@@ -145,10 +149,29 @@ def counted_channels(outlines: Iterable[Outline]) -> set[str]:
     """
     counted: set[str] = set()
     for outline in outlines:
-        if _COUNTERS in outline.metadata:
-            counters = decode_metadata(outline).get(_COUNTERS)
+        if COUNTERS in outline.metadata:
+            counters = decode_metadata(outline).get(COUNTERS)
             counted.update(counters if isinstance(counters, Mapping) else ())
     return counted
+
+
+def check_parent(
+    where: ParsedConfig, parent_id: str, parent: Known | None, draft: Draft, metadata: Mapping[str, Any]
+) -> bool:
+    """Return whether a delta channel of a checkpoint is stored as changes, so that it is read from its ancestors.
+
+    Raises CheckpointNotFoundError if it is, and the parent is not there.
+    """
+    counters = metadata.get(COUNTERS)
+    counted = counters if isinstance(counters, Mapping) else ()
+    changed = [channel for channel in counted if channel in draft.versions and channel not in draft.values]
+    if changed and parent is None:
+        raise CheckpointNotFoundError(
+            f"{where}: checkpoint {parent_id!r}, which it continues, is not there: perhaps it was pruned after your "
+            f'run had read it. Delta channel "{changed[0]}" is read from the changes up to there, so nothing was '
+            "stored: read the newest checkpoint, and go on from it"
+        )
+    return bool(changed)
 
 
 def may_be_delta(channel: str) -> bool:

@@ -34,6 +34,7 @@ from threadmark.saver.caches import Known
 from threadmark.saver.context import SaverContext, extend_expiry, first_expiry, is_due
 from threadmark.saver.next_nodes import header_tag
 from threadmark.saver.operations.beginning import add_first, check_keyring
+from threadmark.saver.operations.delta import COUNTERS, check_parent
 from threadmark.saver.operations.pruning import keep_last
 from threadmark.saver.operations.reading import load
 from threadmark.saver.operations.removing import sweep
@@ -112,10 +113,11 @@ def store(
     for _ in range(_ATTEMPTS):
         found = _remembered(context, continues, draft.reads, early=False)
         parent, deduplicator = found or (yield from _read(context, continues, draft.reads, early=False))
+        if parent_id and COUNTERS in metadata and not context.moves:
+            deduplicator.rely(on_parent=check_parent(where, parent_id, parent, draft, metadata))
         header, data = draft.header(
             context.serde, deduplicator, parent, partial(deduplicator.likely_sources, ns, continued)
         )
-        has_manifests = deduplicator.has_manifests
         stored, source = deduplicator.store_header(data, parent and parent.source, tag)
         rank = replaced_rank or draft.id
         if replaced_rank is None and parent and parent_id and draft.id <= parent.rank:
@@ -140,7 +142,7 @@ def store(
         add = context.store.add if about_thread is None else partial(add_first, context.store, about_thread)
         added = yield from add_change(context, deduplicator, change, add)
         if added is not None:
-            known = Known(added.epoch, rank, header, source, stored.body, has_manifests, row)
+            known = Known(added.epoch, rank, header, source, stored.body, deduplicator.has_manifests, row)
             context.encoding_cache.see_checkpoint(thread_id, ns, draft.id, known)
             if deduplicator.emptied:
                 context.encoding_cache.see_emptied(thread_id, ns, deduplicator.emptied)
