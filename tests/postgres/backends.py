@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import psycopg
 import psycopg_pool
@@ -125,22 +125,24 @@ def from_connection(_: Path) -> Iterator[Opener]:
                     connection.close()
 
 
+_free_of_loops: "list[_Kept]" = []
+"""Connections for asyncio that no pool has now."""
+
+
 class _Kept(psycopg.AsyncConnection[Any]):
     """A connection that a pool closes and the next pool opens, without a new session of the server."""
 
-    free: "ClassVar[list[_Kept]]" = []
-
     @classmethod
     async def connect(cls, *arguments: Any, **options: Any) -> "_Kept":
-        if not cls.free:
+        if not _free_of_loops:
             return await super().connect(*arguments, **options)
-        connection = cls.free.pop()
+        connection = _free_of_loops.pop()
         connection.lock = asyncio.Lock()  # the other one belongs to the loop of another case
         return connection
 
     async def close(self) -> None:
         if _is_idle(self):
-            self.free.append(self)
+            _free_of_loops.append(self)
         else:
             await super().close()
 
@@ -151,7 +153,7 @@ def _is_idle(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any])
 
 @atexit.register
 def _end_sessions() -> None:
-    for connection in (*_free, *_Kept.free):
+    for connection in (*_free, *_free_of_loops):
         connection.pgconn.finish()
 
 
