@@ -136,6 +136,19 @@ CREATE TABLE "stored".threadmark_replica (
                 body text COLLATE "C" NOT NULL
             );
 
+CREATE TYPE "stored".threadmark_added_1 AS (
+                epoch bigint,
+                outcome text,
+                renewal bigint,
+                expires_at bigint,
+                entered bigint,
+                entered_after bigint,
+                pack_left_out boolean,
+                replaced boolean,
+                old_idx bigint[],
+                old_values bytea[]
+            );
+
 -- Whether processes of this format may write, which is true until a later release is switched to (`upgrade`): then this
 -- raises an error. Called after the first lock on a table, because the switch waits for those who have one. Stable, as
 -- Citus takes no volatile function in a statement that changes rows.
@@ -602,19 +615,18 @@ CREATE OR REPLACE FUNCTION "stored".threadmark_add_one_1(
     p_thread text, p_epoch bigint, p_token bigint, p_only_owner boolean, p_owner text, p_continues text, p_ns text,
     p_rank text, p_parent text, p_created_at bigint, p_metadata text, p_header bytea, p_run bigint, p_needs bytea[],
     p_task_id bytea, p_task_path text, p_value bytea, p_record_idx bigint, p_record bytea, p_record_checksum bytea,
-    p_checksum bytea, p_keys bytea[], p_data bytea[], p_term bigint, p_entry bytea,
-    OUT epoch bigint, OUT outcome text, OUT renewal bigint, OUT expires_at bigint,
-    OUT entered bigint, OUT entered_after bigint, OUT pack_left_out boolean
-) LANGUAGE plpgsql AS $body$
+    p_checksum bytea, p_keys bytea[], p_data bytea[], p_term bigint, p_entry bytea
+) RETURNS "stored".threadmark_added_1 LANGUAGE plpgsql AS $body$
 DECLARE
+    added "stored".threadmark_added_1;
     v_owner text;
     v_key bytea;
     v_data bytea;
     v_added bigint;
 BEGIN
     IF p_term IS NOT NULL AND "stored".threadmark_is_outdated_1(p_term) THEN
-        outcome := 'term';
-        RETURN;
+        added.outcome := 'term';
+        RETURN added;
     END IF;
     -- The gate stands in front of the row (decision 11). A row that is held is passed over.
     SELECT t.epoch, t.expires_at, t.owner, "stored".threadmark_renewal_1(p_token, t.token, t.lease_ends, t.lease_ttl),
@@ -622,16 +634,16 @@ BEGIN
             p_epoch, p_token, p_only_owner, p_owner, p_continues,
             t.epoch, t.token, t.owner, t.lease_ends, t.deleted_up_to
         )
-    INTO epoch, expires_at, v_owner, renewal, outcome
+    INTO added.epoch, added.expires_at, v_owner, added.renewal, added.outcome
     FROM "stored".threadmark_thread AS t
     WHERE t.thread_id = p_thread AND CASE
         WHEN t.live
         THEN pg_try_advisory_xact_lock_shared(hashtextextended(t.thread_id, t.tableoid::bigint))
     END
     FOR SHARE SKIP LOCKED;
-    IF outcome IS NOT NULL OR epoch IS NULL THEN
-        outcome := 'begin';
-        RETURN;
+    IF added.outcome IS NOT NULL OR added.epoch IS NULL THEN
+        added.outcome := 'begin';
+        RETURN added;
     END IF;
     IF p_rank IS NOT NULL THEN
         -- A rank is never smaller than its id. So where the head's is smaller, no checkpoint has this id. The head comes
@@ -649,8 +661,8 @@ BEGIN
             minute = greatest(CASE WHEN h.checkpoints > 0 THEN h.minute END, excluded.minute)
         WHERE h.rank < excluded.rank;
         IF NOT FOUND THEN
-            outcome := 'begin';
-            RETURN;
+            added.outcome := 'begin';
+            RETURN added;
         END IF;
         INSERT INTO "stored".threadmark_checkpoint (thread_id, ns, rank, parent, created_at, metadata, header, checksum, run)
         VALUES (p_thread, p_ns, p_rank, p_parent, p_created_at, p_metadata, p_header, p_checksum, p_run);
@@ -674,12 +686,13 @@ BEGIN
             PERFORM FROM "stored".threadmark_write AS w
             WHERE v_added = 1 AND w.thread_id = p_thread AND w.ns = p_ns AND w.checkpoint_id = p_continues
                 AND w.task_id = p_task_id AND w.idx = 536870912 AND w.checksum = p_checksum;
-            pack_left_out := NOT FOUND;
+            added.pack_left_out := NOT FOUND;
         END IF;
     END IF;
     IF p_entry IS NOT NULL THEN
-        SELECT e.entered, e.entered_after INTO entered, entered_after FROM "stored".threadmark_enter_1(p_thread, p_entry) AS e;
+        SELECT e.* INTO added.entered, added.entered_after FROM "stored".threadmark_enter_1(p_thread, p_entry) AS e;
     END IF;
+    RETURN added;
 END
 $body$;
 
@@ -732,12 +745,10 @@ CREATE OR REPLACE FUNCTION "stored".threadmark_add_1(
     p_w_ns text[], p_w_checkpoint_id text[], p_w_task_id bytea[], p_w_idx bigint[], p_w_task_path text[],
     p_w_channel text[], p_w_value bytea[], p_w_checksum bytea[],
     p_keys bytea[], p_data bytea[], p_term bigint, p_entry bytea,
-    p_previous bigint, p_position bigint, p_copied_epoch bigint,
-    OUT epoch bigint, OUT outcome text, OUT renewal bigint, OUT expires_at bigint,
-    OUT entered bigint, OUT entered_after bigint, OUT pack_left_out boolean,
-    OUT replaced boolean, OUT old_idx bigint[], OUT old_values bytea[]
-) LANGUAGE plpgsql AS $body$
+    p_previous bigint, p_position bigint, p_copied_epoch bigint
+) RETURNS "stored".threadmark_added_1 LANGUAGE plpgsql AS $body$
 DECLARE
+    added "stored".threadmark_added_1;
     v_is_alone boolean := p_replaces OR p_sorts_last OR p_expects IS NOT NULL OR p_previous IS NOT NULL;
     -- Of one checkpoint whose rank is its id, mostly the head tells whether it is there.
     v_looks boolean := v_is_alone OR p_waits OR p_touches OR p_id[1] IS NOT NULL OR cardinality(p_ns) > 1;
@@ -749,12 +760,12 @@ DECLARE
     v_key bytea;
     v_bytes bytea;
 BEGIN
-    outcome := CASE
+    added.outcome := CASE
         WHEN p_term IS NOT NULL AND "stored".threadmark_is_outdated_1(p_term) THEN 'term'
         WHEN v_is_alone AND NOT p_waits AND current_setting('transaction_isolation') <> 'read committed' THEN 'begin'
     END;
-    IF outcome IS NOT NULL THEN
-        RETURN;
+    IF added.outcome IS NOT NULL THEN
+        RETURN added;
     END IF;
     IF v_is_alone THEN
         PERFORM FROM "stored".threadmark_lock_1(p_thread);
@@ -767,17 +778,17 @@ BEGIN
         FOR KEY SHARE;
     END IF;
     IF p_previous IS NOT NULL AND "stored".threadmark_is_behind_1(p_thread, p_previous, p_copied_epoch) THEN
-        outcome := 'behind';
-        RETURN;
+        added.outcome := 'behind';
+        RETURN added;
     END IF;
     IF p_waits OR coalesce(p_continues, '') = '' THEN
         SELECT b.epoch, b.outcome
-        INTO epoch, outcome
+        INTO added.epoch, added.outcome
         FROM "stored".threadmark_begin_1(
             p_thread, p_epoch, p_token, p_owner, p_continues, p_now, p_expires_at, p_check, p_expects, p_waits
         ) AS b;
-        IF outcome IS NOT NULL THEN
-            RETURN;
+        IF added.outcome IS NOT NULL THEN
+            RETURN added;
         END IF;
     END IF;
     -- Who adds to a thread shares its row, what removes or takes a lease has it alone. The statements that follow see
@@ -790,7 +801,7 @@ BEGIN
             p_epoch, p_token, p_only_owner, p_owner, p_continues,
             t.epoch, t.token, t.owner, t.lease_ends, t.deleted_up_to
         )
-    INTO epoch, expires_at, v_owner, renewal, outcome
+    INTO added.epoch, added.expires_at, v_owner, added.renewal, added.outcome
     FROM "stored".threadmark_thread AS t
     WHERE t.thread_id = p_thread AND CASE
         WHEN t.live
@@ -798,28 +809,29 @@ BEGIN
     END
     FOR SHARE SKIP LOCKED;
     IF NOT FOUND THEN
-        outcome := 'begin';
-    ELSIF outcome = 'too_late' THEN
+        added.outcome := 'begin';
+    ELSIF added.outcome = 'too_late' THEN
         PERFORM FROM "stored".threadmark_checkpoint AS c
         WHERE c.thread_id = p_thread AND (c.rank = p_continues OR c.id = p_continues)
         LIMIT 1;
         IF FOUND THEN
-            outcome := NULL;
+            added.outcome := NULL;
         END IF;
     END IF;
-    IF outcome IS NULL AND v_looks THEN
-        FOR v_row IN SELECT a.ns, coalesce(a.id, a.rank) AS id FROM unnest(p_ns, p_id, p_rank) AS a (ns, id, rank) LOOP
+    IF added.outcome IS NULL AND v_looks THEN
+        FOR i IN 1 .. cardinality(p_ns) LOOP
+            SELECT p_ns[i] AS ns, coalesce(p_id[i], p_rank[i]) AS id INTO v_row;
             SELECT h.rank INTO v_newest FROM "stored".threadmark_head AS h WHERE h.thread_id = p_thread AND h.ns = v_row.ns FOR UPDATE;
             v_conflicts := v_conflicts OR p_expects <> coalesce(v_newest, '') OR p_sorts_last AND p_rank[1] <= v_newest;
             v_there := v_there OR "stored".threadmark_has_checkpoint_1(p_thread, v_row.ns, v_row.id);
         END LOOP;
-        outcome := CASE
+        added.outcome := CASE
             WHEN v_there AND NOT p_replaces THEN 'exists'
             WHEN v_conflicts AND NOT v_there THEN 'conflict'
         END;
     END IF;
-    IF outcome IS NOT NULL THEN
-        RETURN;
+    IF added.outcome IS NOT NULL THEN
+        RETURN added;
     END IF;
 
     -- Rows are added in one order, heads first, so that two callers that add never wait for each other.
@@ -828,13 +840,12 @@ BEGIN
         SET updated_at = greatest(h.updated_at, p_now), minute = greatest(h.minute, p_now / 60000000)
         WHERE h.thread_id = p_thread AND h.ns = '';
     END IF;
-    FOR v_row IN
-        SELECT a.*
-        FROM unnest(p_ns, p_id, p_rank, p_parent, p_created_at, p_metadata, p_header, p_checksum, p_run)
-            AS a (ns, id, rank, parent, created_at, metadata, header, checksum, run)
-    LOOP
+    FOR i IN 1 .. cardinality(p_ns) LOOP
+        SELECT p_ns[i] AS ns, p_id[i] AS id, p_rank[i] AS rank, p_parent[i] AS parent, p_created_at[i] AS created_at,
+            p_metadata[i] AS metadata, p_header[i] AS header, p_checksum[i] AS checksum, p_run[i] AS run
+        INTO v_row;
         IF v_there AND "stored".threadmark_unset_1(p_thread, v_row.ns, coalesce(v_row.id, v_row.rank), v_row.header) THEN
-            replaced := true;
+            added.replaced := true;
         END IF;
         -- A rank is never smaller than its id. So where the head's is smaller, no checkpoint has this id.
         INSERT INTO "stored".threadmark_head AS h (thread_id, ns, rank, needs, checkpoints, updated_at, minute, owner)
@@ -850,8 +861,8 @@ BEGIN
             minute = greatest(CASE WHEN h.checkpoints > 0 THEN h.minute END, excluded.minute)
         WHERE v_looks OR h.rank < excluded.rank;
         IF NOT FOUND THEN
-            outcome := 'begin';
-            RETURN;
+            added.outcome := 'begin';
+            RETURN added;
         END IF;
         INSERT INTO "stored".threadmark_checkpoint (thread_id, ns, id, rank, parent, created_at, metadata, header, checksum, run)
         VALUES (
@@ -859,20 +870,18 @@ BEGIN
             v_row.checksum, v_row.run
         );
     END LOOP;
-    IF replaced THEN
-        UPDATE "stored".threadmark_thread AS t SET epoch = t.epoch + 1 WHERE t.thread_id = p_thread RETURNING t.epoch INTO epoch;
+    IF added.replaced THEN
+        UPDATE "stored".threadmark_thread AS t SET epoch = t.epoch + 1 WHERE t.thread_id = p_thread RETURNING t.epoch INTO added.epoch;
     END IF;
     FOR i IN 1 .. coalesce(cardinality(p_keys), 0) LOOP
         v_key := p_keys[i];
         v_bytes := p_data[i];
         INSERT INTO "stored".threadmark_segment (thread_id, key, data) VALUES (p_thread, v_key, v_bytes) ON CONFLICT DO NOTHING;
     END LOOP;
-    FOR v_row IN
-        SELECT a.*
-        FROM unnest(
-            p_w_ns, p_w_checkpoint_id, p_w_task_id, p_w_idx, p_w_task_path, p_w_channel, p_w_value, p_w_checksum
-        ) AS a (ns, checkpoint_id, task_id, idx, task_path, channel, value, checksum)
-    LOOP
+    FOR i IN 1 .. cardinality(p_w_ns) LOOP
+        SELECT p_w_ns[i] AS ns, p_w_checkpoint_id[i] AS checkpoint_id, p_w_task_id[i] AS task_id, p_w_idx[i] AS idx,
+            p_w_task_path[i] AS task_path, p_w_channel[i] AS channel, p_w_value[i] AS value, p_w_checksum[i] AS checksum
+        INTO v_row;
         -- What a task wrote to a special channel takes the place of what it wrote there before.
         IF v_row.idx < 0 THEN
             SELECT w.value
@@ -882,8 +891,8 @@ BEGIN
                 AND w.task_id = v_row.task_id AND w.idx = v_row.idx
             FOR UPDATE;
             IF FOUND THEN
-                old_idx := old_idx || v_row.idx;
-                old_values := old_values || v_bytes;
+                added.old_idx := added.old_idx || v_row.idx;
+                added.old_values := added.old_values || v_bytes;
             END IF;
         END IF;
         INSERT INTO "stored".threadmark_write (thread_id, ns, checkpoint_id, task_id, idx, task_path, channel, value, checksum)
@@ -898,11 +907,11 @@ BEGIN
             checksum = excluded.checksum
         WHERE excluded.idx < 0;
         IF NOT FOUND AND v_row.idx = 536870912 THEN
-            pack_left_out := true;
+            added.pack_left_out := true;
         END IF;
     END LOOP;
     IF p_entry IS NOT NULL THEN
-        SELECT e.entered, e.entered_after INTO entered, entered_after FROM "stored".threadmark_enter_1(p_thread, p_entry) AS e;
+        SELECT e.* INTO added.entered, added.entered_after FROM "stored".threadmark_enter_1(p_thread, p_entry) AS e;
     END IF;
     IF p_previous IS NOT NULL THEN
         INSERT INTO "stored".threadmark_copied AS f (thread_id, position, epoch)
@@ -910,6 +919,7 @@ BEGIN
         ON CONFLICT (thread_id) DO UPDATE
         SET position = excluded.position, epoch = excluded.epoch;
     END IF;
+    RETURN added;
 END
 $body$;
 
@@ -1006,23 +1016,38 @@ CREATE OR REPLACE FUNCTION "stored".threadmark_drop_1(
 ) LANGUAGE plpgsql AS $body$
 DECLARE
     v_live boolean;
+    v_head record;
     v_greatest text COLLATE "C";
-    c_time CONSTANT text := '^[0-9a-f]{8}-[0-9a-f]{4}-6[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$';
+    v_is_time boolean;
 BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' THEN
         outcome := 'begin';
         RETURN;
     END IF;
-    SELECT l.epoch, l.live INTO epoch, v_live FROM "stored".threadmark_lock_1(p_thread) AS l;
-    IF epoch IS NULL OR (epoch = p_now AND NOT v_live) THEN
+    -- Mostly nothing of the thread is locked, neither its row nor the gate in front of it (decision 11).
+    SELECT t.epoch, t.live
+    INTO epoch, v_live
+    FROM "stored".threadmark_thread AS t
+    WHERE t.thread_id = p_thread AND "stored".threadmark_gate_1()
+        AND pg_try_advisory_xact_lock(hashtextextended(p_thread, t.tableoid::bigint))
+        AND pg_try_advisory_xact_lock_shared(hashtextextended(p_thread, t.tableoid::bigint))
+    FOR UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN
+        SELECT l.epoch, l.live INTO epoch, v_live FROM "stored".threadmark_lock_1(p_thread) AS l;
+    END IF;
+    IF epoch IS NULL OR epoch = p_now AND NOT v_live THEN
         RETURN;
     END IF;
     -- No checkpoint's id is greater than the rank of its namespace's head, and none that was made by now is greater than
     -- p_greatest. So where those ranks tell the time, the ids need not be read.
-    SELECT max(h.rank) INTO v_greatest FROM "stored".threadmark_head AS h WHERE h.thread_id = p_thread AND h.ns <> '__messages__';
-    IF v_greatest ~ c_time THEN
-        v_greatest := greatest(v_greatest, p_greatest COLLATE "C");
-    ELSE
+    FOR v_head IN DELETE FROM "stored".threadmark_head AS h WHERE h.thread_id = p_thread RETURNING h.ns, h.rank LOOP
+        IF v_head.ns <> '__messages__' THEN
+            v_greatest := greatest(v_greatest, v_head.rank);
+        END IF;
+    END LOOP;
+    v_is_time := v_greatest LIKE '________-____-6___-____-____________'
+        AND translate(v_greatest, '0123456789abcdef', '') = '----';
+    IF v_is_time IS NOT TRUE THEN
         SELECT greatest(
             t.deleted_up_to,
             t.removed_up_to,
@@ -1036,14 +1061,15 @@ BEGIN
         INTO v_greatest
         FROM "stored".threadmark_thread AS t
         WHERE t.thread_id = p_thread;
-        IF coalesce(v_greatest, '') = '' OR v_greatest ~ c_time THEN
-            v_greatest := greatest(v_greatest, p_greatest COLLATE "C");
-        END IF;
+        v_is_time := coalesce(v_greatest, '') = '' OR v_greatest LIKE '________-____-6___-____-____________'
+            AND translate(v_greatest, '0123456789abcdef', '') = '----';
+    END IF;
+    IF v_is_time THEN
+        v_greatest := greatest(v_greatest, p_greatest COLLATE "C");
     END IF;
     DELETE FROM "stored".threadmark_checkpoint AS c WHERE c.thread_id = p_thread;
     DELETE FROM "stored".threadmark_write AS w WHERE w.thread_id = p_thread;
     DELETE FROM "stored".threadmark_segment AS s WHERE s.thread_id = p_thread;
-    DELETE FROM "stored".threadmark_head AS h WHERE h.thread_id = p_thread;
     -- Where there ever was a lease it gets the next token: no earlier one is accepted in a thread of the same name.
     UPDATE "stored".threadmark_thread AS t
     SET live = false,
@@ -1053,7 +1079,7 @@ BEGIN
         metadata = NULL,
         expires_at = NULL,
         checksum = NULL,
-        token = CASE WHEN t.token > 0 THEN greatest(t.token + 1, extract(epoch FROM clock_timestamp()) * 1000000) ELSE 0 END,
+        token = CASE WHEN t.token > 0 THEN greatest(t.token + 1, p_now) ELSE 0 END,
         lease_ends = NULL,
         lease_ttl = NULL,
         holder = NULL,
@@ -1069,6 +1095,7 @@ BEGIN
     IF NOT v_live THEN
         epoch := NULL;
     END IF;
+    RETURN;
 END
 $body$;
 
@@ -1077,10 +1104,10 @@ VALUES (1::bigint, 'tables of the first release'::text, NULL::text, 1::bigint, 1
 
 COMMIT;
 
-INSERT INTO "stored"."threadmark_thread" ("thread_id", "epoch", "live", "deleted_up_to", "removed_up_to", "created_at", "owner", "title", "folded_title", "metadata", "expires_at", "checksum", "token", "lease_ends", "lease_ttl", "holder", "began") VALUES ('two', 1795975203487726, true, NULL, NULL, 1795975203487726, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL);
-INSERT INTO "stored"."threadmark_thread" ("thread_id", "epoch", "live", "deleted_up_to", "removed_up_to", "created_at", "owner", "title", "folded_title", "metadata", "expires_at", "checksum", "token", "lease_ends", "lease_ttl", "holder", "began") VALUES ('only a write', 1795975203549071, true, NULL, NULL, 1795975203549071, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL);
-INSERT INTO "stored"."threadmark_thread" ("thread_id", "epoch", "live", "deleted_up_to", "removed_up_to", "created_at", "owner", "title", "folded_title", "metadata", "expires_at", "checksum", "token", "lease_ends", "lease_ttl", "holder", "began") VALUES ('deleted', 1795975203561801, false, '1', NULL, 1795975203559399, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL);
-INSERT INTO "stored"."threadmark_thread" ("thread_id", "epoch", "live", "deleted_up_to", "removed_up_to", "created_at", "owner", "title", "folded_title", "metadata", "expires_at", "checksum", "token", "lease_ends", "lease_ttl", "holder", "began") VALUES ('one', 1795975203434077, true, NULL, NULL, 1795975203434077, 'ada', 'Straße', 'strasse', '{"k":"v"}', 3976214400000000, '\xcd9dd1cebb1d5d941c9e4bcc'::bytea, 0, NULL, NULL, NULL, NULL);
+INSERT INTO "stored"."threadmark_thread" ("thread_id", "epoch", "live", "deleted_up_to", "removed_up_to", "created_at", "owner", "title", "folded_title", "metadata", "expires_at", "checksum", "token", "lease_ends", "lease_ttl", "holder", "began") VALUES ('two', 1795977427502898, true, NULL, NULL, 1795977427502898, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL);
+INSERT INTO "stored"."threadmark_thread" ("thread_id", "epoch", "live", "deleted_up_to", "removed_up_to", "created_at", "owner", "title", "folded_title", "metadata", "expires_at", "checksum", "token", "lease_ends", "lease_ttl", "holder", "began") VALUES ('only a write', 1795977427531529, true, NULL, NULL, 1795977427531529, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL);
+INSERT INTO "stored"."threadmark_thread" ("thread_id", "epoch", "live", "deleted_up_to", "removed_up_to", "created_at", "owner", "title", "folded_title", "metadata", "expires_at", "checksum", "token", "lease_ends", "lease_ttl", "holder", "began") VALUES ('deleted', 1795977427537383, false, '1', NULL, 1795977427534948, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL);
+INSERT INTO "stored"."threadmark_thread" ("thread_id", "epoch", "live", "deleted_up_to", "removed_up_to", "created_at", "owner", "title", "folded_title", "metadata", "expires_at", "checksum", "token", "lease_ends", "lease_ttl", "holder", "began") VALUES ('one', 1795977427470719, true, NULL, NULL, 1795977427470719, 'ada', 'Straße', 'strasse', '{"k":"v"}', 3976214400000000, '\xcd9dd1cebb1d5d941c9e4bcc'::bytea, 0, NULL, NULL, NULL, NULL);
 INSERT INTO "stored"."threadmark_segment" ("thread_id", "key", "data") VALUES ('one', '\x47cd6f1bd6c96c9a80d41ff5'::bytea, '\x0128b52ffd606f01850b00f6265b1bb0a7720c4339e072a4d78d31259829d727e62033333373663017025b00500050001a967d746f188224ba977dfa785ba9877685a1a9506a5b5bab86fc94947411cd9f509ee9a78c9a11ce1fa210c11ea36f696bc3ec48703c6e5c3b90e671bbcac7ce8b9302005850c0c00b181c0405039c8081042ee0604082030802e1e33a487ebeb543d7f4294b3ef6f5d05836903849e926486d3e6448db8b70409a5009a31fa8c396fe7ec8741f87ebddbae914f1f3809284afdd1414a546649ce393afa38cf58f026fed2482764d4303ba5c1add9efbf3d96791e695bf9b348a7397e682231b61738f2e784dfb792d5fa8e1a92d1aebd31914e75eee0aa71c3c25519d3882630727a54a87eab36f871042783ca85dc8ed12d3f30d7bd2e68a0f7d87c18e992ed273be3ec2658f26163545cac6dfae887ac21f5316c5a18b81144246e2918e4395cf844ce2d74991379a7e331ba4084a09b340fb698d35ba44a8574afe2cba22c73dee5365c2e98b0100'::bytea);
 INSERT INTO "stored"."threadmark_segment" ("thread_id", "key", "data") VALUES ('one', '\xf885aa654d0f38192bbc2229'::bytea, '\x0128b52ffd606e01850b00a6a6591ac0a572ff0f0c7f67075ab38b00959909b20acb949b92c255e3d859004f004f003b1f2220dd950c57778c19658787d7927aba27a7be95fde351f5985979ae4a1f0b21cd65b6ba9b27ccf13baedec356b6c854b43a8af220f6104e0f2dcf2548df09bd860400908040811328306004073ea0c00117607070c0401a197c971bea3964e8e3791d74575f1e0f836e67761689ef234ccdffafa3545fbd4103059dd0e382d725e93164a457cb599fbd1769b39c973f2bac16c65c7066255ddef69833778be6f08c8963bf0fe32fa239275d97fcad815982a5bbb28e62e52f4cc91626ce67739aa9d69eac7ff8e3d9c8d454989830b3f49fa672f84bd899f20489dba42cf5bca377871eb1aeba2789f77bc0d510a1e8f0a1c4eb03b775eb6358db51af73268471d319524d5d2d3c12f92f256e50d663d19aaa32097e4d7558a6addc0fb4db33f5f18188b1117a56d5425c65562ecd2acf6d30c74aa557503eb467e8137bf4a36b8c0801000a6c839506'::bytea);
 INSERT INTO "stored"."threadmark_segment" ("thread_id", "key", "data") VALUES ('one', '\x25e1801e36c3e5908217e833'::bytea, '\x0128b52ffd606f019d0b003626591bb0a7720c4339e072a4d78d31259899f9130390293725456628870359004e004e002102d25dc97075c798517678782da9a77b72ea5bd93f1e558f9995e7aaf4b110d25c66abbb79c21cbfe3ea3d6c658b4c45aba3280f620fe1f4d0f25c82f49dd06b4800000b0a18780183035630c0091848e0020e062438802077b9a19e43863e9ed74177f5e5f130e876666791f83ec2d4fcff3a4af5d51b3450d0093d2e785d921e43467ab59cf5d97b9136cb79f9b3c26a61cc056756d2e56d8f3973b7680ecf9838f6fb9d0f229a73d275c9df1a982558ba2b57fec2946c61e27c36a7996aedc9fa873f9e8d4c4d858909334bff692a87bf849d294f90b84dca52cf3b7a77e811ebaa7b9278bf075c0d118a0e1f4abc5e238303b775eb6358db51af73268471d319524d5d2d3c12f92f256e50d663d19aaa32097e4d7558a6addc0fb4db33f5f18188b1117a56d5425c65562ecd2acf6d30c74aa557503eb48b3dfad135468c7f030401b1dd129ee9b1816b0a'::bytea);
@@ -1125,35 +1152,35 @@ INSERT INTO "stored"."threadmark_segment" ("thread_id", "key", "data") VALUES ('
 INSERT INTO "stored"."threadmark_segment" ("thread_id", "key", "data") VALUES ('two', '\x9cbfcd0887accf2220e88f85'::bytea, '\x0128b52ffd606f019d0b0076e6591bb0a7720c4339e072a4d78d31259899e98fc421333333736630170259004f004f00c6797c974535b5894f18344e5f65503fe6a647b235a93bac2516a5d3d5eb5ba8f5759240d84dee2fdde142b5a43ca65c3fc2d4f3e63dfa254ef6aabaede84198de4601002c2860e0050c0e58c100276020810b381890e00082a6a16c3d2a356571fc8f1fb6a3088939840daf47c69aa0c07d681b645d6e741f4e5c19917059b3d42c833fb9d6aafbd87ee00a99da9ac24221e8ae77a5e4ee5ee21551725e25d326841ebe2464960c28be15ba8cba499ee121145b34923943429f19f8c5fe11e51a7e78f4c76e83d79b4f7947870b6cc579b4e421901daf86907edd509fd88f26dda82b2a19e656cfc77fb9301d12b54b3826ac4af8cc0179e8ed34567b423cb3172ecc76d575fd3ae89b17187cac3350cc8ebd336b35922948e81bc509dd95e0b496c6d4d03fe1dd6e284cd6322f5fa94a3da7615ea3f548c85066e722720b3d275708941e0200321f11e77410a4'::bytea);
 INSERT INTO "stored"."threadmark_segment" ("thread_id", "key", "data") VALUES ('two', '\x626b880144c727eb07873621'::bytea, '\x0128b52ffd606e017d0b00a6a6591ac0a572ff0f0c7f67075ab38b00959909b20a4bb92929c9553c6d59004f004f00daeca615fa3f33785e5c1551d6fd14755191ea49a7c7a943a42771f3b11661ea7b3c893ab464080b7fbece12eee78d3b6cf2cbea2b7e5cf4c2ab0b79f96206aadaa3fa0500908040811328306004073ea0c00117607070c040c2ade312aafd94ea7a95e1fac58983e824694c53b0fab784a40bf16d101ac729290e742e4d85f26743d7212118832f7f7332554483b8118ef50c5f372ecba5eea21e6d6843336929ffa14c5bccf10558d3a19a97178dd4ed7d73b1dd2db9e213cba66332e853e789b2ef90dde39c343afa56877305dae2d289dd09351a566d1b879a3c3b96d0dd29987f3665ae38d472380d1b8dcfcf7f2cf4d37368730b5d47a8ed4385fc7fce1216c4c21b06fd2a2b47303963500d07a763a07698d4389b638ae0bc929d3d22d21365c9deded8bea3ff1262a8b7da92c317cb887568b19836b21e6783761dbc431fd2820401000405330a'::bytea);
 INSERT INTO "stored"."threadmark_segment" ("thread_id", "key", "data") VALUES ('two', '\x23970d5872ba8d953b278517'::bytea, '\x0128b52ffd606f018d0b00b6265a1bb0a7720c4339e072a4d78d31259899f91303907253525266b01c025a004f004f00cd6e5aa1ff3383e7c5551165dd4f511715a99e747a9c3a447a12371f6b11a6bec793a8434b86b0f0e7eb2ce17edeb8c326bfacbee2c7452fbcba90972f66a0aa3daa5f00000b0a18780183035630c0091848e0020e0624388020dc3a2ea1da4fa9ae5719ae5f9c38884e92c63405ab7f4b48ba10df06a1719c92e240e7d254287f36741d128231f8f23727534534881be158cff075e3b25cea2eead18636349396f21fcab4c51c9f06351daa7979d148ddde3717dbdd922b3eb16c3a26833e759e28fb0ed93dce49a3a36f753857a02d2e9dd89d50a361d5b671a8c9b36309dd9d82f96753e68a432d87d3b0d1f8fcfcc7423f3d873637095d47a8ed4385fc7fce1216c4c21b06fd2a2b47303963500d07a763a07698d4389b638ae0bc929d3d22d21365c9deded8bea3ff1262a8b7da92c317cb887568b19836b21e6783761dbc431fd2826001000505330a'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', '', '1f1e501f-9a39-6dfa-aadb-0a0dc6f87718', NULL, NULL, 1795975203434077, NULL, '{"source":"loop","step":0}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30302b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657301a47475726e01a46e6f746501b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657301a47475726e01a46e6f74650183a86d65737361676573c4220147cd6f1bd6c96c9a80d41ff5ef041f3ad7884793cafcfd39936e5e92fc89c46d01a47475726ec40400016d00a46e6f7465c40a00016da66f6e65202030c0'::bytea, '\x0f6c7850229471f60df355a8'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', '', '1f1e501f-9a39-6dfa-aadb-1b1aab2cd31e', NULL, '1f1e501f-9a39-6dfa-aadb-0a0dc6f87718', 1795975203449167, NULL, '{"source":"loop","step":1}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30312b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657302a47475726e02a46e6f746502b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657302a47475726e02a46e6f74650283a86d65737361676573c4350247cd6f1bd6c96c9a80d41ff5f885aa654d0f38192bbc2229ef04ee041092e74d001fdc147d6cd528fa389718f96799ff4f0b6d01a47475726ec40400016d01a46e6f7465c40a00016da66f6e65202031c0'::bytea, '\xedf15375e59a79fb1aa11be7'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', '', '1f1e501f-9a39-6dfa-aadb-2c8e8f2c6ec8', NULL, '1f1e501f-9a39-6dfa-aadb-1b1aab2cd31e', 1795975203451493, NULL, '{"source":"loop","step":2}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30322b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657303a47475726e03a46e6f746503b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657303a47475726e03a46e6f74650383a86d65737361676573c4430347cd6f1bd6c96c9a80d41ff5f885aa654d0f38192bbc222964519b3b692a4585dc502317ef04ee04ee041093e74d002f3fe36e1ab13776779c10a9a4d8752a5f6d01a47475726ec40400016d02a46e6f7465c40a00016da66f6e65202032c0'::bytea, '\xf9ea99fae6619213196d4915'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', '', '1f1e501f-9a39-6dfa-aadb-398987322e25', NULL, '1f1e501f-9a39-6dfa-aadb-2c8e8f2c6ec8', 1795975203455822, NULL, '{"source":"loop","step":3}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30332b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657304a47475726e04a46e6f746504b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657304a47475726e04a46e6f74650483a86d65737361676573c4510447cd6f1bd6c96c9a80d41ff5f885aa654d0f38192bbc222964519b3b692a4585dc502317e8631dd77a3ccaba1097439fef04ee04ee04ee041094e74d003f2dfe75b90703fc0afbbf0c4ca87630a46d01a47475726ec40400016d03a46e6f7465c40a00016da66f6e65202033c0'::bytea, '\xf74d78ebb24bf5709011dfcd'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', '', '1f1e501f-9a39-6dfa-aadb-4f57007d1034', NULL, '1f1e501f-9a39-6dfa-aadb-398987322e25', 1795975203464302, NULL, '{"source":"loop","step":4}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30342b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657305a47475726e05a46e6f746505b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657305a47475726e05a46e6f74650583a86d65737361676573c45f0547cd6f1bd6c96c9a80d41ff5f885aa654d0f38192bbc222964519b3b692a4585dc502317e8631dd77a3ccaba1097439f9ec7fa7ea9da5d0c2e7fdba6ef04ee04ee04ee04ee041095e74d004fdcd14daa60d2567d6cf879b4768c03986d01a47475726ec40400016d04a46e6f7465c40a00016da66f6e65202034c0'::bytea, '\x267eed404477e5571b67e390'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', '', '1f1e501f-9a39-6dfa-aadb-50e53606defc', NULL, '1f1e501f-9a39-6dfa-aadb-4f57007d1034', 1795975203465679, NULL, '{"source":"loop","step":5}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30352b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657306a47475726e06a46e6f746506b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657306a47475726e06a46e6f74650683a86d65737361676573c46d0647cd6f1bd6c96c9a80d41ff5f885aa654d0f38192bbc222964519b3b692a4585dc502317e8631dd77a3ccaba1097439f9ec7fa7ea9da5d0c2e7fdba6728dbaa6bb8b6a243cc683bdef04ee04ee04ee04ee04ee041096e74d005f204d3c5ad4c1ac2c2b353be8aa732a826d01a47475726ec40400016d05a46e6f7465c40a00016da66f6e65202035c0'::bytea, '\x1052c07006105657ea1a9d6b'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', 'child:1', '1f1e501f-9a39-6dfa-aadb-0e2f1038f0b5', NULL, NULL, 1795975203466600, NULL, '{"source":"loop","step":0}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30302b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657301a47475726e01a46e6f746501b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657301a47475726e01a46e6f74650183a86d65737361676573c4220128f1bbd062c7b4c5bdfa2b66ef041fec55d81bc50748a6598ddb419cd62d3f6d01a47475726ec40400016d00a46e6f7465c41100016dad6f6e65206368696c643a312030c0'::bytea, '\xff18899e00e3884d8b22e476'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', 'child:1', '1f1e501f-9a39-6dfa-aadb-1cec83feb17b', NULL, '1f1e501f-9a39-6dfa-aadb-0e2f1038f0b5', 1795975203476565, NULL, '{"source":"loop","step":1}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30312b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657302a47475726e02a46e6f746502b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657302a47475726e02a46e6f74650283a86d65737361676573c4350228f1bbd062c7b4c5bdfa2b66ba67c4e5da940ee93d603f56ef04ee041092e74d001f87e4d08341b0e9a13b66c35455e9cca36d01a47475726ec40400016d01a46e6f7465c41100016dad6f6e65206368696c643a312031c0'::bytea, '\x7722a60972b562666d26d750'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', 'child:1', '1f1e501f-9a39-6dfa-aadb-222138efbaeb', NULL, '1f1e501f-9a39-6dfa-aadb-1cec83feb17b', 1795975203477950, NULL, '{"source":"loop","step":2}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30322b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657303a47475726e03a46e6f746503b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657303a47475726e03a46e6f74650383a86d65737361676573c4430328f1bbd062c7b4c5bdfa2b66ba67c4e5da940ee93d603f568cddf0638ddac567460184feef04ee04ee041093e74d002f5f7a8a02a2bd88dc7caaf8713a2af1ba6d01a47475726ec40400016d02a46e6f7465c41100016dad6f6e65206368696c643a312032c0'::bytea, '\x51784d47c9ed6d13d5ac8c07'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', 'child:1', '1f1e501f-9a39-6dfa-aadb-365b57bb7d97', NULL, '1f1e501f-9a39-6dfa-aadb-222138efbaeb', 1795975203484893, NULL, '{"source":"loop","step":3}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30332b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657304a47475726e04a46e6f746504b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657304a47475726e04a46e6f74650483a86d65737361676573c4510428f1bbd062c7b4c5bdfa2b66ba67c4e5da940ee93d603f568cddf0638ddac567460184fec87b30061e385f5cd0640044ef04ee04ee04ee041094e74d003f260a3864272f5b1438631bf825a933b56d01a47475726ec40400016d03a46e6f7465c41100016dad6f6e65206368696c643a312033c0'::bytea, '\xdd00b1faacfd10b4567b123d'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', 'child:1', '1f1e501f-9a39-6dfa-aadb-4cc824d4589c', NULL, '1f1e501f-9a39-6dfa-aadb-365b57bb7d97', 1795975203485811, NULL, '{"source":"loop","step":4}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30342b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657305a47475726e05a46e6f746505b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657305a47475726e05a46e6f74650583a86d65737361676573c45f0528f1bbd062c7b4c5bdfa2b66ba67c4e5da940ee93d603f568cddf0638ddac567460184fec87b30061e385f5cd0640044b03c1229ca65ad06e5367ebeef04ee04ee04ee04ee041095e74d004fc5549fe7707377fc664a12e260459ef66d01a47475726ec40400016d04a46e6f7465c41100016dad6f6e65206368696c643a312034c0'::bytea, '\x614a01a725f56adc35c6a06b'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', 'child:1', '1f1e501f-9a39-6dfa-aadb-5e71d5f860c3', NULL, '1f1e501f-9a39-6dfa-aadb-4cc824d4589c', 1795975203486867, NULL, '{"source":"loop","step":5}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30352b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657306a47475726e06a46e6f746506b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657306a47475726e06a46e6f74650683a86d65737361676573c46d0628f1bbd062c7b4c5bdfa2b66ba67c4e5da940ee93d603f568cddf0638ddac567460184fec87b30061e385f5cd0640044b03c1229ca65ad06e5367ebe8f849f98e5cf03cc8f1c9bccef04ee04ee04ee04ee04ee041096e74d005f8b9eb7405ad372fcd6532c01753161da6d01a47475726ec40400016d05a46e6f7465c41100016dad6f6e65206368696c643a312035c0'::bytea, '\x64ae5ef9a4fa75e736f7c8f7'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', '', '1f1e501f-9a39-6dfa-aadb-094e7d575d17', NULL, NULL, 1795975203487726, NULL, '{"source":"loop","step":0}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30302b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657301a47475726e01a46e6f746501b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657301a47475726e01a46e6f74650183a86d65737361676573c422014be706fe64d9cd00b963e136ef041fcf87a6e70494f574d2612f34bff5e6186d01a47475726ec40400016d00a46e6f7465c40a00016da674776f202030c0'::bytea, '\xd365c238c6f689b981349148'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', '', '1f1e501f-9a39-6dfa-aadb-1a9ad7196189', NULL, '1f1e501f-9a39-6dfa-aadb-094e7d575d17', 1795975203496488, NULL, '{"source":"loop","step":1}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30312b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657302a47475726e02a46e6f746502b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657302a47475726e02a46e6f74650283a86d65737361676573c435024be706fe64d9cd00b963e1369e234f64901dc8886836ae74ef04ee041092e74d001f2a0a167aa10fda008d69515c246b6c6f6d01a47475726ec40400016d01a46e6f7465c40a00016da674776f202031c0'::bytea, '\xbe273852f0eea00dbe4b646d'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', '', '1f1e501f-9a39-6dfa-aadb-2928de962a6d', NULL, '1f1e501f-9a39-6dfa-aadb-1a9ad7196189', 1795975203497700, NULL, '{"source":"loop","step":2}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30322b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657303a47475726e03a46e6f746503b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657303a47475726e03a46e6f74650383a86d65737361676573c443034be706fe64d9cd00b963e1369e234f64901dc8886836ae743b21ee73f94ed0f1f730b7bcef04ee04ee041093e74d002f5018295ba112352bd393f85ce0097c9a6d01a47475726ec40400016d02a46e6f7465c40a00016da674776f202032c0'::bytea, '\x26758fc5fa1752b48cbdbc6b'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', '', '1f1e501f-9a39-6dfa-aadb-3ff00fe321ec', NULL, '1f1e501f-9a39-6dfa-aadb-2928de962a6d', 1795975203498712, NULL, '{"source":"loop","step":3}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30332b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657304a47475726e04a46e6f746504b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657304a47475726e04a46e6f74650483a86d65737361676573c451044be706fe64d9cd00b963e1369e234f64901dc8886836ae743b21ee73f94ed0f1f730b7bc53aeab78e8e19f0abde43b26ef04ee04ee04ee041094e74d003ff94635e279322b669b8263944b1bf7d16d01a47475726ec40400016d03a46e6f7465c40a00016da674776f202033c0'::bytea, '\x3275e0b9a30282f0b63b7632'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', '', '1f1e501f-9a39-6dfa-aadb-4771202ab6fa', NULL, '1f1e501f-9a39-6dfa-aadb-3ff00fe321ec', 1795975203507716, NULL, '{"source":"loop","step":4}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30342b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657305a47475726e05a46e6f746505b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657305a47475726e05a46e6f74650583a86d65737361676573c45f054be706fe64d9cd00b963e1369e234f64901dc8886836ae743b21ee73f94ed0f1f730b7bc53aeab78e8e19f0abde43b2683ea8dc24bee416d4f6dcdd5ef04ee04ee04ee04ee041095e74d004f3218468d3496700676207660107f15a46d01a47475726ec40400016d04a46e6f7465c40a00016da674776f202034c0'::bytea, '\xb4f88416a980e4fdb6488408'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', '', '1f1e501f-9a39-6dfa-aadb-5caeaebcb0aa', NULL, '1f1e501f-9a39-6dfa-aadb-4771202ab6fa', 1795975203509139, NULL, '{"source":"loop","step":5}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30352b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657306a47475726e06a46e6f746506b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657306a47475726e06a46e6f74650683a86d65737361676573c46d064be706fe64d9cd00b963e1369e234f64901dc8886836ae743b21ee73f94ed0f1f730b7bc53aeab78e8e19f0abde43b2683ea8dc24bee416d4f6dcdd53e86f096a22453398eaa852bef04ee04ee04ee04ee04ee041096e74d005f62c74ccef63c6c8ee3e9e111142b2c296d01a47475726ec40400016d05a46e6f7465c40a00016da674776f202035c0'::bytea, '\x8e1f2f60c62a7e6bc7e2a1e8'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', 'child:1', '1f1e501f-9a39-6dfa-aadb-0c1db9b253e3', NULL, NULL, 1795975203510028, NULL, '{"source":"loop","step":0}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30302b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657301a47475726e01a46e6f746501b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657301a47475726e01a46e6f74650183a86d65737361676573c422018301415698baaf219e3d7433ef041f45ee966e6aa2fe016d53d8ff1998abd86d01a47475726ec40400016d00a46e6f7465c41100016dad74776f206368696c643a312030c0'::bytea, '\xdd9eb9a5f1828ef5bc4288a0'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', 'child:1', '1f1e501f-9a39-6dfa-aadb-1984468fb596', NULL, '1f1e501f-9a39-6dfa-aadb-0c1db9b253e3', 1795975203517273, NULL, '{"source":"loop","step":1}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30312b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657302a47475726e02a46e6f746502b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657302a47475726e02a46e6f74650283a86d65737361676573c435028301415698baaf219e3d743382bc455d7b06b0317f61d0d0ef04ee041092e74d001f977676d06682a06cbb99d7b8528cade46d01a47475726ec40400016d01a46e6f7465c41100016dad74776f206368696c643a312031c0'::bytea, '\xe044d9d86e48518eb82b4428'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', 'child:1', '1f1e501f-9a39-6dfa-aadb-23153555d6ae', NULL, '1f1e501f-9a39-6dfa-aadb-1984468fb596', 1795975203518597, NULL, '{"source":"loop","step":2}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30322b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657303a47475726e03a46e6f746503b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657303a47475726e03a46e6f74650383a86d65737361676573c443038301415698baaf219e3d743382bc455d7b06b0317f61d0d0b384831ff41e78fc3efc6628ef04ee04ee041093e74d002fb67a107d0cea6169fbacba08b67aa1596d01a47475726ec40400016d02a46e6f7465c41100016dad74776f206368696c643a312032c0'::bytea, '\x4a627f98aa43ff7ca68866b9'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', 'child:1', '1f1e501f-9a39-6dfa-aadb-319c1e84fb36', NULL, '1f1e501f-9a39-6dfa-aadb-23153555d6ae', 1795975203519590, NULL, '{"source":"loop","step":3}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30332b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657304a47475726e04a46e6f746504b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657304a47475726e04a46e6f74650483a86d65737361676573c451048301415698baaf219e3d743382bc455d7b06b0317f61d0d0b384831ff41e78fc3efc66286b3523988754115c942a50e5ef04ee04ee04ee041094e74d003f31f94ef8b7a90714201a466abc462cd36d01a47475726ec40400016d03a46e6f7465c41100016dad74776f206368696c643a312033c0'::bytea, '\x96c8dd70754cef1c1e06fe51'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', 'child:1', '1f1e501f-9a39-6dfa-aadb-4910fcfd36d1', NULL, '1f1e501f-9a39-6dfa-aadb-319c1e84fb36', 1795975203520439, NULL, '{"source":"loop","step":4}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30342b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657305a47475726e05a46e6f746505b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657305a47475726e05a46e6f74650583a86d65737361676573c45f058301415698baaf219e3d743382bc455d7b06b0317f61d0d0b384831ff41e78fc3efc66286b3523988754115c942a50e52a3c33c464926f86546a3674ef04ee04ee04ee04ee041095e74d004f67706da32598c85ff741c09c0fc32de76d01a47475726ec40400016d04a46e6f7465c41100016dad74776f206368696c643a312034c0'::bytea, '\x3a7cc751b74d80399f0f8c5d'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', 'child:1', '1f1e501f-9a39-6dfa-aadb-5164f16d68f3', NULL, '1f1e501f-9a39-6dfa-aadb-4910fcfd36d1', 1795975203528648, NULL, '{"source":"loop","step":5}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30352b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657306a47475726e06a46e6f746506b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657306a47475726e06a46e6f74650683a86d65737361676573c46d068301415698baaf219e3d743382bc455d7b06b0317f61d0d0b384831ff41e78fc3efc66286b3523988754115c942a50e52a3c33c464926f86546a3674626b880144c727eb07873621ef04ee04ee04ee04ee04ee041096e74d005f4bd981dd3ca78d38971b833a3588f9386d01a47475726ec40400016d05a46e6f7465c41100016dad74776f206368696c643a312035c0'::bytea, '\x0039aac57f39abc5d97d5146'::bytea);
-INSERT INTO "stored"."threadmark_head" ("thread_id", "ns", "rank", "needs", "checkpoints", "updated_at", "minute", "owner") VALUES ('two', 'child:1', '1f1e501f-9a39-6dfa-aadb-5164f16d68f3',  E'{"\\\\x8301415698baaf219e3d7433","\\\\x82bc455d7b06b0317f61d0d0","\\\\xb384831ff41e78fc3efc6628","\\\\x6b3523988754115c942a50e5","\\\\x2a3c33c464926f86546a3674","\\\\x626b880144c727eb07873621"}'::bytea[], 6, 1795975203528648, 29932920, NULL);
-INSERT INTO "stored"."threadmark_head" ("thread_id", "ns", "rank", "needs", "checkpoints", "updated_at", "minute", "owner") VALUES ('only a write', '', '', '{}', 0, 1795975203549071, 29932920, NULL);
-INSERT INTO "stored"."threadmark_head" ("thread_id", "ns", "rank", "needs", "checkpoints", "updated_at", "minute", "owner") VALUES ('one', '', '1f1e501f-9a39-6dfa-aadb-50e53606defc',  E'{"\\\\x47cd6f1bd6c96c9a80d41ff5","\\\\xf885aa654d0f38192bbc2229","\\\\x64519b3b692a4585dc502317","\\\\xe8631dd77a3ccaba1097439f","\\\\x9ec7fa7ea9da5d0c2e7fdba6","\\\\x728dbaa6bb8b6a243cc683bd"}'::bytea[], 6, 1795975203465679, 29932920, 'ada');
-INSERT INTO "stored"."threadmark_head" ("thread_id", "ns", "rank", "needs", "checkpoints", "updated_at", "minute", "owner") VALUES ('one', 'child:1', '1f1e501f-9a39-6dfa-aadb-5e71d5f860c3',  E'{"\\\\x28f1bbd062c7b4c5bdfa2b66","\\\\xba67c4e5da940ee93d603f56","\\\\x8cddf0638ddac567460184fe","\\\\xc87b30061e385f5cd0640044","\\\\xb03c1229ca65ad06e5367ebe","\\\\x8f849f98e5cf03cc8f1c9bcc"}'::bytea[], 6, 1795975203486867, 29932920, NULL);
-INSERT INTO "stored"."threadmark_head" ("thread_id", "ns", "rank", "needs", "checkpoints", "updated_at", "minute", "owner") VALUES ('two', '', '1f1e501f-9a39-6dfa-aadb-5caeaebcb0aa',  E'{"\\\\x4be706fe64d9cd00b963e136","\\\\x9e234f64901dc8886836ae74","\\\\x3b21ee73f94ed0f1f730b7bc","\\\\x53aeab78e8e19f0abde43b26","\\\\x83ea8dc24bee416d4f6dcdd5","\\\\x3e86f096a22453398eaa852b"}'::bytea[], 6, 1795975203509139, 29932920, NULL);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', '', '1f1e501f-9a39-6dfa-aadb-0a0dc6f87718', NULL, NULL, 1795977427470719, NULL, '{"source":"loop","step":0}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30302b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657301a47475726e01a46e6f746501b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657301a47475726e01a46e6f74650183a86d65737361676573c4220147cd6f1bd6c96c9a80d41ff5ef041f3ad7884793cafcfd39936e5e92fc89c46d01a47475726ec40400016d00a46e6f7465c40a00016da66f6e65202030c0'::bytea, '\xed7b2af612d2fc2d0059405d'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', '', '1f1e501f-9a39-6dfa-aadb-1b1aab2cd31e', NULL, '1f1e501f-9a39-6dfa-aadb-0a0dc6f87718', 1795977427480187, NULL, '{"source":"loop","step":1}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30312b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657302a47475726e02a46e6f746502b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657302a47475726e02a46e6f74650283a86d65737361676573c4350247cd6f1bd6c96c9a80d41ff5f885aa654d0f38192bbc2229ef04ee041092e74d001fdc147d6cd528fa389718f96799ff4f0b6d01a47475726ec40400016d01a46e6f7465c40a00016da66f6e65202031c0'::bytea, '\x5ba92c77da1fe585e2477b30'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', '', '1f1e501f-9a39-6dfa-aadb-2c8e8f2c6ec8', NULL, '1f1e501f-9a39-6dfa-aadb-1b1aab2cd31e', 1795977427483776, NULL, '{"source":"loop","step":2}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30322b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657303a47475726e03a46e6f746503b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657303a47475726e03a46e6f74650383a86d65737361676573c4430347cd6f1bd6c96c9a80d41ff5f885aa654d0f38192bbc222964519b3b692a4585dc502317ef04ee04ee041093e74d002f3fe36e1ab13776779c10a9a4d8752a5f6d01a47475726ec40400016d02a46e6f7465c40a00016da66f6e65202032c0'::bytea, '\x56d3d1a753aed96276326461'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', '', '1f1e501f-9a39-6dfa-aadb-398987322e25', NULL, '1f1e501f-9a39-6dfa-aadb-2c8e8f2c6ec8', 1795977427486370, NULL, '{"source":"loop","step":3}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30332b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657304a47475726e04a46e6f746504b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657304a47475726e04a46e6f74650483a86d65737361676573c4510447cd6f1bd6c96c9a80d41ff5f885aa654d0f38192bbc222964519b3b692a4585dc502317e8631dd77a3ccaba1097439fef04ee04ee04ee041094e74d003f2dfe75b90703fc0afbbf0c4ca87630a46d01a47475726ec40400016d03a46e6f7465c40a00016da66f6e65202033c0'::bytea, '\x1727bbfc174cf9f7fc2035a2'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', '', '1f1e501f-9a39-6dfa-aadb-4f57007d1034', NULL, '1f1e501f-9a39-6dfa-aadb-398987322e25', 1795977427488397, NULL, '{"source":"loop","step":4}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30342b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657305a47475726e05a46e6f746505b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657305a47475726e05a46e6f74650583a86d65737361676573c45f0547cd6f1bd6c96c9a80d41ff5f885aa654d0f38192bbc222964519b3b692a4585dc502317e8631dd77a3ccaba1097439f9ec7fa7ea9da5d0c2e7fdba6ef04ee04ee04ee04ee041095e74d004fdcd14daa60d2567d6cf879b4768c03986d01a47475726ec40400016d04a46e6f7465c40a00016da66f6e65202034c0'::bytea, '\x6d0582d5cef139aaeb617249'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', '', '1f1e501f-9a39-6dfa-aadb-50e53606defc', NULL, '1f1e501f-9a39-6dfa-aadb-4f57007d1034', 1795977427490124, NULL, '{"source":"loop","step":5}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30352b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657306a47475726e06a46e6f746506b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657306a47475726e06a46e6f74650683a86d65737361676573c46d0647cd6f1bd6c96c9a80d41ff5f885aa654d0f38192bbc222964519b3b692a4585dc502317e8631dd77a3ccaba1097439f9ec7fa7ea9da5d0c2e7fdba6728dbaa6bb8b6a243cc683bdef04ee04ee04ee04ee04ee041096e74d005f204d3c5ad4c1ac2c2b353be8aa732a826d01a47475726ec40400016d05a46e6f7465c40a00016da66f6e65202035c0'::bytea, '\x08b39fbb0260eb9e10c96f7a'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', 'child:1', '1f1e501f-9a39-6dfa-aadb-0e2f1038f0b5', NULL, NULL, 1795977427491821, NULL, '{"source":"loop","step":0}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30302b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657301a47475726e01a46e6f746501b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657301a47475726e01a46e6f74650183a86d65737361676573c4220128f1bbd062c7b4c5bdfa2b66ef041fec55d81bc50748a6598ddb419cd62d3f6d01a47475726ec40400016d00a46e6f7465c41100016dad6f6e65206368696c643a312030c0'::bytea, '\xb8cbac13181c9c84167bf8fe'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', 'child:1', '1f1e501f-9a39-6dfa-aadb-1cec83feb17b', NULL, '1f1e501f-9a39-6dfa-aadb-0e2f1038f0b5', 1795977427494356, NULL, '{"source":"loop","step":1}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30312b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657302a47475726e02a46e6f746502b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657302a47475726e02a46e6f74650283a86d65737361676573c4350228f1bbd062c7b4c5bdfa2b66ba67c4e5da940ee93d603f56ef04ee041092e74d001f87e4d08341b0e9a13b66c35455e9cca36d01a47475726ec40400016d01a46e6f7465c41100016dad6f6e65206368696c643a312031c0'::bytea, '\xbd74386e05866b2e7b5e6522'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', 'child:1', '1f1e501f-9a39-6dfa-aadb-222138efbaeb', NULL, '1f1e501f-9a39-6dfa-aadb-1cec83feb17b', 1795977427495884, NULL, '{"source":"loop","step":2}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30322b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657303a47475726e03a46e6f746503b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657303a47475726e03a46e6f74650383a86d65737361676573c4430328f1bbd062c7b4c5bdfa2b66ba67c4e5da940ee93d603f568cddf0638ddac567460184feef04ee04ee041093e74d002f5f7a8a02a2bd88dc7caaf8713a2af1ba6d01a47475726ec40400016d02a46e6f7465c41100016dad6f6e65206368696c643a312032c0'::bytea, '\x45f3fba6be2950061d224114'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', 'child:1', '1f1e501f-9a39-6dfa-aadb-365b57bb7d97', NULL, '1f1e501f-9a39-6dfa-aadb-222138efbaeb', 1795977427497356, NULL, '{"source":"loop","step":3}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30332b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657304a47475726e04a46e6f746504b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657304a47475726e04a46e6f74650483a86d65737361676573c4510428f1bbd062c7b4c5bdfa2b66ba67c4e5da940ee93d603f568cddf0638ddac567460184fec87b30061e385f5cd0640044ef04ee04ee04ee041094e74d003f260a3864272f5b1438631bf825a933b56d01a47475726ec40400016d03a46e6f7465c41100016dad6f6e65206368696c643a312033c0'::bytea, '\xb29f4737c00ea4e220d5207f'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', 'child:1', '1f1e501f-9a39-6dfa-aadb-4cc824d4589c', NULL, '1f1e501f-9a39-6dfa-aadb-365b57bb7d97', 1795977427499166, NULL, '{"source":"loop","step":4}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30342b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657305a47475726e05a46e6f746505b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657305a47475726e05a46e6f74650583a86d65737361676573c45f0528f1bbd062c7b4c5bdfa2b66ba67c4e5da940ee93d603f568cddf0638ddac567460184fec87b30061e385f5cd0640044b03c1229ca65ad06e5367ebeef04ee04ee04ee04ee041095e74d004fc5549fe7707377fc664a12e260459ef66d01a47475726ec40400016d04a46e6f7465c41100016dad6f6e65206368696c643a312034c0'::bytea, '\x209240e925e4061809f1f156'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', 'child:1', '1f1e501f-9a39-6dfa-aadb-5e71d5f860c3', NULL, '1f1e501f-9a39-6dfa-aadb-4cc824d4589c', 1795977427501473, NULL, '{"source":"loop","step":5}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30352b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657306a47475726e06a46e6f746506b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657306a47475726e06a46e6f74650683a86d65737361676573c46d0628f1bbd062c7b4c5bdfa2b66ba67c4e5da940ee93d603f568cddf0638ddac567460184fec87b30061e385f5cd0640044b03c1229ca65ad06e5367ebe8f849f98e5cf03cc8f1c9bccef04ee04ee04ee04ee04ee041096e74d005f8b9eb7405ad372fcd6532c01753161da6d01a47475726ec40400016d05a46e6f7465c41100016dad6f6e65206368696c643a312035c0'::bytea, '\xb3863ee18cccf89c2c242b75'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', '', '1f1e501f-9a39-6dfa-aadb-094e7d575d17', NULL, NULL, 1795977427502898, NULL, '{"source":"loop","step":0}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30302b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657301a47475726e01a46e6f746501b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657301a47475726e01a46e6f74650183a86d65737361676573c422014be706fe64d9cd00b963e136ef041fcf87a6e70494f574d2612f34bff5e6186d01a47475726ec40400016d00a46e6f7465c40a00016da674776f202030c0'::bytea, '\x80e5ef6fd7aca32000e44873'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', '', '1f1e501f-9a39-6dfa-aadb-1a9ad7196189', NULL, '1f1e501f-9a39-6dfa-aadb-094e7d575d17', 1795977427505222, NULL, '{"source":"loop","step":1}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30312b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657302a47475726e02a46e6f746502b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657302a47475726e02a46e6f74650283a86d65737361676573c435024be706fe64d9cd00b963e1369e234f64901dc8886836ae74ef04ee041092e74d001f2a0a167aa10fda008d69515c246b6c6f6d01a47475726ec40400016d01a46e6f7465c40a00016da674776f202031c0'::bytea, '\x89d45570e4ad817bb731334a'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', '', '1f1e501f-9a39-6dfa-aadb-2928de962a6d', NULL, '1f1e501f-9a39-6dfa-aadb-1a9ad7196189', 1795977427506691, NULL, '{"source":"loop","step":2}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30322b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657303a47475726e03a46e6f746503b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657303a47475726e03a46e6f74650383a86d65737361676573c443034be706fe64d9cd00b963e1369e234f64901dc8886836ae743b21ee73f94ed0f1f730b7bcef04ee04ee041093e74d002f5018295ba112352bd393f85ce0097c9a6d01a47475726ec40400016d02a46e6f7465c40a00016da674776f202032c0'::bytea, '\x78ef049fae253f9d32dc6003'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', '', '1f1e501f-9a39-6dfa-aadb-3ff00fe321ec', NULL, '1f1e501f-9a39-6dfa-aadb-2928de962a6d', 1795977427508142, NULL, '{"source":"loop","step":3}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30332b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657304a47475726e04a46e6f746504b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657304a47475726e04a46e6f74650483a86d65737361676573c451044be706fe64d9cd00b963e1369e234f64901dc8886836ae743b21ee73f94ed0f1f730b7bc53aeab78e8e19f0abde43b26ef04ee04ee04ee041094e74d003ff94635e279322b669b8263944b1bf7d16d01a47475726ec40400016d03a46e6f7465c40a00016da674776f202033c0'::bytea, '\x2159a985ec8e53b32dfba317'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', '', '1f1e501f-9a39-6dfa-aadb-4771202ab6fa', NULL, '1f1e501f-9a39-6dfa-aadb-3ff00fe321ec', 1795977427509769, NULL, '{"source":"loop","step":4}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30342b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657305a47475726e05a46e6f746505b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657305a47475726e05a46e6f74650583a86d65737361676573c45f054be706fe64d9cd00b963e1369e234f64901dc8886836ae743b21ee73f94ed0f1f730b7bc53aeab78e8e19f0abde43b2683ea8dc24bee416d4f6dcdd5ef04ee04ee04ee04ee041095e74d004f3218468d3496700676207660107f15a46d01a47475726ec40400016d04a46e6f7465c40a00016da674776f202034c0'::bytea, '\xf7736c09294ec73c9972cc57'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', '', '1f1e501f-9a39-6dfa-aadb-5caeaebcb0aa', NULL, '1f1e501f-9a39-6dfa-aadb-4771202ab6fa', 1795977427511159, NULL, '{"source":"loop","step":5}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30352b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657306a47475726e06a46e6f746506b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657306a47475726e06a46e6f74650683a86d65737361676573c46d064be706fe64d9cd00b963e1369e234f64901dc8886836ae743b21ee73f94ed0f1f730b7bc53aeab78e8e19f0abde43b2683ea8dc24bee416d4f6dcdd53e86f096a22453398eaa852bef04ee04ee04ee04ee04ee041096e74d005f62c74ccef63c6c8ee3e9e111142b2c296d01a47475726ec40400016d05a46e6f7465c40a00016da674776f202035c0'::bytea, '\x213a6a283019b66ac1f560fc'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', 'child:1', '1f1e501f-9a39-6dfa-aadb-0c1db9b253e3', NULL, NULL, 1795977427512400, NULL, '{"source":"loop","step":0}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30302b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657301a47475726e01a46e6f746501b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657301a47475726e01a46e6f74650183a86d65737361676573c422018301415698baaf219e3d7433ef041f45ee966e6aa2fe016d53d8ff1998abd86d01a47475726ec40400016d00a46e6f7465c41100016dad74776f206368696c643a312030c0'::bytea, '\x6c91bb73b76bf1a58483bea0'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', 'child:1', '1f1e501f-9a39-6dfa-aadb-1984468fb596', NULL, '1f1e501f-9a39-6dfa-aadb-0c1db9b253e3', 1795977427514436, NULL, '{"source":"loop","step":1}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30312b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657302a47475726e02a46e6f746502b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657302a47475726e02a46e6f74650283a86d65737361676573c435028301415698baaf219e3d743382bc455d7b06b0317f61d0d0ef04ee041092e74d001f977676d06682a06cbb99d7b8528cade46d01a47475726ec40400016d01a46e6f7465c41100016dad74776f206368696c643a312031c0'::bytea, '\x0b503c19c7c266051cd3f564'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', 'child:1', '1f1e501f-9a39-6dfa-aadb-23153555d6ae', NULL, '1f1e501f-9a39-6dfa-aadb-1984468fb596', 1795977427516384, NULL, '{"source":"loop","step":2}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30322b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657303a47475726e03a46e6f746503b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657303a47475726e03a46e6f74650383a86d65737361676573c443038301415698baaf219e3d743382bc455d7b06b0317f61d0d0b384831ff41e78fc3efc6628ef04ee04ee041093e74d002fb67a107d0cea6169fbacba08b67aa1596d01a47475726ec40400016d02a46e6f7465c41100016dad74776f206368696c643a312032c0'::bytea, '\x4611f9fd47e00c09ad8a5be3'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', 'child:1', '1f1e501f-9a39-6dfa-aadb-319c1e84fb36', NULL, '1f1e501f-9a39-6dfa-aadb-23153555d6ae', 1795977427517796, NULL, '{"source":"loop","step":3}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30332b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657304a47475726e04a46e6f746504b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657304a47475726e04a46e6f74650483a86d65737361676573c451048301415698baaf219e3d743382bc455d7b06b0317f61d0d0b384831ff41e78fc3efc66286b3523988754115c942a50e5ef04ee04ee04ee041094e74d003f31f94ef8b7a90714201a466abc462cd36d01a47475726ec40400016d03a46e6f7465c41100016dad74776f206368696c643a312033c0'::bytea, '\x0429d4e335d89083b2327447'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', 'child:1', '1f1e501f-9a39-6dfa-aadb-4910fcfd36d1', NULL, '1f1e501f-9a39-6dfa-aadb-319c1e84fb36', 1795977427519054, NULL, '{"source":"loop","step":4}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30342b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657305a47475726e05a46e6f746505b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657305a47475726e05a46e6f74650583a86d65737361676573c45f058301415698baaf219e3d743382bc455d7b06b0317f61d0d0b384831ff41e78fc3efc66286b3523988754115c942a50e52a3c33c464926f86546a3674ef04ee04ee04ee04ee041095e74d004f67706da32598c85ff741c09c0fc32de76d01a47475726ec40400016d04a46e6f7465c41100016dad74776f206368696c643a312034c0'::bytea, '\xb6077de0e7bfc1ce0560ac79'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', 'child:1', '1f1e501f-9a39-6dfa-aadb-5164f16d68f3', NULL, '1f1e501f-9a39-6dfa-aadb-4910fcfd36d1', 1795977427520328, NULL, '{"source":"loop","step":5}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30352b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657306a47475726e06a46e6f746506b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657306a47475726e06a46e6f74650683a86d65737361676573c46d068301415698baaf219e3d743382bc455d7b06b0317f61d0d0b384831ff41e78fc3efc66286b3523988754115c942a50e52a3c33c464926f86546a3674626b880144c727eb07873621ef04ee04ee04ee04ee04ee041096e74d005f4bd981dd3ca78d38971b833a3588f9386d01a47475726ec40400016d05a46e6f7465c41100016dad74776f206368696c643a312035c0'::bytea, '\x9439a478229762d9806eb07a'::bytea);
+INSERT INTO "stored"."threadmark_head" ("thread_id", "ns", "rank", "needs", "checkpoints", "updated_at", "minute", "owner") VALUES ('two', 'child:1', '1f1e501f-9a39-6dfa-aadb-5164f16d68f3',  E'{"\\\\x8301415698baaf219e3d7433","\\\\x82bc455d7b06b0317f61d0d0","\\\\xb384831ff41e78fc3efc6628","\\\\x6b3523988754115c942a50e5","\\\\x2a3c33c464926f86546a3674","\\\\x626b880144c727eb07873621"}'::bytea[], 6, 1795977427520328, 29932957, NULL);
+INSERT INTO "stored"."threadmark_head" ("thread_id", "ns", "rank", "needs", "checkpoints", "updated_at", "minute", "owner") VALUES ('only a write', '', '', '{}', 0, 1795977427531529, 29932957, NULL);
+INSERT INTO "stored"."threadmark_head" ("thread_id", "ns", "rank", "needs", "checkpoints", "updated_at", "minute", "owner") VALUES ('one', '', '1f1e501f-9a39-6dfa-aadb-50e53606defc',  E'{"\\\\x47cd6f1bd6c96c9a80d41ff5","\\\\xf885aa654d0f38192bbc2229","\\\\x64519b3b692a4585dc502317","\\\\xe8631dd77a3ccaba1097439f","\\\\x9ec7fa7ea9da5d0c2e7fdba6","\\\\x728dbaa6bb8b6a243cc683bd"}'::bytea[], 6, 1795977427490124, 29932957, 'ada');
+INSERT INTO "stored"."threadmark_head" ("thread_id", "ns", "rank", "needs", "checkpoints", "updated_at", "minute", "owner") VALUES ('one', 'child:1', '1f1e501f-9a39-6dfa-aadb-5e71d5f860c3',  E'{"\\\\x28f1bbd062c7b4c5bdfa2b66","\\\\xba67c4e5da940ee93d603f56","\\\\x8cddf0638ddac567460184fe","\\\\xc87b30061e385f5cd0640044","\\\\xb03c1229ca65ad06e5367ebe","\\\\x8f849f98e5cf03cc8f1c9bcc"}'::bytea[], 6, 1795977427501473, 29932957, NULL);
+INSERT INTO "stored"."threadmark_head" ("thread_id", "ns", "rank", "needs", "checkpoints", "updated_at", "minute", "owner") VALUES ('two', '', '1f1e501f-9a39-6dfa-aadb-5caeaebcb0aa',  E'{"\\\\x4be706fe64d9cd00b963e136","\\\\x9e234f64901dc8886836ae74","\\\\x3b21ee73f94ed0f1f730b7bc","\\\\x53aeab78e8e19f0abde43b26","\\\\x83ea8dc24bee416d4f6dcdd5","\\\\x3e86f096a22453398eaa852b"}'::bytea[], 6, 1795977427511159, 29932957, NULL);
 INSERT INTO "stored"."threadmark_write" ("thread_id", "ns", "checkpoint_id", "task_id", "idx", "task_path", "channel", "value", "checksum") VALUES ('one', '', '1f1e501f-9a39-6dfa-aadb-0a0dc6f87718', '\x017461736b2d30'::bytea, 536870912, 'path', '', '\x0147cd6f1bd6c96c9a80d41ff59600a86d65737361676573c4220147cd6f1bd6c96c9a80d41ff5ef041f3ad7884793cafcfd39936e5e92fc89c46d0101a47475726ec40400016d00'::bytea, '\x1594f9757e50e844f15873a2'::bytea);
 INSERT INTO "stored"."threadmark_write" ("thread_id", "ns", "checkpoint_id", "task_id", "idx", "task_path", "channel", "value", "checksum") VALUES ('one', '', '1f1e501f-9a39-6dfa-aadb-0a0dc6f87718', '\x017461736b2d30'::bytea, 1374657985, '', '', '\x000091ce20000000'::bytea, '\xe62489c5d56bd55fa671e60c'::bytea);
 INSERT INTO "stored"."threadmark_write" ("thread_id", "ns", "checkpoint_id", "task_id", "idx", "task_path", "channel", "value", "checksum") VALUES ('one', '', '1f1e501f-9a39-6dfa-aadb-1b1aab2cd31e', '\x017461736b2d31'::bytea, 536870912, 'path', '', '\x0125e1801e36c3e5908217e8339600a86d65737361676573c4220125e1801e36c3e5908217e833ef041ff27c13ba51239785c32218d90f70b5f06d0101a47475726ec40400016d01'::bytea, '\x5c5ffdb26cedbfb3e162301f'::bytea);
@@ -1205,6 +1232,6 @@ INSERT INTO "stored"."threadmark_write" ("thread_id", "ns", "checkpoint_id", "ta
 INSERT INTO "stored"."threadmark_write" ("thread_id", "ns", "checkpoint_id", "task_id", "idx", "task_path", "channel", "value", "checksum") VALUES ('only a write', '', '1', '\x017461736b'::bytea, 536870912, '', '', '\x009300a86d65737361676573c40b00016da77772697474656e'::bytea, '\x2b8fcc796d0d452a8d768ed2'::bytea);
 INSERT INTO "stored"."threadmark_write" ("thread_id", "ns", "checkpoint_id", "task_id", "idx", "task_path", "channel", "value", "checksum") VALUES ('only a write', '', '1', '\x017461736b'::bytea, 1374657985, '', '', '\x000091ce20000000'::bytea, '\xd8189a6df9df83148c41232c'::bytea);
 INSERT INTO "stored"."threadmark_replica" ("one", "term", "body") VALUES (true, 1, '{}');
-INSERT INTO "stored"."threadmark_outbox" ("thread_id", "position", "body") VALUES ('deleted', 1795975203583521, '\x656e747279'::bytea);
-INSERT INTO "stored"."threadmark_position" ("thread_id", "position", "previous") VALUES ('deleted', 1795975203583521, 0);
+INSERT INTO "stored"."threadmark_outbox" ("thread_id", "position", "body") VALUES ('deleted', 1795977427549913, '\x656e747279'::bytea);
+INSERT INTO "stored"."threadmark_position" ("thread_id", "position", "previous") VALUES ('deleted', 1795977427549913, 0);
 INSERT INTO "stored"."threadmark_copied" ("thread_id", "position", "epoch") VALUES ('deleted', 5, 6);

@@ -63,11 +63,11 @@ def _added(
     entered: int | None,
     entered_after: int | None,
     pack_left_out: bool | None,  # noqa: FBT001
-    replaced: bool | None = None,  # noqa: FBT001
-    old_idx: Sequence[int] | None = None,
-    old_values: Sequence[bytes] | None = None,
+    replaced: bool | None,  # noqa: FBT001
+    old_idx: Sequence[int] | None,
+    old_values: Sequence[bytes] | None,
 ) -> Added:
-    """Return the outcome of a change, from the columns that the functions for adding return."""
+    """Return the outcome of a change, from the columns of the type `added_1`."""
     epoch = epoch or 0
     if outcome is not None:
         if outcome in ("epoch", "too_late", "exists"):

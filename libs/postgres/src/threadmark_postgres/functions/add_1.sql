@@ -17,12 +17,10 @@ CREATE OR REPLACE FUNCTION tm.add_1(
     p_w_ns text[], p_w_checkpoint_id text[], p_w_task_id bytea[], p_w_idx bigint[], p_w_task_path text[],
     p_w_channel text[], p_w_value bytea[], p_w_checksum bytea[],
     p_keys bytea[], p_data bytea[], p_term bigint, p_entry bytea,
-    p_previous bigint, p_position bigint, p_copied_epoch bigint,
-    OUT epoch bigint, OUT outcome text, OUT renewal bigint, OUT expires_at bigint,
-    OUT entered bigint, OUT entered_after bigint, OUT pack_left_out boolean,
-    OUT replaced boolean, OUT old_idx bigint[], OUT old_values bytea[]
-) LANGUAGE plpgsql AS $body$
+    p_previous bigint, p_position bigint, p_copied_epoch bigint
+) RETURNS tm.added_1 LANGUAGE plpgsql AS $body$
 DECLARE
+    added tm.added_1;
     v_is_alone boolean := p_replaces OR p_sorts_last OR p_expects IS NOT NULL OR p_previous IS NOT NULL;
     -- Of one checkpoint whose rank is its id, mostly the head tells whether it is there.
     v_looks boolean := v_is_alone OR p_waits OR p_touches OR p_id[1] IS NOT NULL OR cardinality(p_ns) > 1;
@@ -34,12 +32,12 @@ DECLARE
     v_key bytea;
     v_bytes bytea;
 BEGIN
-    outcome := CASE
+    added.outcome := CASE
         WHEN p_term IS NOT NULL AND tm.is_outdated_1(p_term) THEN 'term'
         WHEN v_is_alone AND NOT p_waits AND current_setting('transaction_isolation') <> 'read committed' THEN 'begin'
     END;
-    IF outcome IS NOT NULL THEN
-        RETURN;
+    IF added.outcome IS NOT NULL THEN
+        RETURN added;
     END IF;
     IF v_is_alone THEN
         PERFORM FROM tm.lock_1(p_thread);
@@ -52,17 +50,17 @@ BEGIN
         FOR KEY SHARE;
     END IF;
     IF p_previous IS NOT NULL AND tm.is_behind_1(p_thread, p_previous, p_copied_epoch) THEN
-        outcome := 'behind';
-        RETURN;
+        added.outcome := 'behind';
+        RETURN added;
     END IF;
     IF p_waits OR coalesce(p_continues, '') = '' THEN
         SELECT b.epoch, b.outcome
-        INTO epoch, outcome
+        INTO added.epoch, added.outcome
         FROM tm.begin_1(
             p_thread, p_epoch, p_token, p_owner, p_continues, p_now, p_expires_at, p_check, p_expects, p_waits
         ) AS b;
-        IF outcome IS NOT NULL THEN
-            RETURN;
+        IF added.outcome IS NOT NULL THEN
+            RETURN added;
         END IF;
     END IF;
     -- Who adds to a thread shares its row, what removes or takes a lease has it alone. The statements that follow see
@@ -75,7 +73,7 @@ BEGIN
             p_epoch, p_token, p_only_owner, p_owner, p_continues,
             t.epoch, t.token, t.owner, t.lease_ends, t.deleted_up_to
         )
-    INTO epoch, expires_at, v_owner, renewal, outcome
+    INTO added.epoch, added.expires_at, v_owner, added.renewal, added.outcome
     FROM tm.thread AS t
     WHERE t.thread_id = p_thread AND CASE
         WHEN t.live
@@ -83,29 +81,29 @@ BEGIN
     END
     FOR SHARE SKIP LOCKED;
     IF NOT FOUND THEN
-        outcome := 'begin';
-    ELSIF outcome = 'too_late' THEN
+        added.outcome := 'begin';
+    ELSIF added.outcome = 'too_late' THEN
         PERFORM FROM tm.checkpoint AS c
         WHERE c.thread_id = p_thread AND (c.rank = p_continues OR c.id = p_continues)
         LIMIT 1;
         IF FOUND THEN
-            outcome := NULL;
+            added.outcome := NULL;
         END IF;
     END IF;
-    IF outcome IS NULL AND v_looks THEN
+    IF added.outcome IS NULL AND v_looks THEN
         FOR i IN 1 .. cardinality(p_ns) LOOP
             SELECT p_ns[i] AS ns, coalesce(p_id[i], p_rank[i]) AS id INTO v_row;
             SELECT h.rank INTO v_newest FROM tm.head AS h WHERE h.thread_id = p_thread AND h.ns = v_row.ns FOR UPDATE;
             v_conflicts := v_conflicts OR p_expects <> coalesce(v_newest, '') OR p_sorts_last AND p_rank[1] <= v_newest;
             v_there := v_there OR tm.has_checkpoint_1(p_thread, v_row.ns, v_row.id);
         END LOOP;
-        outcome := CASE
+        added.outcome := CASE
             WHEN v_there AND NOT p_replaces THEN 'exists'
             WHEN v_conflicts AND NOT v_there THEN 'conflict'
         END;
     END IF;
-    IF outcome IS NOT NULL THEN
-        RETURN;
+    IF added.outcome IS NOT NULL THEN
+        RETURN added;
     END IF;
 
     -- Rows are added in one order, heads first, so that two callers that add never wait for each other.
@@ -119,7 +117,7 @@ BEGIN
             p_metadata[i] AS metadata, p_header[i] AS header, p_checksum[i] AS checksum, p_run[i] AS run
         INTO v_row;
         IF v_there AND tm.unset_1(p_thread, v_row.ns, coalesce(v_row.id, v_row.rank), v_row.header) THEN
-            replaced := true;
+            added.replaced := true;
         END IF;
         -- A rank is never smaller than its id. So where the head's is smaller, no checkpoint has this id.
         INSERT INTO tm.head AS h (thread_id, ns, rank, needs, checkpoints, updated_at, minute, owner)
@@ -135,8 +133,8 @@ BEGIN
             minute = greatest(CASE WHEN h.checkpoints > 0 THEN h.minute END, excluded.minute)
         WHERE v_looks OR h.rank < excluded.rank;
         IF NOT FOUND THEN
-            outcome := 'begin';
-            RETURN;
+            added.outcome := 'begin';
+            RETURN added;
         END IF;
         INSERT INTO tm.checkpoint (thread_id, ns, id, rank, parent, created_at, metadata, header, checksum, run)
         VALUES (
@@ -144,8 +142,8 @@ BEGIN
             v_row.checksum, v_row.run
         );
     END LOOP;
-    IF replaced THEN
-        UPDATE tm.thread AS t SET epoch = t.epoch + 1 WHERE t.thread_id = p_thread RETURNING t.epoch INTO epoch;
+    IF added.replaced THEN
+        UPDATE tm.thread AS t SET epoch = t.epoch + 1 WHERE t.thread_id = p_thread RETURNING t.epoch INTO added.epoch;
     END IF;
     FOR i IN 1 .. coalesce(cardinality(p_keys), 0) LOOP
         v_key := p_keys[i];
@@ -165,8 +163,8 @@ BEGIN
                 AND w.task_id = v_row.task_id AND w.idx = v_row.idx
             FOR UPDATE;
             IF FOUND THEN
-                old_idx := old_idx || v_row.idx;
-                old_values := old_values || v_bytes;
+                added.old_idx := added.old_idx || v_row.idx;
+                added.old_values := added.old_values || v_bytes;
             END IF;
         END IF;
         INSERT INTO tm.write (thread_id, ns, checkpoint_id, task_id, idx, task_path, channel, value, checksum)
@@ -181,11 +179,11 @@ BEGIN
             checksum = excluded.checksum
         WHERE excluded.idx < 0;
         IF NOT FOUND AND v_row.idx = 536870912 THEN
-            pack_left_out := true;
+            added.pack_left_out := true;
         END IF;
     END LOOP;
     IF p_entry IS NOT NULL THEN
-        SELECT e.entered, e.entered_after INTO entered, entered_after FROM tm.enter_1(p_thread, p_entry) AS e;
+        SELECT e.* INTO added.entered, added.entered_after FROM tm.enter_1(p_thread, p_entry) AS e;
     END IF;
     IF p_previous IS NOT NULL THEN
         INSERT INTO tm.copied AS f (thread_id, position, epoch)
@@ -193,5 +191,6 @@ BEGIN
         ON CONFLICT (thread_id) DO UPDATE
         SET position = excluded.position, epoch = excluded.epoch;
     END IF;
+    RETURN added;
 END
 $body$

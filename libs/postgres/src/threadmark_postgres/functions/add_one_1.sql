@@ -5,19 +5,18 @@ CREATE OR REPLACE FUNCTION tm.add_one_1(
     p_thread text, p_epoch bigint, p_token bigint, p_only_owner boolean, p_owner text, p_continues text, p_ns text,
     p_rank text, p_parent text, p_created_at bigint, p_metadata text, p_header bytea, p_run bigint, p_needs bytea[],
     p_task_id bytea, p_task_path text, p_value bytea, p_record_idx bigint, p_record bytea, p_record_checksum bytea,
-    p_checksum bytea, p_keys bytea[], p_data bytea[], p_term bigint, p_entry bytea,
-    OUT epoch bigint, OUT outcome text, OUT renewal bigint, OUT expires_at bigint,
-    OUT entered bigint, OUT entered_after bigint, OUT pack_left_out boolean
-) LANGUAGE plpgsql AS $body$
+    p_checksum bytea, p_keys bytea[], p_data bytea[], p_term bigint, p_entry bytea
+) RETURNS tm.added_1 LANGUAGE plpgsql AS $body$
 DECLARE
+    added tm.added_1;
     v_owner text;
     v_key bytea;
     v_data bytea;
     v_added bigint;
 BEGIN
     IF p_term IS NOT NULL AND tm.is_outdated_1(p_term) THEN
-        outcome := 'term';
-        RETURN;
+        added.outcome := 'term';
+        RETURN added;
     END IF;
     -- The gate stands in front of the row (decision 11). A row that is held is passed over.
     SELECT t.epoch, t.expires_at, t.owner, tm.renewal_1(p_token, t.token, t.lease_ends, t.lease_ttl),
@@ -25,16 +24,16 @@ BEGIN
             p_epoch, p_token, p_only_owner, p_owner, p_continues,
             t.epoch, t.token, t.owner, t.lease_ends, t.deleted_up_to
         )
-    INTO epoch, expires_at, v_owner, renewal, outcome
+    INTO added.epoch, added.expires_at, v_owner, added.renewal, added.outcome
     FROM tm.thread AS t
     WHERE t.thread_id = p_thread AND CASE
         WHEN t.live
         THEN pg_try_advisory_xact_lock_shared(hashtextextended(t.thread_id, t.tableoid::bigint))
     END
     FOR SHARE SKIP LOCKED;
-    IF outcome IS NOT NULL OR epoch IS NULL THEN
-        outcome := 'begin';
-        RETURN;
+    IF added.outcome IS NOT NULL OR added.epoch IS NULL THEN
+        added.outcome := 'begin';
+        RETURN added;
     END IF;
     IF p_rank IS NOT NULL THEN
         -- A rank is never smaller than its id. So where the head's is smaller, no checkpoint has this id. The head comes
@@ -52,8 +51,8 @@ BEGIN
             minute = greatest(CASE WHEN h.checkpoints > 0 THEN h.minute END, excluded.minute)
         WHERE h.rank < excluded.rank;
         IF NOT FOUND THEN
-            outcome := 'begin';
-            RETURN;
+            added.outcome := 'begin';
+            RETURN added;
         END IF;
         INSERT INTO tm.checkpoint (thread_id, ns, rank, parent, created_at, metadata, header, checksum, run)
         VALUES (p_thread, p_ns, p_rank, p_parent, p_created_at, p_metadata, p_header, p_checksum, p_run);
@@ -77,11 +76,12 @@ BEGIN
             PERFORM FROM tm.write AS w
             WHERE v_added = 1 AND w.thread_id = p_thread AND w.ns = p_ns AND w.checkpoint_id = p_continues
                 AND w.task_id = p_task_id AND w.idx = 536870912 AND w.checksum = p_checksum;
-            pack_left_out := NOT FOUND;
+            added.pack_left_out := NOT FOUND;
         END IF;
     END IF;
     IF p_entry IS NOT NULL THEN
-        SELECT e.entered, e.entered_after INTO entered, entered_after FROM tm.enter_1(p_thread, p_entry) AS e;
+        SELECT e.* INTO added.entered, added.entered_after FROM tm.enter_1(p_thread, p_entry) AS e;
     END IF;
+    RETURN added;
 END
 $body$
