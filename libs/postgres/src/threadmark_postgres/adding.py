@@ -1,7 +1,6 @@
 """Adding and replacing rows of one thread: each is one call of a server function."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from threadmark.backends import Added, Change, Key, Program, Store, TransientStoreError, to_column
 from threadmark_postgres.arrays import Texts
