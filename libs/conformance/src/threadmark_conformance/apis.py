@@ -2,6 +2,7 @@
 
 import asyncio
 import copy
+import functools
 import inspect
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, Protocol, Self, TypeVar
@@ -32,6 +33,7 @@ def _blocking(subject: T) -> T:
     return other
 
 
+@functools.cache
 def blocking_class(kind: type[Any]) -> type[Any]:
     """Return a subclass, so that methods which the object's own class overrides are the ones that are called."""
     names = [name for name, _ in inspect.getmembers(kind, inspect.isfunction) if hasattr(kind, f"a{name}")]
