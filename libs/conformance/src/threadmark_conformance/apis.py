@@ -29,7 +29,8 @@ def _asyncio(subject: T) -> T:
 def _blocking(subject: T) -> T:
     """Return a copy whose `a` methods call the blocking ones, each call on some thread of a pool."""
     other = copy.copy(subject)
-    other.__class__ = blocking_class(type(subject))
+    kind: Any = type(subject)  # a class is hashable, which mypy does not see of this one
+    other.__class__ = blocking_class(kind)
     return other
 
 
