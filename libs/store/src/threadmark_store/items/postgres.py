@@ -82,21 +82,26 @@ _SIZE = "octet_length(namespace) + octet_length(key) + coalesce(octet_length(jso
 
 _WITH_TEXT = '(json IS NULL OR (json{steps} ->> ?text) COLLATE "C" {sign} ?text)'
 
-# What follows the first place of a key in the JSON, up to the end of a number.
+# The JSON of a value, up to the end of a number. If the text has its key once, this takes less than reading all JSON.
+# Otherwise it is read step by step, in half the time of `#>`.
 _PART = """
 CROSS JOIN LATERAL (
-    SELECT split_part(split_part(split_part(json::text, ?text, 2), ',', 1), '}}', 1) COLLATE "C" AS part
+    SELECT CASE
+            WHEN split_part(json::text, ?text, 3) = ''
+                THEN split_part(split_part(split_part(json::text, ?text, 2), ',', 1), '}}', 1)
+            ELSE (json{steps})::text
+        END COLLATE "C" AS part
     OFFSET 0
 ) AS {name}
 """.rstrip()
 # Only the JSON of a number begins with a sign or a digit. A number that could be too large for the server's type comes
-# along, as do all that have an exponent, and values that have the key in several places.
+# along, as do all that have an exponent.
 _WITH_NUMBER = """
 (json IS NULL OR CASE
     WHEN {name}.part < '-' OR {name}.part >= ':' THEN false
     WHEN length({name}.part) > 400 OR strpos({name}.part, 'e') > 0 OR strpos({name}.part, 'E') > 0 THEN true
     ELSE {name}.part::numeric {sign} ?text::numeric
-END OR split_part(json::text, ?text, 3) <> '')
+END)
 """.strip()
 
 
@@ -145,18 +150,21 @@ class PostgresItems(TableItems):
         return ItemRow(place, value, check, created_at, updated_at, from_optional(owner), expires_at, ttl)
 
     def compare(self, condition: Condition, clauses: list[Clause], parts: list[Clause]) -> None:
-        """Add clauses, and for numbers a join: to find the key in the text takes less than reading the JSON."""
+        """Add clauses, and for numbers a join."""
         path, sign, value = condition
         if isinstance(value, str):
-            steps = " -> ?text" * (len(path) - 1)
-            clauses.append((_WITH_TEXT.format(steps=steps, sign=sign), (*path, value)))
+            clauses.append((_WITH_TEXT.format(steps=_steps(path[:-1]), sign=sign), (*path, value)))
         else:
             name, key = f"part_{len(parts)}", f"{orjson.dumps(path[-1]).decode()}:"
-            parts.append((_PART.format(name=name), (key,)))
-            clauses.append((_WITH_NUMBER.format(name=name, sign=sign), (repr(value), key)))
+            parts.append((_PART.format(steps=_steps(path), name=name), (key, key, *path)))
+            clauses.append((_WITH_NUMBER.format(name=name, sign=sign), (repr(value),)))
 
 
 rows_over = PostgresItems
+
+
+def _steps(path: Sequence[str]) -> str:
+    return " -> ?text" * len(path)
 
 
 def _checked_columns_of(key: ItemKey) -> tuple[str, str]:
