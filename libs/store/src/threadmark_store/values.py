@@ -100,9 +100,8 @@ class Values:
 
 def check_of(key: ItemKey, value: str | bytes) -> int:
     """Return 64 bits of a digest over an item's key and its stored value, as a signed integer."""
-    digest = blake2b(_location(key), digest_size=8)
-    digest.update(value.encode() if isinstance(value, str) else value)
-    return int.from_bytes(digest.digest(), "big", signed=True)
+    data = value.encode() if isinstance(value, str) else value
+    return int.from_bytes(blake2b(_location(key) + data, digest_size=8).digest(), "big", signed=True)
 
 
 def _location(key: ItemKey) -> bytes:
