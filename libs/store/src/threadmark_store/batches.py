@@ -4,7 +4,7 @@ So the reads of a batch see the items as they were before it, on every backend, 
 one counts.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -161,18 +161,13 @@ class Batch:
         """Return the items that were updated last, without those that are skipped."""
         scope = self._scope(now, request.prefix)
         if not request.filter and not skipped:
-            rows = yield from items.search(scope, None, request.limit, request.offset)
-            return [Found(row, self.values.decoded(row)) for row in rows]
+            return list(self._met(request, (yield from items.search(scope, None, request.limit, request.offset))))
         scope = self._narrowed(now, request)
         found: list[Found] = []
         after, wanted, size = None, request.offset + request.limit, 1 if scope.conditions else _FEWEST
         while len(found) < wanted:
             rows = yield from items.search(scope, after, size := max(min(wanted - len(found), _MOST), size), 0)
-            for row in rows:
-                if row.key not in skipped:
-                    value = self.values.decoded(row)
-                    if not request.filter or meets(value, request.filter):
-                        found.append(Found(row, value))
+            found += self._met(request, (row for row in rows if row.key not in skipped))
             if len(rows) < size:
                 break
             after, size = Place(rows[-1].updated_at, rows[-1].key), min(max(2 * size, _FEWEST), _MOST)
@@ -201,13 +196,13 @@ class Batch:
         while start < len(ranked) and len(found) < wanted:
             some = ranked[start : start + max(min(wanted - len(found), _MOST), size)]
             rows = yield from items.items([each.key for each in some])
-            for key, score, check in some:
-                row = rows.get(key)
-                if row is not None and row.check == check and self._is_there(row, now):
-                    scored.add(key)
-                    value = self.values.decoded(row)
-                    if not request.filter or meets(value, request.filter):
-                        found.append(Found(row._replace(score=score), value))
+            there = [
+                row._replace(score=score)
+                for key, score, check in some
+                if (row := rows.get(key)) is not None and row.check == check and self._is_there(row, now)
+            ]
+            scored.update(row.key for row in there)
+            found += self._met(request, there)
             start, size = start + len(some), min(2 * size, _MOST)
         return found, scored
 
@@ -218,14 +213,17 @@ class Batch:
         after: ItemKey | None = None
         while rows := (yield from items.in_key_order(scope, after, _MOST)):
             after = rows[-1].key
-            for row in rows:
-                score = scores.get((row.key, row.check))
-                if score is not None or request.vector is not None:
-                    value = self.values.decoded(row)
-                    if not request.filter or meets(value, request.filter):
-                        found.append(Found(row._replace(score=score), value))
+            ranked = (row._replace(score=scores.get((row.key, row.check))) for row in rows)
+            found += self._met(request, (row for row in ranked if row.score is not None or request.vector is not None))
         found.sort(key=lambda each: _order(each.row))
         return found
+
+    def _met(self, request: Search, rows: Iterable[ItemRow]) -> Iterator[Found]:
+        """Yield the items that meet the filter of a request."""
+        for row in rows:
+            value = self.values.decoded(row)
+            if not request.filter or meets(value, request.filter):
+                yield Found(row, value)
 
     def _narrowed(self, now: int, request: Search) -> Scope:
         """Return the scope of a request, with the conditions of its filter that a database can compare."""

@@ -88,22 +88,22 @@ def page_behind(rows: Rows, after: ItemKey | None) -> Program[Page]:
     return Page(items, vectors, [row for row in words if row.word.startswith(HEAD)])
 
 
-def cached_behind(rows: Rows, cursor: Cursor | None) -> Operation[tuple[list[Placed], Cursor | None]]:
-    """Return the next values of the cache of nodes. The cursor is None at both ends."""
-    if rows.cached is None or (cursor is None and not (yield from read_existing(rows.cached.exists))):
-        return [], None
-    return (yield from read_itself(rows.cached.page, rows.owner, cursor))
+def through_cached(rows: Rows, work: Callable[[Sequence[Placed]], Operation[int]]) -> Operation[int]:
+    """Do something with all values of the cache of nodes, page by page. Returns the sum of the results."""
+    done, cursor = 0, None
+    if rows.cached is None or not (yield from read_existing(rows.cached.exists)):
+        return done
+    while True:
+        some, cursor = yield from read_itself(rows.cached.page, rows.owner, cursor)
+        done += yield from work(some)
+        if cursor is None:
+            return done
 
 
 def verify(rows: Rows, *, decode: bool = False, progress: OnItems | None = None) -> Operation[StoreVerifyReport]:
     """Read everything, and report damage and orphans."""
     findings = _Findings(rows, decode=decode)
-    cursor: Cursor | None = None
-    while rows.cached:
-        some, cursor = yield from cached_behind(rows, cursor)
-        findings.add_cached(some)
-        if cursor is None:
-            break
+    findings.cached = yield from through_cached(rows, findings.add_cached)
     there = yield from existing(rows)
     if there is None:
         return findings.report()
@@ -129,8 +129,7 @@ class _Findings:
         self._cipher = rows.cipher
         self._decode = decode
         self._entries = rows.entries
-        self._cached = 0
-        self.items = self._vectors = self._texts = 0
+        self.cached = self.items = self._vectors = self._texts = 0
         self.problems: list[Problem] = []
         self._unreadable: list[Problem] = []
 
@@ -149,10 +148,10 @@ class _Findings:
             self._texts += 1
             self._belongs(head, of_key[head.key], f"{named(head.key)}, words")
 
-    def add_cached(self, entries: Iterable[Placed]) -> None:
-        """Prove some values of the cache."""
+    def add_cached(self, entries: Sequence[Placed]) -> Operation[int]:
+        """Prove some values of the cache. Returns how many."""
+        yield from ()
         for _, entry in entries:
-            self._cached += 1
             location = f"cached value {entry.key.key.hex()}"
             try:
                 self._entries.prove(entry)
@@ -164,10 +163,11 @@ class _Findings:
                     self._entries.decoded(entry)
                 except LocatedError as error:
                     self._unreadable.append(Problem("unreadable", location, error.problem))
+        return len(entries)
 
     def report(self) -> StoreVerifyReport:
         """Return the findings."""
-        return StoreVerifyReport(self.items, self._vectors, self._texts, self.problems, self._unreadable, self._cached)
+        return StoreVerifyReport(self.items, self._vectors, self._texts, self.problems, self._unreadable, self.cached)
 
     def _item(self, item: ItemRow) -> None:
         try:
