@@ -19,7 +19,7 @@ from threadmark_store.cached.contract import CachedStore, Placed
 from threadmark_store.contract import ItemStore, orphans_behind
 from threadmark_store.entries import Entries
 from threadmark_store.items import items_of
-from threadmark_store.shapes import Cursor, ItemKey, ItemRow, Scope, StoreStats, StoreVerifyReport, time_of
+from threadmark_store.shapes import ItemKey, ItemRow, Scope, StoreStats, StoreVerifyReport, time_of
 from threadmark_store.values import Values, named
 from threadmark_store.vectors.contract import CHOICE, SEALED_MODEL, VectorRow, VectorStore, vector_name
 from threadmark_store.words.contract import HEAD, WordRow, WordStore, WordTotals
@@ -90,14 +90,14 @@ def page_behind(rows: Rows, after: ItemKey | None) -> Program[Page]:
 
 def through_cached(rows: Rows, work: Callable[[Sequence[Placed]], Operation[int]]) -> Operation[int]:
     """Do something with all values of the cache of nodes, page by page. Returns the sum of the results."""
-    done, cursor = 0, None
     if rows.cached is None or not (yield from read_existing(rows.cached.exists)):
-        return done
-    while True:
+        return 0
+    some, cursor = yield from read_itself(rows.cached.page, rows.owner, None)
+    done = yield from work(some)
+    while cursor is not None:
         some, cursor = yield from read_itself(rows.cached.page, rows.owner, cursor)
         done += yield from work(some)
-        if cursor is None:
-            return done
+    return done
 
 
 def verify(rows: Rows, *, decode: bool = False, progress: OnItems | None = None) -> Operation[StoreVerifyReport]:
@@ -229,13 +229,11 @@ def _problem_of_times(item: ItemRow) -> str:
 
 def _find_orphans(items: ItemStore, what: str, table: VectorStore | WordStore, findings: _Findings) -> Operation[None]:
     """Report the vectors or words of items that are gone."""
-    orphans: dict[ItemKey, None] = {}
-    cursor: Cursor | None = None
-    while True:
+    gone, cursor = yield from read_itself(orphans_behind, items, table, None)
+    orphans = dict.fromkeys(gone)
+    while cursor is not None:
         gone, cursor = yield from read_itself(orphans_behind, items, table, cursor)
         orphans.update(dict.fromkeys(gone))
-        if cursor is None:
-            break
     if orphans:
         location = f"{what} of {len(orphans)} items, such as {named(next(iter(orphans)))}"
         findings.problems.append(Problem("orphan", location, "the items are gone; reindex() removes them"))
