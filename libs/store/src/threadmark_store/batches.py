@@ -99,11 +99,6 @@ class Batch:
     ends: bool = True
     """Whether its transaction ends with it, so that a backend may save round trips."""
 
-    @property
-    def writes(self) -> bool:
-        """Whether it may change anything but the time at which items expire."""
-        return any(isinstance(request, Put) for request in self.requests)
-
     def answers(self, items: ItemStore) -> Program[Answers]:
         """Answer the requests, in their order. Raises PermissionError for a put of another owner's item."""
         now = self.clock()

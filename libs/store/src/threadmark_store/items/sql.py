@@ -83,7 +83,7 @@ class TableItems(Table, ABC):
     def items(self, keys: Sequence[ItemKey]) -> Program[dict[ItemKey, ItemRow]]:
         if len(keys) == 1:
             rows = yield from self._database.select(self._item, *columns_of(keys[0]), last=True)
-            return dict(zip(keys, map(self.row, rows), strict=False))
+            return {keys[0]: self.row(rows[0])} if rows else {}
         rows = yield from self._database.among(self._items, keys, last=True)
         return {row.key: row for row in map(self.row, rows)}
 
