@@ -18,7 +18,7 @@ from threadmark_conformance.item_stores import (
     run_store_case,
 )
 from threadmark_store import batches, namespaces, values
-from threadmark_store.batches import Batch
+from threadmark_store.batches import Batch, Put
 from threadmark_store.items import memory as items
 from threadmark_store.items.memory import MemoryItems
 from threadmark_store.store import Store
@@ -36,7 +36,7 @@ class Fault(NamedTuple):
 
 
 def _writes_first(self: Batch, store: MemoryItems) -> Program[Any]:
-    yield from self._put(store, self.clock())
+    yield from self._put(store, self.clock(), {each.key: each for each in self.requests if isinstance(each, Put)})
     return (yield from _ANSWERS(self, store))
 
 
@@ -103,7 +103,10 @@ FAULTS = {
         ),
     ),
     "expired items are found": Fault(
-        "expiring.an_expired_item_is_omitted_everywhere", Batch, "_scope", _without(alive_at=None)
+        "expiring.an_expired_item_is_omitted_everywhere",
+        Batch,
+        "_scope",
+        lambda self, now, prefix="": _without(**({"alive_at": None} if prefix else {}))(self, now, prefix),
     ),
     "reads refresh nothing": Fault("expiring.a_get_refreshes_by_default", MemoryItems, "refresh", _nothing),
     "a sweep removes nothing": Fault(

@@ -102,43 +102,33 @@ class Batch:
     def answers(self, items: ItemStore) -> Program[Answers]:
         """Answer the requests, in their order. Raises PermissionError for a put of another owner's item."""
         now = self.clock()
+        scope = self._scope(now)
+        asked = dict.fromkeys([request.key for request in self.requests if isinstance(request, Get)])
+        rows = (yield from items.items(list(asked))) if asked else {}
         answers: list[Answer] = [None] * len(self.requests)
-        gets = [(place, request) for place, request in enumerate(self.requests) if isinstance(request, Get)]
-        refreshed = (yield from self._get(items, now, gets, answers)) if gets else {}
-        if len(gets) == len(self.requests):
-            return Answers(answers, list(refreshed))
+        refreshed: dict[ItemKey, None] = {}
+        puts: dict[ItemKey, Put] = {}
         for place, request in enumerate(self.requests):
-            if isinstance(request, Search):
-                found = yield from self._search(items, now, request)
-                answers[place] = found
+            if isinstance(request, Get):
+                row = rows.get(request.key)
+                if row is not None and scope.has(row):
+                    answers[place] = Found(row, self.values.decoded(row))
+                    if request.refresh and row.ttl:
+                        refreshed[request.key] = None
+            elif isinstance(request, Search):
+                answers[place] = found = yield from self._search(items, now, request)
                 if request.refresh:
                     refreshed.update((each.row.key, None) for each in found if each.row.ttl)
             elif isinstance(request, ListNamespaces):
                 answers[place] = yield from self._namespaces(items, now, request)
-        yield from self._put(items, now)
+            else:
+                puts[request.key] = request
+        if puts:
+            yield from self._put(items, now, puts)
         return Answers(answers, list(refreshed))
 
     def _scope(self, now: int, prefix: str = "") -> Scope:
         return Scope(prefix, self.owner, now if self.omits_expired else None)
-
-    def _is_there(self, row: ItemRow, now: int) -> bool:
-        if self.owner is not None and row.owner != self.owner:
-            return False
-        return not (self.omits_expired and row.expires_at is not None and row.expires_at <= now)
-
-    def _get(
-        self, items: ItemStore, now: int, gets: Sequence[tuple[int, Get]], answers: list[Answer]
-    ) -> Program[dict[ItemKey, None]]:
-        """Answer the gets. Returns the keys of items that live on."""
-        rows = yield from items.items(list({request.key: None for _, request in gets}))
-        refreshed: dict[ItemKey, None] = {}
-        for place, request in gets:
-            row = rows.get(request.key)
-            if row is not None and self._is_there(row, now):
-                answers[place] = Found(row, self.values.decoded(row))
-                if request.refresh and row.ttl:
-                    refreshed[request.key] = None
-        return refreshed
 
     def _search(self, items: ItemStore, now: int, request: Search) -> Program[list[Found]]:
         scope = self._scope(now, request.prefix)
@@ -187,6 +177,7 @@ class Batch:
         """Return the best items that meet a request, and the keys of all ranked ones that were looked at."""
         found: list[Found] = []
         scored: set[ItemKey] = set()
+        scope = self._scope(now)
         start, wanted, size = 0, request.offset + request.limit, _FEWEST
         while start < len(ranked) and len(found) < wanted:
             some = ranked[start : start + max(min(wanted - len(found), _MOST), size)]
@@ -194,7 +185,7 @@ class Batch:
             there = [
                 row._replace(score=score)
                 for key, score, check in some
-                if (row := rows.get(key)) is not None and row.check == check and self._is_there(row, now)
+                if (row := rows.get(key)) is not None and row.check == check and scope.has(row)
             ]
             scored.update(row.key for row in there)
             found += self._met(request, there)
@@ -232,10 +223,9 @@ class Batch:
         found = selected(names, request.matches, request.max_depth)
         return found[request.offset : request.offset + request.limit]
 
-    def _put(self, items: ItemStore, now: int) -> Program[None]:
-        last = {request.key: request for request in self.requests if isinstance(request, Put)}
-        rows = list(self._rows(last.values(), now))
-        if removed := [key for key, put in last.items() if put.stored is None]:
+    def _put(self, items: ItemStore, now: int, puts: Mapping[ItemKey, Put]) -> Program[None]:
+        rows = list(self._rows(puts.values(), now))
+        if removed := [key for key, put in puts.items() if put.stored is None]:
             yield from items.delete(removed, self.owner, last=self.ends and not rows and not self._has_more)
             yield from delete_all((self.vectors and self.vectors.store, self.words), removed, self.owner)
         if rows:
@@ -245,7 +235,7 @@ class Batch:
                 raise PermissionError(
                     f"item {key.key!r} of namespace {key.namespace!r} belongs to another owner than {self.owner!r}"
                 )
-            yield from self._put_found_by(items, {row.key: row for row in rows}, last)
+            yield from self._put_found_by(items, {row.key: row for row in rows}, puts)
 
     @property
     def _has_more(self) -> bool:
