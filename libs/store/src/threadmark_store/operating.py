@@ -7,7 +7,7 @@ import json
 import math
 import struct
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from threadmark.backends import CorruptDataError, Operation, Program, Saver, now
 from threadmark.errors import LocatedError
@@ -23,6 +23,8 @@ from threadmark_store.shapes import ItemKey, ItemRow, Scope, StoreStats, StoreVe
 from threadmark_store.values import Values, named
 from threadmark_store.vectors.contract import CHOICE, SEALED_MODEL, VectorRow, VectorStore, vector_name
 from threadmark_store.words.contract import HEAD, WordRow, WordStore, WordTotals
+
+T = TypeVar("T")
 
 AT_ONCE = 256
 """Items that a transaction reads."""
@@ -152,17 +154,7 @@ class _Findings:
         """Prove some values of the cache. Returns how many."""
         yield from ()
         for _, entry in entries:
-            location = f"cached value {entry.key.key.hex()}"
-            try:
-                self._entries.prove(entry)
-            except CorruptDataError as error:
-                self.problems.append(Problem("damaged", location, error.problem))
-                continue
-            if self._decode:
-                try:
-                    self._entries.decoded(entry)
-                except LocatedError as error:
-                    self._unreadable.append(Problem("unreadable", location, error.problem))
+            self._prove(entry, f"cached value {entry.key.key.hex()}", self._entries.prove, self._entries.decoded)
         return len(entries)
 
     def report(self) -> StoreVerifyReport:
@@ -170,20 +162,25 @@ class _Findings:
         return StoreVerifyReport(self.items, self._vectors, self._texts, self.problems, self._unreadable, self.cached)
 
     def _item(self, item: ItemRow) -> None:
-        try:
-            self._values.plain(item)
-        except CorruptDataError as error:
-            self.problems.append(Problem("damaged", error.location, error.problem))
-            return
-        if problem := _problem_of_times(item):
+        is_whole = self._prove(item, named(item.key), self._values.plain, self._values.decoded)
+        if is_whole and (problem := _problem_of_times(item)):
             self.problems.append(Problem("damaged", named(item.key), problem))
+
+    def _prove(self, row: T, location: str, prove: Callable[[T], object], decode: Callable[[T], object]) -> bool:
+        """Return whether a row is as it was stored. If so, decode its value if that is asked for."""
+        try:
+            prove(row)
+        except CorruptDataError as error:
+            self.problems.append(Problem("damaged", location, error.problem))
+            return False
         if self._decode:
             try:
-                self._values.decoded(item)
+                decode(row)
             except LocatedError as error:
-                inside = error.location.removeprefix(named(item.key)).removeprefix(" -> ")
+                inside = error.location.removeprefix(location).removeprefix(" -> ")
                 problem = f"{inside}: {error.problem}" if inside else error.problem
-                self._unreadable.append(Problem("unreadable", named(item.key), problem))
+                self._unreadable.append(Problem("unreadable", location, problem))
+        return True
 
     def _belongs(self, row: VectorRow | WordRow, item: ItemRow, location: str) -> bool:
         """Return whether a row is about the value that the item has now."""
