@@ -97,11 +97,15 @@ def _text(thread_id: str, number: int) -> str:
 
 
 class Load:
-    """Writers that go on until the block ends, half of them threads, half tasks of one event loop."""
+    """Writers that go on until the block ends, half of them threads, half tasks of one event loop.
 
-    def __init__(self, saver: Saver, name: str, writers: int) -> None:
+    Each waits `pause` seconds after a step, so that a long wait for a server does not make more rows than it needs.
+    """
+
+    def __init__(self, saver: Saver, name: str, writers: int, *, pause: float = 0) -> None:
         self.logs = [ClientLog(f"{name}, writer {number}") for number in range(writers)]
         self._saver = saver
+        self._pause = pause
         self._enough = threading.Event()
         self._errors: list[BaseException] = []
 
@@ -141,6 +145,7 @@ class Load:
         def write() -> None:
             while not self._enough.is_set():
                 log.step(self._saver)
+                time.sleep(self._pause)
 
         return write
 
@@ -148,6 +153,7 @@ class Load:
         async def write(log: ClientLog) -> None:
             while not self._enough.is_set():
                 await log.astep(self._saver)
+                await asyncio.sleep(self._pause)
 
         await asyncio.gather(*map(write, logs))
 

@@ -1,5 +1,6 @@
 """What every test module needs before it is imported."""
 
+import gc
 import os
 import signal
 import sys
@@ -51,6 +52,20 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
         return True
     expression = config.option.markexpr
     return (marks.is_left_out(name, expression) or None) if expression else None
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection() -> Iterator[object]:
+    """Keep the garbage collector off the modules and tests: looking at a million objects takes it a second each time.
+
+    They stay to the end anyway. The collector is at work again before the first test, and looks at what tests make.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest selects by markers

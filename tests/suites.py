@@ -99,14 +99,14 @@ has the statements of a file, and a driver of its own: it runs a share. test_mod
 _BY_URL: list[Way] = [("url", "asyncio"), ("url", "blocking")]
 POSTGRES = Suite(
     shares={
-        ("url", "asyncio"): ("012", "concurrency"),
-        ("url", "blocking"): ("37", "concurrency", "leases"),
-        ("pool", "blocking"): ("04", "concurrency"),
-        ("connection", "blocking"): ("15", "isolation"),
-        ("pgbouncer", "blocking"): ("26", "concurrency"),
+        ("url", "asyncio"): ("0", "concurrency"),
+        ("url", "blocking"): ("7", "concurrency", "leases"),
+        ("pool", "blocking"): ("034", "concurrency"),
+        ("connection", "blocking"): ("156", "isolation"),
+        ("pgbouncer", "blocking"): ("2", "concurrency"),
         ("connection", "asyncio"): ("3", "concurrency"),
         ("pgbouncer", "asyncio"): ("4", "concurrency"),
-        ("asyncio pool", "asyncio"): ("5", "isolation"),
+        ("asyncio pool", "asyncio"): ("125", "isolation"),
         ("partitioned", "asyncio"): ("6", "writing"),
         ("sealed", "asyncio"): ("7", "metadata"),
     },
@@ -116,7 +116,8 @@ POSTGRES = Suite(
     same_ways=True,
 )
 """Every case runs once with each API, and the ways to a server divide the cases: each has some eighths of them, and all
-cases of the topics in which it may differ.
+cases of the topics in which it may differ. A saver on a URL has new sessions of the server for each case, which take
+longer than most cases, so it has one eighth with each API, and pools and connections that are kept have more.
 """
 
 CITUS = Suite(

@@ -27,13 +27,15 @@ THREAD: Any = at("thread", "")
 
 @contextmanager
 def _only_what_follows() -> Iterator[None]:
-    """A block in which the collector looks at new objects alone: all those of a suite take it a second."""
+    """A block in which the collector looks at new objects alone. Objects from before it are not looked at later either.
+
+    To look at all those of a suite takes a second.
+    """
     gc.disable()
     gc.freeze()
     try:
         yield
     finally:
-        gc.unfreeze()
         gc.enable()
 
 

@@ -1,14 +1,22 @@
-"""Postgres as the suite sees it: from a URL, from pools and from single connections, of both kinds."""
+"""Postgres as the suite sees it: from a URL, from pools and from single connections, of both kinds.
 
+A new session of the server compiles the functions and reads the catalogs, which takes longer than most cases. So pools
+and connections of the user's own are kept from case to case, as those of a program are kept from call to call. A saver
+on a URL opens its own.
+"""
+
+import asyncio
 import atexit
 import functools
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import psycopg
 import psycopg_pool
+from psycopg.pq import TransactionStatus
 
 from postgres.bouncer import shared_bouncer
 from postgres.cluster import shared
@@ -67,17 +75,6 @@ def from_url(_: Path) -> Iterator[Opener]:
 
 
 @contextmanager
-def partitioned(_: Path) -> Iterator[Opener]:
-    """Tables in parts, and no prepared statements."""
-    with _schema(partitions=3) as schema:
-
-        def open_saver(**options: Any) -> Saver:
-            return PostgresSaver(shared().url, schema=schema, pool_size=4, prepare=False, **options)
-
-        yield open_saver
-
-
-@contextmanager
 def pgbouncer(_: Path) -> Iterator[Opener]:
     """A PgBouncer in transaction mode, older than its support of prepared statements."""
     bouncer = shared_bouncer()
@@ -89,53 +86,77 @@ def pgbouncer(_: Path) -> Iterator[Opener]:
         yield open_saver
 
 
-@contextmanager
-def sealed(_: Path) -> Iterator[Opener]:
-    """Rows that SQL cannot look into."""
-    keyring = Keyring({"key": bytes(range(32))}, "key", digest_secret=bytes(32))
-    with _schema() as schema:
-
-        def open_saver(**options: Any) -> Saver:
-            return PostgresSaver(shared().url, schema=schema, pool_size=4, keyring=keyring, **options)
-
-        yield open_saver
+@functools.cache
+def _pool() -> psycopg_pool.ConnectionPool[Any]:
+    """The pool of a run, as a program has one."""
+    pool = psycopg_pool.ConnectionPool(shared().url, min_size=1, max_size=4, open=True)
+    atexit.register(pool.close)
+    return pool
 
 
 @contextmanager
 def from_pool(_: Path) -> Iterator[Opener]:
     """A pool that the savers share."""
-    with (
-        _schema() as schema,
-        psycopg_pool.ConnectionPool(shared().url, min_size=1, max_size=4, open=True) as pool,
-    ):
-        yield lambda **options: PostgresSaver(pool, schema=schema, **options)
+    with _schema() as schema:
+        yield partial(PostgresSaver, _pool(), schema=schema)
+
+
+_free: list[psycopg.Connection[Any]] = []
+"""Connections that no saver has now."""
 
 
 @contextmanager
 def from_connection(_: Path) -> Iterator[Opener]:
     """A single connection for each saver."""
-    connections: list[psycopg.Connection[Any]] = []
+    lent: list[psycopg.Connection[Any]] = []
     with _schema() as schema:
 
         def open_saver(**options: Any) -> Saver:
-            connections.append(psycopg.connect(shared().url))
-            return PostgresSaver(connections[-1], schema=schema, **options)
+            lent.append(_free.pop() if _free else psycopg.connect(shared().url))
+            return PostgresSaver(lent[-1], schema=schema, **options)
 
         try:
             yield open_saver
         finally:
-            for connection in connections:
-                connection.close()
+            for connection in lent:
+                if _is_idle(connection):
+                    _free.append(connection)
+                else:
+                    connection.close()
 
 
-class _OnAwait(psycopg_pool.AsyncConnectionPool[Any]):
+class _Kept(psycopg.AsyncConnection[Any]):
+    """A connection that a pool closes and the next pool opens, without a new session of the server."""
+
+    free: ClassVar[list[Self]] = []
+
+    @classmethod
+    async def connect(cls, *arguments: Any, **options: Any) -> Self:
+        if not cls.free:
+            return await super().connect(*arguments, **options)
+        connection = cls.free.pop()
+        connection.lock = asyncio.Lock()  # the other one belongs to the loop of another case
+        return connection
+
+    async def close(self) -> None:
+        if _is_idle(self):
+            self.free.append(self)
+        else:
+            await super().close()
+
+
+def _is_idle(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> bool:
+    return connection.info.transaction_status == TransactionStatus.IDLE
+
+
+class _OnAwait(psycopg_pool.AsyncConnectionPool[_Kept]):
     """A pool that is opened when it is first used, because the suite opens savers without awaiting."""
 
     @asynccontextmanager
     async def connection(
         self,
         timeout: float | None = None,  # noqa: ASYNC109 - the pool's own signature
-    ) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
+    ) -> AsyncIterator[_Kept]:
         await self.open()
         async with super().connection(timeout) as connection:
             yield connection
@@ -157,12 +178,27 @@ def from_asyncio_pool(_: Path) -> Iterator[Opener]:
     with _schema() as schema:
 
         def open_saver(**options: Any) -> Saver:
-            pool = _OnAwait(shared().url, min_size=1, max_size=2, open=False)
+            pool = _OnAwait(shared().url, connection_class=_Kept, min_size=1, max_size=2, open=False)
             saver = _ClosesPool(pool, schema=schema, **options)
             saver.pool = pool
             return saver
 
         yield open_saver
+
+
+@contextmanager
+def partitioned(_: Path) -> Iterator[Opener]:
+    """Tables in parts, and no prepared statements."""
+    with _schema(partitions=3) as schema:
+        yield partial(PostgresSaver, _pool(), schema=schema, prepare=False)
+
+
+@contextmanager
+def sealed(_: Path) -> Iterator[Opener]:
+    """Rows that SQL cannot look into."""
+    keyring = Keyring({"key": bytes(range(32))}, "key", digest_secret=bytes(32))
+    with _schema() as schema:
+        yield partial(PostgresSaver, _pool(), schema=schema, keyring=keyring)
 
 
 BACKENDS = {

@@ -10,6 +10,7 @@ import pytest
 import redis
 
 from client_log import ClientLog, Load, all_faults
+from length import times
 from patience import wait_until
 from redis_backend.backends import OPTIONS
 from redis_backend.cluster import RedisCluster
@@ -20,6 +21,9 @@ from threadmark_redis.keys import thread_keys
 
 _PUTS = 2000
 _WRITERS = 8
+_PAUSE = times(20, at_length=0) / 1000
+"""Seconds that a writer waits after each step while a node is replaced, which takes many seconds."""
+
 _PATIENT = {**OPTIONS, "timeout": 120}
 
 
@@ -43,7 +47,7 @@ def test_a_cluster_goes_on_without_a_master_that_was_killed() -> None:
         early = _stored(saver, 40)
         for master in cluster.masters:
             master.wait_for_replicas()
-        load = Load(saver, "load", _WRITERS)
+        load = Load(saver, "load", _WRITERS, pause=_PAUSE)
         with load.running():
             load.wait_for(2)
             victim = cluster.masters[0]
@@ -64,7 +68,7 @@ def test_sentinels_replace_a_master_that_was_killed() -> None:
         first = watched.master
         early = _stored(saver, 10)
         first.wait_for_replicas()
-        load = Load(saver, "load", _WRITERS)
+        load = Load(saver, "load", _WRITERS, pause=_PAUSE)
         with load.running():
             load.wait_for(2)
             first.kill()
@@ -113,7 +117,7 @@ def test_what_a_server_has_lost_is_not_built_upon(seed: int) -> None:
 
 def test_a_slot_moves_while_its_thread_is_written() -> None:
     with RedisCluster(masters=2, replicas=0) as cluster, RedisSaver(cluster.url, **_PATIENT) as saver:
-        load = Load(saver, "load", 2)
+        load = Load(saver, "load", 2, pause=_PAUSE)
         slots = {log.thread_id: _slot(cluster, log.thread_id) for log in load.logs}
         with load.running():
             for _ in range(3):

@@ -19,7 +19,7 @@ from releases.worker import REFUSED, at, checkpoint
 from threadmark import SchemaError
 from threadmark_redis import formats
 
-SECONDS = float(os.environ.get("THREADMARK_RELEASES_SECONDS") or times(4, at_length=120))
+SECONDS = float(os.environ.get("THREADMARK_RELEASES_SECONDS") or times(3, at_length=120))
 """How long both releases write the earlier format."""
 
 AFTER = min(SECONDS / 3, 20.0)

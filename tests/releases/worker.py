@@ -15,11 +15,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from length import times
 from threadmark import Saver, SchemaError, ThreadBusyError, ThreadDeletedError
 from threadmark.errors import CheckpointNotFoundError, ConflictError, LeaseLostError
 from threadmark.ids import new_id
 
 REFUSED = 3
+PAUSE = times(5, at_length=0) / 1000
+"""Seconds after each thing, so that the processes of one test leave processors to others."""
+
 SHARED = [f"shared-{number}" for number in range(3)]
 KEPT = 5
 
@@ -135,6 +139,7 @@ class Worker:
             if not self.counts:
                 self.journal.end()  # so that it is seen to work before it is killed
             self.counts[thing.__name__] += 1
+            time.sleep(PAUSE)
 
     def read_own(self) -> None:
         """No other process writes to this thread: it is as it was left, or as the change that was begun leaves it."""

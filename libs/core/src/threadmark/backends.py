@@ -14,6 +14,7 @@ from threadmark.errors import (
     StoreError,
     ThreadmarkError,
     TransientStoreError,
+    importing,
     short_repr,
 )
 from threadmark.format.digests import KEY_SIZE
@@ -143,6 +144,6 @@ __all__ = [  # noqa: RUF022 - by what they are for, as the page has them
     "Cache", "CacheRequest", "Filling", "Got",
     # errors
     "ClosedError", "ConfigError", "CorruptDataError", "MissingDependencyError", "SchemaError", "StoreError",
-    "ThreadmarkError", "TransientStoreError", "short_repr",
+    "ThreadmarkError", "TransientStoreError", "importing", "short_repr",
 ]
 # fmt: on
