@@ -19,6 +19,13 @@ FAULTS = [
         ("tests/postgres/test_concurrency.py", "tests/postgres/test_given.py", "tests/postgres/test_failures.py"),
     ),
     Fault(
+        "a deletion passes over a thread that is locked",
+        f"{_FUNCTIONS}drop_1.sql",
+        "    IF NOT FOUND THEN\n        SELECT l.epoch",
+        "    IF p_thread IS NULL THEN\n        SELECT l.epoch",
+        ("tests/postgres/test_order.py",),
+    ),
+    Fault(
         "a change that stands alone runs at another isolation level",
         f"{_FUNCTIONS}add_1.sql",
         "WHEN v_is_alone AND NOT p_waits AND current_setting('transaction_isolation') <> 'read committed' THEN",

@@ -119,7 +119,8 @@ BEGIN
         IF v_there AND tm.unset_1(p_thread, v_row.ns, coalesce(v_row.id, v_row.rank), v_row.header) THEN
             added.replaced := true;
         END IF;
-        -- A rank is never smaller than its id. So where the head's is smaller, no checkpoint has this id.
+        -- A rank is never smaller than its id. So where the head's is smaller, no checkpoint has this id; elsewhere the
+        -- next call looks.
         INSERT INTO tm.head AS h (thread_id, ns, rank, needs, checkpoints, updated_at, minute, owner)
         VALUES (
             p_thread, v_row.ns, v_row.rank, coalesce(p_needs, '{}'), 1, v_row.created_at, v_row.created_at / 60000000,
