@@ -13,10 +13,10 @@ def text_of(name: str) -> str:
     return files(__name__).joinpath(f"{name}.sql").read_text(encoding="utf-8")
 
 
-def call_of(name: str) -> str:
-    """Return the statement that calls a function, with a parameter for each of the function's."""
+def params_of(name: str) -> str:
+    """Return the parameters of a call with their types, such as "$1::text, $2::bigint", in the function's order."""
     kinds = re.findall(r"\bp_\w+ ([\w\[\]]+)", _signature(name))
-    return f"SELECT * FROM tm.{name}({', '.join(f'${number}::{kind}' for number, kind in enumerate(kinds, 1))})"
+    return ", ".join(f"${number}::{kind}" for number, kind in enumerate(kinds, 1))
 
 
 def refusal_of(name: str) -> str:

@@ -1,10 +1,10 @@
 """Adding the rows of a change, by one call of a server function, and copying segments."""
 
-from threadmark_postgres.functions import call_of
+from threadmark_postgres.functions import params_of
 
-ADD = call_of("add_1")
+ADD = f"SELECT * FROM tm.add_1({params_of('add_1')})"
 # Most changes have a special function: one checkpoint whose rank is its id, and the writes of one task.
-ADD_ONE = call_of("add_one_1")
+ADD_ONE = f"SELECT * FROM tm.add_one_1({params_of('add_one_1')})"
 
 COPY_SEGMENTS = """
 WITH heads AS (
