@@ -7,8 +7,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from threadmark import MemorySaver
-from threadmark.backends import ConfigError, Driver, Operation, arun, importing, run
+from threadmark.backends import ConfigError, Driver, Operation, arun, run
 from threadmark.encryption.resealing import register
+from threadmark.errors import importing
 from threadmark.replication import ReplicatedSaver
 from threadmark.saver import Saver
 

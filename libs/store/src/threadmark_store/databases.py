@@ -7,8 +7,9 @@ from pathlib import Path
 
 from langgraph.store.base import BaseStore
 
-from threadmark.backends import StoreError, importing
+from threadmark.backends import StoreError
 from threadmark.bounded_sqlite import expect_plain_tables
+from threadmark.errors import importing
 from threadmark_store import sql
 
 _POSTGRES = ("postgres://", "postgresql://")

@@ -6,7 +6,8 @@ Vectors are stored with length 1, so the cosine is a product. An item with sever
 from collections.abc import Sequence
 from typing import Any
 
-from threadmark.backends import CorruptDataError, Program, importing
+from threadmark.backends import CorruptDataError, Program
+from threadmark.errors import importing
 from threadmark_store.ranking import Columns, Ranking
 from threadmark_store.shapes import Cursor, ItemKey, Scope
 from threadmark_store.vectors.contract import Scanned, Vector, VectorTable
