@@ -14,7 +14,6 @@ from threadmark.errors import (
     StoreError,
     ThreadmarkError,
     TransientStoreError,
-    importing,
     short_repr,
 )
 from threadmark.format.digests import KEY_SIZE
@@ -144,6 +143,6 @@ __all__ = [  # noqa: RUF022 - by what they are for, as the page has them
     "Cache", "CacheRequest", "Filling", "Got",
     # errors
     "ClosedError", "ConfigError", "CorruptDataError", "MissingDependencyError", "SchemaError", "StoreError",
-    "ThreadmarkError", "TransientStoreError", "importing", "short_repr",
+    "ThreadmarkError", "TransientStoreError", "short_repr",
 ]
 # fmt: on

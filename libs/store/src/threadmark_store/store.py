@@ -23,6 +23,7 @@ from langgraph.store.base import (
 from threadmark.backends import ConfigError, Program, now, short_repr
 from threadmark.errors import ReplicationError
 from threadmark.program import Flow, Operation, aplay, arun, play, read, run, write
+from threadmark.saver.kit import checked_count
 from threadmark_store.backends import OverSaver, checked_saver
 from threadmark_store.batches import Answer, Batch, Found, Get, ListNamespaces, Put, Request, Search, key_of
 from threadmark_store.contract import ItemStore
@@ -316,13 +317,11 @@ class Store(OverSaver, BaseStore):
             key = key_of(op.namespace, _checked_key(op.key))
             return Put(key, None if op.value is None else self._values.encoded(key, op.value), _microseconds(op.ttl))
         if isinstance(op, SearchOp):
-            _check_page(op.limit, op.offset)
             check_filter({} if op.filter is None else op.filter)
             _check_query(op.query)
-            return Search(joined(op.namespace_prefix), op.filter, op.limit, op.offset, op.refresh_ttl)
+            return Search(joined(op.namespace_prefix), op.filter, *_page(op), op.refresh_ttl)
         if isinstance(op, ListNamespacesOp):
-            _check_page(op.limit, op.offset)
-            return ListNamespaces(tuple(_matches(op)), op.max_depth, op.limit, op.offset)
+            return ListNamespaces(tuple(_matches(op)), op.max_depth, *_page(op))
         raise ValueError(f"unknown operation {short_repr(op)}: give GetOp, PutOp, SearchOp or ListNamespacesOp")
 
 
@@ -360,10 +359,8 @@ def _checked_key(key: object) -> str:
     return key
 
 
-def _check_page(limit: object, offset: object) -> None:
-    for name, number in (("limit", limit), ("offset", offset)):
-        if type(number) is not int or number < 0:
-            raise ValueError(f"{name} must be a number from 0 on, not {short_repr(number)}")
+def _page(op: SearchOp | ListNamespacesOp) -> tuple[int, int]:
+    return checked_count(op.limit, "limit"), checked_count(op.offset, "offset")
 
 
 def _check_query(query: object) -> None:

@@ -33,7 +33,7 @@ INSERT INTO tm.store_item AS item (
 WHERE excluded.owner IS NULL OR item.owner = excluded.owner
 RETURNING item.namespace, item.key
 """
-_KINDS: Sequence[Kind] = (*["text"] * 3, "bytea", *["bigint"] * 3, "text", "bigint", "bigint")
+_KINDS: Sequence[Kind] = ("text", "text", "text", "bytea", "bigint", "bigint", "bigint", "text", "bigint", "bigint")
 # One item is the most frequent change by far, and arrays take the server half as long again.
 _PUT_ONE = _PUT.format(
     rows="VALUES (?text, ?text, ?text::json, ?bytea, ?bigint, ?bigint, ?bigint, ?text, ?bigint, ?bigint)"
