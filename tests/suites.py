@@ -129,13 +129,13 @@ CITUS = Suite(
 
 REDIS = Suite(
     shares={
-        ("single", "asyncio"): ("01",),
+        ("single", "asyncio"): ("016",),
         ("single", "blocking"): ("04", "concurrency"),
         ("sealed", "asyncio"): ("2", "metadata"),
         ("client", "blocking"): ("15", "concurrency"),
-        ("asyncio client", "asyncio"): ("3", "concurrency"),
+        ("asyncio client", "asyncio"): ("34", "concurrency"),
         ("cluster", "asyncio"): (
-            "456",
+            "5",
             "concurrency",
             "copying",
             "deleting",
@@ -152,7 +152,7 @@ REDIS = Suite(
     meeting=[("single", "blocking"), ("cluster", "asyncio")],
     random=[("single", "asyncio"), ("sentinel", "blocking"), ("cluster", "asyncio")],
 )
-"""As on Postgres; a cluster has all cases that touch several threads or slots."""
+"""As on Postgres; a cluster has all cases that touch several threads or slots, and few others, as it takes longer."""
 
 PAIRS = Suite(
     shares={

@@ -1,9 +1,10 @@
 """The house rules that a linter cannot check: layers, sync and async methods, places of SQL, lengths, errors."""
 
 import ast
+import functools
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,8 @@ OPEN = (
 )
 """The modules of core that rooms may import: of `saver` the package itself, not its other modules."""
 
+Check = Callable[[Path], None]
+
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("libs/*/*.md")]
 LONGEST_LINE = 120
 UNBREAKABLE = r"\||#|\s*(?:[*-] |\d+\. )?\S+$"
@@ -124,13 +127,35 @@ ONLY_SYNC = {"for_owner", "get_next_version", "lease", "transaction", "with_serd
 """Public methods that do no I/O, and so need no asyncio version."""
 
 
+def _on_each(paths: Iterable[Path]) -> Callable[[Check], Callable[[str], None]]:
+    """Make a test for each package of a check for each of its files. A test of its own takes longer than a check."""
+    packages: dict[str, list[Path]] = {}
+    for path in sorted(paths):
+        packages.setdefault("/".join(path.relative_to(ROOT).parts[:2]), []).append(path)
+
+    def tests_of(check: Check) -> Callable[[str], None]:
+        @pytest.mark.parametrize("package", packages)
+        def test(package: str) -> None:
+            for path in packages[package]:
+                check(path)
+
+        return test
+
+    return tests_of
+
+
 def _name(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
+@functools.cache
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
 def _imports(path: Path) -> Iterator[str]:
     """The modules that a file imports, wherever in it."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(_tree(path)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -142,7 +167,7 @@ def _imports(path: Path) -> Iterator[str]:
 
 def _modules_imported(path: Path) -> set[str]:
     """The modules that a file names in imports, without the names that it takes from them."""
-    nodes = list(ast.walk(ast.parse(path.read_text())))
+    nodes = list(ast.walk(_tree(path)))
     named = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
     return named | {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
 
@@ -156,7 +181,7 @@ def _part(module: str) -> str | None:
 
 def _texts(path: Path) -> Iterator[str]:
     """String constants, docstrings left out; of f-strings the constant beginning."""
-    tree = ast.parse(path.read_text())
+    tree = _tree(path)
     docstrings = {
         id(node.value)
         for body in (getattr(each, "body", None) for each in ast.walk(tree))
@@ -174,7 +199,7 @@ def test_every_part_of_core_has_a_layer() -> None:
     assert parts - {"__init__", "__pycache__"} == {*LAYERS, *ROOMS}
 
 
-@pytest.mark.parametrize("path", sorted(CORE.rglob("*.py")), ids=_name)
+@_on_each(sorted(CORE.rglob("*.py")))
 def test_imports_go_one_way(path: Path) -> None:
     place = path.relative_to(CORE)
     own = place.parts[0].removesuffix(".py")
@@ -218,7 +243,7 @@ def test_the_kit_has_only_what_rooms_use() -> None:
     assert {name for name in kit.__all__ if f"threadmark.saver.kit.{name}" not in imports} == set()
 
 
-@pytest.mark.parametrize("path", [path for path in MODULES if CORE not in path.parents], ids=_name)
+@_on_each([path for path in MODULES if CORE not in path.parents])
 def test_backends_know_core_and_not_each_other(path: Path) -> None:
     own = path.relative_to(ROOT).parts[3]
     if own in BACKENDS:
@@ -233,7 +258,7 @@ def test_backends_know_core_and_not_each_other(path: Path) -> None:
         assert not (own == SUITE and package in BACKENDS), f"{_name(path)}: the suite is any backend's: {module}"
 
 
-@pytest.mark.parametrize("path", MODULES, ids=_name)
+@_on_each(MODULES)
 def test_sql_stands_where_sql_is_read(path: Path) -> None:
     is_of_table = "threadmark_store" in path.parts and path.name in SQL_OF_TABLES
     if path.name not in SQL_MODULES and path.parent.name != SQL_PACKAGE and not is_of_table:
@@ -253,12 +278,12 @@ def test_the_search_for_sql_finds_it() -> None:
     assert any(_is_sql(text) for path in MODULES if path.parent.name == SQL_PACKAGE for text in _texts(path))
 
 
-@pytest.mark.parametrize("path", MODULES, ids=_name)
+@_on_each(MODULES)
 def test_modules_can_be_read_at_once_and_say_what_they_are_for(path: Path) -> None:
     text = path.read_text()
     is_long = len(text.splitlines()) > LONGEST and not _name(path).endswith(tuple(ANY_LENGTH))
     assert not is_long, f"{_name(path)} is too long to be read at once"
-    assert ast.get_docstring(ast.parse(text)), f"{_name(path)} does not say what it is for"
+    assert ast.get_docstring(_tree(path)), f"{_name(path)} does not say what it is for"
 
 
 def _too_long(text: str) -> list[str]:
@@ -267,9 +292,9 @@ def _too_long(text: str) -> list[str]:
     return [line for line in prose.splitlines() if len(line) > LONGEST_LINE and not re.match(UNBREAKABLE, line)]
 
 
-@pytest.mark.parametrize("path", sorted(PAGES), ids=_name)
+@_on_each(sorted(PAGES))
 def test_lines_of_pages_are_as_short_as_those_of_code(path: Path) -> None:
-    assert _too_long(path.read_text(encoding="utf-8")) == []
+    assert _too_long(path.read_text(encoding="utf-8")) == [], _name(path)
 
 
 def test_the_search_for_long_lines_finds_them() -> None:

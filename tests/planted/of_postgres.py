@@ -4,7 +4,7 @@ from planted.fault import Fault, cases
 
 
 def _cases(topics: str) -> tuple[str, ...]:
-    return cases("tests/postgres/test_conformance.py", topics, "url")
+    return cases("tests/postgres/test_conformance.py", topics, "url or pool or connection")
 
 
 _LEASES = ("tests/postgres/test_leases.py", *_cases("tokens. or judging. or leases."))

@@ -12,6 +12,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 import threadmark
+from length import times
 from postgres import next_format
 from postgres.cluster import PostgresServer
 from postgres.steps import APIS, aplay, count, play, step, thread
@@ -19,7 +20,7 @@ from threadmark import ConfigError, Saver, SchemaError, StoreError
 from threadmark_postgres import PostgresSaver, ddl, migrations
 from threadmark_postgres.saver import open_url
 
-_PROCESSES = 8
+_PROCESSES = times(5, at_length=8)
 _START = """
 import sys
 sys.path.insert(0, sys.argv[3])

@@ -5,7 +5,7 @@ from lock_rounds import THREAD, Outcome, unexplained
 from rounds import database_of, output_of
 from threadmark import MemorySaver
 
-SECONDS = times(6, at_length=600)
+SECONDS = times(3, at_length=600)
 
 
 def test_nobody_waits_in_a_circle() -> None:
