@@ -55,7 +55,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_collection() -> Iterator[object]:
+def pytest_collection() -> Iterator[None]:
     """Keep the garbage collector off the modules and tests: looking at a million objects takes it a second each time.
 
     They stay to the end anyway. The collector is at work again before the first test, and looks at what tests make.

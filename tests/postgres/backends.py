@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import psycopg
 import psycopg_pool
@@ -128,10 +128,10 @@ def from_connection(_: Path) -> Iterator[Opener]:
 class _Kept(psycopg.AsyncConnection[Any]):
     """A connection that a pool closes and the next pool opens, without a new session of the server."""
 
-    free: ClassVar[list[Self]] = []
+    free: "ClassVar[list[_Kept]]" = []
 
     @classmethod
-    async def connect(cls, *arguments: Any, **options: Any) -> Self:
+    async def connect(cls, *arguments: Any, **options: Any) -> "_Kept":
         if not cls.free:
             return await super().connect(*arguments, **options)
         connection = cls.free.pop()
@@ -147,6 +147,12 @@ class _Kept(psycopg.AsyncConnection[Any]):
 
 def _is_idle(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> bool:
     return connection.info.transaction_status == TransactionStatus.IDLE
+
+
+@atexit.register
+def _end_sessions() -> None:
+    for connection in (*_free, *_Kept.free):
+        connection.pgconn.finish()
 
 
 class _OnAwait(psycopg_pool.AsyncConnectionPool[_Kept]):
