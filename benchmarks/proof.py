@@ -1,6 +1,6 @@
 """The proof of the guarantees: attacks each of them, keeps the outputs, and writes docs/proof.md from them.
 
-    make proof                        the short forms, a minute or two for each attack
+    make proof                        the short forms, in half an hour on two cores
     make proof PROOF=--long           the long forms, for a day and a night
     make proof PROOF='--only soak'    the attacks whose name has this in it; other results stay as they are
     make proof PROOF=--page           only the page, from the results that are kept

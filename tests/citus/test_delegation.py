@@ -71,7 +71,7 @@ def test_a_put_its_writes_and_a_get_are_one_delegated_call_each(nodes: Nodes, sa
         in_other = _asked(other)
         assert other.get(thread("thread"))
         assert other.get(thread("thread"))
-    functions = ("add_task_1", "add_checkpoint_1", "find_1")
+    functions = ("add_one_1", "add_one_1", "find_1")
     for function, query in zip(functions, (*asked, in_other[-1]), strict=True):
         assert function in query.sql
         plan = "\n".join(_tasks(nodes, query))

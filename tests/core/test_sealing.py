@@ -109,7 +109,7 @@ def test_without_the_extra_the_error_says_what_to_install(monkeypatch: pytest.Mo
         ring("old", old=OLD)
     assert isinstance(caught.value, ImportError)
     assert not isinstance(caught.value, ConfigError)
-    assert caught.value.name == "cryptography"
+    assert caught.value.name == "cryptography.exceptions"
 
 
 @pytest.mark.parametrize(

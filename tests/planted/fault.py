@@ -2,7 +2,6 @@
 
 import ast
 import re
-from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -79,7 +78,7 @@ def expect_readable(path: Path, text: str) -> None:
     words = re.findall(r"\w+", code.lower())
     names = _SQL_BLOCKS if path.suffix == ".sql" else _LUA_BLOCKS
     # In SQL an end names what it ends, as END IF does.
-    ends_named = sum(word in names and before == "end" for before, word in pairwise(words)) * (path.suffix == ".sql")
+    ends_named = len(re.findall(rf"\bend\s+(?:{'|'.join(names)})\b", code.lower())) * (path.suffix == ".sql")
     begun, ended = sum(word in names for word in words) - ends_named, words.count("end")
     if waiting or begun != ended or "'" in code:
         raise ValueError(f"{path}: {begun} blocks begin, {ended} end, and {len(waiting)} brackets are open")

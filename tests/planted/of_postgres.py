@@ -19,10 +19,17 @@ FAULTS = [
         ("tests/postgres/test_concurrency.py", "tests/postgres/test_given.py", "tests/postgres/test_failures.py"),
     ),
     Fault(
+        "a deletion passes over a thread that is locked",
+        f"{_FUNCTIONS}drop_1.sql",
+        "    IF NOT FOUND THEN\n        SELECT l.epoch",
+        "    IF p_thread IS NULL THEN\n        SELECT l.epoch",
+        ("tests/postgres/test_order.py",),
+    ),
+    Fault(
         "a change that stands alone runs at another isolation level",
         f"{_FUNCTIONS}add_1.sql",
-        "IF v_is_alone AND NOT p_waits AND current_setting('transaction_isolation') <> 'read committed' THEN",
-        "IF v_is_alone AND NOT p_waits AND p_thread IS NULL THEN",
+        "WHEN v_is_alone AND NOT p_waits AND current_setting('transaction_isolation') <> 'read committed' THEN",
+        "WHEN v_is_alone AND NOT p_waits AND p_thread IS NULL THEN",
         ("tests/postgres/test_leases.py",),
     ),
     Fault(
@@ -42,8 +49,8 @@ FAULTS = [
     Fault(
         "a token that was lost begins a deleted thread",
         f"{_FUNCTIONS}begin_1.sql",
-        "    ELSIF p_token NOT IN (coalesce(v_token, 0), 9223372036854775807) THEN\n        RETURN 'lost';\n",
-        "",
+        "coalesce(epoch, -1), coalesce(v_token, 0), NULL, v_ends, v_deleted",
+        "coalesce(epoch, -1), p_token, NULL, v_ends, v_deleted",
         _LEASES,
     ),
     Fault(

@@ -34,8 +34,8 @@ FAULTS = [
     Fault(
         "a value that was replaced is ranked by its former vector",
         f"{_ITEMS}batches.py",
-        "if row is not None and row.check == check and self._is_there(row, now):",
-        "if row is not None and self._is_there(row, now):",
+        "is not None and row.check == check and scope.has(row)",
+        "is not None and scope.has(row)",
         ("tests/store/test_search.py", "tests/store/test_planted_faults.py"),
     ),
     Fault(

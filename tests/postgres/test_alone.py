@@ -1,4 +1,4 @@
-"""The functions for one checkpoint and for one task have the effect of the one for any change, or none."""
+"""The function for one checkpoint or one task has the effect of the one for any change, or none."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -12,18 +12,12 @@ from threadmark.format.packs import FIRST_RECORD, PACK
 from threadmark.program import Program
 from threadmark.store.contract import ANYONE, Added, Change, CheckpointRow, WriteRow, was_added
 from threadmark.store.threads import beginning
+from threadmark_postgres import adding
 from threadmark_postgres.store import PostgresStore
 
 THREAD, OTHER = "5", "6"
-_FUNCTIONS = ("add_checkpoint_1", "add_task_1", "add_1")
+_FUNCTIONS = ("add_one_1", "add_1")
 TABLES = ("thread", "segment", "checkpoint", "head", "write")
-
-
-class ByArrays(PostgresStore):
-    """Always calls the function for any change."""
-
-    def _alone(self, _: Change) -> None:
-        return None
 
 
 def _row(number: int, **others: Any) -> CheckpointRow:
@@ -131,9 +125,10 @@ OTHERS: Mapping[str, Sequence[WriteRow]] = {
 """Writes that only the function for any change adds."""
 
 
-def _outcome(session: psycopg.Connection, store: PostgresStore, before: Act, change: Change) -> tuple[Any, ...]:
+def _outcome(session: psycopg.Connection, before: Act, change: Change) -> tuple[Any, ...]:
     """Do it in empty tables. Returns the outcome of the change, the rows then, and the functions called."""
     asked: list[str] = []
+    store = PostgresStore(None)
     session.execute("TRUNCATE threadmark_thread, threadmark_segment, threadmark_checkpoint, threadmark_head")
     session.execute("TRUNCATE threadmark_write, threadmark_outbox, threadmark_position")
     commit(session, _first(store))
@@ -155,19 +150,23 @@ def _relative(added: Added, rows: list[list[tuple[Any, ...]]]) -> tuple[Any, ...
 
 @pytest.mark.parametrize("recorded", [False, True])
 @pytest.mark.parametrize("name", [*TAKEN, *RANKED, *LEFT])
-def test_both_functions_do_the_same(session: psycopg.Connection, name: str, *, recorded: bool) -> None:
+def test_both_functions_do_the_same(
+    session: psycopg.Connection, monkeypatch: pytest.MonkeyPatch, name: str, *, recorded: bool
+) -> None:
     before, change = {**TAKEN, **RANKED, **LEFT}[name]
     if recorded:
         change = change._replace(entry=b"entry", term=1)
     outcomes = []
-    for store in (PostgresStore(None), ByArrays(None)):
-        added, rows, called = _outcome(session, store, before, change)
+    for by_arrays in (False, True):
+        if by_arrays:
+            monkeypatch.setattr(adding, "one_row", lambda _: None)
+        added, rows, called = _outcome(session, before, change)
         entries = session.execute("SELECT thread_id, position, body FROM threadmark_outbox").fetchall()
         is_entered = recorded and was_added(change, added)
         assert entries == ([(change.thread_id, added.position, b"entry")] if is_entered else [])
         assert added.previous == 0
         outcomes.append(_relative(added._replace(position=0), rows))
-        if type(store) is ByArrays:
+        if by_arrays:
             assert {*called} == {"add_1"}
         else:
             assert ("add_1" in called) == (name not in TAKEN)
@@ -177,7 +176,7 @@ def test_both_functions_do_the_same(session: psycopg.Connection, name: str, *, r
 @pytest.mark.parametrize("name", OTHERS)
 def test_other_writes_go_by_the_other_function(session: psycopg.Connection, name: str) -> None:
     change = _writes(OTHERS[name])
-    _, rows, called = _outcome(session, PostgresStore(None), _nothing, change)
+    _, rows, called = _outcome(session, _nothing, change)
     assert called == ["add_1"]
     stored = {(row[4], row[5]) for row in rows[TABLES.index("write")]}
     assert stored == {(write.idx, write.task_path) for write in OTHERS[name]}

@@ -67,8 +67,8 @@ def _sqlite(least_reader: int) -> None:
 
 
 _RENAMED = (
-    *("gate", "refusal", "begin", "enter", "lock", "lock_lease", "renew_lease", "record", "judge"),
-    *("add_checkpoint", "add_task", "add", "drop"),
+    *("gate", "refusal", "begin", "enter", "lock", "lock_lease", "renew_lease", "record"),
+    *("add_one", "add", "drop"),
 )
 """Functions of Postgres that call one which the switch retires. Format 2 has them once more, under its own number."""
 
@@ -95,7 +95,7 @@ def _postgres(least_reader: int) -> None:
         if number != str(NUMBER):
             return text_of(name)
         found = calls.sub(r"tm.\1_2", text_of(f"{base}_1"))
-        checkpoints = {"add_checkpoint": "ARRAY[p_rank]", "add": "p_rank"}.get(base)
+        checkpoints = {"add_one": "array_remove(ARRAY[p_rank], NULL)", "add": "p_rank"}.get(base)
         if checkpoints:
             head, entry, tail = found.rpartition("    IF p_entry IS NOT NULL THEN\n")
             assert entry

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from simulator.database import Database
-from simulator.plan import Mode, Plan
+from simulator.plan import Mode, Plan, Topic
 from simulator.play import play
 from simulator.playing import quiet
 from threadmark import ThreadmarkError
@@ -172,9 +172,17 @@ def _rank_by_id(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(writing, "rank_after", lambda _, checkpoint_id: checkpoint_id)
 
 
+def _follow_pruned_checkpoints(patch: pytest.MonkeyPatch) -> None:
+    """A checkpoint is stored whose delta channel has no history, because its parent was pruned."""
+    patch.setattr(writing, "check_parent", lambda *_: False)
+
+
 LACKS, STILL_HAS, DIFFERS, DAMAGED = " lacks ", " still has ", "after the copying: ", "kind='damaged'"
 FAILED = "failed though both sides were well"
 NOT_THERE, TAKEN = "acknowledged, and not there", "continues what was deleted"
+
+WORLD_OF: dict[Plant, Topic] = {_follow_pruned_checkpoints: "deltas"}
+"""The topic of the worlds that reveal a fault, unless they are about checkpoints."""
 
 PLANTED: list[tuple[Plant, Mode, str]] = [
     (_do_not_prove_the_epoch, "one", f"CorruptDataError|{DAMAGED}|missing"),
@@ -182,6 +190,7 @@ PLANTED: list[tuple[Plant, Mode, str]] = [
     (_forget_deletions, "one", TAKEN),
     (_acknowledge_before_syncing, "one", NOT_THERE),
     (_rank_by_id, "one", "an ancestor was found|listed after its parent|is not done in the ledger"),
+    (_follow_pruned_checkpoints, "one", "has not the texts"),
     (_acknowledge_before_copying, "sync", LACKS),
     (_write_old_over_new, "sync", f"{DIFFERS}|without its parent"),
     (_apply_out_of_order, "async", f"{DIFFERS}|{DAMAGED}"),
@@ -198,14 +207,14 @@ PLANTED: list[tuple[Plant, Mode, str]] = [
 @pytest.mark.parametrize(("plant", "mode", "words"), PLANTED)
 def test_a_seed_finds_it(plant: Plant, mode: Mode, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch)
-    objections = first_objections(mode)
+    objections = first_objections(mode, WORLD_OF.get(plant, "checkpoints"))
     assert any(re.search(words, each) for each in objections), objections
     assert not any(" broke: " in each for each in objections), "the planted fault is broken by itself"
 
 
-def first_objections(mode: Mode) -> list[str]:
+def first_objections(mode: Mode, topic: Topic) -> list[str]:
     """Play worlds of a kind until one fails."""
-    plans = (plan for seed in count() if (plan := Plan.of(seed))[1:3] == (mode, "checkpoints"))
+    plans = (plan for seed in count() if (plan := Plan.of(seed))[1:3] == (mode, topic))
     with quiet():
         for _ in range(WORLDS):
             if objections := play(next(plans)).objections:

@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 from threadmark import Saver
+from threadmark.program import Program, Transaction
 from threadmark_conformance.engine import at, checkpoint, early_id
 from threadmark_sqlite import SqliteSaver
+from threadmark_sqlite.steps import Alone, Query
 
 
 class Counted:
@@ -109,3 +111,21 @@ def _stored(saver: Saver, count: int) -> None:
     config: Any = at("t")
     for number in range(count):
         config = saver.put(config, checkpoint({"a": number}), {}, {"a": number})
+
+
+def test_a_read_that_goes_on_after_another_ones_commit_begins_again(tmp_path: Path) -> None:
+    count = "SELECT count(*) FROM threadmark_checkpoint"
+    with SqliteSaver(tmp_path / "threads.db") as saver, SqliteSaver(tmp_path / "threads.db") as other:
+        config = saver.put(at("t"), checkpoint({"a": 0}), {}, {"a": 1})
+        runs: list[int] = []
+
+        def read_twice() -> Program[tuple[Any, Any]]:
+            runs.append(len(runs))
+            first = yield Alone(count)
+            if len(runs) == 1:
+                other.put(config, checkpoint({"a": 1}), {}, {"a": 2})
+            return first, (yield Query(count))
+
+        first, second = saver._driver.run(Transaction(read_twice, writes=False))
+    assert first == second == [(2,)]
+    assert runs == [0, 1]

@@ -136,6 +136,19 @@ CREATE TABLE "stored".threadmark_replica (
                 body text COLLATE "C" NOT NULL
             );
 
+CREATE TYPE "stored".threadmark_added_1 AS (
+                epoch bigint,
+                outcome text,
+                renewal bigint,
+                expires_at bigint,
+                entered bigint,
+                entered_after bigint,
+                pack_left_out boolean,
+                replaced boolean,
+                old_idx bigint[],
+                old_values bytea[]
+            );
+
 -- Whether processes of this format may write, which is true until a later release is switched to (`upgrade`): then this
 -- raises an error. Called after the first lock on a table, because the switch waits for those who have one. Stable, as
 -- Citus takes no volatile function in a statement that changes rows.
@@ -516,37 +529,35 @@ BEGIN
 END
 $body$;
 
--- Makes a thread live for a change: makes its row, or revives the deleted one, of which the caller has the key and the
--- gate. Returns why not, NULL where it was done, or another change was quicker.
+-- Makes a thread live for a change: makes its row, or with p_waits revives the deleted one, of which the caller has the
+-- key and the gate. Returns why not, with the epoch; NULL where it was done, or another change was quicker.
 CREATE OR REPLACE FUNCTION "stored".threadmark_begin_1(
-    p_thread text, p_epoch bigint, p_now bigint, p_continues text, p_token bigint, p_owner text, p_expires_at bigint,
-    p_check bytea, p_expects text
-) RETURNS text LANGUAGE plpgsql AS $body$
+    p_thread text, p_epoch bigint, p_token bigint, p_owner text, p_continues text, p_now bigint, p_expires_at bigint,
+    p_check bytea, p_expects text, p_waits boolean, OUT epoch bigint, OUT outcome text
+) LANGUAGE plpgsql AS $body$
 DECLARE
     v_live boolean;
-    v_epoch bigint;
     v_token bigint;
     v_ends bigint;
     v_deleted text;
 BEGIN
     SELECT t.live, t.epoch, t.token, t.lease_ends, t.deleted_up_to
-    INTO v_live, v_epoch, v_token, v_ends, v_deleted
+    INTO v_live, epoch, v_token, v_ends, v_deleted
     FROM "stored".threadmark_thread AS t
     WHERE t.thread_id = p_thread;
-    IF v_live THEN
-        RETURN NULL;
-    ELSIF p_epoch IS NOT NULL AND p_epoch IS DISTINCT FROM v_epoch THEN
-        RETURN 'epoch';
-    ELSIF p_token NOT IN (coalesce(v_token, 0), 9223372036854775807) THEN
-        RETURN 'lost';
-    ELSIF p_token IS NULL AND v_ends > extract(epoch FROM clock_timestamp()) * 1000000 THEN
-        RETURN 'busy';
-    ELSIF p_continues <> '' AND p_continues <= v_deleted THEN
-        RETURN 'too_late';
-    ELSIF p_expects <> '' THEN
-        RETURN 'conflict';
+    IF v_live OR FOUND AND NOT p_waits THEN
+        RETURN;
     END IF;
-    IF v_live IS NULL THEN
+    outcome := coalesce(
+        "stored".threadmark_refusal_1(
+            p_epoch, p_token, false, NULL, p_continues,
+            coalesce(epoch, -1), coalesce(v_token, 0), NULL, v_ends, v_deleted
+        ),
+        CASE WHEN p_expects <> '' THEN 'conflict' END
+    );
+    IF outcome IS NOT NULL THEN
+        RETURN;
+    ELSIF v_live IS NULL THEN
         INSERT INTO "stored".threadmark_thread (thread_id, epoch, live, created_at, token, owner, expires_at, checksum)
         VALUES (p_thread, p_now, true, p_now, 0, p_owner, p_expires_at, p_check)
         ON CONFLICT DO NOTHING;
@@ -568,7 +579,6 @@ BEGIN
         VALUES (p_thread, '', '', '{}', 0, p_now, p_now / 60000000, p_owner)
         ON CONFLICT DO NOTHING;
     END IF;
-    RETURN NULL;
 END
 $body$;
 
@@ -598,71 +608,25 @@ RETURNS bigint LANGUAGE sql AS $body$
     END
 $body$;
 
--- Judges a change to a thread, whose row it shares from then on: who adds to a thread shares its row, what removes or
--- takes a lease has it alone. The caller's statements see afterwards what was committed before the lock was given.
---
--- The outcome is NULL where the change may be made, "begin" where the thread is not there, is deleted, or is locked
--- by a transaction for which this does not wait (without p_waits), and otherwise says why it is refused.
-CREATE OR REPLACE FUNCTION "stored".threadmark_judge_1(
-    p_thread text, p_epoch bigint, p_token bigint, p_only_owner boolean, p_owner text, p_continues text,
-    p_waits boolean,
-    OUT epoch bigint, OUT outcome text, OUT renewal bigint, OUT expires_at bigint, OUT owner text
-) LANGUAGE plpgsql AS $body$
-BEGIN
-    IF p_waits THEN
-        SELECT t.epoch, t.expires_at, t.owner, "stored".threadmark_renewal_1(p_token, t.token, t.lease_ends, t.lease_ttl),
-            "stored".threadmark_refusal_1(
-                p_epoch, p_token, p_only_owner, p_owner, p_continues,
-                t.epoch, t.token, t.owner, t.lease_ends, t.deleted_up_to
-            )
-        INTO epoch, expires_at, owner, renewal, outcome
-        FROM "stored".threadmark_thread AS t
-        WHERE t.thread_id = p_thread AND t.live
-        FOR SHARE;
-    ELSE
-        SELECT t.epoch, t.expires_at, t.owner, "stored".threadmark_renewal_1(p_token, t.token, t.lease_ends, t.lease_ttl),
-            "stored".threadmark_refusal_1(
-                p_epoch, p_token, p_only_owner, p_owner, p_continues,
-                t.epoch, t.token, t.owner, t.lease_ends, t.deleted_up_to
-            )
-        INTO epoch, expires_at, owner, renewal, outcome
-        FROM "stored".threadmark_thread AS t
-        WHERE t.thread_id = p_thread AND CASE
-            WHEN t.live
-            THEN pg_try_advisory_xact_lock_shared(hashtextextended(t.thread_id, t.tableoid::bigint))
-        END
-        FOR SHARE SKIP LOCKED;
-    END IF;
-    IF NOT FOUND THEN
-        outcome := 'begin';
-    ELSIF outcome = 'too_late' THEN
-        PERFORM FROM "stored".threadmark_checkpoint AS c
-        WHERE c.thread_id = p_thread AND (c.rank = p_continues OR c.id = p_continues)
-        LIMIT 1;
-        IF FOUND THEN
-            outcome := NULL;
-        END IF;
-    END IF;
-END
-$body$;
-
--- Adds one checkpoint with its segments, as most puts do: its rank is its id, and it continues another one. Where the
--- outcome is "begin" nothing was added, and add_1 says why.
-CREATE OR REPLACE FUNCTION "stored".threadmark_add_checkpoint_1(
-    p_thread text, p_epoch bigint, p_token bigint, p_only_owner boolean, p_owner text, p_continues text,
-    p_ns text, p_rank text, p_parent text, p_created_at bigint, p_metadata text, p_header bytea, p_checksum bytea,
-    p_run bigint, p_needs bytea[], p_keys bytea[], p_data bytea[], p_term bigint, p_entry bytea,
-    OUT epoch bigint, OUT outcome text, OUT renewal bigint, OUT expires_at bigint,
-    OUT entered bigint, OUT entered_after bigint
-) LANGUAGE plpgsql AS $body$
+-- Adds what most changes are: one checkpoint whose rank is its id, or what one task wrote, which is a pack and the
+-- record of it; with their segments. What p_continues names is there. Where the outcome is "begin" nothing was added,
+-- and add_1 says why.
+CREATE OR REPLACE FUNCTION "stored".threadmark_add_one_1(
+    p_thread text, p_epoch bigint, p_token bigint, p_only_owner boolean, p_owner text, p_continues text, p_ns text,
+    p_rank text, p_parent text, p_created_at bigint, p_metadata text, p_header bytea, p_run bigint, p_needs bytea[],
+    p_task_id bytea, p_task_path text, p_value bytea, p_record_idx bigint, p_record bytea, p_record_checksum bytea,
+    p_checksum bytea, p_keys bytea[], p_data bytea[], p_term bigint, p_entry bytea
+) RETURNS "stored".threadmark_added_1 LANGUAGE plpgsql AS $body$
 DECLARE
+    added "stored".threadmark_added_1;
     v_owner text;
     v_key bytea;
     v_data bytea;
+    v_added bigint;
 BEGIN
     IF p_term IS NOT NULL AND "stored".threadmark_is_outdated_1(p_term) THEN
-        outcome := 'term';
-        RETURN;
+        added.outcome := 'term';
+        RETURN added;
     END IF;
     -- The gate stands in front of the row (decision 11). A row that is held is passed over.
     SELECT t.epoch, t.expires_at, t.owner, "stored".threadmark_renewal_1(p_token, t.token, t.lease_ends, t.lease_ttl),
@@ -670,84 +634,38 @@ BEGIN
             p_epoch, p_token, p_only_owner, p_owner, p_continues,
             t.epoch, t.token, t.owner, t.lease_ends, t.deleted_up_to
         )
-    INTO epoch, expires_at, v_owner, renewal, outcome
+    INTO added.epoch, added.expires_at, v_owner, added.renewal, added.outcome
     FROM "stored".threadmark_thread AS t
     WHERE t.thread_id = p_thread AND CASE
         WHEN t.live
         THEN pg_try_advisory_xact_lock_shared(hashtextextended(t.thread_id, t.tableoid::bigint))
     END
     FOR SHARE SKIP LOCKED;
-    IF outcome IS NOT NULL OR epoch IS NULL THEN
-        outcome := 'begin';
-        RETURN;
+    IF added.outcome IS NOT NULL OR added.epoch IS NULL THEN
+        added.outcome := 'begin';
+        RETURN added;
     END IF;
-    -- A rank is never smaller than its id. So where the head's is smaller, no checkpoint has this id. The head comes
-    -- first in all that add, so that two callers never wait for each other.
-    INSERT INTO "stored".threadmark_head AS h (thread_id, ns, rank, needs, checkpoints, updated_at, minute, owner)
-    VALUES (
-        p_thread, p_ns, p_rank, p_needs, 1, p_created_at, p_created_at / 60000000, CASE WHEN p_ns = '' THEN v_owner END
-    )
-    ON CONFLICT (thread_id, ns) DO UPDATE
-    SET rank = excluded.rank,
-        needs = excluded.needs,
-        checkpoints = h.checkpoints + 1,
-        updated_at = greatest(CASE WHEN h.checkpoints > 0 THEN h.updated_at END, excluded.updated_at),
-        minute = greatest(CASE WHEN h.checkpoints > 0 THEN h.minute END, excluded.minute)
-    WHERE h.rank < excluded.rank;
-    IF NOT FOUND THEN
-        outcome := 'begin';
-        RETURN;
-    END IF;
-    INSERT INTO "stored".threadmark_checkpoint (thread_id, ns, rank, parent, created_at, metadata, header, checksum, run)
-    VALUES (p_thread, p_ns, p_rank, p_parent, p_created_at, p_metadata, p_header, p_checksum, p_run);
-    IF p_keys IS NOT NULL THEN
-        FOR i IN 1 .. cardinality(p_keys) LOOP
-            v_key := p_keys[i];
-            v_data := p_data[i];
-            INSERT INTO "stored".threadmark_segment (thread_id, key, data) VALUES (p_thread, v_key, v_data) ON CONFLICT DO NOTHING;
-        END LOOP;
-    END IF;
-    IF p_entry IS NOT NULL THEN
-        SELECT e.entered, e.entered_after INTO entered, entered_after FROM "stored".threadmark_enter_1(p_thread, p_entry) AS e;
-    END IF;
-END
-$body$;
-
--- Adds what one task wrote, as most put_writes do: a pack, and the record of it. Where the outcome is "begin" nothing
--- was added, and add_1 says why.
-CREATE OR REPLACE FUNCTION "stored".threadmark_add_task_1(
-    p_thread text, p_epoch bigint, p_token bigint, p_only_owner boolean, p_owner text, p_continues text,
-    p_ns text, p_task_id bytea, p_task_path text, p_value bytea, p_checksum bytea,
-    p_record_idx bigint, p_record bytea, p_record_checksum bytea,
-    p_keys bytea[], p_data bytea[], p_term bigint, p_entry bytea,
-    OUT epoch bigint, OUT outcome text, OUT renewal bigint, OUT expires_at bigint,
-    OUT entered bigint, OUT entered_after bigint, OUT pack_left_out boolean
-) LANGUAGE plpgsql AS $body$
-DECLARE
-    v_key bytea;
-    v_data bytea;
-    v_added bigint;
-BEGIN
-    IF p_term IS NOT NULL AND "stored".threadmark_is_outdated_1(p_term) THEN
-        outcome := 'term';
-        RETURN;
-    END IF;
-    -- The gate stands in front of the row (decision 11). A row that is held is passed over.
-    SELECT t.epoch, t.expires_at, "stored".threadmark_renewal_1(p_token, t.token, t.lease_ends, t.lease_ttl),
-        "stored".threadmark_refusal_1(
-            p_epoch, p_token, p_only_owner, p_owner, p_continues,
-            t.epoch, t.token, t.owner, t.lease_ends, t.deleted_up_to
+    IF p_rank IS NOT NULL THEN
+        -- A rank is never smaller than its id. So where the head's is smaller, no checkpoint has this id. The head comes
+        -- first in all that add, so that two callers never wait for each other.
+        INSERT INTO "stored".threadmark_head AS h (thread_id, ns, rank, needs, checkpoints, updated_at, minute, owner)
+        VALUES (
+            p_thread, p_ns, p_rank, p_needs, 1, p_created_at, p_created_at / 60000000,
+            CASE WHEN p_ns = '' THEN v_owner END
         )
-    INTO epoch, expires_at, renewal, outcome
-    FROM "stored".threadmark_thread AS t
-    WHERE t.thread_id = p_thread AND CASE
-        WHEN t.live
-        THEN pg_try_advisory_xact_lock_shared(hashtextextended(t.thread_id, t.tableoid::bigint))
-    END
-    FOR SHARE SKIP LOCKED;
-    IF outcome IS NOT NULL OR epoch IS NULL THEN
-        outcome := 'begin';
-        RETURN;
+        ON CONFLICT (thread_id, ns) DO UPDATE
+        SET rank = excluded.rank,
+            needs = excluded.needs,
+            checkpoints = h.checkpoints + 1,
+            updated_at = greatest(CASE WHEN h.checkpoints > 0 THEN h.updated_at END, excluded.updated_at),
+            minute = greatest(CASE WHEN h.checkpoints > 0 THEN h.minute END, excluded.minute)
+        WHERE h.rank < excluded.rank;
+        IF NOT FOUND THEN
+            added.outcome := 'begin';
+            RETURN added;
+        END IF;
+        INSERT INTO "stored".threadmark_checkpoint (thread_id, ns, rank, parent, created_at, metadata, header, checksum, run)
+        VALUES (p_thread, p_ns, p_rank, p_parent, p_created_at, p_metadata, p_header, p_checksum, p_run);
     END IF;
     IF p_keys IS NOT NULL THEN
         FOR i IN 1 .. cardinality(p_keys) LOOP
@@ -756,22 +674,25 @@ BEGIN
             INSERT INTO "stored".threadmark_segment (thread_id, key, data) VALUES (p_thread, v_key, v_data) ON CONFLICT DO NOTHING;
         END LOOP;
     END IF;
-    INSERT INTO "stored".threadmark_write (thread_id, ns, checkpoint_id, task_id, idx, task_path, channel, value, checksum)
-    VALUES
-        (p_thread, p_ns, p_continues, p_task_id, 536870912, p_task_path, '', p_value, p_checksum),
-        (p_thread, p_ns, p_continues, p_task_id, p_record_idx, '', '', p_record, p_record_checksum)
-    ON CONFLICT DO NOTHING;
-    GET DIAGNOSTICS v_added = ROW_COUNT;
-    IF v_added < 2 THEN
-        -- The check tells whose the pack is that is there.
-        PERFORM FROM "stored".threadmark_write AS w
-        WHERE v_added = 1 AND w.thread_id = p_thread AND w.ns = p_ns AND w.checkpoint_id = p_continues
-            AND w.task_id = p_task_id AND w.idx = 536870912 AND w.checksum = p_checksum;
-        pack_left_out := NOT FOUND;
+    IF p_rank IS NULL THEN
+        INSERT INTO "stored".threadmark_write (thread_id, ns, checkpoint_id, task_id, idx, task_path, channel, value, checksum)
+        VALUES
+            (p_thread, p_ns, p_continues, p_task_id, 536870912, p_task_path, '', p_value, p_checksum),
+            (p_thread, p_ns, p_continues, p_task_id, p_record_idx, '', '', p_record, p_record_checksum)
+        ON CONFLICT DO NOTHING;
+        GET DIAGNOSTICS v_added = ROW_COUNT;
+        IF v_added < 2 THEN
+            -- The check tells whose the pack is that is there.
+            PERFORM FROM "stored".threadmark_write AS w
+            WHERE v_added = 1 AND w.thread_id = p_thread AND w.ns = p_ns AND w.checkpoint_id = p_continues
+                AND w.task_id = p_task_id AND w.idx = 536870912 AND w.checksum = p_checksum;
+            added.pack_left_out := NOT FOUND;
+        END IF;
     END IF;
     IF p_entry IS NOT NULL THEN
-        SELECT e.entered, e.entered_after INTO entered, entered_after FROM "stored".threadmark_enter_1(p_thread, p_entry) AS e;
+        SELECT e.* INTO added.entered, added.entered_after FROM "stored".threadmark_enter_1(p_thread, p_entry) AS e;
     END IF;
+    RETURN added;
 END
 $body$;
 
@@ -808,59 +729,43 @@ $body$;
 -- Adds the rows of one change to a thread, all or nothing: checkpoints, pending writes and segments, an array for each
 -- column. The outcome is NULL then, and otherwise says why nothing was added:
 --
--- begin     the thread is not there or deleted: call again with p_begins. Without p_waits: or it is locked, or the newest
---           checkpoint matters, and the transaction is not READ COMMITTED, and so would fail after each wait for others
+-- begin     call again with p_waits, which also begins a thread that is not there, or deleted. Without p_waits: it is one
+--           of these, or locked, or the checkpoint may be there; or this transaction is not READ COMMITTED, and so would
+--           fail after each wait for others
 -- exists    one of its checkpoints is there already
 -- others    are `Refusal`, "epoch" and "too_late" of `threadmark.store.contract`, where the parameters stand, too
 --
--- p_looks asks first whether one of the checkpoints is there. It may be left out for one whose rank is its id: mostly
--- its head tells. With p_replaces those that are there go first, and where one had another header the epoch ends.
+-- With p_replaces those that are there go first, and where one had another header the epoch ends.
 CREATE OR REPLACE FUNCTION "stored".threadmark_add_1(
-    p_thread text, p_epoch bigint, p_now bigint, p_continues text, p_token bigint,
-    p_owner text, p_expires_at bigint, p_check bytea,
-    p_begins boolean, p_only_owner boolean, p_expects text, p_sorts_last boolean, p_touches boolean,
-    p_looks boolean, p_replaces boolean, p_waits boolean,
-    p_keys bytea[] DEFAULT NULL, p_data bytea[] DEFAULT NULL,
-    p_ns text[] DEFAULT NULL, p_id text[] DEFAULT NULL, p_rank text[] DEFAULT NULL, p_parent text[] DEFAULT NULL,
-    p_created_at bigint[] DEFAULT NULL, p_metadata text[] DEFAULT NULL, p_header bytea[] DEFAULT NULL,
-    p_checksum bytea[] DEFAULT NULL, p_run bigint[] DEFAULT NULL, p_needs bytea[] DEFAULT NULL,
-    p_w_ns text[] DEFAULT NULL, p_w_checkpoint_id text[] DEFAULT NULL, p_w_task_id bytea[] DEFAULT NULL,
-    p_w_idx bigint[] DEFAULT NULL, p_w_task_path text[] DEFAULT NULL, p_w_channel text[] DEFAULT NULL,
-    p_w_value bytea[] DEFAULT NULL, p_w_checksum bytea[] DEFAULT NULL,
-    p_term bigint DEFAULT NULL, p_entry bytea DEFAULT NULL,
-    p_previous bigint DEFAULT NULL, p_position bigint DEFAULT NULL, p_copied_epoch bigint DEFAULT NULL,
-    OUT epoch bigint, OUT outcome text, OUT renewal bigint, OUT expires_at bigint,
-    OUT entered bigint, OUT entered_after bigint,
-    OUT pack_left_out boolean, OUT replaced boolean, OUT old_idx bigint[], OUT old_values bytea[]
-) LANGUAGE plpgsql AS $body$
+    p_thread text, p_epoch bigint, p_token bigint, p_only_owner boolean, p_owner text, p_continues text,
+    p_now bigint, p_expires_at bigint, p_check bytea, p_expects text, p_sorts_last boolean, p_touches boolean,
+    p_replaces boolean, p_waits boolean,
+    p_ns text[], p_id text[], p_rank text[], p_parent text[], p_created_at bigint[], p_metadata text[],
+    p_header bytea[], p_checksum bytea[], p_run bigint[], p_needs bytea[],
+    p_w_ns text[], p_w_checkpoint_id text[], p_w_task_id bytea[], p_w_idx bigint[], p_w_task_path text[],
+    p_w_channel text[], p_w_value bytea[], p_w_checksum bytea[],
+    p_keys bytea[], p_data bytea[], p_term bigint, p_entry bytea,
+    p_previous bigint, p_position bigint, p_copied_epoch bigint
+) RETURNS "stored".threadmark_added_1 LANGUAGE plpgsql AS $body$
 DECLARE
+    added "stored".threadmark_added_1;
+    v_is_alone boolean := p_replaces OR p_sorts_last OR p_expects IS NOT NULL OR p_previous IS NOT NULL;
+    -- Of one checkpoint whose rank is its id, mostly the head tells whether it is there.
+    v_looks boolean := v_is_alone OR p_waits OR p_touches OR p_id[1] IS NOT NULL OR cardinality(p_ns) > 1;
+    v_there boolean := false;
+    v_conflicts boolean := false;
     v_owner text;
     v_newest text;
-    v_is_alone boolean := p_replaces OR p_sorts_last OR p_expects IS NOT NULL OR p_previous IS NOT NULL;
-    v_ns text;
-    v_id text;
-    v_rank text;
-    v_created_at bigint;
-    v_needs bytea[] := '{}';
-    v_idx bigint;
-    v_checkpoint_id text;
-    v_task_id bytea;
-    v_text text;
-    v_more text;
+    v_row record;
+    v_key bytea;
     v_bytes bytea;
-    v_old bytea;
-    v_checksum bytea;
-    v_number bigint;
 BEGIN
-    IF p_term IS NOT NULL AND "stored".threadmark_is_outdated_1(p_term) THEN
-        epoch := 0;
-        outcome := 'term';
-        RETURN;
-    END IF;
-    IF v_is_alone AND NOT p_waits AND current_setting('transaction_isolation') <> 'read committed' THEN
-        epoch := 0;
-        outcome := 'begin';
-        RETURN;
+    added.outcome := CASE
+        WHEN p_term IS NOT NULL AND "stored".threadmark_is_outdated_1(p_term) THEN 'term'
+        WHEN v_is_alone AND NOT p_waits AND current_setting('transaction_isolation') <> 'read committed' THEN 'begin'
+    END;
+    IF added.outcome IS NOT NULL THEN
+        RETURN added;
     END IF;
     IF v_is_alone THEN
         PERFORM FROM "stored".threadmark_lock_1(p_thread);
@@ -873,62 +778,60 @@ BEGIN
         FOR KEY SHARE;
     END IF;
     IF p_previous IS NOT NULL AND "stored".threadmark_is_behind_1(p_thread, p_previous, p_copied_epoch) THEN
-        epoch := 0;
-        outcome := 'behind';
-        RETURN;
+        added.outcome := 'behind';
+        RETURN added;
     END IF;
-    IF p_begins THEN
-        -- A deleted thread is revived only by a call that waits, as it needs the gate first.
-        PERFORM FROM "stored".threadmark_thread AS t WHERE t.thread_id = p_thread AND (t.live OR NOT p_waits);
-        IF NOT FOUND THEN
-            outcome := "stored".threadmark_begin_1(
-                p_thread, p_epoch, p_now, p_continues, p_token, p_owner, p_expires_at, p_check, p_expects
-            );
-            IF outcome IS NOT NULL THEN
-                SELECT t.epoch INTO epoch FROM "stored".threadmark_thread AS t WHERE t.thread_id = p_thread;
-                RETURN;
-            END IF;
+    IF p_waits OR coalesce(p_continues, '') = '' THEN
+        SELECT b.epoch, b.outcome
+        INTO added.epoch, added.outcome
+        FROM "stored".threadmark_begin_1(
+            p_thread, p_epoch, p_token, p_owner, p_continues, p_now, p_expires_at, p_check, p_expects, p_waits
+        ) AS b;
+        IF added.outcome IS NOT NULL THEN
+            RETURN added;
         END IF;
     END IF;
-
-    SELECT j.epoch, j.outcome, j.renewal, j.expires_at, j.owner
-    INTO epoch, outcome, renewal, expires_at, v_owner
-    FROM "stored".threadmark_judge_1(p_thread, p_epoch, p_token, p_only_owner, p_owner, p_continues, p_waits) AS j;
-    IF outcome IS NOT NULL THEN
-        RETURN;
+    -- Who adds to a thread shares its row, what removes or takes a lease has it alone. The statements that follow see
+    -- what was committed before the lock was given.
+    IF p_waits THEN
+        PERFORM FROM "stored".threadmark_thread AS t WHERE t.thread_id = p_thread AND t.live FOR SHARE;
     END IF;
-    IF p_looks OR v_is_alone THEN
-        FOR i IN 1 .. coalesce(cardinality(p_ns), 0) LOOP
-            v_ns := p_ns[i];
-            PERFORM FROM "stored".threadmark_head AS h WHERE h.thread_id = p_thread AND h.ns = v_ns FOR UPDATE;
-            IF "stored".threadmark_has_checkpoint_1(p_thread, v_ns, coalesce(p_id[i], p_rank[i])) THEN
-                outcome := 'exists';
-            END IF;
+    SELECT t.epoch, t.expires_at, t.owner, "stored".threadmark_renewal_1(p_token, t.token, t.lease_ends, t.lease_ttl),
+        "stored".threadmark_refusal_1(
+            p_epoch, p_token, p_only_owner, p_owner, p_continues,
+            t.epoch, t.token, t.owner, t.lease_ends, t.deleted_up_to
+        )
+    INTO added.epoch, added.expires_at, v_owner, added.renewal, added.outcome
+    FROM "stored".threadmark_thread AS t
+    WHERE t.thread_id = p_thread AND CASE
+        WHEN t.live
+        THEN pg_try_advisory_xact_lock_shared(hashtextextended(t.thread_id, t.tableoid::bigint))
+    END
+    FOR SHARE SKIP LOCKED;
+    IF NOT FOUND THEN
+        added.outcome := 'begin';
+    ELSIF added.outcome = 'too_late' THEN
+        PERFORM FROM "stored".threadmark_checkpoint AS c
+        WHERE c.thread_id = p_thread AND (c.rank = p_continues OR c.id = p_continues)
+        LIMIT 1;
+        IF FOUND THEN
+            added.outcome := NULL;
+        END IF;
+    END IF;
+    IF added.outcome IS NULL AND v_looks THEN
+        FOR i IN 1 .. cardinality(p_ns) LOOP
+            SELECT p_ns[i] AS ns, coalesce(p_id[i], p_rank[i]) AS id INTO v_row;
+            SELECT h.rank INTO v_newest FROM "stored".threadmark_head AS h WHERE h.thread_id = p_thread AND h.ns = v_row.ns FOR UPDATE;
+            v_conflicts := v_conflicts OR p_expects <> coalesce(v_newest, '') OR p_sorts_last AND p_rank[1] <= v_newest;
+            v_there := v_there OR "stored".threadmark_has_checkpoint_1(p_thread, v_row.ns, v_row.id);
         END LOOP;
-        IF outcome IS NULL AND (p_sorts_last OR p_expects IS NOT NULL) THEN
-            v_ns := coalesce(p_ns[1], '');
-            SELECT h.rank INTO v_newest FROM "stored".threadmark_head AS h WHERE h.thread_id = p_thread AND h.ns = v_ns;
-            IF p_expects <> coalesce(v_newest, '') OR p_sorts_last AND p_rank[1] <= v_newest THEN
-                outcome := 'conflict';
-            END IF;
-        END IF;
-        IF outcome = 'exists' AND p_replaces THEN
-            outcome := NULL;
-            FOR i IN 1 .. cardinality(p_ns) LOOP
-                IF "stored".threadmark_unset_1(p_thread, p_ns[i], coalesce(p_id[i], p_rank[i]), p_header[i]) THEN
-                    replaced := true;
-                END IF;
-            END LOOP;
-            IF replaced THEN
-                UPDATE "stored".threadmark_thread AS t
-                SET epoch = t.epoch + 1
-                WHERE t.thread_id = p_thread
-                RETURNING t.epoch INTO epoch;
-            END IF;
-        END IF;
-        IF outcome IS NOT NULL THEN
-            RETURN;
-        END IF;
+        added.outcome := CASE
+            WHEN v_there AND NOT p_replaces THEN 'exists'
+            WHEN v_conflicts AND NOT v_there THEN 'conflict'
+        END;
+    END IF;
+    IF added.outcome IS NOT NULL THEN
+        RETURN added;
     END IF;
 
     -- Rows are added in one order, heads first, so that two callers that add never wait for each other.
@@ -937,95 +840,79 @@ BEGIN
         SET updated_at = greatest(h.updated_at, p_now), minute = greatest(h.minute, p_now / 60000000)
         WHERE h.thread_id = p_thread AND h.ns = '';
     END IF;
-    FOR i IN 1 .. coalesce(cardinality(p_ns), 0) LOOP
-        v_ns := p_ns[i];
-        v_id := p_id[i];
-        v_rank := p_rank[i];
-        v_created_at := p_created_at[i];
-        IF p_needs IS NOT NULL THEN
-            v_needs := p_needs;
+    FOR i IN 1 .. cardinality(p_ns) LOOP
+        SELECT p_ns[i] AS ns, p_id[i] AS id, p_rank[i] AS rank, p_parent[i] AS parent, p_created_at[i] AS created_at,
+            p_metadata[i] AS metadata, p_header[i] AS header, p_checksum[i] AS checksum, p_run[i] AS run
+        INTO v_row;
+        IF v_there AND "stored".threadmark_unset_1(p_thread, v_row.ns, coalesce(v_row.id, v_row.rank), v_row.header) THEN
+            added.replaced := true;
         END IF;
-        UPDATE "stored".threadmark_head AS h
-        SET rank = v_rank,
-            needs = v_needs,
+        -- A rank is never smaller than its id. So where the head's is smaller, no checkpoint has this id; elsewhere the
+        -- next call looks.
+        INSERT INTO "stored".threadmark_head AS h (thread_id, ns, rank, needs, checkpoints, updated_at, minute, owner)
+        VALUES (
+            p_thread, v_row.ns, v_row.rank, coalesce(p_needs, '{}'), 1, v_row.created_at, v_row.created_at / 60000000,
+            CASE WHEN v_row.ns = '' THEN v_owner END
+        )
+        ON CONFLICT (thread_id, ns) DO UPDATE
+        SET rank = greatest(h.rank, excluded.rank),
+            needs = CASE WHEN excluded.rank > h.rank THEN excluded.needs ELSE h.needs END,
             checkpoints = h.checkpoints + 1,
-            updated_at = greatest(CASE WHEN h.checkpoints > 0 THEN h.updated_at END, v_created_at),
-            minute = greatest(CASE WHEN h.checkpoints > 0 THEN h.minute END, v_created_at / 60000000)
-        WHERE h.thread_id = p_thread AND h.ns = v_ns AND h.rank < v_rank;
+            updated_at = greatest(CASE WHEN h.checkpoints > 0 THEN h.updated_at END, excluded.updated_at),
+            minute = greatest(CASE WHEN h.checkpoints > 0 THEN h.minute END, excluded.minute)
+        WHERE v_looks OR h.rank < excluded.rank;
         IF NOT FOUND THEN
-            -- A rank is never smaller than its id. So where the head's is smaller, no checkpoint has this id.
-            IF NOT p_looks AND NOT v_is_alone THEN
-                PERFORM FROM "stored".threadmark_head AS h WHERE h.thread_id = p_thread AND h.ns = v_ns FOR UPDATE;
-                IF "stored".threadmark_has_checkpoint_1(p_thread, v_ns, v_rank) THEN
-                    outcome := 'exists';
-                    RETURN;
-                END IF;
-            END IF;
-            INSERT INTO "stored".threadmark_head AS h (thread_id, ns, rank, needs, checkpoints, updated_at, minute, owner)
-            VALUES (
-                p_thread, v_ns, v_rank, v_needs, 1, v_created_at, v_created_at / 60000000,
-                CASE WHEN v_ns = '' THEN v_owner END
-            )
-            ON CONFLICT (thread_id, ns) DO UPDATE
-            SET rank = greatest(h.rank, excluded.rank),
-                needs = CASE WHEN excluded.rank > h.rank THEN excluded.needs ELSE h.needs END,
-                checkpoints = h.checkpoints + 1,
-                updated_at = greatest(CASE WHEN h.checkpoints > 0 THEN h.updated_at END, excluded.updated_at),
-                minute = greatest(CASE WHEN h.checkpoints > 0 THEN h.minute END, excluded.minute);
+            added.outcome := 'begin';
+            RETURN added;
         END IF;
-        v_text := p_parent[i];
-        v_more := p_metadata[i];
-        v_bytes := p_header[i];
-        v_checksum := p_checksum[i];
-        v_number := p_run[i];
         INSERT INTO "stored".threadmark_checkpoint (thread_id, ns, id, rank, parent, created_at, metadata, header, checksum, run)
-        VALUES (p_thread, v_ns, v_id, v_rank, v_text, v_created_at, v_more, v_bytes, v_checksum, v_number);
+        VALUES (
+            p_thread, v_row.ns, v_row.id, v_row.rank, v_row.parent, v_row.created_at, v_row.metadata, v_row.header,
+            v_row.checksum, v_row.run
+        );
     END LOOP;
+    IF added.replaced THEN
+        UPDATE "stored".threadmark_thread AS t SET epoch = t.epoch + 1 WHERE t.thread_id = p_thread RETURNING t.epoch INTO added.epoch;
+    END IF;
     FOR i IN 1 .. coalesce(cardinality(p_keys), 0) LOOP
-        v_checksum := p_keys[i];
+        v_key := p_keys[i];
         v_bytes := p_data[i];
-        INSERT INTO "stored".threadmark_segment (thread_id, key, data) VALUES (p_thread, v_checksum, v_bytes) ON CONFLICT DO NOTHING;
+        INSERT INTO "stored".threadmark_segment (thread_id, key, data) VALUES (p_thread, v_key, v_bytes) ON CONFLICT DO NOTHING;
     END LOOP;
-    pack_left_out := false;
-    FOR i IN 1 .. coalesce(cardinality(p_w_idx), 0) LOOP
-        v_ns := p_w_ns[i];
-        v_checkpoint_id := p_w_checkpoint_id[i];
-        v_task_id := p_w_task_id[i];
-        v_idx := p_w_idx[i];
-        v_text := p_w_task_path[i];
-        v_more := p_w_channel[i];
-        v_bytes := p_w_value[i];
-        v_checksum := p_w_checksum[i];
-        IF v_idx < 0 THEN
-            -- What a task wrote to a special channel takes the place of what it wrote there before.
+    FOR i IN 1 .. cardinality(p_w_ns) LOOP
+        SELECT p_w_ns[i] AS ns, p_w_checkpoint_id[i] AS checkpoint_id, p_w_task_id[i] AS task_id, p_w_idx[i] AS idx,
+            p_w_task_path[i] AS task_path, p_w_channel[i] AS channel, p_w_value[i] AS value, p_w_checksum[i] AS checksum
+        INTO v_row;
+        -- What a task wrote to a special channel takes the place of what it wrote there before.
+        IF v_row.idx < 0 THEN
             SELECT w.value
-            INTO v_old
+            INTO v_bytes
             FROM "stored".threadmark_write AS w
-            WHERE w.thread_id = p_thread AND w.ns = v_ns AND w.checkpoint_id = v_checkpoint_id
-                AND w.task_id = v_task_id AND w.idx = v_idx
+            WHERE w.thread_id = p_thread AND w.ns = v_row.ns AND w.checkpoint_id = v_row.checkpoint_id
+                AND w.task_id = v_row.task_id AND w.idx = v_row.idx
             FOR UPDATE;
             IF FOUND THEN
-                old_idx := old_idx || v_idx;
-                old_values := old_values || v_old;
+                added.old_idx := added.old_idx || v_row.idx;
+                added.old_values := added.old_values || v_bytes;
             END IF;
-            INSERT INTO "stored".threadmark_write (thread_id, ns, checkpoint_id, task_id, idx, task_path, channel, value, checksum)
-            VALUES (p_thread, v_ns, v_checkpoint_id, v_task_id, v_idx, v_text, v_more, v_bytes, v_checksum)
-            ON CONFLICT (thread_id, ns, checkpoint_id, task_id, idx) DO UPDATE
-            SET task_path = excluded.task_path,
-                channel = excluded.channel,
-                value = excluded.value,
-                checksum = excluded.checksum;
-            CONTINUE;
         END IF;
         INSERT INTO "stored".threadmark_write (thread_id, ns, checkpoint_id, task_id, idx, task_path, channel, value, checksum)
-        VALUES (p_thread, v_ns, v_checkpoint_id, v_task_id, v_idx, v_text, v_more, v_bytes, v_checksum)
-        ON CONFLICT DO NOTHING;
-        IF NOT FOUND AND v_idx = 536870912 THEN
-            pack_left_out := true;
+        VALUES (
+            p_thread, v_row.ns, v_row.checkpoint_id, v_row.task_id, v_row.idx, v_row.task_path, v_row.channel,
+            v_row.value, v_row.checksum
+        )
+        ON CONFLICT (thread_id, ns, checkpoint_id, task_id, idx) DO UPDATE
+        SET task_path = excluded.task_path,
+            channel = excluded.channel,
+            value = excluded.value,
+            checksum = excluded.checksum
+        WHERE excluded.idx < 0;
+        IF NOT FOUND AND v_row.idx = 536870912 THEN
+            added.pack_left_out := true;
         END IF;
     END LOOP;
     IF p_entry IS NOT NULL THEN
-        SELECT e.entered, e.entered_after INTO entered, entered_after FROM "stored".threadmark_enter_1(p_thread, p_entry) AS e;
+        SELECT e.* INTO added.entered, added.entered_after FROM "stored".threadmark_enter_1(p_thread, p_entry) AS e;
     END IF;
     IF p_previous IS NOT NULL THEN
         INSERT INTO "stored".threadmark_copied AS f (thread_id, position, epoch)
@@ -1033,6 +920,7 @@ BEGIN
         ON CONFLICT (thread_id) DO UPDATE
         SET position = excluded.position, epoch = excluded.epoch;
     END IF;
+    RETURN added;
 END
 $body$;
 
@@ -1129,23 +1017,38 @@ CREATE OR REPLACE FUNCTION "stored".threadmark_drop_1(
 ) LANGUAGE plpgsql AS $body$
 DECLARE
     v_live boolean;
+    v_head record;
     v_greatest text COLLATE "C";
-    c_time CONSTANT text := '^[0-9a-f]{8}-[0-9a-f]{4}-6[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$';
+    v_is_time boolean;
 BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' THEN
         outcome := 'begin';
         RETURN;
     END IF;
-    SELECT l.epoch, l.live INTO epoch, v_live FROM "stored".threadmark_lock_1(p_thread) AS l;
-    IF epoch IS NULL OR (epoch = p_now AND NOT v_live) THEN
+    -- Mostly nothing of the thread is locked, neither its row nor the gate in front of it (decision 11).
+    SELECT t.epoch, t.live
+    INTO epoch, v_live
+    FROM "stored".threadmark_thread AS t
+    WHERE t.thread_id = p_thread AND "stored".threadmark_gate_1()
+        AND pg_try_advisory_xact_lock(hashtextextended(p_thread, t.tableoid::bigint))
+        AND pg_try_advisory_xact_lock_shared(hashtextextended(p_thread, t.tableoid::bigint))
+    FOR UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN
+        SELECT l.epoch, l.live INTO epoch, v_live FROM "stored".threadmark_lock_1(p_thread) AS l;
+    END IF;
+    IF epoch IS NULL OR epoch = p_now AND NOT v_live THEN
         RETURN;
     END IF;
     -- No checkpoint's id is greater than the rank of its namespace's head, and none that was made by now is greater than
     -- p_greatest. So where those ranks tell the time, the ids need not be read.
-    SELECT max(h.rank) INTO v_greatest FROM "stored".threadmark_head AS h WHERE h.thread_id = p_thread AND h.ns <> '__messages__';
-    IF v_greatest ~ c_time THEN
-        v_greatest := greatest(v_greatest, p_greatest COLLATE "C");
-    ELSE
+    FOR v_head IN DELETE FROM "stored".threadmark_head AS h WHERE h.thread_id = p_thread RETURNING h.ns, h.rank LOOP
+        IF v_head.ns <> '__messages__' THEN
+            v_greatest := greatest(v_greatest, v_head.rank);
+        END IF;
+    END LOOP;
+    v_is_time := v_greatest LIKE '________-____-6___-____-____________'
+        AND translate(v_greatest, '0123456789abcdef', '') = '----';
+    IF v_is_time IS NOT TRUE THEN
         SELECT greatest(
             t.deleted_up_to,
             t.removed_up_to,
@@ -1159,14 +1062,15 @@ BEGIN
         INTO v_greatest
         FROM "stored".threadmark_thread AS t
         WHERE t.thread_id = p_thread;
-        IF coalesce(v_greatest, '') = '' OR v_greatest ~ c_time THEN
-            v_greatest := greatest(v_greatest, p_greatest COLLATE "C");
-        END IF;
+        v_is_time := coalesce(v_greatest, '') = '' OR v_greatest LIKE '________-____-6___-____-____________'
+            AND translate(v_greatest, '0123456789abcdef', '') = '----';
+    END IF;
+    IF v_is_time THEN
+        v_greatest := greatest(v_greatest, p_greatest COLLATE "C");
     END IF;
     DELETE FROM "stored".threadmark_checkpoint AS c WHERE c.thread_id = p_thread;
     DELETE FROM "stored".threadmark_write AS w WHERE w.thread_id = p_thread;
     DELETE FROM "stored".threadmark_segment AS s WHERE s.thread_id = p_thread;
-    DELETE FROM "stored".threadmark_head AS h WHERE h.thread_id = p_thread;
     -- Where there ever was a lease it gets the next token: no earlier one is accepted in a thread of the same name.
     UPDATE "stored".threadmark_thread AS t
     SET live = false,
@@ -1176,7 +1080,7 @@ BEGIN
         metadata = NULL,
         expires_at = NULL,
         checksum = NULL,
-        token = CASE WHEN t.token > 0 THEN greatest(t.token + 1, extract(epoch FROM clock_timestamp()) * 1000000) ELSE 0 END,
+        token = CASE WHEN t.token > 0 THEN greatest(t.token + 1, p_now) ELSE 0 END,
         lease_ends = NULL,
         lease_ttl = NULL,
         holder = NULL,
@@ -1192,6 +1096,7 @@ BEGIN
     IF NOT v_live THEN
         epoch := NULL;
     END IF;
+    RETURN;
 END
 $body$;
 
@@ -1200,10 +1105,10 @@ VALUES (1::bigint, 'tables of the first release'::text, NULL::text, 1::bigint, 1
 
 COMMIT;
 
-INSERT INTO "stored"."threadmark_thread" ("thread_id", "epoch", "live", "deleted_up_to", "removed_up_to", "created_at", "owner", "title", "folded_title", "metadata", "expires_at", "checksum", "token", "lease_ends", "lease_ttl", "holder", "began") VALUES ('two', 1795966776228532, true, NULL, NULL, 1795966776228532, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL);
-INSERT INTO "stored"."threadmark_thread" ("thread_id", "epoch", "live", "deleted_up_to", "removed_up_to", "created_at", "owner", "title", "folded_title", "metadata", "expires_at", "checksum", "token", "lease_ends", "lease_ttl", "holder", "began") VALUES ('only a write', 1795966776307571, true, NULL, NULL, 1795966776307571, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL);
-INSERT INTO "stored"."threadmark_thread" ("thread_id", "epoch", "live", "deleted_up_to", "removed_up_to", "created_at", "owner", "title", "folded_title", "metadata", "expires_at", "checksum", "token", "lease_ends", "lease_ttl", "holder", "began") VALUES ('deleted', 1795966776316790, false, '1', NULL, 1795966776310465, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL);
-INSERT INTO "stored"."threadmark_thread" ("thread_id", "epoch", "live", "deleted_up_to", "removed_up_to", "created_at", "owner", "title", "folded_title", "metadata", "expires_at", "checksum", "token", "lease_ends", "lease_ttl", "holder", "began") VALUES ('one', 1795966776134605, true, NULL, NULL, 1795966776134605, 'ada', 'Straße', 'strasse', '{"k":"v"}', 3976214400000000, '\xcd9dd1cebb1d5d941c9e4bcc'::bytea, 0, NULL, NULL, NULL, NULL);
+INSERT INTO "stored"."threadmark_thread" ("thread_id", "epoch", "live", "deleted_up_to", "removed_up_to", "created_at", "owner", "title", "folded_title", "metadata", "expires_at", "checksum", "token", "lease_ends", "lease_ttl", "holder", "began") VALUES ('two', 1795978526827272, true, NULL, NULL, 1795978526827272, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL);
+INSERT INTO "stored"."threadmark_thread" ("thread_id", "epoch", "live", "deleted_up_to", "removed_up_to", "created_at", "owner", "title", "folded_title", "metadata", "expires_at", "checksum", "token", "lease_ends", "lease_ttl", "holder", "began") VALUES ('only a write', 1795978526901854, true, NULL, NULL, 1795978526901854, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL);
+INSERT INTO "stored"."threadmark_thread" ("thread_id", "epoch", "live", "deleted_up_to", "removed_up_to", "created_at", "owner", "title", "folded_title", "metadata", "expires_at", "checksum", "token", "lease_ends", "lease_ttl", "holder", "began") VALUES ('deleted', 1795978526904866, false, '1', NULL, 1795978526903665, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL);
+INSERT INTO "stored"."threadmark_thread" ("thread_id", "epoch", "live", "deleted_up_to", "removed_up_to", "created_at", "owner", "title", "folded_title", "metadata", "expires_at", "checksum", "token", "lease_ends", "lease_ttl", "holder", "began") VALUES ('one', 1795978526771569, true, NULL, NULL, 1795978526771569, 'ada', 'Straße', 'strasse', '{"k":"v"}', 3976214400000000, '\xcd9dd1cebb1d5d941c9e4bcc'::bytea, 0, NULL, NULL, NULL, NULL);
 INSERT INTO "stored"."threadmark_segment" ("thread_id", "key", "data") VALUES ('one', '\x47cd6f1bd6c96c9a80d41ff5'::bytea, '\x0128b52ffd606f01850b00f6265b1bb0a7720c4339e072a4d78d31259829d727e62033333373663017025b00500050001a967d746f188224ba977dfa785ba9877685a1a9506a5b5bab86fc94947411cd9f509ee9a78c9a11ce1fa210c11ea36f696bc3ec48703c6e5c3b90e671bbcac7ce8b9302005850c0c00b181c0405039c8081042ee0604082030802e1e33a487ebeb543d7f4294b3ef6f5d05836903849e926486d3e6448db8b70409a5009a31fa8c396fe7ec8741f87ebddbae914f1f3809284afdd1414a546649ce393afa38cf58f026fed2482764d4303ba5c1add9efbf3d96791e695bf9b348a7397e682231b61738f2e784dfb792d5fa8e1a92d1aebd31914e75eee0aa71c3c25519d3882630727a54a87eab36f871042783ca85dc8ed12d3f30d7bd2e68a0f7d87c18e992ed273be3ec2658f26163545cac6dfae887ac21f5316c5a18b81144246e2918e4395cf844ce2d74991379a7e331ba4084a09b340fb698d35ba44a8574afe2cba22c73dee5365c2e98b0100'::bytea);
 INSERT INTO "stored"."threadmark_segment" ("thread_id", "key", "data") VALUES ('one', '\xf885aa654d0f38192bbc2229'::bytea, '\x0128b52ffd606e01850b00a6a6591ac0a572ff0f0c7f67075ab38b00959909b20acb949b92c255e3d859004f004f003b1f2220dd950c57778c19658787d7927aba27a7be95fde351f5985979ae4a1f0b21cd65b6ba9b27ccf13baedec356b6c854b43a8af220f6104e0f2dcf2548df09bd860400908040811328306004073ea0c00117607070c0401a197c971bea3964e8e3791d74575f1e0f836e67761689ef234ccdffafa3545fbd4103059dd0e382d725e93164a457cb599fbd1769b39c973f2bac16c65c7066255ddef69833778be6f08c8963bf0fe32fa239275d97fcad815982a5bbb28e62e52f4cc91626ce67739aa9d69eac7ff8e3d9c8d454989830b3f49fa672f84bd899f20489dba42cf5bca377871eb1aeba2789f77bc0d510a1e8f0a1c4eb03b775eb6358db51af73268471d319524d5d2d3c12f92f256e50d663d19aaa32097e4d7558a6addc0fb4db33f5f18188b1117a56d5425c65562ecd2acf6d30c74aa557503eb467e8137bf4a36b8c0801000a6c839506'::bytea);
 INSERT INTO "stored"."threadmark_segment" ("thread_id", "key", "data") VALUES ('one', '\x25e1801e36c3e5908217e833'::bytea, '\x0128b52ffd606f019d0b003626591bb0a7720c4339e072a4d78d31259899f9130390293725456628870359004e004e002102d25dc97075c798517678782da9a77b72ea5bd93f1e558f9995e7aaf4b110d25c66abbb79c21cbfe3ea3d6c658b4c45aba3280f620fe1f4d0f25c82f49dd06b4800000b0a18780183035630c0091848e0020e062438802077b9a19e43863e9ed74177f5e5f130e876666791f83ec2d4fcff3a4af5d51b3450d0093d2e785d921e43467ab59cf5d97b9136cb79f9b3c26a61cc056756d2e56d8f3973b7680ecf9838f6fb9d0f229a73d275c9df1a982558ba2b57fec2946c61e27c36a7996aedc9fa873f9e8d4c4d858909334bff692a87bf849d294f90b84dca52cf3b7a77e811ebaa7b9278bf075c0d118a0e1f4abc5e238303b775eb6358db51af73268471d319524d5d2d3c12f92f256e50d663d19aaa32097e4d7558a6addc0fb4db33f5f18188b1117a56d5425c65562ecd2acf6d30c74aa557503eb48b3dfad135468c7f030401b1dd129ee9b1816b0a'::bytea);
@@ -1248,35 +1153,35 @@ INSERT INTO "stored"."threadmark_segment" ("thread_id", "key", "data") VALUES ('
 INSERT INTO "stored"."threadmark_segment" ("thread_id", "key", "data") VALUES ('two', '\x9cbfcd0887accf2220e88f85'::bytea, '\x0128b52ffd606f019d0b0076e6591bb0a7720c4339e072a4d78d31259899e98fc421333333736630170259004f004f00c6797c974535b5894f18344e5f65503fe6a647b235a93bac2516a5d3d5eb5ba8f5759240d84dee2fdde142b5a43ca65c3fc2d4f3e63dfa254ef6aabaede84198de4601002c2860e0050c0e58c100276020810b381890e00082a6a16c3d2a356571fc8f1fb6a3088939840daf47c69aa0c07d681b645d6e741f4e5c19917059b3d42c833fb9d6aafbd87ee00a99da9ac24221e8ae77a5e4ee5ee21551725e25d326841ebe2464960c28be15ba8cba499ee121145b34923943429f19f8c5fe11e51a7e78f4c76e83d79b4f7947870b6cc579b4e421901daf86907edd509fd88f26dda82b2a19e656cfc77fb9301d12b54b3826ac4af8cc0179e8ed34567b423cb3172ecc76d575fd3ae89b17187cac3350cc8ebd336b35922948e81bc509dd95e0b496c6d4d03fe1dd6e284cd6322f5fa94a3da7615ea3f548c85066e722720b3d275708941e0200321f11e77410a4'::bytea);
 INSERT INTO "stored"."threadmark_segment" ("thread_id", "key", "data") VALUES ('two', '\x626b880144c727eb07873621'::bytea, '\x0128b52ffd606e017d0b00a6a6591ac0a572ff0f0c7f67075ab38b00959909b20a4bb92929c9553c6d59004f004f00daeca615fa3f33785e5c1551d6fd14755191ea49a7c7a943a42771f3b11661ea7b3c893ab464080b7fbece12eee78d3b6cf2cbea2b7e5cf4c2ab0b79f96206aadaa3fa0500908040811328306004073ea0c00117607070c040c2ade312aafd94ea7a95e1fac58983e824694c53b0fab784a40bf16d101ac729290e742e4d85f26743d7212118832f7f7332554483b8118ef50c5f372ecba5eea21e6d6843336929ffa14c5bccf10558d3a19a97178dd4ed7d73b1dd2db9e213cba66332e853e789b2ef90dde39c343afa56877305dae2d289dd09351a566d1b879a3c3b96d0dd29987f3665ae38d472380d1b8dcfcf7f2cf4d37368730b5d47a8ed4385fc7fce1216c4c21b06fd2a2b47303963500d07a763a07698d4389b638ae0bc929d3d22d21365c9deded8bea3ff1262a8b7da92c317cb887568b19836b21e6783761dbc431fd2820401000405330a'::bytea);
 INSERT INTO "stored"."threadmark_segment" ("thread_id", "key", "data") VALUES ('two', '\x23970d5872ba8d953b278517'::bytea, '\x0128b52ffd606f018d0b00b6265a1bb0a7720c4339e072a4d78d31259899f91303907253525266b01c025a004f004f00cd6e5aa1ff3383e7c5551165dd4f511715a99e747a9c3a447a12371f6b11a6bec793a8434b86b0f0e7eb2ce17edeb8c326bfacbee2c7452fbcba90972f66a0aa3daa5f00000b0a18780183035630c0091848e0020e0624388020dc3a2ea1da4fa9ae5719ae5f9c38884e92c63405ab7f4b48ba10df06a1719c92e240e7d254287f36741d128231f8f23727534534881be158cff075e3b25cea2eead18636349396f21fcab4c51c9f06351daa7979d148ddde3717dbdd922b3eb16c3a26833e759e28fb0ed93dce49a3a36f753857a02d2e9dd89d50a361d5b671a8c9b36309dd9d82f96753e68a432d87d3b0d1f8fcfcc7423f3d873637095d47a8ed4385fc7fce1216c4c21b06fd2a2b47303963500d07a763a07698d4389b638ae0bc929d3d22d21365c9deded8bea3ff1262a8b7da92c317cb887568b19836b21e6783761dbc431fd2826001000505330a'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', '', '1f1e501f-9a39-6dfa-aadb-0a0dc6f87718', NULL, NULL, 1795966776134605, NULL, '{"source":"loop","step":0}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30302b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657301a47475726e01a46e6f746501b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657301a47475726e01a46e6f74650183a86d65737361676573c4220147cd6f1bd6c96c9a80d41ff5ef041f3ad7884793cafcfd39936e5e92fc89c46d01a47475726ec40400016d00a46e6f7465c40a00016da66f6e65202030c0'::bytea, '\x3a2db9bb2bc27e92c1be2de6'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', '', '1f1e501f-9a39-6dfa-aadb-1b1aab2cd31e', NULL, '1f1e501f-9a39-6dfa-aadb-0a0dc6f87718', 1795966776156035, NULL, '{"source":"loop","step":1}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30312b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657302a47475726e02a46e6f746502b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657302a47475726e02a46e6f74650283a86d65737361676573c4350247cd6f1bd6c96c9a80d41ff5f885aa654d0f38192bbc2229ef04ee041092e74d001fdc147d6cd528fa389718f96799ff4f0b6d01a47475726ec40400016d01a46e6f7465c40a00016da66f6e65202031c0'::bytea, '\xfe67991ba4b2f2f7db8710a9'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', '', '1f1e501f-9a39-6dfa-aadb-2c8e8f2c6ec8', NULL, '1f1e501f-9a39-6dfa-aadb-1b1aab2cd31e', 1795966776171734, NULL, '{"source":"loop","step":2}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30322b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657303a47475726e03a46e6f746503b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657303a47475726e03a46e6f74650383a86d65737361676573c4430347cd6f1bd6c96c9a80d41ff5f885aa654d0f38192bbc222964519b3b692a4585dc502317ef04ee04ee041093e74d002f3fe36e1ab13776779c10a9a4d8752a5f6d01a47475726ec40400016d02a46e6f7465c40a00016da66f6e65202032c0'::bytea, '\xd23666803a3b3f6b65140ad3'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', '', '1f1e501f-9a39-6dfa-aadb-398987322e25', NULL, '1f1e501f-9a39-6dfa-aadb-2c8e8f2c6ec8', 1795966776174500, NULL, '{"source":"loop","step":3}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30332b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657304a47475726e04a46e6f746504b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657304a47475726e04a46e6f74650483a86d65737361676573c4510447cd6f1bd6c96c9a80d41ff5f885aa654d0f38192bbc222964519b3b692a4585dc502317e8631dd77a3ccaba1097439fef04ee04ee04ee041094e74d003f2dfe75b90703fc0afbbf0c4ca87630a46d01a47475726ec40400016d03a46e6f7465c40a00016da66f6e65202033c0'::bytea, '\x38f796be9a071750bedfc1d2'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', '', '1f1e501f-9a39-6dfa-aadb-4f57007d1034', NULL, '1f1e501f-9a39-6dfa-aadb-398987322e25', 1795966776186442, NULL, '{"source":"loop","step":4}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30342b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657305a47475726e05a46e6f746505b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657305a47475726e05a46e6f74650583a86d65737361676573c45f0547cd6f1bd6c96c9a80d41ff5f885aa654d0f38192bbc222964519b3b692a4585dc502317e8631dd77a3ccaba1097439f9ec7fa7ea9da5d0c2e7fdba6ef04ee04ee04ee04ee041095e74d004fdcd14daa60d2567d6cf879b4768c03986d01a47475726ec40400016d04a46e6f7465c40a00016da66f6e65202034c0'::bytea, '\x3d7325a5302ee56e73609304'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', '', '1f1e501f-9a39-6dfa-aadb-50e53606defc', NULL, '1f1e501f-9a39-6dfa-aadb-4f57007d1034', 1795966776191198, NULL, '{"source":"loop","step":5}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30352b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657306a47475726e06a46e6f746506b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657306a47475726e06a46e6f74650683a86d65737361676573c46d0647cd6f1bd6c96c9a80d41ff5f885aa654d0f38192bbc222964519b3b692a4585dc502317e8631dd77a3ccaba1097439f9ec7fa7ea9da5d0c2e7fdba6728dbaa6bb8b6a243cc683bdef04ee04ee04ee04ee04ee041096e74d005f204d3c5ad4c1ac2c2b353be8aa732a826d01a47475726ec40400016d05a46e6f7465c40a00016da66f6e65202035c0'::bytea, '\x23719bae3119a8b00ef5d876'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', 'child:1', '1f1e501f-9a39-6dfa-aadb-0e2f1038f0b5', NULL, NULL, 1795966776193178, NULL, '{"source":"loop","step":0}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30302b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657301a47475726e01a46e6f746501b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657301a47475726e01a46e6f74650183a86d65737361676573c4220128f1bbd062c7b4c5bdfa2b66ef041fec55d81bc50748a6598ddb419cd62d3f6d01a47475726ec40400016d00a46e6f7465c41100016dad6f6e65206368696c643a312030c0'::bytea, '\x63f1c3137426b14359850279'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', 'child:1', '1f1e501f-9a39-6dfa-aadb-1cec83feb17b', NULL, '1f1e501f-9a39-6dfa-aadb-0e2f1038f0b5', 1795966776200155, NULL, '{"source":"loop","step":1}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30312b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657302a47475726e02a46e6f746502b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657302a47475726e02a46e6f74650283a86d65737361676573c4350228f1bbd062c7b4c5bdfa2b66ba67c4e5da940ee93d603f56ef04ee041092e74d001f87e4d08341b0e9a13b66c35455e9cca36d01a47475726ec40400016d01a46e6f7465c41100016dad6f6e65206368696c643a312031c0'::bytea, '\x12f7e352734d4238f2d69b17'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', 'child:1', '1f1e501f-9a39-6dfa-aadb-222138efbaeb', NULL, '1f1e501f-9a39-6dfa-aadb-1cec83feb17b', 1795966776210310, NULL, '{"source":"loop","step":2}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30322b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657303a47475726e03a46e6f746503b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657303a47475726e03a46e6f74650383a86d65737361676573c4430328f1bbd062c7b4c5bdfa2b66ba67c4e5da940ee93d603f568cddf0638ddac567460184feef04ee04ee041093e74d002f5f7a8a02a2bd88dc7caaf8713a2af1ba6d01a47475726ec40400016d02a46e6f7465c41100016dad6f6e65206368696c643a312032c0'::bytea, '\xa7bd2d3a45105ac892ae8d86'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', 'child:1', '1f1e501f-9a39-6dfa-aadb-365b57bb7d97', NULL, '1f1e501f-9a39-6dfa-aadb-222138efbaeb', 1795966776212742, NULL, '{"source":"loop","step":3}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30332b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657304a47475726e04a46e6f746504b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657304a47475726e04a46e6f74650483a86d65737361676573c4510428f1bbd062c7b4c5bdfa2b66ba67c4e5da940ee93d603f568cddf0638ddac567460184fec87b30061e385f5cd0640044ef04ee04ee04ee041094e74d003f260a3864272f5b1438631bf825a933b56d01a47475726ec40400016d03a46e6f7465c41100016dad6f6e65206368696c643a312033c0'::bytea, '\xf5cb984a207129d7eaf4e2e8'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', 'child:1', '1f1e501f-9a39-6dfa-aadb-4cc824d4589c', NULL, '1f1e501f-9a39-6dfa-aadb-365b57bb7d97', 1795966776222120, NULL, '{"source":"loop","step":4}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30342b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657305a47475726e05a46e6f746505b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657305a47475726e05a46e6f74650583a86d65737361676573c45f0528f1bbd062c7b4c5bdfa2b66ba67c4e5da940ee93d603f568cddf0638ddac567460184fec87b30061e385f5cd0640044b03c1229ca65ad06e5367ebeef04ee04ee04ee04ee041095e74d004fc5549fe7707377fc664a12e260459ef66d01a47475726ec40400016d04a46e6f7465c41100016dad6f6e65206368696c643a312034c0'::bytea, '\x8615cbf5bdd2c57fea9387b7'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', 'child:1', '1f1e501f-9a39-6dfa-aadb-5e71d5f860c3', NULL, '1f1e501f-9a39-6dfa-aadb-4cc824d4589c', 1795966776224759, NULL, '{"source":"loop","step":5}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30352b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657306a47475726e06a46e6f746506b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657306a47475726e06a46e6f74650683a86d65737361676573c46d0628f1bbd062c7b4c5bdfa2b66ba67c4e5da940ee93d603f568cddf0638ddac567460184fec87b30061e385f5cd0640044b03c1229ca65ad06e5367ebe8f849f98e5cf03cc8f1c9bccef04ee04ee04ee04ee04ee041096e74d005f8b9eb7405ad372fcd6532c01753161da6d01a47475726ec40400016d05a46e6f7465c41100016dad6f6e65206368696c643a312035c0'::bytea, '\xd0afde82b92aa4aa6161f5e7'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', '', '1f1e501f-9a39-6dfa-aadb-094e7d575d17', NULL, NULL, 1795966776228532, NULL, '{"source":"loop","step":0}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30302b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657301a47475726e01a46e6f746501b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657301a47475726e01a46e6f74650183a86d65737361676573c422014be706fe64d9cd00b963e136ef041fcf87a6e70494f574d2612f34bff5e6186d01a47475726ec40400016d00a46e6f7465c40a00016da674776f202030c0'::bytea, '\x262402d9120cf7ebb461e9e1'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', '', '1f1e501f-9a39-6dfa-aadb-1a9ad7196189', NULL, '1f1e501f-9a39-6dfa-aadb-094e7d575d17', 1795966776233194, NULL, '{"source":"loop","step":1}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30312b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657302a47475726e02a46e6f746502b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657302a47475726e02a46e6f74650283a86d65737361676573c435024be706fe64d9cd00b963e1369e234f64901dc8886836ae74ef04ee041092e74d001f2a0a167aa10fda008d69515c246b6c6f6d01a47475726ec40400016d01a46e6f7465c40a00016da674776f202031c0'::bytea, '\x06d0e3ef258f6193602fe174'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', '', '1f1e501f-9a39-6dfa-aadb-2928de962a6d', NULL, '1f1e501f-9a39-6dfa-aadb-1a9ad7196189', 1795966776239971, NULL, '{"source":"loop","step":2}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30322b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657303a47475726e03a46e6f746503b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657303a47475726e03a46e6f74650383a86d65737361676573c443034be706fe64d9cd00b963e1369e234f64901dc8886836ae743b21ee73f94ed0f1f730b7bcef04ee04ee041093e74d002f5018295ba112352bd393f85ce0097c9a6d01a47475726ec40400016d02a46e6f7465c40a00016da674776f202032c0'::bytea, '\xda85f1e090a5f2d4b7897c38'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', '', '1f1e501f-9a39-6dfa-aadb-3ff00fe321ec', NULL, '1f1e501f-9a39-6dfa-aadb-2928de962a6d', 1795966776243594, NULL, '{"source":"loop","step":3}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30332b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657304a47475726e04a46e6f746504b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657304a47475726e04a46e6f74650483a86d65737361676573c451044be706fe64d9cd00b963e1369e234f64901dc8886836ae743b21ee73f94ed0f1f730b7bc53aeab78e8e19f0abde43b26ef04ee04ee04ee041094e74d003ff94635e279322b669b8263944b1bf7d16d01a47475726ec40400016d03a46e6f7465c40a00016da674776f202033c0'::bytea, '\x16f557e450244c61e3d22aa0'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', '', '1f1e501f-9a39-6dfa-aadb-4771202ab6fa', NULL, '1f1e501f-9a39-6dfa-aadb-3ff00fe321ec', 1795966776245644, NULL, '{"source":"loop","step":4}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30342b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657305a47475726e05a46e6f746505b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657305a47475726e05a46e6f74650583a86d65737361676573c45f054be706fe64d9cd00b963e1369e234f64901dc8886836ae743b21ee73f94ed0f1f730b7bc53aeab78e8e19f0abde43b2683ea8dc24bee416d4f6dcdd5ef04ee04ee04ee04ee041095e74d004f3218468d3496700676207660107f15a46d01a47475726ec40400016d04a46e6f7465c40a00016da674776f202034c0'::bytea, '\x62fb08187b30e7fb33473b1f'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', '', '1f1e501f-9a39-6dfa-aadb-5caeaebcb0aa', NULL, '1f1e501f-9a39-6dfa-aadb-4771202ab6fa', 1795966776254244, NULL, '{"source":"loop","step":5}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30352b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657306a47475726e06a46e6f746506b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657306a47475726e06a46e6f74650683a86d65737361676573c46d064be706fe64d9cd00b963e1369e234f64901dc8886836ae743b21ee73f94ed0f1f730b7bc53aeab78e8e19f0abde43b2683ea8dc24bee416d4f6dcdd53e86f096a22453398eaa852bef04ee04ee04ee04ee04ee041096e74d005f62c74ccef63c6c8ee3e9e111142b2c296d01a47475726ec40400016d05a46e6f7465c40a00016da674776f202035c0'::bytea, '\x13c5445d85b9d598e4f1b4be'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', 'child:1', '1f1e501f-9a39-6dfa-aadb-0c1db9b253e3', NULL, NULL, 1795966776255921, NULL, '{"source":"loop","step":0}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30302b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657301a47475726e01a46e6f746501b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657301a47475726e01a46e6f74650183a86d65737361676573c422018301415698baaf219e3d7433ef041f45ee966e6aa2fe016d53d8ff1998abd86d01a47475726ec40400016d00a46e6f7465c41100016dad74776f206368696c643a312030c0'::bytea, '\x0f8b95f3bb25c31b3c66fc1c'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', 'child:1', '1f1e501f-9a39-6dfa-aadb-1984468fb596', NULL, '1f1e501f-9a39-6dfa-aadb-0c1db9b253e3', 1795966776263838, NULL, '{"source":"loop","step":1}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30312b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657302a47475726e02a46e6f746502b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657302a47475726e02a46e6f74650283a86d65737361676573c435028301415698baaf219e3d743382bc455d7b06b0317f61d0d0ef04ee041092e74d001f977676d06682a06cbb99d7b8528cade46d01a47475726ec40400016d01a46e6f7465c41100016dad74776f206368696c643a312031c0'::bytea, '\x1b28202d51624ee9d53ba243'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', 'child:1', '1f1e501f-9a39-6dfa-aadb-23153555d6ae', NULL, '1f1e501f-9a39-6dfa-aadb-1984468fb596', 1795966776271887, NULL, '{"source":"loop","step":2}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30322b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657303a47475726e03a46e6f746503b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657303a47475726e03a46e6f74650383a86d65737361676573c443038301415698baaf219e3d743382bc455d7b06b0317f61d0d0b384831ff41e78fc3efc6628ef04ee04ee041093e74d002fb67a107d0cea6169fbacba08b67aa1596d01a47475726ec40400016d02a46e6f7465c41100016dad74776f206368696c643a312032c0'::bytea, '\x23481ff7440fd8a0c8c9a9b0'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', 'child:1', '1f1e501f-9a39-6dfa-aadb-319c1e84fb36', NULL, '1f1e501f-9a39-6dfa-aadb-23153555d6ae', 1795966776273405, NULL, '{"source":"loop","step":3}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30332b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657304a47475726e04a46e6f746504b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657304a47475726e04a46e6f74650483a86d65737361676573c451048301415698baaf219e3d743382bc455d7b06b0317f61d0d0b384831ff41e78fc3efc66286b3523988754115c942a50e5ef04ee04ee04ee041094e74d003f31f94ef8b7a90714201a466abc462cd36d01a47475726ec40400016d03a46e6f7465c41100016dad74776f206368696c643a312033c0'::bytea, '\xfc28fc342ae33b6de5b4fa0f'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', 'child:1', '1f1e501f-9a39-6dfa-aadb-4910fcfd36d1', NULL, '1f1e501f-9a39-6dfa-aadb-319c1e84fb36', 1795966776274748, NULL, '{"source":"loop","step":4}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30342b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657305a47475726e05a46e6f746505b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657305a47475726e05a46e6f74650583a86d65737361676573c45f058301415698baaf219e3d743382bc455d7b06b0317f61d0d0b384831ff41e78fc3efc66286b3523988754115c942a50e52a3c33c464926f86546a3674ef04ee04ee04ee04ee041095e74d004f67706da32598c85ff741c09c0fc32de76d01a47475726ec40400016d04a46e6f7465c41100016dad74776f206368696c643a312034c0'::bytea, '\x0241b87ecf7af46f9c530467'::bytea);
-INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', 'child:1', '1f1e501f-9a39-6dfa-aadb-5164f16d68f3', NULL, '1f1e501f-9a39-6dfa-aadb-4910fcfd36d1', 1795966776278711, NULL, '{"source":"loop","step":5}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30352b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657306a47475726e06a46e6f746506b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657306a47475726e06a46e6f74650683a86d65737361676573c46d068301415698baaf219e3d743382bc455d7b06b0317f61d0d0b384831ff41e78fc3efc66286b3523988754115c942a50e52a3c33c464926f86546a3674626b880144c727eb07873621ef04ee04ee04ee04ee04ee041096e74d005f4bd981dd3ca78d38971b833a3588f9386d01a47475726ec40400016d05a46e6f7465c41100016dad74776f206368696c643a312035c0'::bytea, '\xec9ae0c06c6ff1c3d640b0fa'::bytea);
-INSERT INTO "stored"."threadmark_head" ("thread_id", "ns", "rank", "needs", "checkpoints", "updated_at", "minute", "owner") VALUES ('two', 'child:1', '1f1e501f-9a39-6dfa-aadb-5164f16d68f3',  E'{"\\\\x8301415698baaf219e3d7433","\\\\x82bc455d7b06b0317f61d0d0","\\\\xb384831ff41e78fc3efc6628","\\\\x6b3523988754115c942a50e5","\\\\x2a3c33c464926f86546a3674","\\\\x626b880144c727eb07873621"}'::bytea[], 6, 1795966776278711, 29932779, NULL);
-INSERT INTO "stored"."threadmark_head" ("thread_id", "ns", "rank", "needs", "checkpoints", "updated_at", "minute", "owner") VALUES ('only a write', '', '', '{}', 0, 1795966776307571, 29932779, NULL);
-INSERT INTO "stored"."threadmark_head" ("thread_id", "ns", "rank", "needs", "checkpoints", "updated_at", "minute", "owner") VALUES ('one', '', '1f1e501f-9a39-6dfa-aadb-50e53606defc',  E'{"\\\\x47cd6f1bd6c96c9a80d41ff5","\\\\xf885aa654d0f38192bbc2229","\\\\x64519b3b692a4585dc502317","\\\\xe8631dd77a3ccaba1097439f","\\\\x9ec7fa7ea9da5d0c2e7fdba6","\\\\x728dbaa6bb8b6a243cc683bd"}'::bytea[], 6, 1795966776191198, 29932779, 'ada');
-INSERT INTO "stored"."threadmark_head" ("thread_id", "ns", "rank", "needs", "checkpoints", "updated_at", "minute", "owner") VALUES ('one', 'child:1', '1f1e501f-9a39-6dfa-aadb-5e71d5f860c3',  E'{"\\\\x28f1bbd062c7b4c5bdfa2b66","\\\\xba67c4e5da940ee93d603f56","\\\\x8cddf0638ddac567460184fe","\\\\xc87b30061e385f5cd0640044","\\\\xb03c1229ca65ad06e5367ebe","\\\\x8f849f98e5cf03cc8f1c9bcc"}'::bytea[], 6, 1795966776224759, 29932779, NULL);
-INSERT INTO "stored"."threadmark_head" ("thread_id", "ns", "rank", "needs", "checkpoints", "updated_at", "minute", "owner") VALUES ('two', '', '1f1e501f-9a39-6dfa-aadb-5caeaebcb0aa',  E'{"\\\\x4be706fe64d9cd00b963e136","\\\\x9e234f64901dc8886836ae74","\\\\x3b21ee73f94ed0f1f730b7bc","\\\\x53aeab78e8e19f0abde43b26","\\\\x83ea8dc24bee416d4f6dcdd5","\\\\x3e86f096a22453398eaa852b"}'::bytea[], 6, 1795966776254244, 29932779, NULL);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', '', '1f1e501f-9a39-6dfa-aadb-0a0dc6f87718', NULL, NULL, 1795978526771569, NULL, '{"source":"loop","step":0}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30302b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657301a47475726e01a46e6f746501b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657301a47475726e01a46e6f74650183a86d65737361676573c4220147cd6f1bd6c96c9a80d41ff5ef041f3ad7884793cafcfd39936e5e92fc89c46d01a47475726ec40400016d00a46e6f7465c40a00016da66f6e65202030c0'::bytea, '\xa025cbf2ac949f12c5b61311'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', '', '1f1e501f-9a39-6dfa-aadb-1b1aab2cd31e', NULL, '1f1e501f-9a39-6dfa-aadb-0a0dc6f87718', 1795978526792979, NULL, '{"source":"loop","step":1}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30312b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657302a47475726e02a46e6f746502b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657302a47475726e02a46e6f74650283a86d65737361676573c4350247cd6f1bd6c96c9a80d41ff5f885aa654d0f38192bbc2229ef04ee041092e74d001fdc147d6cd528fa389718f96799ff4f0b6d01a47475726ec40400016d01a46e6f7465c40a00016da66f6e65202031c0'::bytea, '\xee6232d738b2e1aadcf53ecf'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', '', '1f1e501f-9a39-6dfa-aadb-2c8e8f2c6ec8', NULL, '1f1e501f-9a39-6dfa-aadb-1b1aab2cd31e', 1795978526796122, NULL, '{"source":"loop","step":2}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30322b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657303a47475726e03a46e6f746503b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657303a47475726e03a46e6f74650383a86d65737361676573c4430347cd6f1bd6c96c9a80d41ff5f885aa654d0f38192bbc222964519b3b692a4585dc502317ef04ee04ee041093e74d002f3fe36e1ab13776779c10a9a4d8752a5f6d01a47475726ec40400016d02a46e6f7465c40a00016da66f6e65202032c0'::bytea, '\xcec4938fb077436285780f2f'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', '', '1f1e501f-9a39-6dfa-aadb-398987322e25', NULL, '1f1e501f-9a39-6dfa-aadb-2c8e8f2c6ec8', 1795978526802665, NULL, '{"source":"loop","step":3}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30332b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657304a47475726e04a46e6f746504b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657304a47475726e04a46e6f74650483a86d65737361676573c4510447cd6f1bd6c96c9a80d41ff5f885aa654d0f38192bbc222964519b3b692a4585dc502317e8631dd77a3ccaba1097439fef04ee04ee04ee041094e74d003f2dfe75b90703fc0afbbf0c4ca87630a46d01a47475726ec40400016d03a46e6f7465c40a00016da66f6e65202033c0'::bytea, '\x41204d7a2903d34a5c7acbe4'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', '', '1f1e501f-9a39-6dfa-aadb-4f57007d1034', NULL, '1f1e501f-9a39-6dfa-aadb-398987322e25', 1795978526804687, NULL, '{"source":"loop","step":4}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30342b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657305a47475726e05a46e6f746505b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657305a47475726e05a46e6f74650583a86d65737361676573c45f0547cd6f1bd6c96c9a80d41ff5f885aa654d0f38192bbc222964519b3b692a4585dc502317e8631dd77a3ccaba1097439f9ec7fa7ea9da5d0c2e7fdba6ef04ee04ee04ee04ee041095e74d004fdcd14daa60d2567d6cf879b4768c03986d01a47475726ec40400016d04a46e6f7465c40a00016da66f6e65202034c0'::bytea, '\x807f748f885e5474bc7abdeb'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', '', '1f1e501f-9a39-6dfa-aadb-50e53606defc', NULL, '1f1e501f-9a39-6dfa-aadb-4f57007d1034', 1795978526811600, NULL, '{"source":"loop","step":5}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30352b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657306a47475726e06a46e6f746506b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657306a47475726e06a46e6f74650683a86d65737361676573c46d0647cd6f1bd6c96c9a80d41ff5f885aa654d0f38192bbc222964519b3b692a4585dc502317e8631dd77a3ccaba1097439f9ec7fa7ea9da5d0c2e7fdba6728dbaa6bb8b6a243cc683bdef04ee04ee04ee04ee04ee041096e74d005f204d3c5ad4c1ac2c2b353be8aa732a826d01a47475726ec40400016d05a46e6f7465c40a00016da66f6e65202035c0'::bytea, '\xbf3ebbb4bcb83be46ca784a8'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', 'child:1', '1f1e501f-9a39-6dfa-aadb-0e2f1038f0b5', NULL, NULL, 1795978526816239, NULL, '{"source":"loop","step":0}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30302b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657301a47475726e01a46e6f746501b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657301a47475726e01a46e6f74650183a86d65737361676573c4220128f1bbd062c7b4c5bdfa2b66ef041fec55d81bc50748a6598ddb419cd62d3f6d01a47475726ec40400016d00a46e6f7465c41100016dad6f6e65206368696c643a312030c0'::bytea, '\x3792103869fd2aeb7dc011bf'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', 'child:1', '1f1e501f-9a39-6dfa-aadb-1cec83feb17b', NULL, '1f1e501f-9a39-6dfa-aadb-0e2f1038f0b5', 1795978526818729, NULL, '{"source":"loop","step":1}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30312b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657302a47475726e02a46e6f746502b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657302a47475726e02a46e6f74650283a86d65737361676573c4350228f1bbd062c7b4c5bdfa2b66ba67c4e5da940ee93d603f56ef04ee041092e74d001f87e4d08341b0e9a13b66c35455e9cca36d01a47475726ec40400016d01a46e6f7465c41100016dad6f6e65206368696c643a312031c0'::bytea, '\x4b6824de9998a4e69bf32fd4'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', 'child:1', '1f1e501f-9a39-6dfa-aadb-222138efbaeb', NULL, '1f1e501f-9a39-6dfa-aadb-1cec83feb17b', 1795978526819737, NULL, '{"source":"loop","step":2}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30322b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657303a47475726e03a46e6f746503b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657303a47475726e03a46e6f74650383a86d65737361676573c4430328f1bbd062c7b4c5bdfa2b66ba67c4e5da940ee93d603f568cddf0638ddac567460184feef04ee04ee041093e74d002f5f7a8a02a2bd88dc7caaf8713a2af1ba6d01a47475726ec40400016d02a46e6f7465c41100016dad6f6e65206368696c643a312032c0'::bytea, '\x133c9556585ef6c6db64f3e5'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', 'child:1', '1f1e501f-9a39-6dfa-aadb-365b57bb7d97', NULL, '1f1e501f-9a39-6dfa-aadb-222138efbaeb', 1795978526820909, NULL, '{"source":"loop","step":3}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30332b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657304a47475726e04a46e6f746504b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657304a47475726e04a46e6f74650483a86d65737361676573c4510428f1bbd062c7b4c5bdfa2b66ba67c4e5da940ee93d603f568cddf0638ddac567460184fec87b30061e385f5cd0640044ef04ee04ee04ee041094e74d003f260a3864272f5b1438631bf825a933b56d01a47475726ec40400016d03a46e6f7465c41100016dad6f6e65206368696c643a312033c0'::bytea, '\xd70cfd99f10a60c830a8e0eb'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', 'child:1', '1f1e501f-9a39-6dfa-aadb-4cc824d4589c', NULL, '1f1e501f-9a39-6dfa-aadb-365b57bb7d97', 1795978526821711, NULL, '{"source":"loop","step":4}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30342b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657305a47475726e05a46e6f746505b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657305a47475726e05a46e6f74650583a86d65737361676573c45f0528f1bbd062c7b4c5bdfa2b66ba67c4e5da940ee93d603f568cddf0638ddac567460184fec87b30061e385f5cd0640044b03c1229ca65ad06e5367ebeef04ee04ee04ee04ee041095e74d004fc5549fe7707377fc664a12e260459ef66d01a47475726ec40400016d04a46e6f7465c41100016dad6f6e65206368696c643a312034c0'::bytea, '\x37e5e407a61d91ccffaf06ee'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('one', 'child:1', '1f1e501f-9a39-6dfa-aadb-5e71d5f860c3', NULL, '1f1e501f-9a39-6dfa-aadb-4cc824d4589c', 1795978526826332, NULL, '{"source":"loop","step":5}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30352b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657306a47475726e06a46e6f746506b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657306a47475726e06a46e6f74650683a86d65737361676573c46d0628f1bbd062c7b4c5bdfa2b66ba67c4e5da940ee93d603f568cddf0638ddac567460184fec87b30061e385f5cd0640044b03c1229ca65ad06e5367ebe8f849f98e5cf03cc8f1c9bccef04ee04ee04ee04ee04ee041096e74d005f8b9eb7405ad372fcd6532c01753161da6d01a47475726ec40400016d05a46e6f7465c41100016dad6f6e65206368696c643a312035c0'::bytea, '\xef313494474b727a453efda6'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', '', '1f1e501f-9a39-6dfa-aadb-094e7d575d17', NULL, NULL, 1795978526827272, NULL, '{"source":"loop","step":0}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30302b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657301a47475726e01a46e6f746501b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657301a47475726e01a46e6f74650183a86d65737361676573c422014be706fe64d9cd00b963e136ef041fcf87a6e70494f574d2612f34bff5e6186d01a47475726ec40400016d00a46e6f7465c40a00016da674776f202030c0'::bytea, '\x86917f278ecf66b9465274cd'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', '', '1f1e501f-9a39-6dfa-aadb-1a9ad7196189', NULL, '1f1e501f-9a39-6dfa-aadb-094e7d575d17', 1795978526836099, NULL, '{"source":"loop","step":1}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30312b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657302a47475726e02a46e6f746502b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657302a47475726e02a46e6f74650283a86d65737361676573c435024be706fe64d9cd00b963e1369e234f64901dc8886836ae74ef04ee041092e74d001f2a0a167aa10fda008d69515c246b6c6f6d01a47475726ec40400016d01a46e6f7465c40a00016da674776f202031c0'::bytea, '\x4b4b64d4a3d3edada34dc74b'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', '', '1f1e501f-9a39-6dfa-aadb-2928de962a6d', NULL, '1f1e501f-9a39-6dfa-aadb-1a9ad7196189', 1795978526842008, NULL, '{"source":"loop","step":2}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30322b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657303a47475726e03a46e6f746503b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657303a47475726e03a46e6f74650383a86d65737361676573c443034be706fe64d9cd00b963e1369e234f64901dc8886836ae743b21ee73f94ed0f1f730b7bcef04ee04ee041093e74d002f5018295ba112352bd393f85ce0097c9a6d01a47475726ec40400016d02a46e6f7465c40a00016da674776f202032c0'::bytea, '\x60b0770a2fea5ce273635aa9'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', '', '1f1e501f-9a39-6dfa-aadb-3ff00fe321ec', NULL, '1f1e501f-9a39-6dfa-aadb-2928de962a6d', 1795978526847775, NULL, '{"source":"loop","step":3}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30332b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657304a47475726e04a46e6f746504b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657304a47475726e04a46e6f74650483a86d65737361676573c451044be706fe64d9cd00b963e1369e234f64901dc8886836ae743b21ee73f94ed0f1f730b7bc53aeab78e8e19f0abde43b26ef04ee04ee04ee041094e74d003ff94635e279322b669b8263944b1bf7d16d01a47475726ec40400016d03a46e6f7465c40a00016da674776f202033c0'::bytea, '\x9e7234db76e9a3faf9f3d7c4'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', '', '1f1e501f-9a39-6dfa-aadb-4771202ab6fa', NULL, '1f1e501f-9a39-6dfa-aadb-3ff00fe321ec', 1795978526855385, NULL, '{"source":"loop","step":4}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30342b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657305a47475726e05a46e6f746505b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657305a47475726e05a46e6f74650583a86d65737361676573c45f054be706fe64d9cd00b963e1369e234f64901dc8886836ae743b21ee73f94ed0f1f730b7bc53aeab78e8e19f0abde43b2683ea8dc24bee416d4f6dcdd5ef04ee04ee04ee04ee041095e74d004f3218468d3496700676207660107f15a46d01a47475726ec40400016d04a46e6f7465c40a00016da674776f202034c0'::bytea, '\x467ef041e64359a953c48ba2'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', '', '1f1e501f-9a39-6dfa-aadb-5caeaebcb0aa', NULL, '1f1e501f-9a39-6dfa-aadb-4771202ab6fa', 1795978526860112, NULL, '{"source":"loop","step":5}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30352b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657306a47475726e06a46e6f746506b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657306a47475726e06a46e6f74650683a86d65737361676573c46d064be706fe64d9cd00b963e1369e234f64901dc8886836ae743b21ee73f94ed0f1f730b7bc53aeab78e8e19f0abde43b2683ea8dc24bee416d4f6dcdd53e86f096a22453398eaa852bef04ee04ee04ee04ee04ee041096e74d005f62c74ccef63c6c8ee3e9e111142b2c296d01a47475726ec40400016d05a46e6f7465c40a00016da674776f202035c0'::bytea, '\xfdde53c851bc6031f00caf97'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', 'child:1', '1f1e501f-9a39-6dfa-aadb-0c1db9b253e3', NULL, NULL, 1795978526875260, NULL, '{"source":"loop","step":0}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30302b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657301a47475726e01a46e6f746501b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657301a47475726e01a46e6f74650183a86d65737361676573c422018301415698baaf219e3d7433ef041f45ee966e6aa2fe016d53d8ff1998abd86d01a47475726ec40400016d00a46e6f7465c41100016dad74776f206368696c643a312030c0'::bytea, '\x91fc291314dcb60f4062f96f'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', 'child:1', '1f1e501f-9a39-6dfa-aadb-1984468fb596', NULL, '1f1e501f-9a39-6dfa-aadb-0c1db9b253e3', 1795978526886087, NULL, '{"source":"loop","step":1}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30312b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657302a47475726e02a46e6f746502b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657302a47475726e02a46e6f74650283a86d65737361676573c435028301415698baaf219e3d743382bc455d7b06b0317f61d0d0ef04ee041092e74d001f977676d06682a06cbb99d7b8528cade46d01a47475726ec40400016d01a46e6f7465c41100016dad74776f206368696c643a312031c0'::bytea, '\x670a8c35a73dcb927871aa8c'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', 'child:1', '1f1e501f-9a39-6dfa-aadb-23153555d6ae', NULL, '1f1e501f-9a39-6dfa-aadb-1984468fb596', 1795978526892766, NULL, '{"source":"loop","step":2}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30322b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657303a47475726e03a46e6f746503b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657303a47475726e03a46e6f74650383a86d65737361676573c443038301415698baaf219e3d743382bc455d7b06b0317f61d0d0b384831ff41e78fc3efc6628ef04ee04ee041093e74d002fb67a107d0cea6169fbacba08b67aa1596d01a47475726ec40400016d02a46e6f7465c41100016dad74776f206368696c643a312032c0'::bytea, '\x1f753d364e288373c1bade2f'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', 'child:1', '1f1e501f-9a39-6dfa-aadb-319c1e84fb36', NULL, '1f1e501f-9a39-6dfa-aadb-23153555d6ae', 1795978526893839, NULL, '{"source":"loop","step":3}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30332b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657304a47475726e04a46e6f746504b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657304a47475726e04a46e6f74650483a86d65737361676573c451048301415698baaf219e3d743382bc455d7b06b0317f61d0d0b384831ff41e78fc3efc66286b3523988754115c942a50e5ef04ee04ee04ee041094e74d003f31f94ef8b7a90714201a466abc462cd36d01a47475726ec40400016d03a46e6f7465c41100016dad74776f206368696c643a312033c0'::bytea, '\xe467af556237cdb784a1b552'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', 'child:1', '1f1e501f-9a39-6dfa-aadb-4910fcfd36d1', NULL, '1f1e501f-9a39-6dfa-aadb-319c1e84fb36', 1795978526894633, NULL, '{"source":"loop","step":4}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30342b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657305a47475726e05a46e6f746505b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657305a47475726e05a46e6f74650583a86d65737361676573c45f058301415698baaf219e3d743382bc455d7b06b0317f61d0d0b384831ff41e78fc3efc66286b3523988754115c942a50e52a3c33c464926f86546a3674ef04ee04ee04ee04ee041095e74d004f67706da32598c85ff741c09c0fc32de76d01a47475726ec40400016d04a46e6f7465c41100016dad74776f206368696c643a312034c0'::bytea, '\xe114a768330387604bde9e80'::bytea);
+INSERT INTO "stored"."threadmark_checkpoint" ("thread_id", "ns", "rank", "id", "parent", "created_at", "run", "metadata", "header", "checksum") VALUES ('two', 'child:1', '1f1e501f-9a39-6dfa-aadb-5164f16d68f3', NULL, '1f1e501f-9a39-6dfa-aadb-4910fcfd36d1', 1795978526895514, NULL, '{"source":"loop","step":5}', '\x0002683194c47284a17604a27473b9323032362d31312d32305430303a30303a30352b30303a3030ad76657273696f6e735f7365656e81a56d6f64656c83a86d6573736167657306a47475726e06a46e6f746506b0757064617465645f6368616e6e656c7393a86d65737361676573a47475726ea46e6f746583a86d6573736167657306a47475726e06a46e6f74650683a86d65737361676573c46d068301415698baaf219e3d743382bc455d7b06b0317f61d0d0b384831ff41e78fc3efc66286b3523988754115c942a50e52a3c33c464926f86546a3674626b880144c727eb07873621ef04ee04ee04ee04ee04ee041096e74d005f4bd981dd3ca78d38971b833a3588f9386d01a47475726ec40400016d05a46e6f7465c41100016dad74776f206368696c643a312035c0'::bytea, '\xed527bbdcb59a1fa3b892d71'::bytea);
+INSERT INTO "stored"."threadmark_head" ("thread_id", "ns", "rank", "needs", "checkpoints", "updated_at", "minute", "owner") VALUES ('two', 'child:1', '1f1e501f-9a39-6dfa-aadb-5164f16d68f3',  E'{"\\\\x8301415698baaf219e3d7433","\\\\x82bc455d7b06b0317f61d0d0","\\\\xb384831ff41e78fc3efc6628","\\\\x6b3523988754115c942a50e5","\\\\x2a3c33c464926f86546a3674","\\\\x626b880144c727eb07873621"}'::bytea[], 6, 1795978526895514, 29932975, NULL);
+INSERT INTO "stored"."threadmark_head" ("thread_id", "ns", "rank", "needs", "checkpoints", "updated_at", "minute", "owner") VALUES ('only a write', '', '', '{}', 0, 1795978526901854, 29932975, NULL);
+INSERT INTO "stored"."threadmark_head" ("thread_id", "ns", "rank", "needs", "checkpoints", "updated_at", "minute", "owner") VALUES ('one', '', '1f1e501f-9a39-6dfa-aadb-50e53606defc',  E'{"\\\\x47cd6f1bd6c96c9a80d41ff5","\\\\xf885aa654d0f38192bbc2229","\\\\x64519b3b692a4585dc502317","\\\\xe8631dd77a3ccaba1097439f","\\\\x9ec7fa7ea9da5d0c2e7fdba6","\\\\x728dbaa6bb8b6a243cc683bd"}'::bytea[], 6, 1795978526811600, 29932975, 'ada');
+INSERT INTO "stored"."threadmark_head" ("thread_id", "ns", "rank", "needs", "checkpoints", "updated_at", "minute", "owner") VALUES ('one', 'child:1', '1f1e501f-9a39-6dfa-aadb-5e71d5f860c3',  E'{"\\\\x28f1bbd062c7b4c5bdfa2b66","\\\\xba67c4e5da940ee93d603f56","\\\\x8cddf0638ddac567460184fe","\\\\xc87b30061e385f5cd0640044","\\\\xb03c1229ca65ad06e5367ebe","\\\\x8f849f98e5cf03cc8f1c9bcc"}'::bytea[], 6, 1795978526826332, 29932975, NULL);
+INSERT INTO "stored"."threadmark_head" ("thread_id", "ns", "rank", "needs", "checkpoints", "updated_at", "minute", "owner") VALUES ('two', '', '1f1e501f-9a39-6dfa-aadb-5caeaebcb0aa',  E'{"\\\\x4be706fe64d9cd00b963e136","\\\\x9e234f64901dc8886836ae74","\\\\x3b21ee73f94ed0f1f730b7bc","\\\\x53aeab78e8e19f0abde43b26","\\\\x83ea8dc24bee416d4f6dcdd5","\\\\x3e86f096a22453398eaa852b"}'::bytea[], 6, 1795978526860112, 29932975, NULL);
 INSERT INTO "stored"."threadmark_write" ("thread_id", "ns", "checkpoint_id", "task_id", "idx", "task_path", "channel", "value", "checksum") VALUES ('one', '', '1f1e501f-9a39-6dfa-aadb-0a0dc6f87718', '\x017461736b2d30'::bytea, 536870912, 'path', '', '\x0147cd6f1bd6c96c9a80d41ff59600a86d65737361676573c4220147cd6f1bd6c96c9a80d41ff5ef041f3ad7884793cafcfd39936e5e92fc89c46d0101a47475726ec40400016d00'::bytea, '\x1594f9757e50e844f15873a2'::bytea);
 INSERT INTO "stored"."threadmark_write" ("thread_id", "ns", "checkpoint_id", "task_id", "idx", "task_path", "channel", "value", "checksum") VALUES ('one', '', '1f1e501f-9a39-6dfa-aadb-0a0dc6f87718', '\x017461736b2d30'::bytea, 1374657985, '', '', '\x000091ce20000000'::bytea, '\xe62489c5d56bd55fa671e60c'::bytea);
 INSERT INTO "stored"."threadmark_write" ("thread_id", "ns", "checkpoint_id", "task_id", "idx", "task_path", "channel", "value", "checksum") VALUES ('one', '', '1f1e501f-9a39-6dfa-aadb-1b1aab2cd31e', '\x017461736b2d31'::bytea, 536870912, 'path', '', '\x0125e1801e36c3e5908217e8339600a86d65737361676573c4220125e1801e36c3e5908217e833ef041ff27c13ba51239785c32218d90f70b5f06d0101a47475726ec40400016d01'::bytea, '\x5c5ffdb26cedbfb3e162301f'::bytea);
@@ -1328,6 +1233,6 @@ INSERT INTO "stored"."threadmark_write" ("thread_id", "ns", "checkpoint_id", "ta
 INSERT INTO "stored"."threadmark_write" ("thread_id", "ns", "checkpoint_id", "task_id", "idx", "task_path", "channel", "value", "checksum") VALUES ('only a write', '', '1', '\x017461736b'::bytea, 536870912, '', '', '\x009300a86d65737361676573c40b00016da77772697474656e'::bytea, '\x2b8fcc796d0d452a8d768ed2'::bytea);
 INSERT INTO "stored"."threadmark_write" ("thread_id", "ns", "checkpoint_id", "task_id", "idx", "task_path", "channel", "value", "checksum") VALUES ('only a write', '', '1', '\x017461736b'::bytea, 1374657985, '', '', '\x000091ce20000000'::bytea, '\xd8189a6df9df83148c41232c'::bytea);
 INSERT INTO "stored"."threadmark_replica" ("one", "term", "body") VALUES (true, 1, '{}');
-INSERT INTO "stored"."threadmark_outbox" ("thread_id", "position", "body") VALUES ('deleted', 1795966776346041, '\x656e747279'::bytea);
-INSERT INTO "stored"."threadmark_position" ("thread_id", "position", "previous") VALUES ('deleted', 1795966776346041, 0);
+INSERT INTO "stored"."threadmark_outbox" ("thread_id", "position", "body") VALUES ('deleted', 1795978526913936, '\x656e747279'::bytea);
+INSERT INTO "stored"."threadmark_position" ("thread_id", "position", "previous") VALUES ('deleted', 1795978526913936, 0);
 INSERT INTO "stored"."threadmark_copied" ("thread_id", "position", "epoch") VALUES ('deleted', 5, 6);

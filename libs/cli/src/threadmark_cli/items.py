@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from threadmark import ConfigError, MissingDependencyError, Saver, SaverProtocol
+from threadmark.errors import importing
 from threadmark_cli.exits import RefusedError
 from threadmark_cli.output import Output
 
@@ -15,12 +16,8 @@ _LANGGRAPHS = "this is LangGraph's own database: `threadmark migrate` copies its
 
 def items_in(saver: SaverProtocol) -> "Items":
     """Return the items of a database. Raises an error if the package is missing, or the backend has no items."""
-    try:
+    with importing(NEEDED):
         from threadmark_store.looking import Items
-    except MissingDependencyError:
-        raise
-    except ImportError as missing:
-        raise MissingDependencyError(NEEDED, name=missing.name) from missing
     if not isinstance(saver, Saver):
         raise RefusedError(_LANGGRAPHS)
     return Items(saver)

@@ -2,6 +2,7 @@
 
 import asyncio
 import copy
+import functools
 import inspect
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, Protocol, Self, TypeVar
@@ -28,10 +29,12 @@ def _asyncio(subject: T) -> T:
 def _blocking(subject: T) -> T:
     """Return a copy whose `a` methods call the blocking ones, each call on some thread of a pool."""
     other = copy.copy(subject)
-    other.__class__ = blocking_class(type(subject))
+    kind: Any = type(subject)  # a class is hashable, which mypy does not see of this one
+    other.__class__ = blocking_class(kind)
     return other
 
 
+@functools.cache
 def blocking_class(kind: type[Any]) -> type[Any]:
     """Return a subclass, so that methods which the object's own class overrides are the ones that are called."""
     names = [name for name, _ in inspect.getmembers(kind, inspect.isfunction) if hasattr(kind, f"a{name}")]

@@ -4,6 +4,8 @@ A message says what happened, to which key, and what you can do about it. An err
 each layer that it passes adds its part (`error.at('channel "state"')`), so that you read the whole path.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Self
 
 
@@ -17,6 +19,17 @@ class ConfigError(ThreadmarkError, ValueError):
 
 class MissingDependencyError(ThreadmarkError, ImportError):
     """A package is missing that this feature needs. The message has the command that installs it."""
+
+
+@contextmanager
+def importing(needed: str) -> Iterator[None]:
+    """A block that imports an optional package. `needed` says how to install it, and may contain "{missing}"."""
+    try:
+        yield
+    except MissingDependencyError:  # it says what to install
+        raise
+    except ImportError as missing:
+        raise MissingDependencyError(needed.format(missing=missing), name=missing.name) from missing
 
 
 class LocatedError(ThreadmarkError):

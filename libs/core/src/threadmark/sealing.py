@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self
 
 import msgpack
 
-from threadmark.errors import ConfigError, CorruptDataError, MissingDependencyError
+from threadmark.errors import ConfigError, CorruptDataError, importing
 from threadmark.format.digests import HOW_TO_SEAL, segment_key
 from threadmark.format.incarnations import INCARNATION_LENGTH, Incarnation
 from threadmark.keyring_file import KEY_LENGTH, LONGEST_ID, parsed, place_of, read_text
@@ -248,13 +248,9 @@ def _check_bytes(key: object, what: str) -> None:
 
 def _cryptography() -> "tuple[type[AESGCM], type[Exception]]":
     """The cipher, and the error of a row that it does not open. Imported late, because few savers have a keyring."""
-    try:
+    with importing("encryption needs a further package: pip install 'threadmark[crypto]'"):
         from cryptography.exceptions import InvalidTag
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-    except ImportError as missing:
-        raise MissingDependencyError(
-            "encryption needs a further package: pip install 'threadmark[crypto]'", name="cryptography"
-        ) from missing
     return AESGCM, InvalidTag
 
 

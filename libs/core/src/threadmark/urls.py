@@ -9,7 +9,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 from urllib.parse import parse_qsl
 
-from threadmark.errors import ConfigError, MissingDependencyError
+from threadmark.errors import ConfigError, MissingDependencyError, importing
 from threadmark.saver import SaverProtocol, expect_saver
 
 GROUP = "threadmark.savers"
@@ -127,14 +127,7 @@ def _unknown(scheme: str, known: Mapping[str, EntryPoint]) -> ConfigError | Miss
 
 def _loaded(entry: EntryPoint) -> Callable[..., object]:
     """Return the function that makes a backend's savers, or raise an error that names the missing package."""
-    try:
+    package = f"threadmark[{_EXTRAS[entry.name]}]" if entry.name in _EXTRAS else "the package that it names"
+    with importing(f"the backend for {entry.name!r} URLs cannot be imported ({{missing}}): install {package!r}"):
         made: Callable[..., object] = entry.load()
-    except MissingDependencyError:  # it names the package to install
-        raise
-    except ImportError as missing:
-        package = f"threadmark[{_EXTRAS[entry.name]}]" if entry.name in _EXTRAS else "the package that it names"
-        raise MissingDependencyError(
-            f"the backend for {entry.name!r} URLs cannot be imported ({missing}): install {package!r}",
-            name=missing.name,
-        ) from missing
     return made

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
-from threadmark import MissingDependencyError
+from threadmark.errors import importing
 from threadmark_langgraph.checkpointer import Checkpointer
 from threadmark_langgraph.unmoved import split_options
 
@@ -22,14 +22,8 @@ class _Postgres(Checkpointer):
         serde: "SerializerProtocol | None" = None,
         **options: "Unpack[PostgresOptions]",
     ) -> None:
-        try:
+        with importing("{missing}: pip install 'threadmark-langgraph[postgres]'"):
             from threadmark_postgres import PostgresSaver as PostgresBackend
-        except MissingDependencyError:  # it names the package to install
-            raise
-        except ImportError as missing:
-            raise MissingDependencyError(
-                f"{missing}: pip install 'threadmark-langgraph[postgres]'", name=missing.name
-            ) from missing
 
         on_unmoved, rest = split_options(options)
         super().__init__(PostgresBackend(conn, **rest), serde=serde, on_unmoved=on_unmoved)

@@ -5,8 +5,8 @@ from contextlib import asynccontextmanager, contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
-from threadmark import ConfigError, MissingDependencyError
-from threadmark.errors import short_repr
+from threadmark import ConfigError
+from threadmark.errors import importing, short_repr
 from threadmark_langgraph.checkpointer import Checkpointer
 
 if TYPE_CHECKING:
@@ -28,12 +28,8 @@ class _Redis(Checkpointer):
         serde: "SerializerProtocol | None" = None,
         **options: "Unpack[RedisOptions]",
     ) -> None:
-        try:
+        with importing("{missing}: pip install 'threadmark-langgraph[redis]'"):
             from threadmark_redis import RedisSaver as RedisBackend
-        except ImportError as missing:
-            raise MissingDependencyError(
-                f"{missing}: pip install 'threadmark-langgraph[redis]'", name=missing.name
-            ) from missing
 
         if checkpoint_prefix is not None:
             options.setdefault("prefix", f"{checkpoint_prefix}:")

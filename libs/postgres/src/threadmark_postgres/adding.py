@@ -1,18 +1,10 @@
 """Adding and replacing rows of one thread: each is one call of a server function."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from threadmark.backends import Added, Change, Key, Program, Store, TransientStoreError, to_column
 from threadmark_postgres.arrays import Texts
-from threadmark_postgres.columns import (
-    change_columns,
-    checkpoint_alone,
-    is_replicated,
-    optional,
-    rows_of,
-    task_alone,
-)
+from threadmark_postgres.columns import any_rows, one_row
 from threadmark_postgres.schema import in_schema
 from threadmark_postgres.sql import adding
 from threadmark_postgres.steps import Query, Rows
@@ -31,7 +23,7 @@ class AddingStore(PostgresThreadStore, Store):
     """The part of the store that adds rows."""
 
     def add(self, change: Change) -> Program[Added]:
-        """One call. A second one follows only if a removal holds the thread, if it is new or its head is damaged."""
+        """One call. A second one follows only if a removal holds the thread, or the head does not tell enough."""
         return self._add(change, replaces=False)
 
     def replace(self, change: Change) -> Program[Added]:
@@ -39,60 +31,26 @@ class AddingStore(PostgresThreadStore, Store):
         return self._add(change, replaces=True)
 
     def _add(self, change: Change, *, replaces: bool) -> Program[Added]:
-        begins, looks = not change.continues, _looks(change)
         turn: tuple[str, ...] = ()
         if not (replaces or change.has_place) and change.copied is None:
             turn = change.thread_id, min((row.outline.ns for row in change.checkpoints), default="")
-        first = self._alone(change) if turn else None
-        if first is None:
-            first = self._call(change, begins=begins, looks=looks, replaces=replaces, waits=False)
-        rows: Rows = yield Query(*first, likely_last=not replaces, turn=turn)
+        statement, params = adding.ADD_ONE, one_row(change) if turn else None
+        if params is None:
+            statement, params = adding.ADD, any_rows(change, replaces=replaces, waits=False)
+        rows: Rows = yield Query(in_schema(statement, self._schema), params, not replaces, turn)
         for _ in range(_ATTEMPTS):
-            if not rows:  # the checkpoint exists, but its head does not list it
-                looks = True
-            elif rows[0][1] == BEGIN:
-                begins = True
-            else:
+            if rows and rows[0][1] != BEGIN:  # without rows, the checkpoint exists, but its head does not list it
                 return _added(change, *rows[0])
-            rows = yield Query(*self._call(change, begins=begins, looks=looks, replaces=replaces, waits=True))
+            params = any_rows(change, replaces=replaces, waits=True)
+            rows = yield Query(in_schema(adding.ADD, self._schema), params)
         raise TransientStoreError(
             f"thread {change.thread_id!r} was deleted and made again {_ATTEMPTS} times during this call; try again"
         )
-
-    def _alone(self, change: Change) -> tuple[str, Sequence[Any]] | None:
-        """Return the call for one checkpoint or for the writes of one task, None if the change is more than that."""
-        if not change.continues or change.touches:
-            return None
-        statement, params = adding.ADD_CHECKPOINT, checkpoint_alone(change)
-        if params is None:
-            statement, params = adding.ADD_TASK, task_alone(change)
-        return None if params is None else (in_schema(statement, self._schema), params)
-
-    def _call(
-        self, change: Change, *, begins: bool, looks: bool, replaces: bool, waits: bool
-    ) -> tuple[str, Sequence[Any]]:
-        statement = adding.add(
-            segments=bool(change.segments),
-            checkpoints=bool(change.checkpoints),
-            writes=bool(change.writes),
-            replicated=is_replicated(change),
-        )
-        place = begins, change.only_owner, optional(change.expects), change.sorts_last, change.touches
-        params = *change_columns(change), *place, looks, replaces, waits, *rows_of(change)
-        return in_schema(statement, self._schema), params
 
 
 def keys_as_arrays(keys: Sequence[Key]) -> tuple[Texts, Texts]:
     """Return the columns of keys as two parameters."""
     return Texts(to_column(ns) for ns, _ in keys), Texts(to_column(checkpoint_id) for _, checkpoint_id in keys)
-
-
-def _looks(change: Change) -> bool:
-    """Return whether the call must first look which checkpoints exist: usually the head of the only one tells."""
-    rows = change.checkpoints
-    if len(rows) != 1:
-        return bool(rows)
-    return change.touches or rows[0].outline.id != rows[0].outline.rank
 
 
 def _added(
@@ -103,12 +61,12 @@ def _added(
     expires_at: int | None,
     entered: int | None,
     entered_after: int | None,
-    pack_left_out: bool | None = None,  # noqa: FBT001
-    replaced: bool | None = None,  # noqa: FBT001
-    old_idx: Sequence[int] | None = None,
-    old_values: Sequence[bytes] | None = None,
+    pack_left_out: bool | None,  # noqa: FBT001
+    replaced: bool | None,  # noqa: FBT001
+    old_idx: Sequence[int] | None,
+    old_values: Sequence[bytes] | None,
 ) -> Added:
-    """Return the outcome of a change, from the columns that the functions for adding return."""
+    """Return the outcome of a change, from the columns of the type `added_1`."""
     epoch = epoch or 0
     if outcome is not None:
         if outcome in ("epoch", "too_late", "exists"):

@@ -29,6 +29,9 @@ Columns = tuple[Texts | Blobs | Numbers, ...]
 _PACK_AND_RECORD = 2
 """The rows of most batches of writes."""
 
+_NO_CHECKPOINT, _NO_TASK = (None,) * 7, (None,) * 6
+"""The parameters of `functions/add_one_1.sql` for the part that a change does not have."""
+
 _TEXT, _LONGER_TEXT = b"\x01", b"\x02\x00"
 """The prefixes of ids that are not UUIDs. The second is used if the first would make one as long as a UUID."""
 
@@ -127,62 +130,76 @@ def write_columns(rows: Sequence[WriteRow]) -> Columns:
     )
 
 
-def checkpoint_alone(change: Change) -> tuple[Any, ...] | None:
-    """Return the parameters of `sql.adding.ADD_CHECKPOINT`.
+def one_row(change: Change) -> tuple[Any, ...] | None:
+    """Return the parameters of `functions/add_one_1.sql`.
 
-    Returns None if the change is not one checkpoint whose rank is its id.
+    Returns None if the change is neither one checkpoint whose rank is its id, nor a task's pack with its record for the
+    checkpoint that it continues.
     """
-    if len(change.checkpoints) != 1 or change.writes:
+    if not change.continues or change.touches:
         return None
-    ((outline, header, check, run_id),) = change.checkpoints
-    if outline.rank != outline.id:
+    if len(change.checkpoints) == 1 and not change.writes:
+        ((outline, header, check, run_id),) = change.checkpoints
+        if outline.rank != outline.id:
+            return None
+        ns, *others = (
+            to_column(outline.ns),
+            to_column(outline.id),
+            optional(outline.parent),
+            outline.created_at,
+            to_column(outline.metadata),
+            header,
+            None if run_id is None else run_number(run_id),
+            Blobs(change.needs()),
+            *_NO_TASK,
+        )
+    elif len(change.writes) == _PACK_AND_RECORD and not change.checkpoints:
+        pack, record = change.writes
+        check = pack.check
+        if pack.idx != PACK or record.idx < FIRST_RECORD or pack[:3] != record[:3]:
+            return None
+        if pack.channel or record.channel or record.task_path or pack.checkpoint_id != change.continues:
+            return None
+        ns, *others = (
+            to_column(pack.ns),
+            *_NO_CHECKPOINT,
+            id_column(pack.task_id),
+            to_column(pack.task_path),
+            pack.value,
+            record.idx,
+            record.value,
+            record.check,
+        )
+    else:
         return None
+    return *_judged(change), ns, *others, check, *_segments_and_entry(change)
+
+
+def any_rows(change: Change, *, replaces: bool, waits: bool) -> tuple[Any, ...]:
+    """Return the parameters of `functions/add_1.sql`.
+
+    Two changes that add the same rows use one order, or they could deadlock.
+    """
+    checkpoints = change.checkpoints if change.has_place else sorted(change.checkpoints, key=_place_of_checkpoint)
     return (
-        *_change_alone(change),
-        to_column(outline.ns),
-        to_column(outline.id),
-        optional(outline.parent),
-        outline.created_at,
-        to_column(outline.metadata),
-        header,
-        check,
-        None if run_id is None else run_number(run_id),
-        Blobs(change.needs()),
-        *_segments(change),
-        change.term,
-        change.entry,
+        *_judged(change),
+        change.now,
+        change.beginning.expires_at,
+        change.beginning.check or None,
+        optional(change.expects),
+        change.sorts_last,
+        change.touches,
+        replaces,
+        waits,
+        *checkpoint_columns(checkpoints),
+        Blobs(change.needs()) if len(checkpoints) == 1 else None,
+        *write_columns(sorted(change.writes, key=_place_of_write)),
+        *_segments_and_entry(change),
+        *(change.copied or (None, None, None)),
     )
 
 
-def task_alone(change: Change) -> tuple[Any, ...] | None:
-    """Return the parameters of `sql.adding.ADD_TASK`, None if the change is not one task's pack with its record.
-
-    They must be of the checkpoint that the change continues.
-    """
-    if change.checkpoints or len(change.writes) != _PACK_AND_RECORD:
-        return None
-    pack, record = change.writes
-    if pack.idx != PACK or record.idx < FIRST_RECORD or pack[:3] != record[:3]:
-        return None
-    if pack.channel or record.channel or record.task_path or pack.checkpoint_id != change.continues:
-        return None
-    return (
-        *_change_alone(change),
-        to_column(pack.ns),
-        id_column(pack.task_id),
-        to_column(pack.task_path),
-        pack.value,
-        pack.check,
-        record.idx,
-        record.value,
-        record.check,
-        *_segments(change),
-        change.term,
-        change.entry,
-    )
-
-
-def _change_alone(change: Change) -> tuple[Any, ...]:
+def _judged(change: Change) -> tuple[Any, ...]:
     return (
         to_column(change.thread_id),
         change.epoch,
@@ -193,46 +210,12 @@ def _change_alone(change: Change) -> tuple[Any, ...]:
     )
 
 
-def _segments(change: Change) -> tuple[Blobs | None, Blobs | None]:
-    """Return the keys and data. Two changes that add the same segments use one order, or they could deadlock."""
+def _segments_and_entry(change: Change) -> tuple[Any, ...]:
+    """Return the last parameters of both. Two changes that add the same segments use one order, too."""
     if not change.segments:
-        return None, None
+        return None, None, change.term, change.entry
     keys = sorted(change.segments)
-    return Blobs(keys), Blobs(change.segments[key] for key in keys)
-
-
-def change_columns(change: Change) -> tuple[Any, ...]:
-    """Return the first parameters of `functions/add_1.sql`: the change itself."""
-    owner, expires_at, check = change.beginning
-    return (
-        to_column(change.thread_id),
-        change.epoch,
-        change.now,
-        optional(change.continues),
-        change.token,
-        optional(owner),
-        expires_at,
-        check or None,
-    )
-
-
-def rows_of(change: Change) -> tuple[Any, ...]:
-    """Return its last parameters: the rows of the change, if it has some, and the data for its replication.
-
-    Two changes that add the same rows use one order, or they could deadlock.
-    """
-    params: list[Any] = []
-    if change.segments:
-        params += _segments(change)
-    if change.checkpoints:
-        rows = change.checkpoints
-        params += checkpoint_columns(rows if change.has_place else sorted(rows, key=_place_of_checkpoint))
-        params.append(Blobs(change.needs()) if len(change.checkpoints) == 1 else None)
-    if change.writes:
-        params += write_columns(sorted(change.writes, key=_place_of_write))
-    if is_replicated(change):
-        params += change.term, change.entry, *(change.copied or (None, None, None))
-    return tuple(params)
+    return Blobs(keys), Blobs(change.segments[key] for key in keys), change.term, change.entry
 
 
 def _place_of_checkpoint(row: CheckpointRow) -> tuple[str, str]:
@@ -241,11 +224,6 @@ def _place_of_checkpoint(row: CheckpointRow) -> tuple[str, str]:
 
 def _place_of_write(row: WriteRow) -> tuple[str, str, str, int]:
     return row.ns, row.checkpoint_id, row.task_id, row.idx
-
-
-def is_replicated(change: Change) -> bool:
-    """Return whether a change has a term, an entry for the outbox, or a position in another database."""
-    return change.term is not None or change.entry is not None or change.copied is not None
 
 
 @lru_cache(maxsize=64)

@@ -91,10 +91,7 @@ class PostgresReplicaStore(PostgresThreadStore):
         return RowMarks(checkpoints, writes, segments)
 
     def summaries(self, after: str, limit: int) -> Program[list[Summary]]:
-        """Two statements; the second one returns a row for each thread.
-
-        D :(_WRITE, _SEGMENT) | The kinds of rows that `sql.replication.MARKS` returns in addition to checkpoints.
-        """
+        """Two statements; the second one returns a row for each thread."""
         names = yield from self._execute(replication.NAMES_OF_LIVE, to_column(after), limit)
         rows = yield from self._execute(replication.SUMMARIES, Texts(name for (name,) in names))
         return [

@@ -7,8 +7,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from threadmark import MemorySaver
-from threadmark.backends import ConfigError, Driver, MissingDependencyError, Operation, arun, run
+from threadmark.backends import ConfigError, Driver, Operation, arun, run
 from threadmark.encryption.resealing import register
+from threadmark.errors import importing
 from threadmark.replication import ReplicatedSaver
 from threadmark.saver import Saver
 
@@ -38,14 +39,8 @@ def saver_class(backend: str) -> Callable[..., Saver]:
     """Return the saver class of a backend. Raises MissingDependencyError if its package is missing."""
     if backend == "memory":
         return MemorySaver
-    try:
+    with importing(f"{{missing}}: pip install 'threadmark-store[{backend}]'"):
         saver: Callable[..., Saver] = getattr(import_module(f"threadmark_{backend}"), f"{backend.title()}Saver")
-    except MissingDependencyError:  # it names the package to install
-        raise
-    except ImportError as missing:
-        raise MissingDependencyError(
-            f"{missing}: pip install 'threadmark-store[{backend}]'", name=missing.name
-        ) from missing
     return saver
 
 

@@ -4,7 +4,7 @@ So the reads of a batch see the items as they were before it, on every backend, 
 one counts.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -99,51 +99,36 @@ class Batch:
     ends: bool = True
     """Whether its transaction ends with it, so that a backend may save round trips."""
 
-    @property
-    def writes(self) -> bool:
-        """Whether it may change anything but the time at which items expire."""
-        return any(isinstance(request, Put) for request in self.requests)
-
     def answers(self, items: ItemStore) -> Program[Answers]:
         """Answer the requests, in their order. Raises PermissionError for a put of another owner's item."""
         now = self.clock()
+        scope = self._scope(now)
+        asked = dict.fromkeys([request.key for request in self.requests if isinstance(request, Get)])
+        rows = (yield from items.items(list(asked))) if asked else {}
         answers: list[Answer] = [None] * len(self.requests)
-        gets = [(place, request) for place, request in enumerate(self.requests) if isinstance(request, Get)]
-        refreshed = (yield from self._get(items, now, gets, answers)) if gets else {}
-        if len(gets) == len(self.requests):
-            return Answers(answers, list(refreshed))
+        refreshed: dict[ItemKey, None] = {}
+        puts: dict[ItemKey, Put] = {}
         for place, request in enumerate(self.requests):
-            if isinstance(request, Search):
-                found = yield from self._search(items, now, request)
-                answers[place] = found
+            if isinstance(request, Get):
+                row = rows.get(request.key)
+                if row is not None and scope.has(row):
+                    answers[place] = Found(row, self.values.decoded(row))
+                    if request.refresh and row.ttl:
+                        refreshed[request.key] = None
+            elif isinstance(request, Search):
+                answers[place] = found = yield from self._search(items, now, request)
                 if request.refresh:
                     refreshed.update((each.row.key, None) for each in found if each.row.ttl)
             elif isinstance(request, ListNamespaces):
                 answers[place] = yield from self._namespaces(items, now, request)
-        yield from self._put(items, now)
+            else:
+                puts[request.key] = request
+        if puts:
+            yield from self._put(items, now, puts)
         return Answers(answers, list(refreshed))
 
     def _scope(self, now: int, prefix: str = "") -> Scope:
         return Scope(prefix, self.owner, now if self.omits_expired else None)
-
-    def _is_there(self, row: ItemRow, now: int) -> bool:
-        if self.owner is not None and row.owner != self.owner:
-            return False
-        return not (self.omits_expired and row.expires_at is not None and row.expires_at <= now)
-
-    def _get(
-        self, items: ItemStore, now: int, gets: Sequence[tuple[int, Get]], answers: list[Answer]
-    ) -> Program[dict[ItemKey, None]]:
-        """Answer the gets. Returns the keys of items that live on."""
-        rows = yield from items.items(list({request.key: None for _, request in gets}))
-        refreshed: dict[ItemKey, None] = {}
-        for place, request in gets:
-            row = rows.get(request.key)
-            if row is not None and self._is_there(row, now):
-                answers[place] = Found(row, self.values.decoded(row))
-                if request.refresh and row.ttl:
-                    refreshed[request.key] = None
-        return refreshed
 
     def _search(self, items: ItemStore, now: int, request: Search) -> Program[list[Found]]:
         scope = self._scope(now, request.prefix)
@@ -161,18 +146,13 @@ class Batch:
         """Return the items that were updated last, without those that are skipped."""
         scope = self._scope(now, request.prefix)
         if not request.filter and not skipped:
-            rows = yield from items.search(scope, None, request.limit, request.offset)
-            return [Found(row, self.values.decoded(row)) for row in rows]
+            return list(self._met(request, (yield from items.search(scope, None, request.limit, request.offset))))
         scope = self._narrowed(now, request)
         found: list[Found] = []
         after, wanted, size = None, request.offset + request.limit, 1 if scope.conditions else _FEWEST
         while len(found) < wanted:
             rows = yield from items.search(scope, after, size := max(min(wanted - len(found), _MOST), size), 0)
-            for row in rows:
-                if row.key not in skipped:
-                    value = self.values.decoded(row)
-                    if not request.filter or meets(value, request.filter):
-                        found.append(Found(row, value))
+            found += self._met(request, (row for row in rows if row.key not in skipped))
             if len(rows) < size:
                 break
             after, size = Place(rows[-1].updated_at, rows[-1].key), min(max(2 * size, _FEWEST), _MOST)
@@ -197,17 +177,18 @@ class Batch:
         """Return the best items that meet a request, and the keys of all ranked ones that were looked at."""
         found: list[Found] = []
         scored: set[ItemKey] = set()
+        scope = self._scope(now)
         start, wanted, size = 0, request.offset + request.limit, _FEWEST
         while start < len(ranked) and len(found) < wanted:
             some = ranked[start : start + max(min(wanted - len(found), _MOST), size)]
             rows = yield from items.items([each.key for each in some])
-            for key, score, check in some:
-                row = rows.get(key)
-                if row is not None and row.check == check and self._is_there(row, now):
-                    scored.add(key)
-                    value = self.values.decoded(row)
-                    if not request.filter or meets(value, request.filter):
-                        found.append(Found(row._replace(score=score), value))
+            there = [
+                row._replace(score=score)
+                for key, score, check in some
+                if (row := rows.get(key)) is not None and row.check == check and scope.has(row)
+            ]
+            scored.update(row.key for row in there)
+            found += self._met(request, there)
             start, size = start + len(some), min(2 * size, _MOST)
         return found, scored
 
@@ -218,14 +199,17 @@ class Batch:
         after: ItemKey | None = None
         while rows := (yield from items.in_key_order(scope, after, _MOST)):
             after = rows[-1].key
-            for row in rows:
-                score = scores.get((row.key, row.check))
-                if score is not None or request.vector is not None:
-                    value = self.values.decoded(row)
-                    if not request.filter or meets(value, request.filter):
-                        found.append(Found(row._replace(score=score), value))
+            ranked = (row._replace(score=scores.get((row.key, row.check))) for row in rows)
+            found += self._met(request, (row for row in ranked if row.score is not None or request.vector is not None))
         found.sort(key=lambda each: _order(each.row))
         return found
+
+    def _met(self, request: Search, rows: Iterable[ItemRow]) -> Iterator[Found]:
+        """Yield the items that meet the filter of a request."""
+        for row in rows:
+            value = self.values.decoded(row)
+            if not request.filter or meets(value, request.filter):
+                yield Found(row, value)
 
     def _narrowed(self, now: int, request: Search) -> Scope:
         """Return the scope of a request, with the conditions of its filter that a database can compare."""
@@ -239,10 +223,9 @@ class Batch:
         found = selected(names, request.matches, request.max_depth)
         return found[request.offset : request.offset + request.limit]
 
-    def _put(self, items: ItemStore, now: int) -> Program[None]:
-        last = {request.key: request for request in self.requests if isinstance(request, Put)}
-        rows = list(self._rows(last.values(), now))
-        if removed := [key for key, put in last.items() if put.stored is None]:
+    def _put(self, items: ItemStore, now: int, puts: Mapping[ItemKey, Put]) -> Program[None]:
+        rows = list(self._rows(puts.values(), now))
+        if removed := [key for key, put in puts.items() if put.stored is None]:
             yield from items.delete(removed, self.owner, last=self.ends and not rows and not self._has_more)
             yield from delete_all((self.vectors and self.vectors.store, self.words), removed, self.owner)
         if rows:
@@ -252,7 +235,7 @@ class Batch:
                 raise PermissionError(
                     f"item {key.key!r} of namespace {key.namespace!r} belongs to another owner than {self.owner!r}"
                 )
-            yield from self._put_found_by(items, {row.key: row for row in rows}, last)
+            yield from self._put_found_by(items, {row.key: row for row in rows}, puts)
 
     @property
     def _has_more(self) -> bool:

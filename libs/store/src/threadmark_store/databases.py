@@ -7,8 +7,9 @@ from pathlib import Path
 
 from langgraph.store.base import BaseStore
 
-from threadmark.backends import MissingDependencyError, StoreError
+from threadmark.backends import StoreError
 from threadmark.bounded_sqlite import expect_plain_tables
+from threadmark.errors import importing
 from threadmark_store import sql
 
 _POSTGRES = ("postgres://", "postgresql://")
@@ -24,7 +25,7 @@ def has_items(database: str | Path) -> bool:
             return file.execute(sql.SQLITE_HAS_ITEMS).fetchone() is not None
     if not database.startswith(_POSTGRES):
         return False
-    with _needing("psycopg"):
+    with importing("{missing}: pip install psycopg"):
         import psycopg
     with _failing_as_store(psycopg.Error), psycopg.connect(database) as server:
         return server.execute(sql.POSTGRES_HAS_ITEMS).fetchone() is not None
@@ -34,7 +35,7 @@ def has_items(database: str | Path) -> bool:
 def langgraphs_store(database: str | Path, *, is_source: bool) -> Iterator[BaseStore]:
     """Open LangGraph's store for a SQLite file or the URL of a Postgres database. A source is not changed."""
     if isinstance(database, Path):
-        with _needing("langgraph-checkpoint-sqlite"):
+        with importing("{missing}: pip install langgraph-checkpoint-sqlite"):
             from langgraph.store.sqlite import SqliteStore
         # A read-only connection would leave the files of a log behind.
         with _failing_as_store(sqlite3.Error), closing(_connected(database, "rw" if is_source else "rwc")) as file:
@@ -42,7 +43,7 @@ def langgraphs_store(database: str | Path, *, is_source: bool) -> Iterator[BaseS
             store.is_setup = is_source  # else its first use adds tables and columns
             yield store
         return
-    with _needing("langgraph-checkpoint-postgres"):
+    with importing("{missing}: pip install langgraph-checkpoint-postgres"):
         import psycopg
         from langgraph.store.postgres import PostgresStore
     with _failing_as_store(psycopg.Error), PostgresStore.from_conn_string(database) as server:
@@ -59,15 +60,6 @@ def _connected(path: Path, mode: str) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
-
-
-@contextmanager
-def _needing(package: str) -> Iterator[None]:
-    """A block that imports from this package. An ImportError becomes a MissingDependencyError."""
-    try:
-        yield
-    except ImportError as missing:
-        raise MissingDependencyError(f"{missing}: pip install {package}", name=missing.name) from missing
 
 
 @contextmanager

@@ -166,9 +166,7 @@ def _expect_check(entry: Entry) -> None:
 
 def check_of(key: EntryKey, value: bytes, expires_at: int | None) -> int:
     """Return 64 bits of a digest over an entry's key, stored value and expiry, as a signed integer."""
-    digest = blake2b(_location(key, expires_at), digest_size=8)
-    digest.update(value)
-    return int.from_bytes(digest.digest(), "big", signed=True)
+    return int.from_bytes(blake2b(_location(key, expires_at) + value, digest_size=8).digest(), "big", signed=True)
 
 
 def _location(key: EntryKey, expires_at: int | None) -> bytes:

@@ -4,16 +4,17 @@ Its methods return operations, which `run` and `arun` carry out. Only `delete` c
 """
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, NamedTuple, TypeVar
 
 from threadmark.backends import Operation, Program, Saver, arun, run
 from threadmark.errors import LocatedError
 from threadmark.program import read, write
+from threadmark.saver.kit import time_of
 from threadmark_store.contract import delete_all
 from threadmark_store.namespaces import labels_of
 from threadmark_store.operating import OnItems, Rows, existing, rows_of, stats, verify
-from threadmark_store.shapes import ItemKey, ItemRow, Place, Scope, StoreStats, StoreVerifyReport, time_of
+from threadmark_store.shapes import ItemKey, ItemRow, Place, Scope, StoreStats, StoreVerifyReport
 
 T = TypeVar("T")
 
@@ -105,7 +106,8 @@ class Items:
             value = self.rows.values.decoded(row)
         except LocatedError as error:
             problem = error.problem
-        times = _time(row.created_at), _time(row.updated_at), None if row.expires_at is None else _time(row.expires_at)
+        ends = None if row.expires_at is None else time_of(row.expires_at)
+        times = time_of(row.created_at), time_of(row.updated_at), ends
         size = sum(
             len(part) if isinstance(part, bytes) else len(part.encode("utf-8", "surrogatepass"))
             for part in (*row.key, row.value)
@@ -122,11 +124,3 @@ def _remove(there: Rows, prefix: str, key: str | None) -> Program[int]:
         keys = [row.key for row in found.values() if there.owner in (None, row.owner)]
     yield from delete_all((there.items, there.vectors, there.words), keys, there.owner)
     return len(keys)
-
-
-def _time(microseconds: int) -> datetime:
-    """Return a time; the nearest there is for a damaged number."""
-    try:
-        return time_of(microseconds)
-    except OverflowError:
-        return datetime.max.replace(tzinfo=UTC) if microseconds > 0 else datetime.min.replace(tzinfo=UTC)

@@ -7,7 +7,7 @@ import json
 import math
 import struct
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from threadmark.backends import CorruptDataError, Operation, Program, Saver, now
 from threadmark.errors import LocatedError
@@ -19,10 +19,12 @@ from threadmark_store.cached.contract import CachedStore, Placed
 from threadmark_store.contract import ItemStore, orphans_behind
 from threadmark_store.entries import Entries
 from threadmark_store.items import items_of
-from threadmark_store.shapes import Cursor, ItemKey, ItemRow, Scope, StoreStats, StoreVerifyReport, time_of
+from threadmark_store.shapes import ItemKey, ItemRow, Scope, StoreStats, StoreVerifyReport, time_of
 from threadmark_store.values import Values, named
 from threadmark_store.vectors.contract import CHOICE, SEALED_MODEL, VectorRow, VectorStore, vector_name
 from threadmark_store.words.contract import HEAD, WordRow, WordStore, WordTotals
+
+T = TypeVar("T")
 
 AT_ONCE = 256
 """Items that a transaction reads."""
@@ -88,22 +90,22 @@ def page_behind(rows: Rows, after: ItemKey | None) -> Program[Page]:
     return Page(items, vectors, [row for row in words if row.word.startswith(HEAD)])
 
 
-def cached_behind(rows: Rows, cursor: Cursor | None) -> Operation[tuple[list[Placed], Cursor | None]]:
-    """Return the next values of the cache of nodes. The cursor is None at both ends."""
-    if rows.cached is None or (cursor is None and not (yield from read_existing(rows.cached.exists))):
-        return [], None
-    return (yield from read_itself(rows.cached.page, rows.owner, cursor))
+def through_cached(rows: Rows, work: Callable[[Sequence[Placed]], Operation[int]]) -> Operation[int]:
+    """Do something with all values of the cache of nodes, page by page. Returns the sum of the results."""
+    if rows.cached is None or not (yield from read_existing(rows.cached.exists)):
+        return 0
+    some, cursor = yield from read_itself(rows.cached.page, rows.owner, None)
+    done = yield from work(some)
+    while cursor is not None:
+        some, cursor = yield from read_itself(rows.cached.page, rows.owner, cursor)
+        done += yield from work(some)
+    return done
 
 
 def verify(rows: Rows, *, decode: bool = False, progress: OnItems | None = None) -> Operation[StoreVerifyReport]:
     """Read everything, and report damage and orphans."""
     findings = _Findings(rows, decode=decode)
-    cursor: Cursor | None = None
-    while rows.cached:
-        some, cursor = yield from cached_behind(rows, cursor)
-        findings.add_cached(some)
-        if cursor is None:
-            break
+    findings.cached = yield from through_cached(rows, findings.add_cached)
     there = yield from existing(rows)
     if there is None:
         return findings.report()
@@ -129,8 +131,7 @@ class _Findings:
         self._cipher = rows.cipher
         self._decode = decode
         self._entries = rows.entries
-        self._cached = 0
-        self.items = self._vectors = self._texts = 0
+        self.cached = self.items = self._vectors = self._texts = 0
         self.problems: list[Problem] = []
         self._unreadable: list[Problem] = []
 
@@ -149,41 +150,37 @@ class _Findings:
             self._texts += 1
             self._belongs(head, of_key[head.key], f"{named(head.key)}, words")
 
-    def add_cached(self, entries: Iterable[Placed]) -> None:
-        """Prove some values of the cache."""
+    def add_cached(self, entries: Sequence[Placed]) -> Operation[int]:
+        """Prove some values of the cache. Returns how many."""
+        yield from ()
         for _, entry in entries:
-            self._cached += 1
-            location = f"cached value {entry.key.key.hex()}"
-            try:
-                self._entries.prove(entry)
-            except CorruptDataError as error:
-                self.problems.append(Problem("damaged", location, error.problem))
-                continue
-            if self._decode:
-                try:
-                    self._entries.decoded(entry)
-                except LocatedError as error:
-                    self._unreadable.append(Problem("unreadable", location, error.problem))
+            self._prove(entry, f"cached value {entry.key.key.hex()}", self._entries.prove, self._entries.decoded)
+        return len(entries)
 
     def report(self) -> StoreVerifyReport:
         """Return the findings."""
-        return StoreVerifyReport(self.items, self._vectors, self._texts, self.problems, self._unreadable, self._cached)
+        return StoreVerifyReport(self.items, self._vectors, self._texts, self.problems, self._unreadable, self.cached)
 
     def _item(self, item: ItemRow) -> None:
-        try:
-            self._values.plain(item)
-        except CorruptDataError as error:
-            self.problems.append(Problem("damaged", error.location, error.problem))
-            return
-        if problem := _problem_of_times(item):
+        is_whole = self._prove(item, named(item.key), self._values.plain, self._values.decoded)
+        if is_whole and (problem := _problem_of_times(item)):
             self.problems.append(Problem("damaged", named(item.key), problem))
+
+    def _prove(self, row: T, location: str, prove: Callable[[T], object], decode: Callable[[T], object]) -> bool:
+        """Return whether a row is as it was stored. If so, decode its value if that is asked for."""
+        try:
+            prove(row)
+        except CorruptDataError as error:
+            self.problems.append(Problem("damaged", location, error.problem))
+            return False
         if self._decode:
             try:
-                self._values.decoded(item)
+                decode(row)
             except LocatedError as error:
-                inside = error.location.removeprefix(named(item.key)).removeprefix(" -> ")
+                inside = error.location.removeprefix(location).removeprefix(" -> ")
                 problem = f"{inside}: {error.problem}" if inside else error.problem
-                self._unreadable.append(Problem("unreadable", named(item.key), problem))
+                self._unreadable.append(Problem("unreadable", location, problem))
+        return True
 
     def _belongs(self, row: VectorRow | WordRow, item: ItemRow, location: str) -> bool:
         """Return whether a row is about the value that the item has now."""
@@ -229,13 +226,11 @@ def _problem_of_times(item: ItemRow) -> str:
 
 def _find_orphans(items: ItemStore, what: str, table: VectorStore | WordStore, findings: _Findings) -> Operation[None]:
     """Report the vectors or words of items that are gone."""
-    orphans: dict[ItemKey, None] = {}
-    cursor: Cursor | None = None
-    while True:
+    gone, cursor = yield from read_itself(orphans_behind, items, table, None)
+    orphans = dict.fromkeys(gone)
+    while cursor is not None:
         gone, cursor = yield from read_itself(orphans_behind, items, table, cursor)
         orphans.update(dict.fromkeys(gone))
-        if cursor is None:
-            break
     if orphans:
         location = f"{what} of {len(orphans)} items, such as {named(next(iter(orphans)))}"
         findings.problems.append(Problem("orphan", location, "the items are gone; reindex() removes them"))

@@ -49,10 +49,9 @@ class Reindexing(Generic[Row, Made]):
             if wanted:
                 made = yield from self.of_values(wanted)
                 computed += yield from write(self._write, [item for item in items if item.key in made], made)
-        cursor, is_over = None, False
-        while not is_over:
+        cursor = yield from write(self._remove_orphans, None)
+        while cursor is not None:
             cursor = yield from write(self._remove_orphans, cursor)
-            is_over = cursor is None
         return computed
 
     def _write(self, items: Sequence[ItemRow], made: Mapping[ItemKey, Made]) -> Program[int]:

@@ -1,16 +1,18 @@
 """Items and cached values under the keys of a keyring: sealing all of them again, and refusing keys that do not fit."""
 
 from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
 
 from threadmark.backends import CorruptDataError, Operation, Program, Saver
 from threadmark.program import read, read_itself, write
 from threadmark.saver.kit import HOW_TO_SEAL
 from threadmark.sealing import Cipher
 from threadmark_store.cached.contract import Placed
-from threadmark_store.operating import AT_ONCE, Rows, cached_behind, existing, rows_of
+from threadmark_store.operating import AT_ONCE, Rows, existing, rows_of, through_cached
 from threadmark_store.pairs.changes import of_one_owner
 from threadmark_store.pairs.items import PairItems
-from threadmark_store.shapes import Cursor, ItemKey, ItemRow, Scope
+from threadmark_store.shapes import ItemKey, ItemRow, Scope
 from threadmark_store.values import check_of, named
 from threadmark_store.vectors.contract import CHOICE, SEALED_MODEL, VectorRow, VectorStore, vector_name
 
@@ -48,14 +50,7 @@ def reencrypt(saver: Saver, *, plain: bool) -> Operation[int]:
         if stale := [row.key for row in page if not _is_current(there, row)]:
             done, errors = yield from write(_items_sealed_again, there, stale, rows.vectors, plain=plain)
             count, failed = count + done, failed + errors
-    cursor: Cursor | None = None
-    while rows.cached:
-        some, cursor = yield from cached_behind(rows, cursor)
-        for each in some:
-            if not rows.entries.is_current(each.entry):
-                count += yield from _seal_cached(rows, each, plain=plain)
-        if cursor is None:
-            break
+    count += yield from through_cached(rows, partial(_cached_sealed_again, rows, plain=plain))
     if failed:
         more = f" (and {len(failed) - 1} more items)" if len(failed) > 1 else ""
         raise CorruptDataError(f"{failed[0].problem}{more}", failed[0].location)
@@ -126,14 +121,16 @@ def vector_sealed_again(old: Cipher | None, new: Cipher | None, row: VectorRow, 
     return row._replace(vector=row.vector._replace(data=data), model=model, check=item.check, owner=item.owner)
 
 
-def _seal_cached(rows: Rows, each: Placed, *, plain: bool) -> Operation[int]:
-    """Seal a cached value again. Returns 1 if that was done."""
-    if rows.cached is None or (rows.entries.is_plain(each.entry) and not plain):
-        return 0
-    try:
-        new = None if rows.entries.is_plain(each.entry) else rows.entries.sealed_again(each.entry)
-    except CorruptDataError:
+def _cached_sealed_again(rows: Rows, some: Sequence[Placed], *, plain: bool) -> Operation[int]:
+    """Seal cached values again. Returns how many."""
+    count = 0
+    for each in some:
+        if rows.cached is None or rows.entries.is_current(each.entry):
+            continue
         new = None
-    if new is None and not plain:
-        return 0
-    return int((yield from write(rows.cached.replace, each, new)))
+        if not rows.entries.is_plain(each.entry):
+            with suppress(CorruptDataError):
+                new = rows.entries.sealed_again(each.entry)
+        if new or plain:
+            count += yield from write(rows.cached.replace, each, new)
+    return count

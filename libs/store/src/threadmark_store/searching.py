@@ -43,6 +43,7 @@ class Searching:
             raise ConfigError("a store searches by vectors or by text: give it `index` or `text_search`, not both")
         self.index = Index(index, cipher) if index else None
         self.text = TextIndex(text_search, is_sealed=cipher is not None) if text_search else None
+        self.computing: Any = self.index or self.text
         self._backend = backend_of(saver)
         self._vectors = VectorTable(rows_over(saver, "vectors"))
         if self.index:
@@ -67,12 +68,13 @@ class Searching:
             self._vectors if self.index or has_vectors else None, words if self.text or has_words else None
         )
 
-    def completed(self, ops: Sequence[Op], requests: Sequence[Request]) -> Flow[Any, Sequence[Request]]:
+    def completed(
+        self, ops: Sequence[Op], requests: Sequence[Request], queries: Sequence[str]
+    ) -> Flow[Any, Sequence[Request]]:
         """Return the requests with the vectors or words of their values and queries."""
-        queries = [op.query for op in ops if isinstance(op, SearchOp) and op.query]
         if queries and not self._has_warned:
             yield from self._warn()
-        computing: Any = self.index or self.text
+        computing = self.computing
         if computing is None:
             return requests
         last = {request.key: op for op, request in zip(ops, requests, strict=True) if isinstance(request, Put)}

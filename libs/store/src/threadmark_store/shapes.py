@@ -14,7 +14,7 @@ Labels = tuple[str, ...]
 
 def time_of(microseconds: int) -> datetime:
     """Return a time. Raises OverflowError for a number that is none."""
-    return EPOCH + timedelta(microseconds=microseconds)
+    return EPOCH + timedelta(0, 0, microseconds)
 
 
 class ItemKey(NamedTuple):

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from langgraph.store.base import (
@@ -22,6 +23,7 @@ from langgraph.store.base import (
 from threadmark.backends import ConfigError, Program, now, short_repr
 from threadmark.errors import ReplicationError
 from threadmark.program import Flow, Operation, aplay, arun, play, read, run, write
+from threadmark.saver.kit import checked_count
 from threadmark_store.backends import OverSaver, checked_saver
 from threadmark_store.batches import Answer, Batch, Found, Get, ListNamespaces, Put, Request, Search, key_of
 from threadmark_store.contract import ItemStore
@@ -221,23 +223,26 @@ class Store(OverSaver, BaseStore):
             self._is_ready = True
 
     def _batch(self, ops: Sequence[Op]) -> Flow[Any, list[Result]]:
-        checked = [self._request(op) for op in ops]
+        requests: Sequence[Request] = [self._request(op) for op in ops]
         if not self._is_ready:
             yield from self._prepared()
-        requests = yield from self._searching.completed(ops, checked)
-        if any(isinstance(request, Put) for request in requests):
+        queries = [op.query for op in ops if isinstance(op, SearchOp) and op.query]
+        if queries or self._searching.computing:
+            requests = yield from self._searching.completed(ops, requests, queries)
+        puts = [request.key for request in requests if isinstance(request, Put)]
+        if puts:
             yield from self._expect_same_keys()
         items: ItemStore = self._items
         batch = self._batch_of(requests)
         if isinstance(items, PairItems):
             issued = now()
-            items = items.of_call(issued, [request.key for request in requests if isinstance(request, Put)])
+            items = items.of_call(issued, puts)
             batch.clock = lambda: issued
         task = self._tasks.current() if self._tasks else None
-        if task and task.run.begin(task) and (task.run.kept or batch.writes):
+        if task and task.run.begin(task) and (task.run.kept or puts):
             answered = yield from answers_in(task, self, batch)
         else:
-            answered = yield from (write if batch.writes else read)(batch.answers, items)
+            answered = yield from (write if puts else read)(batch.answers, items)
         if answered.refreshed:
             with suppress(ReplicationError):  # a pair of which one database is away is only read, or not equal yet
                 yield from write(self._items.refresh, answered.refreshed, now())
@@ -305,23 +310,18 @@ class Store(OverSaver, BaseStore):
 
     def _request(self, op: Op) -> Request:
         """Return the request of an operation. Raises an error for arguments that no backend can answer."""
+        validate_op_namespace(op)
         if isinstance(op, GetOp):
-            validate_op_namespace(op)
             return Get(key_of(op.namespace, _checked_key(op.key)), op.refresh_ttl)
         if isinstance(op, PutOp):
-            validate_op_namespace(op)
             key = key_of(op.namespace, _checked_key(op.key))
             return Put(key, None if op.value is None else self._values.encoded(key, op.value), _microseconds(op.ttl))
         if isinstance(op, SearchOp):
-            validate_op_namespace(op)
-            _check_page(op.limit, op.offset)
             check_filter({} if op.filter is None else op.filter)
             _check_query(op.query)
-            return Search(joined(op.namespace_prefix), op.filter, op.limit, op.offset, op.refresh_ttl)
+            return Search(joined(op.namespace_prefix), op.filter, *_page(op), op.refresh_ttl)
         if isinstance(op, ListNamespacesOp):
-            validate_op_namespace(op)
-            _check_page(op.limit, op.offset)
-            return ListNamespaces(tuple(_matches(op)), op.max_depth, op.limit, op.offset)
+            return ListNamespaces(tuple(_matches(op)), op.max_depth, *_page(op))
         raise ValueError(f"unknown operation {short_repr(op)}: give GetOp, PutOp, SearchOp or ListNamespacesOp")
 
 
@@ -333,24 +333,20 @@ def _matches(op: ListNamespacesOp) -> Iterator[Match]:
 
 
 def _result(op: Op, answer: Answer) -> Result:
-    if isinstance(op, GetOp):
-        return Item(**_fields(answer)) if isinstance(answer, Found) else None
     if isinstance(op, SearchOp):
-        found = [each for each in answer or () if isinstance(each, Found)]
-        return [SearchItem(**_fields(each), score=each.row.score) for each in found]
+        return [SearchItem(*_fields(each), each.row.score) for each in answer or () if isinstance(each, Found)]
+    if isinstance(answer, Found):
+        namespace, key, value, created_at, updated_at = _fields(answer)
+        return Item(namespace=namespace, key=key, value=value, created_at=created_at, updated_at=updated_at)
     return answer  # type: ignore[return-value]  # namespaces, or None
 
 
-def _fields(found: Found) -> dict[str, Any]:
-    row = found.row
+def _fields(found: Found) -> tuple[tuple[str, ...], str, dict[str, Any], datetime, datetime]:
+    """Return the first arguments of `SearchItem`."""
+    row, value = found
     updated_at = time_of(row.updated_at)
-    return {
-        "namespace": labels_of(row.key.namespace),
-        "key": row.key.key,
-        "value": found.value,
-        "created_at": updated_at if row.created_at == row.updated_at else time_of(row.created_at),
-        "updated_at": updated_at,
-    }
+    created_at = updated_at if row.created_at == row.updated_at else time_of(row.created_at)
+    return labels_of(row.key.namespace), row.key.key, value, created_at, updated_at
 
 
 def _microseconds(minutes: float | None) -> int | None:
@@ -363,10 +359,8 @@ def _checked_key(key: object) -> str:
     return key
 
 
-def _check_page(limit: object, offset: object) -> None:
-    for name, number in (("limit", limit), ("offset", offset)):
-        if type(number) is not int or number < 0:
-            raise ValueError(f"{name} must be a number from 0 on, not {short_repr(number)}")
+def _page(op: SearchOp | ListNamespacesOp) -> tuple[int, int]:
+    return checked_count(op.limit, "limit"), checked_count(op.offset, "offset")
 
 
 def _check_query(query: object) -> None:

@@ -80,16 +80,16 @@ class Values:
         """Return the value of a row. Raises CorruptDataError if it was changed since it was stored."""
         plain = self.plain(row)
         try:
-            value = self._loaded(plain)
+            value = orjson.loads(plain) if isinstance(plain, str) else self._loaded(plain)
+        except orjson.JSONDecodeError as error:
+            raise CorruptDataError(f"its JSON does not read: {error}", named(row.key)) from error
         except CorruptDataError as error:
             raise error.at(named(row.key)) from error
         if not isinstance(value, dict):
             raise CorruptDataError(f"it has no dictionary, but {type(value).__name__}", named(row.key))
         return value
 
-    def _loaded(self, plain: str | bytes) -> Any:
-        if isinstance(plain, str):
-            return _from_json(plain)
+    def _loaded(self, plain: bytes) -> Any:
         if plain[:1] != _TYPED:
             raise CorruptDataError(f"an unknown form {plain[:1]!r}")
         tag, end, data = plain[1:].partition(_TAG_END)
@@ -100,9 +100,8 @@ class Values:
 
 def check_of(key: ItemKey, value: str | bytes) -> int:
     """Return 64 bits of a digest over an item's key and its stored value, as a signed integer."""
-    digest = blake2b(_location(key), digest_size=8)
-    digest.update(value.encode() if isinstance(value, str) else value)
-    return int.from_bytes(digest.digest(), "big", signed=True)
+    data = value.encode() if isinstance(value, str) else value
+    return int.from_bytes(blake2b(_location(key) + data, digest_size=8).digest(), "big", signed=True)
 
 
 def _location(key: ItemKey) -> bytes:
@@ -123,13 +122,6 @@ def _json(value: Mapping[str, Any]) -> str | None:
         return orjson.dumps(value).decode()
     except orjson.JSONEncodeError:  # a lone surrogate
         return None
-
-
-def _from_json(text: str) -> Any:
-    try:
-        return orjson.loads(text)
-    except orjson.JSONDecodeError as error:
-        raise CorruptDataError(f"its JSON does not read: {error}") from error
 
 
 def _is_plain(value: Any, levels: int) -> bool:

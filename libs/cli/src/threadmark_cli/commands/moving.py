@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from threadmark import CheckpointTuple, CorruptDataError, MissingDependencyError, SaverProtocol
+from threadmark import CheckpointTuple, CorruptDataError, SaverProtocol
+from threadmark.errors import importing
 from threadmark.types import HistoryEntry, Progress
 from threadmark_cli.addresses import expect_thread
 from threadmark_cli.command import command, has_database_argument
@@ -180,15 +181,9 @@ def _ours(session: Session, url: str) -> Iterator[str | SaverProtocol]:
 
 def _moving() -> tuple[Any, Any]:
     """The package that moves, and the names of its arguments."""
-    try:
+    with importing(f"to move threads needs LangGraph's package: {_INSTALL}"):
         from threadmark_langgraph import moving
         from threadmark_langgraph.moving import __main__ as names
-    except MissingDependencyError:
-        raise
-    except ImportError as missing:
-        raise MissingDependencyError(
-            f"to move threads needs LangGraph's package: {_INSTALL}", name=missing.name
-        ) from missing
     return moving, names
 
 

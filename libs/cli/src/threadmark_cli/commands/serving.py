@@ -8,7 +8,7 @@ from threading import Thread
 
 import click
 
-from threadmark import MissingDependencyError
+from threadmark.errors import importing
 from threadmark_cli.command import command
 from threadmark_cli.session import Session
 
@@ -31,12 +31,8 @@ def serve(session: Session, *, port: int, host: str, public_url: str | None, wri
 
     The address that is printed lets in the browser that opens it first, and no other. Ctrl-C ends the page.
     """
-    try:
+    with importing("the page needs a web server ({missing}): pip install 'threadmark[page]'"):
         from threadmark_cli.page import serving
-    except ImportError as missing:
-        raise MissingDependencyError(
-            f"the page needs a web server ({missing}): pip install 'threadmark[page]'", name=missing.name
-        ) from missing
 
     if not _is_local(host):
         session.out.warn(

@@ -5,7 +5,8 @@ from typing import Any
 
 import click
 
-from threadmark import ConfigError, MissingDependencyError
+from threadmark import ConfigError
+from threadmark.errors import importing
 from threadmark.model import count_text
 from threadmark.types import Progress
 from threadmark_cli.addresses import expect_thread
@@ -123,12 +124,8 @@ def ddl(session: Session, *, partitions: int | None, distribute: str | None, sin
 def _script(session: Session, partitions: int | None, distribute: str | None, since: int) -> str:
     url = session.url
     if url.startswith(_POSTGRES):
-        try:
+        with importing("Postgres needs its package: pip install 'threadmark[postgres]'"):
             from threadmark_postgres import ddl as postgres_ddl
-        except MissingDependencyError:
-            raise
-        except ImportError as missing:
-            raise MissingDependencyError("Postgres needs its package: pip install 'threadmark[postgres]'") from missing
         schema = session.saver_options().get("schema")
         return postgres_ddl(schema, partitions=partitions, distribute=distribute, since=since)
     if partitions is not None or distribute is not None:

@@ -12,7 +12,7 @@ from threadmark.around.deferred import deferred_store
 from threadmark.around.read_from import ReadFromSaver
 from threadmark.caching.cache import Cache, CacheKeys, segment_proof
 from threadmark.caching.flows import Access, CachedDriver, Flows
-from threadmark.errors import ConfigError, MissingDependencyError, short_repr
+from threadmark.errors import ConfigError, MissingDependencyError, importing, short_repr
 from threadmark.model import Duration, UpgradeReport
 from threadmark.saver import Saver, SaverOptions
 from threadmark.saver.kit import check_seconds, checked_duration, option_in_url
@@ -35,12 +35,8 @@ def open_cache(url: str) -> Cache:
         raise ConfigError(
             f"this URL names no cache: write 'redis://host:6379/1' or 'memory:' (installed are {_listed(list(found))})"
         )
-    try:
+    with importing(f"the cache for {scheme!r} URLs cannot be imported ({{missing}})"):
         made = found[scheme].load()
-    except ImportError as missing:
-        raise MissingDependencyError(
-            f"the cache for {scheme!r} URLs cannot be imported ({missing})", name=missing.name
-        ) from missing
     cache = made(url)
     if not isinstance(cache, Cache):
         raise ConfigError(

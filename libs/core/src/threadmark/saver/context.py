@@ -112,7 +112,8 @@ class SaverContext(NamedTuple):
     longest_pack: int | None = None
     """`Store.longest_pack` of the backend."""
     moves: bool = False
-    """Whether checkpoints are moved here from another database: each counts as stored at its own `ts`."""
+    """Whether checkpoints are moved here from another database: each counts as stored at its own `ts`, and its parent
+    need not be there."""
     is_bound: bool = False
     """Whether everything runs in one transaction, which others end."""
 

@@ -298,7 +298,7 @@ class Saver(
         await self.aclose()
 
     def _moving(self) -> Self:
-        """Return a saver for moving data here: it takes the time of a checkpoint from the checkpoint's `ts`."""
+        """Return a saver for moving data here: a checkpoint's time is its `ts`, and it may come without its parent."""
         other = copy.copy(self)
         other._context = self._context._replace(moves=True)  # noqa: SLF001 - of our own copy
         return other

@@ -12,8 +12,9 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 
 import threadmark
-from threadmark import ConfigError, MissingDependencyError, StoreError
+from threadmark import ConfigError, StoreError
 from threadmark.bounded_sqlite import expect_plain_tables
+from threadmark.errors import importing
 from threadmark_langgraph.checkpointer import Checkpointer, wrap
 from threadmark_langgraph.moving import sql
 
@@ -25,6 +26,7 @@ Owner = Literal["langgraph", "threadmark"]
 
 _POSTGRES = ("postgres://", "postgresql://")
 _FILE = "sqlite:///"
+_MIGRATE = "{missing}: pip install 'threadmark-langgraph[migrate]'"
 
 
 class Contents(NamedTuple):
@@ -147,14 +149,14 @@ def langgraph_saver(database: Database, *, dry_run: bool = False) -> Iterator[Ba
     """Open LangGraph's own saver for a path or URL. In a dry run, a missing file is replaced by a saver in memory."""
     name = os.fspath(database)
     if name.startswith(_POSTGRES):
-        with _needing("langgraph-checkpoint-postgres"):
+        with importing(f"{_MIGRATE}, or langgraph-checkpoint-postgres"):
             import psycopg
             from langgraph.checkpoint.postgres import PostgresSaver
 
         with _failing_as_store(psycopg.Error), PostgresSaver.from_conn_string(name) as saver:
             yield saver
         return
-    with _needing("langgraph-checkpoint-sqlite"):
+    with importing(f"{_MIGRATE}, or langgraph-checkpoint-sqlite"):
         from langgraph.checkpoint.sqlite import SqliteSaver
 
     path = _path_of(name)
@@ -232,7 +234,7 @@ _COPY_IT = " (a file is only moved from where this user may write: copy it to su
 
 
 def _in_postgres(url: str) -> Contents:
-    with _needing("psycopg"):
+    with importing(f"{_MIGRATE}, or psycopg"):
         import psycopg
 
     with _failing_as_store(psycopg.Error, "the Postgres database"), psycopg.connect(url) as connection:
@@ -255,14 +257,3 @@ def _failing_as_store(kind: type[Exception], what: str = "LangGraph's database")
         yield
     except kind as error:
         raise StoreError(f"{what} cannot be used: {' '.join(str(error).split())}") from error
-
-
-@contextmanager
-def _needing(package: str) -> Iterator[None]:
-    """A block that imports from this package. An ImportError becomes a MissingDependencyError."""
-    try:
-        yield
-    except ImportError as missing:
-        raise MissingDependencyError(
-            f"{missing}: pip install 'threadmark-langgraph[migrate]', or {package}", name=missing.name
-        ) from missing

@@ -327,7 +327,7 @@ def _in_memory(saver: BaseCheckpointSaver[Any]) -> BaseCheckpointSaver[Any]:
     """Return an empty saver of the same side with the same serializer, in which storing can be tried."""
     if isinstance(saver, Checkpointer):
         # No `MemorySaver`, which keeps objects that the target would refuse.
-        return wrap(Saver(MemoryStore(), MemoryDriver(), serde=saver.saver.serde))
+        return _with_times(wrap(Saver(MemoryStore(), MemoryDriver(), serde=saver.saver.serde)))
     return InMemorySaver(serde=saver.serde)
 
 

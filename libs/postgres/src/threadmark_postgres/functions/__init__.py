@@ -13,13 +13,23 @@ def text_of(name: str) -> str:
     return files(__name__).joinpath(f"{name}.sql").read_text(encoding="utf-8")
 
 
+def params_of(name: str) -> str:
+    """Return the parameters of a call with their types, such as "$1::text, $2::bigint", in the function's order."""
+    kinds = re.findall(r"\bp_\w+ ([\w\[\]]+)", _signature(name))
+    return ", ".join(f"${number}::{kind}" for number, kind in enumerate(kinds, 1))
+
+
 def refusal_of(name: str) -> str:
     """Return the statement that lets a function raise an error, so that no process of its format goes on."""
-    signature = re.split(r"\sLANGUAGE\s", text_of(name))[0]
     return (
-        f"{signature} LANGUAGE plpgsql AS $body$\nBEGIN\n    RAISE EXCEPTION USING ERRCODE = '{SWITCHED}', "
+        f"{_signature(name)} LANGUAGE plpgsql AS $body$\nBEGIN\n    RAISE EXCEPTION USING ERRCODE = '{SWITCHED}', "
         "MESSAGE = 'the database is written in a later format of Threadmark';\nEND\n$body$\n"
     )
+
+
+def _signature(name: str) -> str:
+    (found,) = re.findall(r"^CREATE .*?(?=\sLANGUAGE\s)", text_of(name), re.DOTALL | re.MULTILINE)
+    return str(found)
 
 
 SWITCHED = "TM001"

@@ -13,23 +13,38 @@ CREATE OR REPLACE FUNCTION tm.drop_1(
 ) LANGUAGE plpgsql AS $body$
 DECLARE
     v_live boolean;
+    v_head record;
     v_greatest text COLLATE "C";
-    c_time CONSTANT text := '^[0-9a-f]{8}-[0-9a-f]{4}-6[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$';
+    v_is_time boolean;
 BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' THEN
         outcome := 'begin';
         RETURN;
     END IF;
-    SELECT l.epoch, l.live INTO epoch, v_live FROM tm.lock_1(p_thread) AS l;
-    IF epoch IS NULL OR (epoch = p_now AND NOT v_live) THEN
+    -- Mostly nothing of the thread is locked, neither its row nor the gate in front of it (decision 11).
+    SELECT t.epoch, t.live
+    INTO epoch, v_live
+    FROM tm.thread AS t
+    WHERE t.thread_id = p_thread AND tm.gate_1()
+        AND pg_try_advisory_xact_lock(hashtextextended(p_thread, t.tableoid::bigint))
+        AND pg_try_advisory_xact_lock_shared(hashtextextended(p_thread, t.tableoid::bigint))
+    FOR UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN
+        SELECT l.epoch, l.live INTO epoch, v_live FROM tm.lock_1(p_thread) AS l;
+    END IF;
+    IF epoch IS NULL OR epoch = p_now AND NOT v_live THEN
         RETURN;
     END IF;
     -- No checkpoint's id is greater than the rank of its namespace's head, and none that was made by now is greater than
     -- p_greatest. So where those ranks tell the time, the ids need not be read.
-    SELECT max(h.rank) INTO v_greatest FROM tm.head AS h WHERE h.thread_id = p_thread AND h.ns <> '__messages__';
-    IF v_greatest ~ c_time THEN
-        v_greatest := greatest(v_greatest, p_greatest COLLATE "C");
-    ELSE
+    FOR v_head IN DELETE FROM tm.head AS h WHERE h.thread_id = p_thread RETURNING h.ns, h.rank LOOP
+        IF v_head.ns <> '__messages__' THEN
+            v_greatest := greatest(v_greatest, v_head.rank);
+        END IF;
+    END LOOP;
+    v_is_time := v_greatest LIKE '________-____-6___-____-____________'
+        AND translate(v_greatest, '0123456789abcdef', '') = '----';
+    IF v_is_time IS NOT TRUE THEN
         SELECT greatest(
             t.deleted_up_to,
             t.removed_up_to,
@@ -43,14 +58,15 @@ BEGIN
         INTO v_greatest
         FROM tm.thread AS t
         WHERE t.thread_id = p_thread;
-        IF coalesce(v_greatest, '') = '' OR v_greatest ~ c_time THEN
-            v_greatest := greatest(v_greatest, p_greatest COLLATE "C");
-        END IF;
+        v_is_time := coalesce(v_greatest, '') = '' OR v_greatest LIKE '________-____-6___-____-____________'
+            AND translate(v_greatest, '0123456789abcdef', '') = '----';
+    END IF;
+    IF v_is_time THEN
+        v_greatest := greatest(v_greatest, p_greatest COLLATE "C");
     END IF;
     DELETE FROM tm.checkpoint AS c WHERE c.thread_id = p_thread;
     DELETE FROM tm.write AS w WHERE w.thread_id = p_thread;
     DELETE FROM tm.segment AS s WHERE s.thread_id = p_thread;
-    DELETE FROM tm.head AS h WHERE h.thread_id = p_thread;
     -- Where there ever was a lease it gets the next token: no earlier one is accepted in a thread of the same name.
     UPDATE tm.thread AS t
     SET live = false,
@@ -60,7 +76,7 @@ BEGIN
         metadata = NULL,
         expires_at = NULL,
         checksum = NULL,
-        token = CASE WHEN t.token > 0 THEN greatest(t.token + 1, extract(epoch FROM clock_timestamp()) * 1000000) ELSE 0 END,
+        token = CASE WHEN t.token > 0 THEN greatest(t.token + 1, p_now) ELSE 0 END,
         lease_ends = NULL,
         lease_ttl = NULL,
         holder = NULL,
@@ -76,5 +92,6 @@ BEGIN
     IF NOT v_live THEN
         epoch := NULL;
     END IF;
+    RETURN;
 END
 $body$

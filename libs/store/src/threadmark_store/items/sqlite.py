@@ -30,14 +30,14 @@ WHERE namespace = ?text AND key = ?text AND ttl IS NOT NULL
 # Only the rows of the page are read whole: values need not be sorted.
 _SEARCH = """
 SELECT {columns}
-FROM (
-    SELECT rowid AS place
+FROM tm.store_item
+WHERE rowid IN (
+    SELECT rowid
     FROM tm.store_item{parts}
     WHERE {clauses}
     ORDER BY {updated_at} DESC, namespace, key
     LIMIT ?bigint OFFSET ?bigint
 )
-JOIN tm.store_item ON tm.store_item.rowid = place
 ORDER BY updated_at DESC, namespace, key
 """
 
@@ -48,6 +48,9 @@ class SqliteItems(TableItems):
     _database: Database
     columns = _COLUMNS
     searching = _SEARCH
+    # In the order of the rows, so that each page is read once.
+    within = "rowid IN (SELECT rowid FROM tm.store_item WHERE {})"
+    with_fragment = "(typeof(value) <> 'text' OR instr(value, ?text) > 0)"
     size = "length(CAST(namespace AS BLOB)) + length(CAST(key AS BLOB)) + length(CAST(value AS BLOB))"
 
     def put(self, rows: Sequence[ItemRow], *, last: bool = False) -> Program[list[ItemKey]]:
@@ -56,7 +59,7 @@ class SqliteItems(TableItems):
             refused = yield from self._database.among(_OTHERS, keys, optional(rows[0].owner))
             if refused:
                 return [key_in(*columns) for columns in refused]
-        yield from self._database.each(_PUT, list(map(_params, rows)))
+        yield from self._database.each(_PUT, sorted(map(_params, rows)))
         return []
 
     def delete(self, keys: Sequence[ItemKey], owner: str | None, *, last: bool = False) -> Program[None]:

@@ -160,7 +160,7 @@ class Database:
             yield from self.select(statement)
 
     def hold(self, keys: Sequence[ItemKey]) -> Program[None]:
-        yield from self.select(_HOLD, *_arrays(["text", "text"], keys))
+        yield from self.select(_HOLD, *arrays(["text", "text"], map(packed, keys)))
 
     def lock(self, table: str) -> Program[None]:
         yield from self.select(_LOCK.format(table=table))
@@ -175,11 +175,10 @@ class Database:
         if not keys:
             return []
         kinds: list[Kind] = ["text" if isinstance(each, str) else "bytea" for each in keys[0]]
-        arrays = ", ".join(f"?{kind}[]" for kind in kinds)
-        asked = statement.format(
-            among=f"= ANY ({arrays})" if len(kinds) == 1 else f"IN (SELECT * FROM unnest({arrays}))"
-        )
-        return (yield from self.select(asked, *before, *_arrays(kinds, keys), *params, last=last))
+        asked = ", ".join(f"?{kind}[]" for kind in kinds)
+        among = f"= ANY ({asked})" if len(kinds) == 1 else f"IN (SELECT * FROM unnest({asked}))"
+        params = *before, *arrays(kinds, map(packed, keys)), *params
+        return (yield from self.select(statement.format(among=among), *params, last=last))
 
     def add(
         self, table: str, columns: Columns, rows: Sequence[Sequence[Any]], conflict: str = "", *, last: bool = False
@@ -187,9 +186,9 @@ class Database:
         """One statement, whatever the number of rows."""
         if rows:
             kinds = list(columns.values())
-            names, arrays = ", ".join(columns), ", ".join(f"?{kind}[]" for kind in kinds)
-            statement = f"INSERT INTO tm.store_{table} ({names}) SELECT * FROM unnest({arrays}) {conflict}"
-            yield from self.select(statement, *_arrays(kinds, rows), last=last)
+            names, added = ", ".join(columns), ", ".join(f"?{kind}[]" for kind in kinds)
+            statement = f"INSERT INTO tm.store_{table} ({names}) SELECT * FROM unnest({added}) {conflict}"
+            yield from self.select(statement, *arrays(kinds, map(packed, rows)), last=last)
 
     def written(self, statement: str) -> str:
         """Return a statement for the server."""
@@ -201,10 +200,9 @@ def database_over(rows: Any) -> Database:
     return Database(rows._schema)  # noqa: SLF001 - see above
 
 
-def _arrays(kinds: Sequence[Kind], rows: Iterable[Sequence[Any]]) -> list[Any]:
+def arrays(kinds: Sequence[Kind], rows: Iterable[Sequence[Any]]) -> list[Any]:
     """Return one array for each column of rows, of which there is at least one."""
-    columns = zip(*map(packed, rows), strict=True)
-    return [_ARRAYS[kind](column) for kind, column in zip(kinds, columns, strict=True)]
+    return [_ARRAYS[kind](column) for kind, column in zip(kinds, zip(*rows, strict=True), strict=True)]
 
 
 @lru_cache(512)

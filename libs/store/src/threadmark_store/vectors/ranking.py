@@ -6,7 +6,8 @@ Vectors are stored with length 1, so the cosine is a product. An item with sever
 from collections.abc import Sequence
 from typing import Any
 
-from threadmark.backends import CorruptDataError, MissingDependencyError, Program
+from threadmark.backends import CorruptDataError, Program
+from threadmark.errors import importing
 from threadmark_store.ranking import Columns, Ranking
 from threadmark_store.shapes import Cursor, ItemKey, Scope
 from threadmark_store.vectors.contract import Scanned, Vector, VectorTable
@@ -44,12 +45,8 @@ def nearest(table: VectorTable, scope: Scope, query: bytes) -> Program[Ranking]:
 
 def numpy() -> Any:
     """Return numpy, which takes long to import. Raises MissingDependencyError if it is not installed."""
-    try:
+    with importing("search by vectors needs numpy: pip install 'threadmark-store[vectors]'"):
         import numpy as found
-    except ImportError as error:
-        raise MissingDependencyError(
-            "search by vectors needs numpy: pip install 'threadmark-store[vectors]'"
-        ) from error
     return found
 
 
