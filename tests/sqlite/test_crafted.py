@@ -12,7 +12,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver as TheirSqlite
 
 from sqlite_cells import TABLES
 from sqlite_next_format import STEP
-from threadmark import CorruptDataError, PersistentDict, SchemaError
+from threadmark import CorruptDataError, PersistentDict, SchemaError, bounded_sqlite
 from threadmark.bounded_sqlite import BoundedConnection, fetched
 from threadmark.program import Transaction
 from threadmark_conformance.engine import at, checkpoint
@@ -170,6 +170,26 @@ def test_a_transaction_has_an_end() -> None:
         with pytest.raises(sqlite3.OperationalError) as caught:
             played(connection, execute(f"{ENDLESS} SELECT count(*) FROM n"))
     assert isinstance(to_threadmark_error(caught.value, settings), CorruptDataError)
+
+
+def test_no_python_code_looks_at_the_first_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    def ask(_: str, portions: int) -> bool:
+        asked.append(portions)
+        return False
+
+    monkeypatch.setattr(bounded_sqlite, "_EVERY", 100)
+    monkeypatch.setattr(bounded_sqlite, "_is_too_many", ask)
+    counting = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?) SELECT count(*) FROM n"
+    with closing(BoundedConnection(":memory:", isolation_level=None)) as connection:
+        connection.bound("no file")
+        for _ in range(3):  # a signal handler's exception would be lost here
+            assert connection.execute(counting, (50,)).fetchone() == (50,)
+            bounded_sqlite.reset_steps(connection)
+        assert asked == []
+        assert connection.execute(counting, (1000,)).fetchone() == (1000,)
+        assert asked[:2] == [1, 2]
 
 
 def test_each_transaction_has_all_the_steps() -> None:

@@ -20,6 +20,7 @@ from threadmark import ConfigError, StoreError, ThreadmarkError
 from threadmark.program import Program, Transaction
 from threadmark_conformance.engine import at, checkpoint
 from threadmark_sqlite import SqliteSaver
+from threadmark_sqlite.driver.connection import Settings, for_reading
 from threadmark_sqlite.steps import Query
 
 SURVIVORS = {"a": 1}
@@ -367,3 +368,16 @@ def test_nothing_is_made_beside_a_file_without_permission_to_write() -> None:
         assert _state(path) == before
     assert values == str(SURVIVORS)
     assert re.search(READ_ONLY, problem)
+
+
+def test_a_file_that_is_made_at_this_moment_is_not_taken_for_one_without_permission(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "threads.db"
+
+    def denied_as_missing(_: object, __: int) -> bool:
+        path.touch()
+        return False
+
+    monkeypatch.setattr(os, "access", denied_as_missing)
+    assert not for_reading(Settings(str(path), "full", 1)).read_only

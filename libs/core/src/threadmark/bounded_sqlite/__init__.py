@@ -8,7 +8,8 @@ are limited by the file's size, and so are the bytes that a statement may return
 import sqlite3
 from collections.abc import Iterable
 from contextlib import suppress
-from itertools import chain
+from functools import partial
+from itertools import chain, count, repeat
 from operator import length_hint
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ Rows = list[tuple[Any, ...]]
 
 _EVERY = 1_000_000
 """So many steps of SQLite's virtual machine are taken between two looks: 20 ms or more."""
-_FREE_STEPS = 20_000_000
+_FREE_PORTIONS = 20
 _STEPS_PER_BYTE = 100
 """Nothing that is read takes a tenth of it."""
 
@@ -32,41 +33,40 @@ _TIMES = 4
 """So many times the size of a file may come from it by one statement."""
 
 
-class StepCount:
-    """How many steps a connection has taken in its transaction, counted in large portions."""
-
-    __slots__ = ("_most", "_path", "taken")
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._most = _FREE_STEPS // _EVERY
-        self.taken = 0
-
-    def take(self) -> bool:
-        """Take one more. Returns whether that is too many, which ends the statement."""
-        self.taken += 1
-        if self.taken <= self._most:
-            return False
-        size = sum(_size(f"{self._path}{end}") for end in ("", "-wal"))
-        self._most = (_FREE_STEPS + _STEPS_PER_BYTE * size) // _EVERY
-        return self.taken > self._most
-
-
 class BoundedConnection(sqlite3.Connection):
-    """A connection whose transactions have an end. `reset_steps` is called before each."""
+    """A connection whose transactions have an end. `reset_steps` is called before each.
 
-    steps: StepCount | None = None
+    sqlite3 loses an exception of a signal handler that strikes while it asks whether to go on, and ends the statement
+    instead. So no Python code answers for the first portions of steps, which are all that most transactions take.
+    """
+
+    _path: str | None = None
+    _free = repeat(False, 0)
+    """One for each portion that is left of the first ones."""
 
     def bound(self, path: str) -> None:
         """Bound the data read from the file with this path."""
-        self.steps = StepCount(path)
-        self.set_progress_handler(self.steps.take, _EVERY)
+        self._path = path
+        self.restart()
+
+    def restart(self) -> None:
+        """Count the steps from the beginning, if any were counted."""
+        if self._path is not None and length_hint(self._free) < _FREE_PORTIONS:
+            self._free = repeat(False, _FREE_PORTIONS)
+            others = map(partial(_is_too_many, self._path), count(1))
+            self.set_progress_handler(chain(self._free, others).__next__, _EVERY)
+
+
+def _is_too_many(path: str, portions: int) -> bool:
+    """Return whether so many portions after the first ones are more than a file of this size needs."""
+    size = sum(_size(f"{path}{end}") for end in ("", "-wal"))
+    return portions * _EVERY > _STEPS_PER_BYTE * size
 
 
 def reset_steps(connection: sqlite3.Connection) -> None:
     """Say that a transaction begins, of a connection that may be bounded."""
-    if isinstance(connection, BoundedConnection) and connection.steps is not None:
-        connection.steps.taken = 0
+    if isinstance(connection, BoundedConnection):
+        connection.restart()
 
 
 def fetched(cursor: sqlite3.Cursor) -> Rows:

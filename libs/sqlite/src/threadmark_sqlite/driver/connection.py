@@ -62,7 +62,7 @@ def location(settings: Settings, *, unchanging: bool = False) -> str:
 
 def for_reading(settings: Settings) -> Settings:
     """Return the settings to read with. A file without write permission is opened read-only."""
-    protected = not os.access(settings.path, os.W_OK) and Path(settings.path).exists()
+    protected = Path(settings.path).exists() and not os.access(settings.path, os.W_OK)  # it may be made in between
     return settings._replace(read_only=True) if protected else settings
 
 
