@@ -2,16 +2,28 @@
 
 import threading
 
+import pytest
+
 from redis_backend.processes import RedisProcess
 from threadmark import ThreadmarkError
 from threadmark_conformance.engine import at, checkpoint
-from threadmark_redis import RedisSaver
+from threadmark_redis import RedisSaver, transactions
 
 WRITERS = 4
-REMOVALS = 20
 
 
 def test_removals_come_to_their_turn_beside_writers(server: RedisProcess, prefix: str) -> None:
+    _prune_beside_writers(server, prefix, removals=20)
+
+
+def test_a_removal_that_takes_longer_than_writers_wait_at_first_comes_to_its_turn(
+    server: RedisProcess, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transactions, "_HOLD", 5000)
+    _prune_beside_writers(server, prefix, removals=2)
+
+
+def _prune_beside_writers(server: RedisProcess, prefix: str, *, removals: int) -> None:
     stop = threading.Event()
     failures: list[ThreadmarkError] = []
     counts = [0] * WRITERS
@@ -33,11 +45,11 @@ def test_removals_come_to_their_turn_beside_writers(server: RedisProcess, prefix
         with RedisSaver(server.url, prefix=prefix, durability="memory") as saver:
             while not all(counts):
                 stop.wait(0.01)
-            for _ in range(REMOVALS):
+            for _ in range(removals):
                 saver.prune(["thread"], keep_last=2)
     finally:
         stop.set()
         for thread in threads:
             thread.join()
     assert failures == []
-    assert sum(counts) > REMOVALS  # the writers were not kept waiting for ever, either
+    assert sum(counts) > removals  # the writers were not kept waiting for ever, either

@@ -17,9 +17,6 @@ from threadmark_redis.transactions import ChangedError, Work, state_of
 
 OPEN = script("open", "thread")
 
-_HELD = 200_000
-"""Microseconds for which additions wait at most for a transaction that was overtaken too often."""
-
 _CHUNK = 1000
 """The number of fields that one command asks for."""
 
@@ -83,8 +80,8 @@ class Reader:
         """Read the head in order to change the thread."""
         if self.locked is not None:
             return self.locked
-        holds = self.work.holds
-        torn, moment, fields = yield from run(OPEN, self.keys, (_HELD if holds else 0,), writes=holds)
+        hold = self.work.hold
+        torn, moment, fields = yield from run(OPEN, self.keys, (hold,), writes=hold > 0)
         head = as_head(fields)
         if (form := head.get(_FORM, b"")).isdigit() and int(form) > formats.CURRENT:
             raise formats.later_form_error(self.thread_id)

@@ -32,6 +32,10 @@ _STRICT_ATTEMPTS = 16
 _HELD_ATTEMPTS = 8
 """From this attempt on, additions wait for a transaction that has read the thread."""
 
+_HOLD, _LONGEST_HOLD = 200_000, 1_000_000
+"""Microseconds for which additions wait then, at most. They double with each attempt: a large thread may take longer to
+read, and grows between attempts."""
+
 _COPIED = 2
 """A transaction on two threads may copy one to the other, so both must be unchanged. With more, each is separate."""
 
@@ -72,8 +76,8 @@ class Work:
     """Whether rows that were added since the first read matter, too."""
     is_late: bool = False
     """Whether the program was tried so often that rows may have been added while it ran."""
-    holds: bool = False
-    """Whether the program was tried so often that other clients must wait: their additions kept interrupting it."""
+    hold: int = 0
+    """For how many microseconds others wait with additions, which kept interrupting the program. Mostly not at all."""
     heads: dict[tuple[str | None, HeadKind], list[Head]] = field(default_factory=dict)
     """The heads of a thread (None: of all) that were read together with those of the other kind, and not used yet."""
     after: dict[str | None, Callable[[], Program[None]]] = field(default_factory=dict)
@@ -119,7 +123,7 @@ def in_transaction(
     `grace` is the number of milliseconds for which an expired thread stays. In a cluster every thread is committed by
     itself, those that stay first, so that a thread that is moved always exists.
     """
-    work = Work(is_late=attempt >= _STRICT_ATTEMPTS, holds=attempt >= _HELD_ATTEMPTS)
+    work = Work(is_late=attempt >= _STRICT_ATTEMPTS, hold=_hold(attempt))
     try:
         result = yield from _played(program(), work)
     except ThreadmarkError:
@@ -137,6 +141,10 @@ def in_transaction(
     if clustered and not (yield from _announced(work)):
         raise StaleTermError
     return result
+
+
+def _hold(attempt: int) -> int:
+    return min(_HOLD << attempt - _HELD_ATTEMPTS, _LONGEST_HOLD) if attempt >= _HELD_ATTEMPTS else 0
 
 
 def _played(steps: Program[T], work: Work) -> Program[T]:
