@@ -2,8 +2,6 @@
 
 import threading
 
-import pytest
-
 from redis_backend.processes import RedisProcess
 from threadmark import ThreadmarkError
 from threadmark_conformance.engine import at, checkpoint
@@ -16,11 +14,12 @@ def test_removals_come_to_their_turn_beside_writers(server: RedisProcess, prefix
     _prune_beside_writers(server, prefix, removals=20)
 
 
-def test_a_removal_that_takes_longer_than_writers_wait_at_first_comes_to_its_turn(
-    server: RedisProcess, prefix: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(transactions, "_HOLD", 5000)
-    _prune_beside_writers(server, prefix, removals=2)
+def test_writers_wait_longer_each_time_that_they_overtake_a_removal() -> None:
+    holds = [transactions._hold(attempt) for attempt in range(transactions.ATTEMPTS)]
+    first, longest = transactions._HELD_ATTEMPTS, transactions._LONGEST_HOLD
+    assert not any(holds[:first])
+    assert holds[first : first + 4] == [200_000, 400_000, 800_000, 1_600_000]
+    assert set(holds[first + 4 :]) == {longest}
 
 
 def _prune_beside_writers(server: RedisProcess, prefix: str, *, removals: int) -> None:

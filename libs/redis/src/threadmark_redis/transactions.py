@@ -32,7 +32,7 @@ _STRICT_ATTEMPTS = 16
 _HELD_ATTEMPTS = 8
 """From this attempt on, additions wait for a transaction that has read the thread."""
 
-_HOLD, _LONGEST_HOLD = 200_000, 1_000_000
+_HOLD, _LONGEST_HOLD = 200_000, 2_000_000
 """Microseconds for which additions wait then, at most. They double with each attempt: a large thread may take longer to
 read, and grows between attempts."""
 
@@ -144,7 +144,8 @@ def in_transaction(
 
 
 def _hold(attempt: int) -> int:
-    return min(_HOLD << attempt - _HELD_ATTEMPTS, _LONGEST_HOLD) if attempt >= _HELD_ATTEMPTS else 0
+    """Return for how many microseconds additions wait for this attempt."""
+    return min(_HOLD * 2 ** (attempt - _HELD_ATTEMPTS), _LONGEST_HOLD) if attempt >= _HELD_ATTEMPTS else 0
 
 
 def _played(steps: Program[T], work: Work) -> Program[T]:

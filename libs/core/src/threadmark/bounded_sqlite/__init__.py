@@ -22,6 +22,7 @@ Rows = list[tuple[Any, ...]]
 _EVERY = 1_000_000
 """So many steps of SQLite's virtual machine are taken between two looks: 20 ms or more."""
 _FREE_PORTIONS = 20
+"""So many portions of that size any transaction may take, however small its file is."""
 _STEPS_PER_BYTE = 100
 """Nothing that is read takes a tenth of it."""
 

@@ -63,8 +63,8 @@ BEGIN
             RETURN added;
         END IF;
     END IF;
-    -- Who adds to a thread shares its row, what removes or takes a lease has it alone. The statements that follow see
-    -- what was committed before the lock was given.
+    -- A call that adds shares the thread's row; one that removes or takes a lease has it alone. The statements after
+    -- the lock see all changes that were committed before it.
     IF p_waits THEN
         PERFORM FROM tm.thread AS t WHERE t.thread_id = p_thread AND t.live FOR SHARE;
     END IF;
@@ -155,7 +155,7 @@ BEGIN
         SELECT p_w_ns[i] AS ns, p_w_checkpoint_id[i] AS checkpoint_id, p_w_task_id[i] AS task_id, p_w_idx[i] AS idx,
             p_w_task_path[i] AS task_path, p_w_channel[i] AS channel, p_w_value[i] AS value, p_w_checksum[i] AS checksum
         INTO v_row;
-        -- What a task wrote to a special channel takes the place of what it wrote there before.
+        -- A write to a special channel replaces the task's earlier one.
         IF v_row.idx < 0 THEN
             SELECT w.value
             INTO v_bytes

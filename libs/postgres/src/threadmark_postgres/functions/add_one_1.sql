@@ -1,5 +1,5 @@
--- Adds what most changes are: one checkpoint whose rank is its id, or what one task wrote, which is a pack and the
--- record of it; with their segments. What p_continues names is there. Where the outcome is "begin" nothing was added,
+-- Adds the rows of most changes: one checkpoint whose rank is its id, or the writes of one task, which are a pack and
+-- its record; with their segments. The checkpoint p_continues is there. If the outcome is "begin", nothing was added,
 -- and add_1 says why.
 CREATE OR REPLACE FUNCTION tm.add_one_1(
     p_thread text, p_epoch bigint, p_token bigint, p_only_owner boolean, p_owner text, p_continues text, p_ns text,
