@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from functools import partial
 from pathlib import Path
+from select import select
 from typing import Any
 
 import aiosqlite
@@ -27,7 +28,7 @@ from sqlite_file import looking_at
 from threadmark import StoreError, ThreadmarkError
 from threadmark_conformance.engine import at, checkpoint, early_id
 from threadmark_sqlite import SqliteSaver
-from threadmark_sqlite.driver import log_index
+from threadmark_sqlite.driver import database_files, log_index
 
 LONG = "a long value that is stored as a segment of its own, "
 SIDES = ("-wal", "-shm")
@@ -438,6 +439,41 @@ def test_processes_that_write_all_the_time_go_on_with_a_restored_backup(path: Pa
             assert set(range(161, 181)) <= found <= set(range(121, 181))
     with looking_at(path) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+def test_a_process_waits_until_both_the_old_log_and_its_index_are_gone(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another one that opened the new file with the index of the old log would write over pages of others."""
+    with SqliteSaver(path) as saver:
+        one = Sync(saver)
+        config = one.put("thread", 1)
+        backup = _backup(path)
+        other = child(WRITE_ON, path, "other")
+        assert line_from(other.stdout) == "ready"
+        shutil.copy(backup, path.with_name("fresh.db"))
+        path.with_name("fresh.db").replace(path)
+        remove, early = database_files._remove, []
+
+        def removed(name: str, known: Any) -> None:
+            remove(name, known)
+            if not early:
+                send_line(other.stdin, "10")
+                early.append(select([other.stdout], [], [], 0.5)[0])
+
+        monkeypatch.setattr(database_files, "_remove", removed)
+        config = one.put("thread", 2, config)
+        assert early == [[]]
+        assert line_from(other.stdout) == "10", finished(other)
+        send_line(other.stdin, "30")
+        for number in range(3, 33):
+            config = one.put("thread", number, config)
+        assert line_from(other.stdout) == "40", finished(other)
+        send_line(other.stdin, "end")
+        finished(other)
+        assert one.numbers("thread") == list(range(32, 0, -1))
+        assert {item.metadata["n"][1] for item in saver.list(at("other"))} >= set(range(2, 41))
+        assert saver.verify().problems == []
 
 
 # Written over, truncated, robbed of its log

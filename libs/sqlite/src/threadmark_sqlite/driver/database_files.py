@@ -111,8 +111,9 @@ def take_log_away(settings: Settings, connection: sqlite3.Connection | None, fil
         try:
             with _alone_in_folder(files.path):
                 if _empty_log(connection):
-                    _remove(files.log_path, files.log)
+                    # The index first: others wait until the log is gone, and must not open the new file with this one.
                     _remove(f"{files.path}-shm", files.wal_index)
+                    _remove(files.log_path, files.log)
                     return
         except (sqlite3.Error, OSError) as error:
             raise problem from error
