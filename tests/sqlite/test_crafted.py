@@ -3,6 +3,7 @@
 import sqlite3
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -199,6 +200,18 @@ def test_each_transaction_has_all_the_steps() -> None:
         connection.bound("crafted")
         for _ in range(8):  # all of them together have more steps than one may have
             assert transact(connection, transaction, Settings("crafted", "full", 1)) == [(300000,)]
+
+
+def test_a_saver_may_write_any_number_of_transactions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounded_sqlite, "_FREE_PORTIONS", 3)
+    monkeypatch.setattr(bounded_sqlite, "_STEPS_PER_BYTE", 0)
+    counting = f"{ENDLESS} SELECT count(*) FROM (SELECT i FROM n LIMIT 100000)"
+    transaction = Transaction(lambda: execute(counting), writes=True)
+    with SqliteSaver(tmp_path / "a.db") as saver, ThreadPoolExecutor(1) as pool:
+        for _ in range(8):  # all of them together have more steps than one may have
+            assert saver._driver.run(transaction) == [(100000,)]  # on the writer's thread
+        for _ in range(8):
+            assert pool.submit(saver._driver.run, transaction).result() == [(100000,)]
 
 
 def test_a_statement_gives_no_more_than_is_in_the_file() -> None:

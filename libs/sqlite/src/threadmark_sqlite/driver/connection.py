@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from threadmark.backends import CorruptDataError, StoreError, ThreadmarkError, Transaction, TransientStoreError
-from threadmark.bounded_sqlite import BoundedConnection, reset_steps
+from threadmark.bounded_sqlite import BoundedConnection
 from threadmark_sqlite import migrations
 from threadmark_sqlite.driver.log import log
 from threadmark_sqlite.driver.playing import committed, end_transaction, played
@@ -150,7 +150,6 @@ def prepare(connection: sqlite3.Connection, settings: Settings) -> None:
 def transact(connection: sqlite3.Connection, transaction: Transaction[Any], settings: Settings) -> Any:
     """Run a program in its own transaction, and log it if it is slow. Returns the program's result."""
     begun = time.monotonic()
-    reset_steps(connection)
     result = committed(connection, transaction)
     if (seconds := time.monotonic() - begun) >= settings.slow:
         log.note_slow(settings, seconds, transaction)

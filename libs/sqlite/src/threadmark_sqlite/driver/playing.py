@@ -7,7 +7,7 @@ from operator import methodcaller
 from typing import Any, TypeVar
 
 from threadmark.backends import Program, Step, Transaction, play
-from threadmark.bounded_sqlite import fetched
+from threadmark.bounded_sqlite import fetched, reset_steps
 from threadmark_sqlite import migrations
 from threadmark_sqlite.sql import connections
 from threadmark_sqlite.steps import Alone, Direct, Many, Query
@@ -29,6 +29,7 @@ def committed(
     If callers are `waiting` at the time of the commit, `join` lets them share it.
     """
     try:
+        reset_steps(connection)
         if transaction.writes:
             connection.execute(connections.BEGIN_WRITE)
             expect_own_form(connection)

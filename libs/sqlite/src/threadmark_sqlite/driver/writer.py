@@ -152,7 +152,6 @@ class Writer:
                 if connection is None or connection.in_transaction or looks is None or not looks.is_untouched():
                     connection = self._ready()
                 begun = time.monotonic()
-                reset_steps(connection)
                 try:
                     join = partial(self._join, connection, others, outcomes)
                     outcome = committed(connection, transaction, self._callers.waiting, join)
@@ -277,6 +276,7 @@ class Writer:
         except sqlite3.Error as error:  # another connection has the lock, and all have waited long enough
             return [Failed(meant(error, self._settings)) for _ in transactions]
         try:
+            reset_steps(connection)
             expect_own_form(connection)
             outcomes = [played(connection, transaction.begin()) for transaction in transactions]
             while joining and (more := joining()):
