@@ -28,7 +28,7 @@ from sqlite_file import looking_at
 from threadmark import StoreError, ThreadmarkError
 from threadmark_conformance.engine import at, checkpoint, early_id
 from threadmark_sqlite import SqliteSaver
-from threadmark_sqlite.driver import database_files, log_index
+from threadmark_sqlite.driver import database_files, log_index, watch
 
 LONG = "a long value that is stored as a segment of its own, "
 SIDES = ("-wal", "-shm")
@@ -306,6 +306,29 @@ def test_a_file_that_is_replaced_while_it_is_opened_is_not_mixed_with_the_old_lo
         assert one.numbers("thread") == [1]
         one.put("thread", 3, config)
     assert set(_everything(path)) == {1, 3}
+
+
+def test_a_file_that_is_replaced_just_before_it_is_opened_gets_nothing_of_the_old_log(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is opened in place of the old one, and closing it would copy the log into it."""
+
+    def look(settings: opening.Settings) -> os.stat_result | None:
+        if backup.exists():
+            backup.replace(path)
+        return look_at(settings)
+
+    look_at = watch._look
+    with SqliteSaver(path) as saver:
+        one = Sync(saver)
+        config = one.put("thread", 1)
+        backup = _backup(path)
+        one.put("thread", 2, config)
+        handles = saver._driver._handles  # type: ignore[attr-defined]  # the file's driver
+        handles._close_idle()
+        monkeypatch.setattr(watch, "_look", look)
+        assert one.numbers("thread") == [1]
+    assert set(_everything(path)) == {1}
 
 
 def test_a_reader_in_the_old_file_sees_it_to_the_end(path: Path) -> None:

@@ -67,6 +67,8 @@ class Watch:
             if before is None and creates_tables and self._files is None:
                 with suppress(sqlite3.Error), closing(sqlite3.connect(self._settings.path)):
                     before = _look(self._settings)
+            if before is not None and self._files is not None and file_id(before) != self._files.database:
+                raise ReplacedError  # since the look above: closing the new file would copy the old log into it
             try:
                 connection = connect(partial(self._expect_same, before))
             except _AnotherError:
