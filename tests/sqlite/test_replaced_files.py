@@ -9,6 +9,7 @@ import os
 import random
 import shutil
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +17,7 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 from select import select
+from types import SimpleNamespace
 from typing import Any
 
 import aiosqlite
@@ -28,7 +30,7 @@ from sqlite_file import looking_at
 from threadmark import StoreError, ThreadmarkError
 from threadmark_conformance.engine import at, checkpoint, early_id
 from threadmark_sqlite import SqliteSaver
-from threadmark_sqlite.driver import database_files, log_index, watch
+from threadmark_sqlite.driver import database_files, handles, log_index, watch
 
 LONG = "a long value that is stored as a segment of its own, "
 SIDES = ("-wal", "-shm")
@@ -329,6 +331,53 @@ def test_a_file_that_is_replaced_just_before_it_is_opened_gets_nothing_of_the_ol
         monkeypatch.setattr(watch, "_look", look)
         assert one.numbers("thread") == [1]
     assert set(_everything(path)) == {1}
+
+
+def test_the_only_connection_is_waited_for_while_another_thread_reads(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with SqliteSaver(path) as saver:
+        saver.put(*_put("thread", 1, None))
+    shutil.copy(path, path.with_name("fresh.db"))
+    reading, replaced = threading.Event(), threading.Event()
+    with SqliteSaver(path) as saver:
+        one = Sync(saver)
+        assert one.numbers("thread") == [1]
+
+        def transact(*arguments: Any) -> Any:
+            if not reading.is_set():
+                reading.set()
+                replaced.wait()
+            return opening.transact(*arguments)
+
+        def sleep(seconds: float) -> None:
+            replaced.set()
+            time.sleep(seconds)
+
+        monkeypatch.setattr(handles, "transact", transact)
+        monkeypatch.setattr(database_files, "time", SimpleNamespace(monotonic=time.monotonic, sleep=sleep))
+        with ThreadPoolExecutor(1) as pool:
+            first = pool.submit(saver.get, at("thread"))
+            reading.wait()
+            path.with_name("fresh.db").replace(path)
+            try:
+                assert one.numbers("thread") == [1]
+            finally:
+                replaced.set()
+            assert first.result() is not None
+
+
+def test_a_saver_that_only_makes_blocks_goes_on_with_a_restored_backup(path: Path) -> None:
+    with SqliteSaver(path) as saver:
+        saver.put(*_put("thread", 1, None))
+    backup = _backup(path)
+    with SqliteSaver(path, timeout=0.1) as saver:
+        with saver.transaction() as tx:
+            tx.saver.put(*_put("thread", 2, None))
+        backup.replace(path)
+        with saver.transaction() as tx:
+            tx.saver.put(*_put("thread", 3, None))
+    assert set(_everything(path)) == {1, 3}
 
 
 def test_a_reader_in_the_old_file_sees_it_to_the_end(path: Path) -> None:

@@ -4,7 +4,7 @@ import os
 import sqlite3
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -96,8 +96,8 @@ class Looks:
         return (modified, size) if (device, inode) == known else None
 
 
-def take_log_away(settings: Settings, connection: sqlite3.Connection | None, files: Files) -> None:
-    """Empty the log into the file that it belongs to, and delete it.
+def take_log_away(settings: Settings, spare: Callable[[], sqlite3.Connection | None], files: Files) -> None:
+    """Empty the log into the file that it belongs to, on a connection that is or becomes free, and delete it.
 
     Another process that still has that file open may add to its log until it notices that the file was replaced, so
     another database must not find the log. Processes that notice at the same time take turns; each may prevent the
@@ -105,12 +105,12 @@ def take_log_away(settings: Settings, connection: sqlite3.Connection | None, fil
     """
     deadline = time.monotonic() + settings.timeout
     problem = StoreError(f"{settings}{_LOG_STAYS.format(log=files.log_path)}")
-    if connection is None or settings.read_only:
+    if settings.read_only:
         raise problem
     while id_of(files.log_path) == files.log:
         try:
             with _alone_in_folder(files.path):
-                if _empty_log(connection):
+                if (connection := spare()) is not None and _empty_log(connection):
                     # The index first: others wait until the log is gone, and must not open the new file with this one.
                     _remove(f"{files.path}-shm", files.wal_index)
                     _remove(files.log_path, files.log)

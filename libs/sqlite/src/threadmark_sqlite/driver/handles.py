@@ -145,15 +145,20 @@ class Handles:
 
     def leave(self) -> None:
         """Close the connections to a file that was replaced."""
-        reader = self._idle.pop() if self._idle else None
+        taken: list[sqlite3.Connection] = []
         try:
-            if reader is not None:
-                end_transaction(reader)
-            self.writer.leave(reader)
+            self.writer.leave(partial(self._taken, taken))
         finally:
-            if reader is not None:
-                self._idle.append(reader)
+            self._idle += taken
         self._close_idle()
+
+    def _taken(self, taken: list[sqlite3.Connection]) -> sqlite3.Connection | None:
+        """Return the connection in this list. If there is none, an idle one is moved there as soon as there is one."""
+        with suppress(IndexError):  # other threads may take it at the same time
+            if not taken:
+                taken.append((self._idle or self._for_blocks).pop())
+                end_transaction(taken[0])
+        return taken[0] if taken else None
 
     def take_over(self) -> None:
         """Continue with a file that has replaced another one. It must have Threadmark's tables.

@@ -116,16 +116,16 @@ class Watch:
         if self._files.log is not None and id_of(self._files.log_path) != self._files.log:
             raise self._refused(_LOG_GONE.format(log=self._files.log_path))
 
-    def leave(self, connection: sqlite3.Connection | None) -> None:
+    def leave(self, spare: Callable[[], sqlite3.Connection | None]) -> None:
         """Leave the file, so that no part of its log gets into another one.
 
         If another file has taken its place, the log is emptied into the file that it belongs to, wherever that is now,
-        and then removed.
+        and then removed. `spare` returns a connection to that file, or None if all are in use.
         """
         files = self._files
         replaced = files is not None and not self._left and id_of(files.path) != files.database
         if files is not None and replaced and files.log is not None and id_of(files.log_path) == files.log:
-            take_log_away(self._settings, connection, files)
+            take_log_away(self._settings, spare, files)
         self._left = True
         self.looks = None
 
@@ -135,7 +135,7 @@ class Watch:
             if self._overwritten:
                 connection.interrupt()  # SQLite checks this before every page that it copies
             elif self._files is not None and id_of(self._files.path) != self._files.database:
-                self.leave(connection)
+                self.leave(lambda: connection)
         connection.close()
 
     def _expect_same(self, before: os.stat_result | None) -> None:

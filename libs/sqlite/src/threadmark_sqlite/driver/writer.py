@@ -124,10 +124,10 @@ class Writer:
         if not self._serving.locked():
             self._close_connection()
 
-    def leave(self, reader: sqlite3.Connection | None) -> None:
-        """Close the connection to a file that was replaced. Uses a reader's connection if the writer has none."""
+    def leave(self, spare: Callable[[], sqlite3.Connection | None]) -> None:
+        """Close the connection to a file that was replaced. Uses a spare connection if the writer has none."""
         with self.turn:
-            self._watch.leave(self._connection or reader)
+            self._watch.leave(lambda: self._connection or spare())
             if self._connection is not None:
                 self._connection.close()
                 self._connection = None
