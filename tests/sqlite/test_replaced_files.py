@@ -380,6 +380,30 @@ def test_a_saver_that_only_makes_blocks_goes_on_with_a_restored_backup(path: Pat
     assert set(_everything(path)) == {1, 3}
 
 
+def test_the_journal_of_an_open_block_is_not_rolled_back_into_the_new_file(path: Path) -> None:
+    """A file without a log, such as one made by VACUUM INTO. The block is larger than SQLite's cache."""
+    with SqliteSaver(path) as saver:
+        for number in range(30):
+            saver.put(*_put(f"thread {number}", number, None))
+            if number in (0, 29):
+                with looking_at(path) as connection:
+                    connection.execute("VACUUM INTO ?", (f"{path}-{number}",))
+    small, large = (path.with_name(f"{path.name}-{number}") for number in (0, 29))
+    small.replace(path)
+    with SqliteSaver(path, timeout=0.1) as saver:
+        one = Sync(saver)
+        with pytest.raises(StoreError, match="replaced during a transaction"), saver.transaction() as tx:  # noqa: PT012 - the block
+            value = random.Random(0).randbytes(3_000_000)
+            for thread in ("thread 0", "another"):
+                tx.saver.put(at(thread), checkpoint({"a": value}), {}, {"a": 1})
+            assert path.with_name(f"{path.name}-journal").read_bytes()[:1] > b"\0"
+            large.replace(path)
+            with pytest.raises(StoreError, match="has to end before"):
+                one.numbers("thread 29")
+        assert one.numbers("thread 29") == [29]
+    assert set(_everything(path)) == set(range(30))
+
+
 def test_a_reader_in_the_old_file_sees_it_to_the_end(path: Path) -> None:
     with SqliteSaver(path) as saver:
         one = Sync(saver)

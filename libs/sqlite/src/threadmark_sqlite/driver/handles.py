@@ -144,12 +144,18 @@ class Handles:
         self._watch.expect_there()
 
     def leave(self) -> None:
-        """Close the connections to a file that was replaced."""
+        """Close the connections to a file that was replaced.
+
+        A transaction over several calls ends first: in a file without a log, the new file would find its journal.
+        """
+        if not self._block_turn.acquire(timeout=min(self._settings.timeout, threading.TIMEOUT_MAX)):
+            raise TransientStoreError(f"{self._settings}{_IN_USE}")
         taken: list[sqlite3.Connection] = []
         try:
             self.writer.leave(partial(self._taken, taken))
         finally:
             self._idle += taken
+            self._block_turn.release()
         self._close_idle()
 
     def _taken(self, taken: list[sqlite3.Connection]) -> sqlite3.Connection | None:
@@ -296,6 +302,12 @@ class _Permits:
     def release(self) -> None:
         """Give a permit back."""
         self.free.put(None)
+
+
+_IN_USE = (
+    " was replaced during a transaction over several calls, which has to end before the new file is used: "
+    "end it, and try again"
+)
 
 
 def _end_epochs() -> Program[None]:
