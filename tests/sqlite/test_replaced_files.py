@@ -572,6 +572,38 @@ def test_a_process_waits_until_both_the_old_log_and_its_index_are_gone(
         assert saver.verify().problems == []
 
 
+def test_a_process_that_comes_between_the_removals_of_index_and_log_waits(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would store in the old log, which is about to be deleted, and leave its index to others."""
+    with SqliteSaver(path) as saver:
+        one = Sync(saver)
+        config = one.put("thread", 1)
+        backup = _backup(path)
+        config = one.put("thread", 2, config)
+        backup.replace(path)
+        remove, others = database_files._remove, []
+
+        def removed(name: str, known: Any) -> None:
+            remove(name, known)
+            if not others:
+                others.append(child(WRITE_ON, path, "other"))
+                assert select([others[0].stdout], [], [], 1)[0] == []
+
+        monkeypatch.setattr(database_files, "_remove", removed)
+        config = one.put("thread", 3, config)
+        assert line_from(others[0].stdout) == "ready", finished(others[0])
+        for number in range(4, 14):
+            config = one.put("thread", number, config)
+            send_line(others[0].stdin, "1")
+            assert line_from(others[0].stdout) == str(number - 3), finished(others[0])
+        send_line(others[0].stdin, "end")
+        finished(others[0])
+        assert one.numbers("thread") == [*range(13, 2, -1), 1]
+        assert [item.metadata["n"][1] for item in saver.list(at("other"))] == list(range(10, -1, -1))
+        assert saver.verify().problems == []
+
+
 # Written over, truncated, robbed of its log
 
 

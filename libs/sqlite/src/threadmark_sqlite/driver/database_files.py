@@ -5,7 +5,7 @@ import sqlite3
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -109,7 +109,7 @@ def take_log_away(settings: Settings, spare: Callable[[], sqlite3.Connection | N
         raise problem
     while id_of(files.log_path) == files.log:
         try:
-            with _alone_in_folder(files.path):
+            with in_folder(files.path, alone=True):
                 if (connection := spare()) is not None and _empty_log(connection):
                     # The index first: others wait until the log is gone, and must not open the new file with this one.
                     _remove(f"{files.path}-shm", files.wal_index)
@@ -141,16 +141,20 @@ def _remove(path: str, known: FileId | None) -> None:
 
 
 @contextmanager
-def _alone_in_folder(path: str) -> Iterator[None]:
-    """Exclude other processes that want to delete a log in this folder: it may be the log of a new database."""
+def in_folder(path: str, *, alone: bool = False) -> Iterator[None]:
+    """Exclude a process that deletes a log in this folder, which does so `alone`.
+
+    Two files cannot be deleted at once, and a process that opened the new file in between would have one of them.
+    """
+    opened: list[int] = []
     try:
-        folder = os.open(Path(path).parent, os.O_RDONLY)
-    except OSError:  # it was deleted with everything in it. Windows, which keeps files that are open, opens no folder
-        yield
-        return
-    try:
-        if sys.platform != "win32":
-            fcntl.flock(folder, fcntl.LOCK_EX)
+        with suppress(
+            OSError
+        ):  # it was deleted with everything in it. Windows, which keeps open files, opens no folder
+            opened.extend(map(os.open, [Path(path).parent], [os.O_RDONLY]))  # an interrupt cannot lose it
+        if opened and sys.platform != "win32":
+            with nullcontext() if alone else suppress(OSError):  # the file system may have no such locks
+                fcntl.flock(opened[0], fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
         yield
     finally:
-        os.close(folder)
+        any(map(os.close, opened))

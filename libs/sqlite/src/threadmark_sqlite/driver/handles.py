@@ -174,7 +174,10 @@ class Handles:
         if self._settings.read_only:
             return
         try:
-            connection = self._watch.open(partial(connect, self._settings, creates_tables=False), creates_tables=False)
+            with self.writer.turn:  # a fork waits for the thread that has it
+                connection = self._watch.open(
+                    partial(connect, self._settings, creates_tables=False), creates_tables=False
+                )
         except NotThereError as error:
             raise StoreError(
                 f"{self._settings} was replaced while it was open, by a file that is not Threadmark's: "
@@ -182,7 +185,7 @@ class Handles:
             ) from error
         self._idle.append(connection)
         try:
-            with self.writer.turn:  # a fork waits for the thread that has it
+            with self.writer.turn:
                 transact(connection, Transaction(_end_epochs, writes=True), self._settings)
         except sqlite3.Error as error:
             raise to_threadmark_error(error, self._settings) from error

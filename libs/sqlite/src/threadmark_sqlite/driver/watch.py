@@ -17,7 +17,16 @@ from typing import Any
 
 from threadmark.backends import StoreError, TransientStoreError
 from threadmark_sqlite.driver.connection import Settings, location
-from threadmark_sqlite.driver.database_files import FileId, Files, Looks, file_id, id_of, status_of, take_log_away
+from threadmark_sqlite.driver.database_files import (
+    FileId,
+    Files,
+    Looks,
+    file_id,
+    id_of,
+    in_folder,
+    status_of,
+    take_log_away,
+)
 from threadmark_sqlite.driver.log_index import is_copied_in_part
 from threadmark_sqlite.driver.unchanging import is_whole
 from threadmark_sqlite.sql import connections
@@ -61,6 +70,14 @@ class Watch:
         is there afterwards, so a new file is created first. `connect` gets a function that it calls before it opens the
         log: a file that appeared at the path in between must not be read with the log of the earlier one.
         """
+        if self._files is not None:
+            return self._open(connect, creates_tables=creates_tables)
+        with in_folder(os.path.realpath(self._settings.path)):
+            return self._open(connect, creates_tables=creates_tables)
+
+    def _open(
+        self, connect: Callable[[Callable[[], None]], sqlite3.Connection], *, creates_tables: bool
+    ) -> sqlite3.Connection:
         for _ in range(_ATTEMPTS):
             self.expect_there()
             before = _look(self._settings)
