@@ -7,9 +7,20 @@ BEGIN_WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 COMMIT = "COMMIT"
 ROLLBACK = "ROLLBACK"
 
-# The number of a transaction, and what became of it: "committed", "aborted" or "in progress".
-NUMBER = "SELECT pg_current_xact_id()::text"
-STATUS = "SELECT pg_xact_status($1::text::xid8)"
+# The number of a transaction, with the starts of the server and of the transaction, and what became of it: "committed",
+# "aborted" or "in progress". It is NULL if that cannot be known: another server, or this one after a crash, may have
+# given the number to another transaction, as the first one may have left nothing in the log. A crash of the server may
+# leave its first process alive, but never its statistics.
+_MICROSECONDS = "(extract(epoch FROM {}) * 1000000)::bigint"
+_STARTED = _MICROSECONDS.format("pg_postmaster_start_time()")
+NUMBER = f"SELECT pg_current_xact_id()::text, {_STARTED}, {_MICROSECONDS.format('now()')}"
+STATUS = f"""
+SELECT CASE
+    WHEN {_STARTED} = $2::bigint
+        AND {_MICROSECONDS.format("pg_stat_get_bgwriter_stat_reset_time()")} < $3::bigint
+    THEN pg_xact_status($1::text::xid8)
+END
+"""
 
 # A part of a transaction, which can be undone by itself.
 SAVEPOINT = "SAVEPOINT threadmark"
