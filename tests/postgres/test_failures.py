@@ -225,3 +225,39 @@ def test_a_commit_that_a_crash_has_lost_is_not_mistaken_for_one_that_got_its_num
         found = saver.get_thread("one")
         assert found is not None
         assert found.title == "new"
+
+
+_TABLES = ("thread", "segment", "checkpoint", "head", "write")
+
+
+@pytest.mark.parametrize("is_put", [True, False])
+def test_a_saver_relies_on_nothing_that_a_server_has_lost_when_it_starts_again(*, is_put: bool) -> None:
+    """As after the failover to a standby that had not received the last steps, or a crash without durable commits."""
+    with Cluster() as own, PostgresSaver(own.url) as saver:
+        config = play(saver, "one", 3, size=20)
+        before = saver.put(config, *step(3, size=20))
+        for table in _TABLES:
+            own.execute(f"CREATE TABLE kept_{table} AS SELECT * FROM threadmark_{table}")
+        text = "neither the server nor another thread has this" * 100
+        if is_put:
+            lost, *others = step(4, size=20)
+            lost["channel_values"]["messages"].append(text)
+            last = saver.put(before, lost, *others)
+        else:
+            last = before
+            saver.put_writes(before, [("messages", [text])], "task")
+        for table in _TABLES:
+            own.execute(f"TRUNCATE threadmark_{table}")
+            own.execute(f"INSERT INTO threadmark_{table} SELECT * FROM kept_{table}")
+        own.restart()
+        following, *others = step(5, size=20)
+        following["channel_values"]["messages"].append(text)
+        end = saver.put(last, following, *others)
+        with PostgresSaver(own.url) as other:
+            assert other.verify(decode=True).problems == []
+            assert other.get(end) == following
+        epochs = [saver._driver.run(Transaction(saver._context.store.epoch, ("one",)))]
+        for number in (6, 7):
+            end = saver.put(end, *step(number, size=20))
+            epochs.append(saver._driver.run(Transaction(saver._context.store.epoch, ("one",))))
+        assert len({*epochs}) == 1
