@@ -105,6 +105,10 @@ class Cluster(PostgresServer):
             with suppress(ProcessLookupError):  # it was about to end anyway, as that of a closed connection is
                 os.kill(process, signal.SIGKILL)
 
+    def crash(self) -> None:
+        """End the server like `kill`, and wait until it is gone, so that it can be started again."""
+        self._command("pg_ctl", "-D", self.data, "-m", "immediate", "-w", "-s", "stop")
+
     def promote(self) -> None:
         """Make a standby the primary."""
         self._command("pg_ctl", "-D", self.data, "-w", "-s", "promote")

@@ -274,6 +274,7 @@ warnings.simplefilter("ignore", DeprecationWarning)  # what later Pythons say ab
 sys.path.insert(0, sys.argv[2])
 from postgres.steps import *
 from threadmark_postgres import PostgresSaver
+from threadmark_postgres.driver.exchange import _of_connection
 saver = PostgresSaver(sys.argv[1])
 play(saver, "one", 2)
 held, forked = threading.Event(), threading.Event()
@@ -285,12 +286,19 @@ other = threading.Thread(target=hold)
 other.start()
 held.wait()
 faulthandler.dump_traceback_later(60, exit=True)
+told, child_tells = os.pipe()
 if (child := os.fork()) != 0:
     forked.set()
     other.join()
 play(saver, "child" if child == 0 else "parent", 3)
+# Behind a pooler, both may meet one session: the names of their statements must differ.
+names = {name for each in saver._postgres._pool._idle for name in _of_connection[each].names.values()}
+assert names
+beginnings = {name.rpartition(b"_")[0] for name in names}
 if child == 0:
+    os.write(child_tells, *beginnings)
     os._exit(0 if count(saver, "one") == 1 else 1)
+assert os.read(told, 100) not in beginnings
 _, status = os.waitpid(child, 0)
 assert status == 0
 assert (count(saver, "child"), count(saver, "parent")) == (2, 2)

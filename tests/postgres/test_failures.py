@@ -1,9 +1,12 @@
 """Broken connections, restarted servers and refusals: a bounded wait, then an error, and the saver stays usable."""
 
 import asyncio
+import os
+import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import psycopg
@@ -18,6 +21,7 @@ from outages import (
     is_an_error_while_it_is_away,
     is_waited_for,
 )
+from patience import wait_until
 from postgres.cluster import Cluster, PostgresServer
 from postgres.proxy import Proxy
 from postgres.sessions import END_SESSIONS
@@ -25,7 +29,9 @@ from postgres.steps import APIS, aplay, count, play, step, thread
 from threadmark import Saver, StoreError, TransientStoreError
 from threadmark.program import Program, Transaction
 from threadmark_postgres import PostgresSaver
+from threadmark_postgres.driver import blocking
 from threadmark_postgres.driver.failures import passes
+from threadmark_postgres.sql import connections
 from threadmark_postgres.steps import Query, Rows
 
 
@@ -183,3 +189,75 @@ def test_an_exhausted_pool_is_an_error(url: str, tables: psycopg.Connection) -> 
                 saver.get(thread("one"))
         waiting.join()
         assert count(saver, "one") == 1
+
+
+@pytest.mark.parametrize("crash", ["of the server", "of a session"])
+def test_a_commit_that_a_crash_has_lost_is_not_mistaken_for_one_that_got_its_number_since(
+    crash: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost: list[int] = []
+
+    def is_back() -> bool:
+        with suppress(psycopg.Error):
+            others = [own.execute("SELECT pg_current_xact_id()") for _ in range(40)]
+            return len(others) > len(lost)
+        return False
+
+    def send(connection: psycopg.Connection[Any], batch: Sequence[Query], *, prepare: bool) -> list[Rows]:
+        if batch[0].sql == connections.COMMIT and not lost:
+            lost.append(connection.info.backend_pid)
+            if crash == "of the server":
+                own.crash()
+                own.start()
+            else:
+                os.kill(*lost, signal.SIGKILL)
+            wait_until(is_back, "the server did not come back")
+        return send_to_server(connection, batch, prepare=prepare)
+
+    send_to_server = blocking.send
+    # The log of a change is written with its commit, and not before.
+    with Cluster(durable=True, settings={"wal_writer_delay": "10s"}) as own, PostgresSaver(own.url) as saver:
+        play(saver, "one", 1)
+        own.execute("CHECKPOINT")
+        monkeypatch.setattr(blocking, "send", send)
+        assert saver.update_thread("one", title="new").title == "new"
+        assert lost
+        found = saver.get_thread("one")
+        assert found is not None
+        assert found.title == "new"
+
+
+_TABLES = ("thread", "segment", "checkpoint", "head", "write")
+
+
+@pytest.mark.parametrize("is_put", [True, False])
+def test_a_saver_relies_on_nothing_that_a_server_has_lost_when_it_starts_again(*, is_put: bool) -> None:
+    """As after the failover to a standby that had not received the last steps, or a crash without durable commits."""
+    with Cluster() as own, PostgresSaver(own.url) as saver:
+        config = play(saver, "one", 3, size=20)
+        before = saver.put(config, *step(3, size=20))
+        for table in _TABLES:
+            own.execute(f"CREATE TABLE kept_{table} AS SELECT * FROM threadmark_{table}")
+        text = "neither the server nor another thread has this" * 100
+        if is_put:
+            lost, *others = step(4, size=20)
+            lost["channel_values"]["messages"].append(text)
+            last = saver.put(before, lost, *others)
+        else:
+            last = before
+            saver.put_writes(before, [("messages", [text])], "task")
+        for table in _TABLES:
+            own.execute(f"TRUNCATE threadmark_{table}")
+            own.execute(f"INSERT INTO threadmark_{table} SELECT * FROM kept_{table}")
+        own.restart()
+        following, *others = step(5, size=20)
+        following["channel_values"]["messages"].append(text)
+        end = saver.put(last, following, *others)
+        with PostgresSaver(own.url) as other:
+            assert other.verify(decode=True).problems == []
+            assert other.get(end) == following
+        epochs = [saver._driver.run(Transaction(saver._context.store.epoch, ("one",)))]
+        for number in (6, 7):
+            end = saver.put(end, *step(number, size=20))
+            epochs.append(saver._driver.run(Transaction(saver._context.store.epoch, ("one",))))
+        assert len({*epochs}) == 1

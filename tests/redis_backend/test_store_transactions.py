@@ -237,16 +237,45 @@ def test_a_thread_that_is_gone_and_began_anew_with_the_same_revision_is_another_
     saver.put(thread("one"), *step(0))
     store, attempts = saver._context.store, []
     keys = thread_keys(prefix.encode(), "one")
+    revision = server.client.hget(keys.head, "r")
+    assert revision is not None
 
     def program() -> Program[None]:
         attempts.append((yield from store.lock("one")))
         if len(attempts) == 1:
             server.client.delete(*keys)  # as when it expires
             other.put(thread("one"), *step(7))
+            server.client.hset(keys.head, "r", revision)
         yield from store.drop("one", 0)
 
-    revision = server.client.hget(keys.head, "r")
     _run(saver, program)
-    assert revision == b"1"
     assert len(set(attempts)) == 2
     assert count(other, "one") is None
+
+
+def test_a_thread_that_lost_a_change_with_its_server_and_got_another_one_was_changed(
+    saver: RedisSaver, server: RedisProcess, prefix: str
+) -> None:
+    config = play(saver, "one", 3)
+    replica = {key: server.client.dump(key) for key in server.client.keys(f"{prefix}*")}
+    saver.put(config, *step(3))
+    store: Any = saver._context.store
+    attempts: list[int] = []
+    remove = store.remove
+
+    def remove_late(*args: Any) -> Program[int]:
+        epoch: int = yield from remove(*args)
+        attempts.append(epoch)
+        if len(attempts) == 1:  # a replica takes over that has not got the last put
+            server.client.delete(*server.client.keys(f"{prefix}*"))
+            for key, value in replica.items():
+                server.client.restore(key, 0, value)
+            with RedisSaver(server.url, prefix=prefix, **OPTIONS) as other:
+                other.put(config, *step(7))
+        return epoch
+
+    store.remove = remove_late
+    saver.prune(["one"])
+    assert len(attempts) == 2
+    assert [found.metadata["step"] for found in saver.list(thread("one"))] == [7]
+    assert saver.verify(decode=True).problems == []

@@ -1,12 +1,12 @@
 """Adding and replacing rows of one thread: each is one call of a server function."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from threadmark.backends import Added, Change, Key, Program, Store, TransientStoreError, to_column
 from threadmark_postgres.arrays import Texts
 from threadmark_postgres.columns import any_rows, one_row
 from threadmark_postgres.schema import in_schema
-from threadmark_postgres.sql import adding
+from threadmark_postgres.sql import adding, threads
 from threadmark_postgres.steps import Query, Rows
 from threadmark_postgres.thread_store import PostgresThreadStore
 
@@ -19,8 +19,23 @@ call does not wait; or the transaction would not see changes that are committed 
 of ours by then (`Query.likely_last`)."""
 
 
+_MOST_LIVES = 10_000
+"""Of how many threads a store knows that their epoch has ended since the server started again."""
+
+
 class AddingStore(PostgresThreadStore, Store):
-    """The part of the store that adds rows."""
+    """The part of the store that adds rows.
+
+    A server that crashed, or took over, may lack changes that were acknowledged, and with them segments that a saver
+    remembers. So a change that relies on an epoch also relies on the start of the server that the saver found first,
+    which `first_start` returns. After another start a thread's epoch ends, once, and the saver reads what is there.
+    """
+
+    def __init__(self, schema: str | None, first_start: Callable[[], int | None] = lambda: None) -> None:
+        super().__init__(schema)
+        self._first_start = first_start
+        self._lives: dict[str, tuple[int, int]] = {}
+        """By threads: a later start of the server, and the epoch since which the saver knows the thread from it."""
 
     def add(self, change: Change) -> Program[Added]:
         """One call. A second one follows only if a removal holds the thread, or the head does not tell enough."""
@@ -37,15 +52,46 @@ class AddingStore(PostgresThreadStore, Store):
         statement, params = adding.ADD_ONE, one_row(change) if turn else None
         if params is None:
             statement, params = adding.ADD, any_rows(change, replaces=replaces, waits=False)
+        start = self._start_for(change)
+        if start is not None:
+            statement = adding.ADD_ONE_OF_START if statement is adding.ADD_ONE else adding.ADD_OF_START
+            params = *params, None if change.epoch is None else start
         rows: Rows = yield Query(in_schema(statement, self._schema), params, not replaces, turn)
         for _ in range(_ATTEMPTS):
             if rows and rows[0][1] != BEGIN:  # without rows, the checkpoint exists, but its head does not list it
-                return _added(change, *rows[0])
+                epoch, outcome = rows[0][:2]
+                if outcome != "epoch" or epoch != change.epoch:
+                    return _added(change, *rows[0])
+            if start is not None and change.epoch is not None:
+                ended = yield from self._ended_epoch(change.thread_id, change.epoch, start)
+                if ended is not None:
+                    return Added(ended)
             params = any_rows(change, replaces=replaces, waits=True)
             rows = yield Query(in_schema(adding.ADD, self._schema), params)
         raise TransientStoreError(
             f"thread {change.thread_id!r} was deleted and made again {_ATTEMPTS} times during this call; try again"
         )
+
+    def _start_for(self, change: Change) -> int | None:
+        """Return the start of the server that a change relies on, None if it is not known."""
+        start, since = self._lives.get(change.thread_id, (0, 0))
+        return start if start and change.epoch is not None and change.epoch >= since else self._first_start()
+
+    def _ended_epoch(self, thread_id: str, epoch: int, start: int) -> Program[int | None]:
+        """Return the epoch after this one, which ends, if the server has started again and has the thread."""
+        name = to_column(thread_id)
+        ((present,),) = yield from self._execute(adding.START)
+        if present == start:
+            return None
+        ((found, _),) = yield from self._execute(threads.LOCK, name)
+        if found is None:
+            return None
+        if found <= epoch:
+            ((found,),) = yield from self._execute(adding.END_EPOCH, name, epoch)
+        if len(self._lives) >= _MOST_LIVES:
+            self._lives = {}
+        self._lives[thread_id] = present, found
+        return int(found)
 
 
 def keys_as_arrays(keys: Sequence[Key]) -> tuple[Texts, Texts]:

@@ -37,6 +37,8 @@ class Found(NamedTuple):
     format: Format
     distribute: str | None = None
     """As in `Layout`."""
+    started: int | None = None
+    """When the server started."""
 
     @property
     def number(self) -> int:
@@ -410,11 +412,11 @@ def _begin(layout: Layout, schema: str | None) -> Program[None]:
 
 
 def _recorded(schema: str | None) -> Program[Found]:
-    ((exists,),) = yield from execute(connections.HAS_MIGRATIONS, (schema,))
+    ((started, exists),) = yield from execute(connections.HAS_MIGRATIONS, (schema,))
     if not exists:
-        return Found(Format(0, 0, 0))
+        return Found(Format(0, 0, 0), started=started)
     ((*columns, distribute),) = yield from execute(in_schema(connections.RECORDED_FORMAT, schema))
-    return Found(Format(*columns), distribute)
+    return Found(Format(*columns), distribute, started)
 
 
 def _indexes() -> list[Index]:

@@ -126,7 +126,7 @@ class PostgresSaver(Saver):
             self._postgres = driver = _driver(database, settings)
             if read_only:
                 driver = ReadOnlyDriver(driver)
-        super().__init__(PostgresStore(schema), driver, **options)
+        super().__init__(PostgresStore(schema, self._postgres.first_start), driver, **options)
         self._schema = schema
 
     def setup(self, *, partitions: int | None = None, distribute: str | None = None) -> None:

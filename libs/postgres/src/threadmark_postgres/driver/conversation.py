@@ -25,22 +25,24 @@ class LostCommit:
     __slots__ = ("number", "result")
 
     def __init__(self) -> None:
-        self.number: str | None = None
-        """The transaction that was told to commit, None if there is none."""
+        self.number: Sequence[Any] = ()
+        """The transaction that was told to commit, as `NUMBER` tells it, empty if there is none."""
         self.result: Any = None
         """The result of its program."""
 
     def was_carried_out(self) -> Flow[Sequence[Query], bool]:
-        """Ask the server. Raises OperationalError, as a lost connection does, if it is not decided yet."""
-        if self.number is None:
+        """Ask the server. Raises OperationalError, as a lost connection does, if it is not decided yet.
+
+        A server that cannot know, such as a standby, is not the last one that is asked.
+        """
+        if not self.number:
             return False
         try:
-            ((status,),), *_ = yield (Query(connections.STATUS, (self.number,)),)
-        except InvalidParameterValue:  # the server has never had it: it took over from one that had
+            ((status,),), *_ = yield (Query(connections.STATUS, self.number),)
+        except InvalidParameterValue:  # the server has never had it
             status = None
         if status == "in progress":
             raise OperationalError("the server is still carrying out a commit whose answer was lost")
-        self.number = None
         return bool(status == "committed")
 
 
@@ -86,7 +88,7 @@ def _in_transaction(program: Program[Any], first: Query, lost: LostCommit | None
             (rows,) = yield (step,)
     except StopIteration as stop:
         if lost:
-            lost.number, lost.result = numbers[0][0][0], stop.value
+            lost.number, lost.result = numbers[0][0], stop.value
         yield (Query(connections.COMMIT),)
         return stop.value
     finally:

@@ -77,6 +77,7 @@ class PostgresDriver:
         self._reached = borrowed is not None or borrowed_async is not None
         """Whether there ever was a connection. A connection or pool that you passed counts."""
         self._ready = False
+        self._first_start: int | None = None
         self._main_threads_own = Workers(1, "threadmark-postgres-main")
         """Runs the main thread's calls, in order: on that thread an interrupt could come at any instruction."""
         self._workers = Workers(settings.pool_size, "threadmark-postgres")
@@ -151,6 +152,10 @@ class PostgresDriver:
     def is_ready(self) -> bool:
         """Whether the tables are known to have the format of this release."""
         return self._ready
+
+    def first_start(self) -> int | None:
+        """Return when the server started that was found first. None if that is not known, or there are several."""
+        return self._first_start
 
     @property
     def is_on_loop(self) -> bool:
@@ -401,6 +406,8 @@ class PostgresDriver:
     def _note_ready(self, found: Found) -> None:
         # Citus would commit the calls of a batch one after the other.
         self._combines = self._settings.combine and found.distribute is None
+        if found.distribute is None and self._first_start is None:
+            self._first_start = found.started
         self._ready = True
 
     def _expect_writable(self, found: int) -> None:

@@ -20,6 +20,7 @@ from psycopg.generators import execute, fetch_many, send
 from psycopg.pq import DiagnosticField, ExecStatus, Format, PipelineStatus, TransactionStatus
 from psycopg.pq.abc import PGconn, PGresult
 
+from threadmark.backends import reset_after_fork
 from threadmark_postgres.arrays import packed
 from threadmark_postgres.sql import connections
 from threadmark_postgres.steps import Query, Rows
@@ -29,10 +30,23 @@ Connection = psycopg.Connection[Any] | psycopg.AsyncConnection[Any]
 _MOST = 100
 """The most statements that are prepared on one connection: the server keeps a plan for each."""
 
-_NAME = f"threadmark_{token_hex(4)}_%d"
-"""The name of a prepared statement. Behind a pooler, a name of another process must not mean another statement."""
 
-_numbers = count()  # not a generator, which two threads must not enter
+class _Names:
+    """Names of prepared statements. Behind a pooler, a name of another process must not mean another statement."""
+
+    def __init__(self) -> None:
+        self._numbers = count()  # not a generator, which two threads must not enter
+        self._reset_after_fork()
+        reset_after_fork(self)
+
+    def next(self) -> bytes:
+        return f"{self._beginning}_{next(self._numbers)}".encode()
+
+    def _reset_after_fork(self) -> None:
+        self._beginning = f"threadmark_{token_hex(4)}"
+
+
+_names = _Names()
 
 # Looking up a member of an enumeration takes ten times as long as a constant of the module.
 _BINARY, _OFF = Format.BINARY, PipelineStatus.OFF
@@ -60,7 +74,7 @@ class Statements:
             return None
         uses = self._uses.get(statement, 0)
         if uses >= threshold and len(self.names) < _MOST:
-            return self.names.setdefault(statement, (_NAME % next(_numbers)).encode())
+            return self.names.setdefault(statement, _names.next())
         if len(self._uses) >= _MOST:
             self._uses.clear()
         self._uses[statement] = uses + 1

@@ -1,5 +1,7 @@
 """Statements that do not depend on a program: the limits of transactions, and the setup of the tables."""
 
+from threadmark_postgres.sql.expressions import MICROSECONDS, STARTED
+
 # A reading transaction of several statements sees one state of the database. A writing one sees, after it has waited
 # for a lock, the changes of the lock's last holder.
 BEGIN_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
@@ -7,9 +9,18 @@ BEGIN_WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 COMMIT = "COMMIT"
 ROLLBACK = "ROLLBACK"
 
-# The number of a transaction, and what became of it: "committed", "aborted" or "in progress".
-NUMBER = "SELECT pg_current_xact_id()::text"
-STATUS = "SELECT pg_xact_status($1::text::xid8)"
+# The number of a transaction, with the starts of the server and of the transaction, and what became of it: "committed",
+# "aborted" or "in progress". It is NULL if that cannot be known: another server, or this one after a crash, may have
+# given the number to another transaction, as the first one may have left nothing in the log. A crash of the server may
+# leave its first process alive, but never its statistics.
+NUMBER = f"SELECT pg_current_xact_id()::text, {STARTED}, {MICROSECONDS.format('now()')}"
+STATUS = f"""
+SELECT CASE
+    WHEN {STARTED} = $2::bigint
+        AND {MICROSECONDS.format("pg_stat_get_bgwriter_stat_reset_time()")} < $3::bigint
+    THEN pg_xact_status($1::text::xid8)
+END
+"""
 
 # A part of a transaction, which can be undone by itself.
 SAVEPOINT = "SAVEPOINT threadmark"
@@ -33,8 +44,8 @@ LOCK_SETUP = "SELECT pg_advisory_xact_lock(6074030921331797345)"
 
 # This reads the tables of the catalogue, because after a wait for the lock above the server's look-up functions may
 # still answer from their cache.
-HAS_MIGRATIONS = """
-SELECT EXISTS (
+HAS_MIGRATIONS = f"""
+SELECT {STARTED}, EXISTS (
     SELECT
     FROM pg_catalog.pg_class AS c
     JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace

@@ -3,7 +3,11 @@
 from collections.abc import Iterable, Mapping
 
 # Microseconds since 1970, by the server's clock.
-CLOCK = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+MICROSECONDS = "(extract(epoch FROM {}) * 1000000)::bigint"
+CLOCK = MICROSECONDS.format("clock_timestamp()")
+
+# When the server started. It is another one after a crash, and if a standby has taken over.
+STARTED = MICROSECONDS.format("pg_postmaster_start_time()")
 
 # A head's `minute`, by which listings find it. `updated_at` changes with each put, and in an index each put would write
 # it there.

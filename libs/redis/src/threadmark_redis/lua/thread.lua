@@ -77,14 +77,14 @@ end
 -- milliseconds a thread that has expired stays to be found, `outbox` the thread's, if the script has it.
 local function settle(base, grace, outbox)
     local head = KEYS[base + 1]
-    local fields = redis.call('HMGET', head, MASK, 'v', 'x', 'z')
+    local fields = redis.call('HMGET', head, MASK, 'v', 'x', 'z', 'r')
     local mask = present(base)
     if fields[1] ~= mask then
         redis.call('HSET', head, MASK, mask)
     end
-    if type(redis.pcall('HINCRBY', head, 'r', 1)) == 'table' then -- the revision is damaged
-        redis.call('HSET', head, 'r', clock())
-    end
+    -- A server that took over may lack changes, and must not count up to the revisions that they had.
+    local last = tonumber(fields[5])
+    redis.call('HSET', head, 'r', math.max(last and last < NEVER and last + 1 or 0, clock()))
     if fields[2] ~= '1' then
         bury(head, fields[4], outbox)
     elseif fields[3] then
