@@ -26,8 +26,10 @@ _JOIN = "join:"
 _SENDS = "__pregel_tasks"
 _START = "__start__"
 """The channel of a graph's input, and the node that takes it."""
-_PAUSE = "__interrupt__"
-"""Not a node: it has seen the versions of all channels at which a person was last asked."""
+_BUMPS = "__snapshot_bumps__"
+"""Not a node: it has the versions that a snapshot gave to a channel, by the node that counts as having seen them."""
+_NO_NODES = {"__input__", "__interrupt__", _BUMPS}
+"""These count as having seen channels, too: the second at which versions a person was last asked."""
 
 
 def header_tag(draft: Draft) -> str:
@@ -112,15 +114,26 @@ def _triggers(
         node = _named_in(channel)  # most often the first one is named after a node
         if node is None:
             unnamed.add(channel)
-        elif _is_newer(channel, versions, seen.get(node)) and (says_so or is_ready(channel)):
+        elif _is_newer(channel, versions, seen.get(node)) and is_ready(channel):
             yield channel, node
-    for node, by_channel in seen.items():
-        if isinstance(by_channel, dict) and not unnamed.isdisjoint(by_channel) and node != _PAUSE:
-            for channel in unnamed & by_channel.keys():
+    nodes = {node: each for node, each in seen.items() if isinstance(each, dict) and node not in _NO_NODES}
+    for node, by_channel in nodes.items():
+        if not unnamed.isdisjoint(by_channel):
+            for channel in unnamed & by_channel.keys() - _never_read(seen, node):
                 if _is_newer(channel, versions, by_channel) and (says_so or is_ready(channel)):
                     yield channel, str(node)
-    if _START in unnamed and not any(isinstance(each, dict) and _START in each for each in seen.values()):
+    if _START in unnamed and is_ready(_START) and not any(_START in by_channel for by_channel in nodes.values()):
         yield _START, _START
+
+
+def _never_read(seen: Mapping[Any, Any], node: object) -> set[str]:
+    """Return the channels that only a snapshot has marked as seen by a node: it does so for every node there is."""
+    bumps = seen.get(_BUMPS)
+    if not isinstance(bumps, dict):
+        return set()
+    read = {str(key) for key in bumps}
+    marked = (each[len(f"{node}|") :] for each in read if each.startswith(f"{node}|"))
+    return {channel for channel in marked if f"{node}:{channel}" not in read}
 
 
 def _named_in(channel: str) -> str | None:
