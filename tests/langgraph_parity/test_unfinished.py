@@ -12,11 +12,12 @@ import psycopg
 import pytest
 from langgraph.channels import DeltaChannel
 from langgraph.graph import START, StateGraph
+from langgraph.types import Send
 
 import threadmark
 from children import child, line_from
 from langgraph_parity.backends import cluster
-from langgraph_parity.dying import DYING, LIVING, PLACES, ends
+from langgraph_parity.dying import DYING, LIVING, PLACES, ends, packets
 from langgraph_parity.releases import needs_sound_deltas
 from threadmark_langgraph import Checkpointer, wrap
 
@@ -138,9 +139,31 @@ def test_a_snapshot_that_a_fork_stores_has_no_nodes_run() -> None:
         assert _both(saver, graph, "chat") == []
 
 
+def test_a_fork_that_changes_a_trigger_is_unfinished() -> None:
+    with wrap(threadmark.MemorySaver()) as saver:
+        graph = packets(saver, lambda _: None)
+        thread: Any = {"configurable": {"thread_id": "fork"}}
+        graph.invoke({"ran": ["a text"] * 200}, thread)
+        last, sent, *_ = graph.get_state_history(thread)
+        for values, following in (
+            ({"branch:to:x": None}, ["x"]),
+            ({"__start__": {"ran": []}}, ["__start__"]),
+            ({"__pregel_tasks": [Send("w", "a text" * 200)]}, ["w"]),
+            ({"ran": []}, []),
+        ):
+            saver.fork(last.config, values)
+            assert _both(saver, graph, "fork") == following
+            saver.fork(last.config, values, as_thread=f"fork to {following}")
+            assert _both(saver, graph, f"fork to {following}") == following
+        saver.fork(sent.config, {"ran": []})
+        assert _both(saver, graph, "fork") == ["w"]
+        saver.fork(sent.config, {"__pregel_tasks": []})
+        assert _both(saver, graph, "fork") == []
+
+
 def _both(saver: Checkpointer, graph: Any, name: str) -> list[str]:
     """The nodes that are still to run, which LangGraph and the saver agree about."""
     status, following = _state(saver, name)
-    assert following == [*graph.get_state({"configurable": {"thread_id": name}}).next]
+    assert following == [*dict.fromkeys(graph.get_state({"configurable": {"thread_id": name}}).next)]
     assert status == ("unfinished" if following else "idle")
     return following

@@ -46,7 +46,7 @@ def next_nodes(context: SaverContext, thread_ids: Sequence[str]) -> Program[dict
     """Return the nodes that run after the newest checkpoints of some threads, or the error of one that is damaged."""
     found: dict[str, list[str] | LocatedError] = {}
     while len(found) < len(thread_ids):
-        loaded = yield from load_channels(context, thread_ids[len(found) :], _TRIGGERS)
+        loaded = yield from load_channels(context, thread_ids[len(found) :], TRIGGERS)
         for thread_id, one in loaded.items():
             found[thread_id] = one if isinstance(one, LocatedError) else _nodes_or_error(context, one)
     return found
@@ -59,7 +59,7 @@ class _AllTriggers:
         return isinstance(channel, str) and (channel == _SENDS or channel.startswith((_BRANCH, _JOIN)))
 
 
-_TRIGGERS = _AllTriggers()
+TRIGGERS = _AllTriggers()
 
 
 def _nodes_or_error(context: SaverContext, loaded: LoadedCheckpoint | None) -> list[str] | LocatedError:
@@ -75,7 +75,7 @@ def _nodes(context: SaverContext, loaded: LoadedCheckpoint) -> list[str]:
 
     def is_ready(channel: str) -> bool:
         value = header.values.get(channel)
-        if value is None or channel not in _TRIGGERS:
+        if value is None or channel not in TRIGGERS:
             return value is not None
         return _is_ready(channel, decode_channel(context, loaded.outline, channel, value, data))
 
@@ -158,7 +158,7 @@ def _is_ready(channel: str, value: object) -> bool:
     """Return whether the value of a channel lets its nodes run."""
     if channel == _SENDS:
         return isinstance(value, Sequence) and len(value) > 0
-    if channel not in _TRIGGERS:
+    if channel not in TRIGGERS:
         return True
     if isinstance(value, tuple) and len(value) == _WITH_FINISHED:  # the node was added with defer=True
         value, is_finished = value
