@@ -71,6 +71,24 @@ _STEPS = {
     "half joined": _Found({"join:x+y:z": {"x"}}, {"join:x+y:z": 3}, _BEGUN),
     "joined before": _Found({"join:x+y:z": set()}, {"join:x+y:z": 3}, {**_BEGUN, "z": {"join:x+y:z": 2}}),
     "deferred longer": _Found({"branch:to:z": (None, False)}, {"branch:to:z": 3}, _BEGUN),
+    "input asked before": _Found(
+        {"__start__": 1}, {"__start__": 1}, {"__interrupt__": {"__start__": 1}}, ["__start__"]
+    ),
+    "input passed over": _Found({"a": 1}, {"__start__": 2, "a": 2}, {"__input__": {}, "y": {}}),
+    "said, and empty": _Found({"a": 1}, {"a": 3, "branch:to:y": 3}, {**_BEGUN, "y": {}}, (), ["a", "branch:to:y"]),
+    "snapshot": _Found(
+        {"a": 1, "in": 2},
+        {"a": 3, "in": 2},
+        {
+            **{node: {"a": 1} for node in ("__input__", "__start__", "x")},
+            "one": {"a": 2, "in": 1},
+            "__snapshot_bumps__": {"__input__|a": 1, "__start__|a": 1, "x|a": 1, "one|a": 2, "one:a": 1},
+        },
+        ["one"],
+    ),
+    "snapshot alone": _Found(
+        {"a": 1}, {"a": 3}, {**_BEGUN, "x": {"a": 1}, "__input__": {"a": 1}, "__snapshot_bumps__": {"x|a": 1}}
+    ),
     "asked before": _Found({"a": 1}, {"a": 3}, {**_BEGUN, "__interrupt__": {"a": 2}}, (), ["a"]),
     "no engine": _Found({"branch:to:y": None}, {"branch:to:y": 2}, {}),
     "odd": _Found({"a": 1}, {"a": 3}, {"y": [1], "z": {"b": 1}}, (), [7, "a"]),  # type: ignore[dict-item,list-item]  # an engine may store anything

@@ -50,8 +50,9 @@ from threadmark.saver.batches import (
 from threadmark.saver.caches import BoundedCache, EncodingCache, Known, SegmentCache, fill
 from threadmark.saver.completeness import lacking, missing, prove_absent, prove_complete, proven_row
 from threadmark.saver.context import SaverContext, checked_serde, first_expiry, refresh_expiry
-from threadmark.saver.decoding import decode_channel, decode_metadata, decode_part, decode_write, decoded
+from threadmark.saver.decoding import decode_channel, decode_items, decode_metadata, decode_part, decode_write, decoded
 from threadmark.saver.loading import NO_EPOCH, CheckpointLoader, LoadedCheckpoint, missing_headers
+from threadmark.saver.next_nodes import TRIGGERS, header_tag
 from threadmark.saver.operations.beginning import check_keyring, upgrade
 from threadmark.saver.operations.delta import ANCESTORS_ASKED, counted_channels, is_snapshot, may_be_delta
 from threadmark.saver.operations.listing import (
@@ -112,7 +113,7 @@ __all__ = [  # noqa: RUF022 - by their purpose
     "place_of", "time_of",
     # reading
     "ANCESTORS_ASKED", "BoundedCache", "CheckpointLoader", "EncodingCache", "Item", "Known", "LoadedCheckpoint",
-    "NO_EPOCH", "Pages", "Reader", "SegmentCache", "all_outlines", "counted_channels", "decode_channel",
+    "NO_EPOCH", "Pages", "Reader", "SegmentCache", "all_outlines", "counted_channels", "decode_channel", "decode_items",
     "decode_metadata", "decode_part", "decode_write", "decoded", "expect_plain_once", "fill", "get_tuple",
     "parse_place", "good", "is_snapshot", "listing", "load", "load_many", "load_value", "loaders", "may_be_delta",
     "missing_headers", "new_cursor", "open_headers", "parts_of_cursor", "thread_ids", "whole",
@@ -126,7 +127,7 @@ __all__ = [  # noqa: RUF022 - by their purpose
     "Allowance", "Deduplicator", "Draft", "Header", "LITERAL_LIMIT", "Source", "Stored", "add_change", "announced_size",
     "busy_error", "check_keyring", "encode", "expand", "expect_compression", "first_expiry", "layout", "live_on",
     "lost_error", "needed_segments", "pack_plain", "plain_fields", "proof", "refresh_expiry", "refusal_error",
-    "segment_key", "store", "with_fields",
+    "TRIGGERS", "header_tag", "segment_key", "store", "with_fields",
     # removing
     "Namespace", "Rule", "carry_out", "delete_checkpoint", "delete_thread", "keep_at_most", "keep_last", "removal_of",
     "apply_retention", "retention_rule", "sends_lie_with_parent",

@@ -26,8 +26,10 @@ _JOIN = "join:"
 _SENDS = "__pregel_tasks"
 _START = "__start__"
 """The channel of a graph's input, and the node that takes it."""
-_PAUSE = "__interrupt__"
-"""Not a node: it has seen the versions of all channels at which a person was last asked."""
+_BUMPS = "__snapshot_bumps__"
+"""Not a node: it has the versions that a snapshot gave to a channel, by the node that counts as having seen them."""
+_NO_NODES = {"__input__", "__interrupt__", _BUMPS}
+"""These count as having seen channels, too: the second at which versions a person was last asked."""
 
 
 def header_tag(draft: Draft) -> str:
@@ -44,7 +46,7 @@ def next_nodes(context: SaverContext, thread_ids: Sequence[str]) -> Program[dict
     """Return the nodes that run after the newest checkpoints of some threads, or the error of one that is damaged."""
     found: dict[str, list[str] | LocatedError] = {}
     while len(found) < len(thread_ids):
-        loaded = yield from load_channels(context, thread_ids[len(found) :], _TRIGGERS)
+        loaded = yield from load_channels(context, thread_ids[len(found) :], TRIGGERS)
         for thread_id, one in loaded.items():
             found[thread_id] = one if isinstance(one, LocatedError) else _nodes_or_error(context, one)
     return found
@@ -57,7 +59,7 @@ class _AllTriggers:
         return isinstance(channel, str) and (channel == _SENDS or channel.startswith((_BRANCH, _JOIN)))
 
 
-_TRIGGERS = _AllTriggers()
+TRIGGERS = _AllTriggers()
 
 
 def _nodes_or_error(context: SaverContext, loaded: LoadedCheckpoint | None) -> list[str] | LocatedError:
@@ -73,7 +75,7 @@ def _nodes(context: SaverContext, loaded: LoadedCheckpoint) -> list[str]:
 
     def is_ready(channel: str) -> bool:
         value = header.values.get(channel)
-        if value is None or channel not in _TRIGGERS:
+        if value is None or channel not in TRIGGERS:
             return value is not None
         return _is_ready(channel, decode_channel(context, loaded.outline, channel, value, data))
 
@@ -112,15 +114,26 @@ def _triggers(
         node = _named_in(channel)  # most often the first one is named after a node
         if node is None:
             unnamed.add(channel)
-        elif _is_newer(channel, versions, seen.get(node)) and (says_so or is_ready(channel)):
+        elif _is_newer(channel, versions, seen.get(node)) and is_ready(channel):
             yield channel, node
-    for node, by_channel in seen.items():
-        if isinstance(by_channel, dict) and not unnamed.isdisjoint(by_channel) and node != _PAUSE:
-            for channel in unnamed & by_channel.keys():
+    nodes = {node: each for node, each in seen.items() if isinstance(each, dict) and node not in _NO_NODES}
+    for node, by_channel in nodes.items():
+        if not unnamed.isdisjoint(by_channel):
+            for channel in unnamed & by_channel.keys() - _never_read(seen, node):
                 if _is_newer(channel, versions, by_channel) and (says_so or is_ready(channel)):
                     yield channel, str(node)
-    if _START in unnamed and not any(isinstance(each, dict) and _START in each for each in seen.values()):
+    if _START in unnamed and is_ready(_START) and not any(_START in by_channel for by_channel in nodes.values()):
         yield _START, _START
+
+
+def _never_read(seen: Mapping[Any, Any], node: object) -> set[str]:
+    """Return the channels that only a snapshot has marked as seen by a node: it does so for every node there is."""
+    bumps = seen.get(_BUMPS)
+    if not isinstance(bumps, dict):
+        return set()
+    read = {str(key) for key in bumps}
+    marked = (each[len(f"{node}|") :] for each in read if each.startswith(f"{node}|"))
+    return {channel for channel in marked if f"{node}:{channel}" not in read}
 
 
 def _named_in(channel: str) -> str | None:
@@ -145,7 +158,7 @@ def _is_ready(channel: str, value: object) -> bool:
     """Return whether the value of a channel lets its nodes run."""
     if channel == _SENDS:
         return isinstance(value, Sequence) and len(value) > 0
-    if channel not in _TRIGGERS:
+    if channel not in TRIGGERS:
         return True
     if isinstance(value, tuple) and len(value) == _WITH_FINISHED:  # the node was added with defer=True
         value, is_finished = value

@@ -22,8 +22,10 @@ from threadmark.model import MAPPING, Config
 from threadmark.names import MESSAGES_NS, as_text
 from threadmark.program import Program
 from threadmark.saver.kit import (
+    TRIGGERS,
     CheckpointLoader,
     Deduplicator,
+    Draft,
     Header,
     LoadedCheckpoint,
     SaverContext,
@@ -32,15 +34,19 @@ from threadmark.saver.kit import (
     all_outlines,
     checkpoint_location,
     checkpoint_row,
+    decode_channel,
+    decode_items,
     decode_metadata,
     encode,
     fill,
     first_expiry,
     header_location,
+    header_tag,
     is_snapshot,
     may_be_delta,
     missing_headers,
     needed_segments,
+    plain_fields,
     prove_complete,
     proven_writes,
     rebound_write,
@@ -57,6 +63,9 @@ from threadmark.travel.model import Values
 
 _OF_ANOTHER_STEP = {"run_id", "writes"}
 """Keys of metadata that name the run that made a checkpoint. No run made its fork."""
+
+
+_SENDS = "__pregel_tasks"
 
 
 class NewState(NamedTuple):
@@ -101,7 +110,12 @@ class Branch(NamedTuple):
 
 
 def branch_of(
-    new: str, config: Config, loaded: LoadedCheckpoint, state: NewState, deduplicator: Deduplicator
+    context: SaverContext,
+    new: str,
+    config: Config,
+    loaded: LoadedCheckpoint,
+    state: NewState,
+    deduplicator: Deduplicator,
 ) -> Branch:
     """Return a new checkpoint, of a new id, with the state of another one, and new values of some channels."""
     outline, header = loaded.outline, loaded.header
@@ -119,10 +133,27 @@ def branch_of(
             versions[channel] = following.setdefault(type(version), version)
     with located(header_location(outline)):
         header = with_fields(Header(versions, values, header.plain, header.rest), changes)
-    tag = Stored.from_bytes(loaded.body).tag
+    tag = _tag(context, loaded, header, state)
     stored, source = deduplicator.store_header(header.to_bytes(), loaded.source, tag)
     parent = outline.parent if _is_read_from_ancestors(loaded) else outline.id
     return Branch(new, parent, header, stored, source, _metadata(config, outline))
+
+
+def _tag(context: SaverContext, loaded: LoadedCheckpoint, header: Header, state: NewState) -> str:
+    """Return the tag of a header with new values, as a put chooses it: they may have other nodes run."""
+    fields = plain_fields(header)
+    if not state.encoded or not fields.get("versions_seen"):
+        return Stored.from_bytes(loaded.body).tag
+    changed = {header.values[channel].digest: data for channel, (_, data) in state.encoded.items()}
+    data: Mapping[bytes, bytes] = {**loaded.data, **changed}
+    values: dict[str, Any] = dict.fromkeys(header.values)
+    for channel, value in header.values.items():
+        if channel == _SENDS:  # it matters only whether there are packets
+            items = decode_items(context, loaded.outline, channel, value, data)
+            values[channel] = range(0 if items is None else len(items))
+        elif channel in TRIGGERS:
+            values[channel] = decode_channel(context, loaded.outline, channel, value, data)
+    return header_tag(Draft("", fields, values, dict(header.versions), (), [], None, {}))
 
 
 def expect_plain_channels(

@@ -65,7 +65,7 @@ def fork(
     for _ in range(_ATTEMPTS):
         origin = yield from _origin(context, where, state)
         deduplicator = _deduplicator(context, origin)
-        branch = branch_of(new, config, origin.loaded, state, deduplicator) if state.encoded else None
+        branch = branch_of(context, new, config, origin.loaded, state, deduplicator) if state.encoded else None
         plan = ForkPlan(where.thread_id, target, origin.loaded, branch, deduplicator.segments())
         if (yield from write(found_thread, context, plan, tried)):
             return config_of(target, where.ns, branch.id if branch else origin.loaded.outline.id)
@@ -95,7 +95,7 @@ def _branch(context: SaverContext, config: Config, where: ParsedConfig, state: N
             return where._replace(checkpoint_id=new).config()
         origin = yield from _origin(context, where, state)
         deduplicator = _deduplicator(context, origin)
-        branch = branch_of(new, config, origin.loaded, state, deduplicator)
+        branch = branch_of(context, new, config, origin.loaded, state, deduplicator)
         change = _change(where, origin, branch, deduplicator)
         try:
             added = yield from add_change(context, deduplicator, change, context.store.add)
