@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from pydantic import BaseModel
 
-from threadmark.errors import ConfigError, ForbiddenTypeError, SerializationError
+from threadmark.errors import ConfigError, CorruptDataError, ForbiddenTypeError, SerializationError
 from threadmark.serde import Registry, Serde
 
 
@@ -187,6 +187,20 @@ def test_a_class_that_became_another_kind_is_an_error(module: ModuleType) -> Non
     stored = Serde().dumps_typed(put_into(module, a_dataclass(a=...), "C")(a=1))
     put_into(module, a_model(a=...), "C")
     with pytest.raises(Exception, match="was stored as a dataclass, and it is not one"):
+        Serde().loads_typed(stored)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [lambda: enum.StrEnum("C", ["a"]), lambda: enum.IntEnum("C", ["a"]), lambda: a_named_tuple(a=..., b=...)],
+    ids=["StrEnum", "IntEnum", "NamedTuple"],
+)
+def test_no_member_or_record_is_made_of_a_builtin_types_content(module: ModuleType, made: Callable[[], Any]) -> None:
+    """These are subclasses of builtin types, too, but are never stored as such."""
+    base = next(base for base in (str, int, tuple) if issubclass(made(), base))
+    stored = Serde().dumps_typed(put_into(module, type("C", (base,), {}), "C")())
+    put_into(module, made(), "C")
+    with pytest.raises(CorruptDataError, match="was stored as a subclass of a builtin type, and it is not one"):
         Serde().loads_typed(stored)
 
 
