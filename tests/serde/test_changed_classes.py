@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 import attrs
 import msgspec
+import pydantic.dataclasses
+import pydantic.v1.dataclasses
 import pytest
 from pydantic import BaseModel
 
@@ -202,6 +204,40 @@ def test_no_member_or_record_is_made_of_a_builtin_types_content(module: ModuleTy
     put_into(module, made(), "C")
     with pytest.raises(CorruptDataError, match="was stored as a subclass of a builtin type, and it is not one"):
         Serde().loads_typed(stored)
+
+
+@pytest.mark.parametrize(
+    ("decorate", "describe"),
+    [(pydantic.dataclasses.dataclass, pydantic.Field), (pydantic.v1.dataclasses.dataclass, pydantic.v1.Field)],
+    ids=["pydantic", "pydantic.v1"],
+)
+def test_a_new_field_that_pydantic_describes_takes_its_default(
+    module: ModuleType, decorate: Callable[..., Any], describe: Callable[..., Any]
+) -> None:
+    """In the class's own list of fields, the default of such a field is the description itself."""
+    stored = [Serde().dumps_typed(put_into(module, a_dataclass(a=...), "C")(a=1)) for _ in range(2)]
+
+    @decorate
+    class C:
+        a: int
+        b: int = describe(default=2)
+        c: list[int] = describe(default_factory=list)
+        d: int = 4
+
+    put_into(module, C, "C")
+    one, other = map(Serde().loads_typed, stored)
+    assert one == other == C(a=1)
+    assert (one.b, one.c, one.d) == (2, [], 4)
+    assert one.c is not other.c
+
+    @decorate
+    class Demanding:
+        a: int
+        b: int = describe()
+
+    put_into(module, Demanding, "C")
+    with pytest.raises(SerializationError, match="b is new and has no default"):
+        Serde().loads_typed(stored[0])
 
 
 def test_a_renamed_member_of_an_enum_needs_an_upgrade(module: ModuleType) -> None:

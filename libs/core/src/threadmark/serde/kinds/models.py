@@ -15,7 +15,7 @@ from threadmark.serde.attributes import (
     record_builders,
     storable_names,
 )
-from threadmark.serde.kinds.records import attribute_reader, attribute_writer
+from threadmark.serde.kinds.records import attribute_reader, attribute_writer, defaults_of_first, described_defaults
 from threadmark.serde.kinds_api import Deconstruct, Definer, Family, Reconstruct, Shape, Shapes, StoredClass
 from threadmark.serde.lookup import attribute, derives, imported
 
@@ -182,13 +182,7 @@ def _presence(dictionary: dict[str, Any] | None) -> int:
 
 
 def _model_fields(cls: Any) -> Fields:
-    defaults = {
-        name: lambda field=field: field.get_default(call_default_factory=True)
-        for name, field in cls.__pydantic_fields__.items()
-        # A factory that needs the other fields' validated values cannot fill a field of a stored model.
-        if not field.is_required() and not getattr(field, "default_factory_takes_validated_data", False)
-    }
-    return Fields(frozenset(cls.__pydantic_fields__), defaults)
+    return Fields(frozenset(cls.__pydantic_fields__), described_defaults(cls.__pydantic_fields__))
 
 
 class FirstModels(Family):
@@ -216,8 +210,7 @@ class FirstModels(Family):
 
 def _first_model_fields(cls: Any) -> Fields:
     names = {*cls.__fields__, "__fields_set__", *cls.__private_attributes__}
-    optional = {name: field.get_default for name, field in cls.__fields__.items() if not field.required}
-    return Fields(frozenset(names), optional)
+    return Fields(frozenset(names), defaults_of_first(cls))
 
 
 class Secrets(Family):
