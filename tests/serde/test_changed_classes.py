@@ -2,7 +2,7 @@
 
 import enum
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -238,6 +238,27 @@ def test_a_new_field_that_pydantic_describes_takes_its_default(
     put_into(module, Demanding, "C")
     with pytest.raises(SerializationError, match="b is new and has no default"):
         Serde().loads_typed(stored[0])
+
+
+@pytest.mark.parametrize("of", [pydantic, pydantic.v1], ids=["pydantic", "pydantic.v1"])
+@pytest.mark.parametrize("before", [(), ("_empty",), ("_empty", "_first")], ids=["none", "an unset one", "a set one"])
+def test_a_new_private_attribute_takes_its_default(module: ModuleType, of: Any, before: Sequence[str]) -> None:
+    def a_class(private: Iterable[str]) -> Any:
+        known = {"_empty": of.PrivateAttr(), "_first": of.PrivateAttr(1), "_made": of.PrivateAttr(default_factory=list)}
+        content = {"__annotations__": {"a": int}, "a": 0, "__module__": "changing"}
+        return put_into(module, type("C", (of.BaseModel,), content | {name: known[name] for name in private}), "C")
+
+    first = a_class(before)()
+    if "_first" in before:
+        first._first = 5
+    stored = Serde().dumps_typed([first, first])
+    now = a_class({**dict.fromkeys(before), "_first": None, "_made": None})
+    one, other = Serde().loads_typed(stored)
+    assert one == other
+    assert type(one) is now
+    assert (one.a, one._first, one._made) == (0, 5 if "_first" in before else 1, [])
+    assert one._made is not other._made
+    assert not hasattr(one, "_empty")
 
 
 def test_a_renamed_member_of_an_enum_needs_an_upgrade(module: ModuleType) -> None:
