@@ -2,17 +2,19 @@
 
 import enum
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, NamedTuple
 
 import attrs
 import msgspec
+import pydantic.dataclasses
+import pydantic.v1.dataclasses
 import pytest
 from pydantic import BaseModel
 
-from threadmark.errors import ConfigError, ForbiddenTypeError, SerializationError
+from threadmark.errors import ConfigError, CorruptDataError, ForbiddenTypeError, SerializationError
 from threadmark.serde import Registry, Serde
 
 
@@ -188,6 +190,75 @@ def test_a_class_that_became_another_kind_is_an_error(module: ModuleType) -> Non
     put_into(module, a_model(a=...), "C")
     with pytest.raises(Exception, match="was stored as a dataclass, and it is not one"):
         Serde().loads_typed(stored)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [lambda: enum.StrEnum("C", ["a"]), lambda: enum.IntEnum("C", ["a"]), lambda: a_named_tuple(a=..., b=...)],
+    ids=["StrEnum", "IntEnum", "NamedTuple"],
+)
+def test_no_member_or_record_is_made_of_a_builtin_types_content(module: ModuleType, made: Callable[[], Any]) -> None:
+    """These are subclasses of builtin types, too, but are never stored as such."""
+    base = next(base for base in (str, int, tuple) if issubclass(made(), base))
+    stored = Serde().dumps_typed(put_into(module, type("C", (base,), {}), "C")())
+    put_into(module, made(), "C")
+    with pytest.raises(CorruptDataError, match="was stored as a subclass of a builtin type, and it is not one"):
+        Serde().loads_typed(stored)
+
+
+@pytest.mark.parametrize(
+    ("decorate", "describe"),
+    [(pydantic.dataclasses.dataclass, pydantic.Field), (pydantic.v1.dataclasses.dataclass, pydantic.v1.Field)],
+    ids=["pydantic", "pydantic.v1"],
+)
+def test_a_new_field_that_pydantic_describes_takes_its_default(
+    module: ModuleType, decorate: Callable[..., Any], describe: Callable[..., Any]
+) -> None:
+    """In the class's own list of fields, the default of such a field is the description itself."""
+    stored = [Serde().dumps_typed(put_into(module, a_dataclass(a=...), "C")(a=1)) for _ in range(2)]
+
+    @decorate
+    class C:
+        a: int
+        b: int = describe(default=2)
+        c: list[int] = describe(default_factory=list)
+        d: int = 4
+
+    put_into(module, C, "C")
+    one, other = map(Serde().loads_typed, stored)
+    assert one == other == C(a=1)
+    assert (one.b, one.c, one.d) == (2, [], 4)
+    assert one.c is not other.c
+
+    @decorate
+    class Demanding:
+        a: int
+        b: int = describe()
+
+    put_into(module, Demanding, "C")
+    with pytest.raises(SerializationError, match="b is new and has no default"):
+        Serde().loads_typed(stored[0])
+
+
+@pytest.mark.parametrize("of", [pydantic, pydantic.v1], ids=["pydantic", "pydantic.v1"])
+@pytest.mark.parametrize("before", [(), ("_empty",), ("_empty", "_first")], ids=["none", "an unset one", "a set one"])
+def test_a_new_private_attribute_takes_its_default(module: ModuleType, of: Any, before: Sequence[str]) -> None:
+    def a_class(private: Iterable[str]) -> Any:
+        known = {"_empty": of.PrivateAttr(), "_first": of.PrivateAttr(1), "_made": of.PrivateAttr(default_factory=list)}
+        content = {"__annotations__": {"a": int}, "a": 0, "__module__": "changing"}
+        return put_into(module, type("C", (of.BaseModel,), content | {name: known[name] for name in private}), "C")
+
+    first = a_class(before)()
+    if "_first" in before:
+        first._first = 5
+    stored = Serde().dumps_typed([first, first])
+    now = a_class({**dict.fromkeys(before), "_first": None, "_made": None})
+    one, other = Serde().loads_typed(stored)
+    assert one == other
+    assert type(one) is now
+    assert (one.a, one._first, one._made) == (0, 5 if "_first" in before else 1, [])
+    assert one._made is not other._made
+    assert not hasattr(one, "_empty")
 
 
 def test_a_renamed_member_of_an_enum_needs_an_upgrade(module: ModuleType) -> None:

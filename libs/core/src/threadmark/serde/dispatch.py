@@ -207,7 +207,7 @@ class Dispatch:
         family = self._families.by_code().get(code)
         if family is None:
             raise unknown_family(code, name)
-        if cls in self._kind_writers or not family.accepts(cls):
+        if cls in self._kind_writers or not self._families.may_have_stored(family, cls):
             raise CorruptDataError(f"{name} was stored as {family.title}, and it is not one")
         family.check(cls)
         return _Head(cls, family, registered)

@@ -52,6 +52,15 @@ class Families:
         """Return the first family that accepts the class, or None."""
         return next((family for family in self.by_code().values() if family.accepts(cls)), None)
 
+    def may_have_stored(self, family: Family, cls: type) -> bool:
+        """Whether a value of the class, as it is now, can have been stored by this family.
+
+        An enum that is also a str is stored as an enum alone. Only a package may come between: values that were stored
+        before it was installed stay readable.
+        """
+        first = self.of_class(cls)
+        return family.accepts(cls) and first is not None and (first is family or len(first.code) > 1)
+
     def by_code(self) -> Mapping[str, Family]:
         """Return every family whose library has been imported, by code and in order."""
         found = [entry for entry in installed_entries() if imported(entry.name)]

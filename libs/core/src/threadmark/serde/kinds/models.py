@@ -1,6 +1,6 @@
 """Pydantic models, stored by their state after validation, which does not run again."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any
 
 from threadmark.errors import CorruptDataError, SerializationError
@@ -15,7 +15,7 @@ from threadmark.serde.attributes import (
     record_builders,
     storable_names,
 )
-from threadmark.serde.kinds.records import attribute_reader, attribute_writer
+from threadmark.serde.kinds.records import attribute_reader, attribute_writer, defaults_of_first, described_defaults
 from threadmark.serde.kinds_api import Deconstruct, Definer, Family, Reconstruct, Shape, Shapes, StoredClass
 from threadmark.serde.lookup import attribute, derives, imported
 
@@ -80,6 +80,7 @@ class Models(Family):
         unaccounted = _unaccounted(fields_set, names, len(fields.names))
         if unaccounted > 0 and extra_is != _HERE:
             raise CorruptDataError(_TOO_MANY_SET)
+        new_private = _private_defaults(cls)
         members = _members()
         set_dict, set_fields_set, set_extra, set_private = (member.__set__ for member in members.values())
         new = object.__new__
@@ -96,8 +97,10 @@ class Models(Family):
 
         def reconstruct_with_dictionaries(items: list[Any]) -> Any:
             dictionaries = {}
-            if private_is == _HERE:
-                dictionaries[set_private] = checked_state(items.pop())
+            if private_is == _HERE or new_private:
+                found = checked_state(items.pop()) if private_is == _HERE else {}
+                missing = new_private.keys() - found.keys()
+                dictionaries[set_private] = found | {name: new_private[name]() for name in sorted(missing)}
             if extra_is == _HERE:
                 dictionaries[set_extra] = extra = checked_state(items.pop())
                 if unaccounted > len(extra):
@@ -107,7 +110,7 @@ class Models(Family):
                 set_dictionary(model, content)
             return model
 
-        if _HERE in (extra_is, private_is):
+        if _HERE in (extra_is, private_is) or new_private:
             return reconstruct_with_dictionaries
         if before != fields.names:
             return reconstruct
@@ -181,14 +184,20 @@ def _presence(dictionary: dict[str, Any] | None) -> int:
     return _HERE if dictionary else _EMPTY
 
 
-def _model_fields(cls: Any) -> Fields:
-    defaults = {
-        name: lambda field=field: field.get_default(call_default_factory=True)
-        for name, field in cls.__pydantic_fields__.items()
-        # A factory that needs the other fields' validated values cannot fill a field of a stored model.
-        if not field.is_required() and not getattr(field, "default_factory_takes_validated_data", False)
+def _private_defaults(cls: Any) -> dict[str, Callable[[], Any]]:
+    """Return the defaults of private attributes: every object has them, unless the class got them later."""
+    from pydantic_core import PydanticUndefined
+
+    return {
+        name: private.default_factory or private.get_default
+        for name, private in cls.__private_attributes__.items()
+        if private.default_factory is not None or private.default is not PydanticUndefined
+        if not getattr(private, "default_factory_takes_validated_data", False)  # as with a field's factory
     }
-    return Fields(frozenset(cls.__pydantic_fields__), defaults)
+
+
+def _model_fields(cls: Any) -> Fields:
+    return Fields(frozenset(cls.__pydantic_fields__), described_defaults(cls.__pydantic_fields__))
 
 
 class FirstModels(Family):
@@ -216,8 +225,13 @@ class FirstModels(Family):
 
 def _first_model_fields(cls: Any) -> Fields:
     names = {*cls.__fields__, "__fields_set__", *cls.__private_attributes__}
-    optional = {name: field.get_default for name, field in cls.__fields__.items() if not field.required}
-    return Fields(frozenset(names), optional)
+    private = {name: each.get_default for name, each in cls.__private_attributes__.items() if _has_default(each)}
+    return Fields(frozenset(names), defaults_of_first(cls) | private)
+
+
+def _has_default(private: Any) -> bool:
+    """Whether an attribute of pydantic 1 has a default, which is not pydantic's sign that there is none."""
+    return private.default_factory is not None or type(private.default).__name__ != "UndefinedType"
 
 
 class Secrets(Family):

@@ -7,7 +7,7 @@ validators ran when the value was made; they do not run again.
 import dataclasses
 import operator
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import MemberDescriptorType
 from typing import Any
 
@@ -111,13 +111,42 @@ class Dataclasses(Family):
 
 def _dataclass_fields(cls: Any) -> Fields:
     names, defaults = [], {}
+    described = _pydantic_defaults(cls)
     for field in dataclasses.fields(cls):
         names.append(field.name)
-        if field.default is not dataclasses.MISSING:
-            defaults[field.name] = always(field.default)
-        elif field.default_factory is not dataclasses.MISSING:
+        if field.default_factory is not dataclasses.MISSING:
             defaults[field.name] = field.default_factory
+        elif field.default is not dataclasses.MISSING and not _is_description(field.default):
+            defaults[field.name] = always(field.default)
+        elif field.name in described:
+            defaults[field.name] = described[field.name]
     return Fields(frozenset(names), defaults)
+
+
+def _is_description(default: object) -> bool:
+    """Whether this is pydantic's description of a field, `Field(...)`, which stands where the default would."""
+    return type(default) in [module.FieldInfo for name in _DESCRIBING if (module := imported(name))]
+
+
+def _pydantic_defaults(cls: Any) -> Mapping[str, Callable[[], Any]]:
+    """Return the defaults of those fields of a dataclass that pydantic knows, of either version."""
+    first: Any = attribute(cls, "__pydantic_model__")
+    return defaults_of_first(first) if first else described_defaults(attribute(cls, "__pydantic_fields__", {}))
+
+
+def described_defaults(fields: Mapping[str, Any]) -> dict[str, Callable[[], Any]]:
+    """Return the defaults in pydantic's descriptions of fields."""
+    return {
+        name: lambda field=field: field.get_default(call_default_factory=True)
+        for name, field in fields.items()
+        # A factory that needs the other fields' validated values cannot fill a field of a stored object.
+        if not field.is_required() and not getattr(field, "default_factory_takes_validated_data", False)
+    }
+
+
+def defaults_of_first(cls: Any) -> dict[str, Callable[[], Any]]:
+    """Return the defaults of the fields of a model of pydantic 1."""
+    return {name: field.get_default for name, field in cls.__fields__.items() if not field.required}
 
 
 class AttrsClasses(Family):
@@ -287,6 +316,7 @@ def always(value: Any) -> Callable[[], Any]:
     return lambda: value
 
 
+_DESCRIBING = ("pydantic.fields", "pydantic.v1.fields")
 _WITH_ATTRIBUTES = "attributes"
 NAMED_TUPLES = NamedTuples()
 FAMILIES = (AttrsClasses(), Structs(), Dataclasses())
