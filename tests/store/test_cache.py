@@ -308,6 +308,8 @@ def test_a_larger_entry_than_the_bound_is_not_stored_and_replaces_what_was(
         (line,) = logged(logging.WARNING)
         assert "an entry is not stored" in line
         assert "raise max_bytes" in line
+        verified = Store(saver).verify(decode=True)
+        assert (verified.problems, verified.unreadable) == ([], [])
 
 
 @each_place

@@ -18,7 +18,7 @@ from postgres.cluster import shared
 from replication.backends import BACKENDS
 from replication.links import Link, linked
 from threadmark import Checkpoint, ConfigError, Keyring, MemorySaver, ReplicationError, Saver, new_id, replicated
-from threadmark.backends import now
+from threadmark.backends import Program, StoreError, now
 from threadmark.errors import CorruptDataError, MissingDependencyError
 from threadmark.program import Transaction
 from threadmark.replication.others import shard_id_of, tables_of
@@ -32,6 +32,7 @@ from threadmark_store import Store
 from threadmark_store.pairs.changes import SHARD_IDS, Changed, Removal, moved_behind, wins
 from threadmark_store.pairs.tables import ask_side
 from threadmark_store.shapes import ItemKey, ItemRow, Scope
+from threadmark_store.vectors.sql import TableVectors
 
 _NS = ("users", "ada")
 _PATIENCE = 60.0
@@ -219,6 +220,24 @@ def test_vectors_and_words_are_computed_on_the_other_side(memory: Sides) -> None
         store.delete(_NS, "two")
         memory.pair.promote()
         assert [item.key for item in store.search(_NS, query="dog")] in (["one"], [])
+
+
+def test_a_table_whose_creation_was_undone_is_created_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> Program[None]:
+        yield from ()
+        raise StoreError("the disk is full")
+
+    index: IndexConfig = {"dims": 1, "embed": lambda texts: [[1.0] for _ in texts], "fields": ["text"]}
+    with sides(SqliteSaver(tmp_path / "one.db"), SqliteSaver(tmp_path / "two.db")) as two:
+        store = Store(two.pair, index=index)
+        assert store.search(_NS) == []
+        two.pair.promote("secondary")  # which has no items yet, and no table of them
+        with monkeypatch.context() as failing:
+            failing.setattr(TableVectors, "replace", fail)
+            with pytest.raises(StoreError, match="the disk is full"):
+                store.put(_NS, "one", {"text": "a cat"})
+        store.put(_NS, "one", {"text": "a cat"})
+        assert two.equal_keys() == ["one"]
 
 
 def test_an_owner_removes_no_item_of_another(memory: Sides) -> None:

@@ -317,6 +317,19 @@ def test_reindex_leaves_an_item_alone_that_changes_in_between(saver: Saver, ask:
     ]
 
 
+def test_reindex_keeps_the_fields_of_a_put_of_the_same_value_in_between(saver: Saver, ask: Ask) -> None:
+    def putting(texts: Sequence[str]) -> list[list[float]]:
+        Store(saver, index=index(model="new")).put(("docs",), "1", {"text": "a"}, index=False)
+        return letters(texts)
+
+    for key in ("1", "2"):
+        ask(Store(saver), "put", ("docs",), key, {"text": "a"})
+    assert ask(Store(saver, index=index(putting, model="new")), "reindex") == 1
+    store = Store(saver, index=index(model="new"))
+    assert found(ask(store, "search", ("docs",), query="a")) == [("2", 1.0), ("1", None)]
+    assert ask(store, "reindex") == 0
+
+
 def test_many_items(saver: Saver, ask: Ask) -> None:
     plain, store = Store(saver), Store(saver, index=index())
     for start in range(0, 5000, 1000):

@@ -83,6 +83,43 @@ def test_a_second_start_changes_nothing_and_a_stopped_one_starts_again() -> None
     assert second.done()
 
 
+def test_a_start_while_the_stopped_one_ends_begins_another_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, goes_on = threading.Event(), threading.Event()
+    with in_memory() as store:
+        sweep = store._items.sweep
+
+        def waiting(*arguments: Any, **options: Any) -> Any:
+            begun.set()
+            goes_on.wait(60)
+            return sweep(*arguments, **options)
+
+        monkeypatch.setattr(store._items, "sweep", waiting)
+        first = store.start_ttl_sweeper(AT_ONCE)
+        assert begun.wait(60)
+        assert not store.stop_ttl_sweeper(timeout=0)
+        second = store.start_ttl_sweeper(1)
+        goes_on.set()
+        first.result(60)
+        assert not second.done()
+    assert second.done()
+
+
+@pytest.mark.parametrize("end", ["stop", "cancel"])
+def test_a_start_while_the_stopped_task_ends_begins_another_one(end: str) -> None:
+    async def run() -> None:
+        with InMemoryStore() as store:
+            first = await store.astart_ttl_sweeper(1)
+            await asyncio.sleep(0)
+            _ = store.stop_ttl_sweeper() if end == "stop" else first.cancel()
+            second = await store.astart_ttl_sweeper(1)
+            await asyncio.wait_for(first, 60)
+            assert not second.done()
+            assert await store.astop_ttl_sweeper(timeout=60)
+            assert second.done()
+
+    asyncio.run(run())
+
+
 def test_cancelling_the_future_ends_it() -> None:
     with in_memory() as store:
         future = store.start_ttl_sweeper(1)

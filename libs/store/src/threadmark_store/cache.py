@@ -189,7 +189,7 @@ class Cache(OverSaver, BaseCache[Any]):
             if entry.size > self._largest:
                 problem = f"it counts {entry.size} bytes, and the bound leaves {self._largest}: raise max_bytes"
                 self._log_once("size", "an entry is not stored", problem)
-                entry = entry._replace(value=b"", expires_at=0)  # it replaces an earlier one
+                entry = self._entries.encoded(entry.key, None, entry.used_at, 0)  # it replaces an earlier one
             if group and size + entry.size > self._largest:
                 yield group
                 group, size = [], 0

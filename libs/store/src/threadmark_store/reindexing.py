@@ -40,25 +40,35 @@ class Reindexing(Generic[Row, Made]):
         computed, after = 0, None
         while items := (yield from read(self.items.in_key_order, Scope(owner=self.owner), after, _AT_ONCE)):
             after = items[-1].key
-            found: list[Any] = yield from read(self.table.rows, [item.key for item in items])
-            rows: dict[ItemKey, list[Any]] = {item.key: [] for item in items}
-            for row in found:
-                rows[row.key].append(row)
+            rows = yield from read(self._rows, [item.key for item in items])
             lacking = [self.lacking(item, self.values.decoded(item), rows[item.key]) for item in items]
             wanted = [each for each in lacking if each is not None]
             if wanted:
                 made = yield from self.of_values(wanted)
-                computed += yield from write(self._write, [item for item in items if item.key in made], made)
+                computed += yield from write(self._write, [item for item in items if item.key in made], made, rows)
         cursor = yield from write(self._remove_orphans, None)
         while cursor is not None:
             cursor = yield from write(self._remove_orphans, cursor)
         return computed
 
-    def _write(self, items: Sequence[ItemRow], made: Mapping[ItemKey, Made]) -> Program[int]:
+    def _rows(self, keys: Sequence[ItemKey]) -> Program[dict[ItemKey, set[Any]]]:
+        """Return the rows of each item."""
+        found: list[Any] = yield from self.table.rows(keys)
+        rows: dict[ItemKey, set[Any]] = {key: set() for key in keys}
+        for row in found:
+            rows[row.key].add(row)
+        return rows
+
+    def _write(
+        self, items: Sequence[ItemRow], made: Mapping[ItemKey, Made], before: Mapping[ItemKey, set[Any]]
+    ) -> Program[int]:
+        """Store what was computed. An item that was put since then stays, also if its value is the same as before."""
         keys = [item.key for item in items]
         yield from self.table.hold(keys)
         now = yield from self.items.items(keys)
-        same = [now[item.key] for item in items if item.key in now and now[item.key].check == item.check]
+        rows_now = yield from self._rows(keys)
+        unchanged = [item for item in items if rows_now[item.key] == before[item.key]]
+        same = [now[item.key] for item in unchanged if item.key in now and now[item.key].check == item.check]
         rows = [row for item in same for row in self.rows_of(item, made[item.key])]
         yield from self.table.replace([item.key for item in same], rows)
         return len(same)

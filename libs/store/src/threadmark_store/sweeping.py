@@ -40,13 +40,15 @@ class Sweeper:
         self._thread: threading.Thread | None = None
         self._ended: Future[None] | None = None
         self._task: asyncio.Task[None] | None = None
+        self._signalled: tuple[object, object] = None, None
+        """The future and the task that end soon: another start begins another one."""
         reset_after_fork(self)
         finalize(sweep.__self__, self._signal).atexit = False  # type: ignore[attr-defined]  # it is a bound method
 
     def start(self, seconds: float) -> "Future[None]":
         """Start it on a thread, unless one runs. The future is done when it has ended, and cancelling that ends it."""
         with self._changing:
-            if self._ended is None or self._ended.done():
+            if self._ended is None or self._ended.done() or self._ended is self._signalled[0]:
                 stopping, ended = Stopping(), Future[None]()
                 ended.add_done_callback(lambda _: stopping.put(None))
                 arguments = self._driver, self._sweep, stopping, seconds, ended
@@ -73,13 +75,21 @@ class Sweeper:
 
     def astart(self, seconds: float) -> "asyncio.Task[None]":
         """Start it as a task of the running event loop, unless one runs. Cancelling the task ends it."""
-        if self._task is None or self._task.done() or self._task.get_loop().is_closed():
+        task = self._task
+        if (
+            task is None
+            or task.done()
+            or task.get_loop().is_closed()
+            or task.cancelling()
+            or task is self._signalled[1]
+        ):
             self._waking = asyncio.Event()
             repeating = _arepeat(self._driver, self._sweep, self._waking, seconds)
             self._task = asyncio.get_running_loop().create_task(repeating, name="threadmark-store-sweeper")
             # A loop that is closed without cancelling its tasks would complain; nothing is lost with this one.
             setattr(self._task, "_log_destroy_pending", False)  # noqa: B010 - the type stubs leave it out
-        return self._task
+            return self._task
+        return task
 
     async def astop(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109 - as `asyncio.wait` has it
         """Like `stop`, and waits for a task as well, if it is one of this event loop."""
@@ -94,6 +104,7 @@ class Sweeper:
         return stopped and task.done()
 
     def _signal(self) -> None:
+        self._signalled = self._ended, self._task
         self._stopping.put(None)
         if self._task is not None and not self._task.done():
             with suppress(RuntimeError):  # its event loop is closed, and it is gone

@@ -1,7 +1,7 @@
 """The requests of replication's flows: a transaction on one of two databases, or a pause."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from threadmark.program import Driver, Flow, Pause, Program, Transaction
@@ -19,6 +19,10 @@ class Side:
     name: SideName
     store: ReplicaStore
     driver: Driver
+    tables: set[str] = field(default_factory=set, repr=False)
+    """Names of further tables that were seen."""
+    created: set[str] = field(default_factory=set, repr=False)
+    """Names of those that a transaction has created which may be undone."""
 
     @property
     def number(self) -> int:
@@ -46,7 +50,12 @@ PairFlow = Flow[On | Pause, T]
 
 def on(side: Side, transaction: Transaction[T]) -> PairFlow[T]:
     """Have a transaction run on a side. Returns its result."""
-    result: T = yield On(side, transaction)
+    try:
+        result: T = yield On(side, transaction)
+    except BaseException:
+        side.tables.clear()  # it may have seen what it created itself, which is undone now
+        raise
+    side.created.clear()
     return result
 
 

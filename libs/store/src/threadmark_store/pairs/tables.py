@@ -2,7 +2,6 @@
 
 from functools import partial
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from threadmark.backends import Program
 from threadmark.replication.others import on_side
@@ -28,27 +27,30 @@ _IF_MISSING: dict[str, Any] = {
 }
 """The answer of each method that reads, if there is no table. The others create it."""
 
-_there: WeakKeyDictionary[Side, set[str]] = WeakKeyDictionary()
-"""The tables that were seen on each side."""
-
 
 def is_there(side: Side, folder: str) -> Program[bool]:
     """Return whether a side has the table of items, vectors or words."""
-    known = _there.setdefault(side, set())
-    if folder not in known and (yield from over(side.store, folder).exists()):
-        known.add(folder)
-    return folder in known
+    if folder in side.tables:
+        return True
+    exists = yield from over(side.store, folder).exists()
+    if exists and folder not in side.created:
+        side.tables.add(folder)
+    return exists
 
 
 def ask_side(side: Side, folder: str, method: str, *args: Any, **kwargs: Any) -> Program[Any]:
     """Call a method of the items, vectors or words of a side, whose table may be missing."""
     table = over(side.store, folder)
-    if method in ("exists", "create"):
-        return (yield from getattr(table, method)())
-    if not (yield from is_there(side, folder)):
-        if method in _IF_MISSING:
-            return _IF_MISSING[method]
+    if method == "exists":
+        return (yield from table.exists())
+    is_missing = method == "create" or not (yield from is_there(side, folder))
+    if is_missing and method in _IF_MISSING:
+        return _IF_MISSING[method]
+    if is_missing:
+        side.created.add(folder)
         yield from table.create()
+    if method == "create":
+        return None
     return (yield from getattr(table, method)(*args, **kwargs))
 
 
