@@ -3,12 +3,17 @@
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 import threadmark
 from announced import announce, announced
 from threadmark import ConfigError, MemorySaver, MissingDependencyError, ThreadmarkError, urls
+from threadmark.backends import options_in
+from threadmark_postgres.saver import PostgresOptions
 from threadmark_redis import RedisSaver
+from threadmark_redis.driver.urls import PARAMETERS
+from threadmark_redis.saver import RedisOptions
 from threadmark_sqlite import SqliteSaver
 
 
@@ -91,6 +96,7 @@ INSTEAD = {
     "/data/agents.db": "'sqlite:////data/agents.db'",
     r"C:\data\agents.db": r"'sqlite:///C:\data\agents.db'",
     ":memory:": "'memory:'",
+    "memory": "'memory:'",
     "": "'sqlite:///file.db'",
     "file:agents.db?mode=ro": "'sqlite:///file.db'",
     "sqlite3:///agents.db": "'sqlite:///file.db'",
@@ -140,11 +146,23 @@ def test_an_option_may_be_in_the_url(tmp_path: Path) -> None:
         ("memory:?pause_gc=hunter2", "pause_gc no valid value: write true or false"),
         ("postgresql://me:hunter2@h/d?pool_size=x", "pool_size no valid value: write a whole number"),
         ("redis://me:hunter2@h?durability=hunter2", "durability must be"),
+        ("sqlite:///x.db?durabilty=normal", "did you mean 'durability'. The saver takes durability, timeout"),
+        ("memory:?kep_last=2", "did you mean 'keep_last'"),
+        ("postgresql://me:hunter2@h/d?shema=agents", "did you mean 'schema'. The saver takes schema, pool_size"),
+        ("redis://me:hunter2@h?prefx=agents", "did you mean 'prefix'"),
     ],
 )
 def test_an_option_of_a_url_that_does_not_fit_is_named(url: str, problem: str) -> None:
-    with pytest.raises(ConfigError, match=problem):
+    with pytest.raises(ConfigError, match=problem) as caught:
         threadmark.open(url)
+    assert "hunter2@" not in str(caught.value)
+
+
+def test_no_parameter_of_a_driver_is_taken_for_a_misspelt_option() -> None:
+    libpq = {default.keyword.decode() for default in psycopg.pq.Conninfo.get_defaults()}
+    for names, options in ((libpq, PostgresOptions), (PARAMETERS, RedisOptions)):
+        url = "scheme://host?" + "&".join(sorted(names - options.__annotations__.keys()))
+        assert options_in(url, options) == (url, {})
 
 
 @pytest.mark.usefixtures("installed")
