@@ -125,6 +125,14 @@ def test_only_text_is_a_url(given: Any) -> None:
 
 
 @pytest.mark.usefixtures("installed")
+def test_a_misspelt_url_of_a_cache_asks_for_no_package_that_is_there() -> None:
+    for url in ("redis//hunter2", "redis2://hunter2", "cache"):
+        with pytest.raises(ConfigError, match="names no cache: write 'redis://host:6379/1'") as caught:
+            threadmark.cached("memory:", url)
+        assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.usefixtures("installed")
 def test_an_option_may_be_in_the_url(tmp_path: Path) -> None:
     query = "durability=normal&timeout=5&slow=none&ttl=3600&keep_last=2&expect_newest=true"
     with threadmark.open(f"sqlite:///{tmp_path}/threads.db?{query}", keep_last=3) as saver:
