@@ -87,6 +87,14 @@ def test_a_missing_file_is_an_error_and_is_not_made(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_thread_without_a_database_is_answered_with_the_place_of_the_database() -> None:
+    for arguments in (("log", "support-42"), ("show", "support-42", "plan"), ("copy", "support-42", "one", "two")):
+        ran = in_pipe(*arguments)
+        assert (ran.code, ran.out) == (5, "")
+        assert "'support-42': the database comes before the thread, unless --url or THREADMARK_URL names it" in ran.err
+    assert in_pipe("log", "none.db").err == "error: there is no file 'none.db'\n"
+
+
 def test_what_is_no_database_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "text.db"
     path.write_text("no database at all, only a text that is long enough to be read as a header" * 20)
@@ -326,6 +334,7 @@ def test_help_has_examples_that_work(command: str) -> None:
     assert {"migrate": "SOURCE [TARGET]", "keys": "{new|add} FILE"}.get(command, "[DATABASE]") in ran.out
     examples = ran.out.partition("Examples:\n")[2]
     assert f"  threadmark {command} " in examples
+    assert ("--url or THREADMARK_URL.\n" in examples) == ("[DATABASE]" in ran.out)
     assert ran.out.splitlines()[2].strip()
 
 

@@ -43,6 +43,7 @@ def test_a_database_without_tables_gets_none() -> None:
             ran = in_pipe("doctor", url)
             assert ran.code == 0
             assert "there are no tables of Threadmark here yet" in ran.out
+        assert "the server answers: look at user" in in_pipe("doctor", f"{url}_2").out
         assert in_pipe("threads", url).code == 5
         assert "there are no tables of Threadmark here yet" in in_pipe("doctor", url).out
     finally:
@@ -54,6 +55,7 @@ def test_what_cannot_be_reached_is_exit_code_5(url: str) -> None:
     ran = in_pipe("doctor", url)
     assert ran.code == 5
     assert "fault   connection" in ran.out
+    assert "look whether the server runs, and at the URL" in ran.out
     assert in_pipe("threads", url).code == 5
 
 

@@ -21,6 +21,7 @@ def test_a_new_file_opens_a_database_and_a_newer_key_seals_it_again(tmp_path: Pa
         saver.create_thread("one", title="a secret")
     listed = in_pipe("threads", database, "--keyring", keys)
     assert (listed.err, "a secret" in listed.out) == ("", True)
+    assert "is sealed: give keyring=, the command --keyring FILE" in in_pipe("threads", database).err
     assert in_pipe("keys", "add", keys).code == 0
     assert in_pipe("reencrypt", database, "--keyring", keys, "--yes").out == "1 row encrypted\n"
     content = json.loads(Path(keys).read_text("utf-8"))

@@ -3,12 +3,17 @@
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 import threadmark
 from announced import announce, announced
 from threadmark import ConfigError, MemorySaver, MissingDependencyError, ThreadmarkError, urls
+from threadmark.backends import options_in
+from threadmark_postgres.saver import PostgresOptions
 from threadmark_redis import RedisSaver
+from threadmark_redis.driver.urls import PARAMETERS
+from threadmark_redis.saver import RedisOptions
 from threadmark_sqlite import SqliteSaver
 
 
@@ -91,6 +96,7 @@ INSTEAD = {
     "/data/agents.db": "'sqlite:////data/agents.db'",
     r"C:\data\agents.db": r"'sqlite:///C:\data\agents.db'",
     ":memory:": "'memory:'",
+    "memory": "'memory:'",
     "": "'sqlite:///file.db'",
     "file:agents.db?mode=ro": "'sqlite:///file.db'",
     "sqlite3:///agents.db": "'sqlite:///file.db'",
@@ -119,6 +125,14 @@ def test_only_text_is_a_url(given: Any) -> None:
 
 
 @pytest.mark.usefixtures("installed")
+def test_a_misspelt_url_of_a_cache_asks_for_no_package_that_is_there() -> None:
+    for url in ("redis//hunter2", "redis2://hunter2", "cache"):
+        with pytest.raises(ConfigError, match="names no cache: write 'redis://host:6379/1'") as caught:
+            threadmark.cached("memory:", url)
+        assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.usefixtures("installed")
 def test_an_option_may_be_in_the_url(tmp_path: Path) -> None:
     query = "durability=normal&timeout=5&slow=none&ttl=3600&keep_last=2&expect_newest=true"
     with threadmark.open(f"sqlite:///{tmp_path}/threads.db?{query}", keep_last=3) as saver:
@@ -140,11 +154,23 @@ def test_an_option_may_be_in_the_url(tmp_path: Path) -> None:
         ("memory:?pause_gc=hunter2", "pause_gc no valid value: write true or false"),
         ("postgresql://me:hunter2@h/d?pool_size=x", "pool_size no valid value: write a whole number"),
         ("redis://me:hunter2@h?durability=hunter2", "durability must be"),
+        ("sqlite:///x.db?durabilty=normal", "did you mean 'durability'. The saver takes durability, timeout"),
+        ("memory:?kep_last=2", "did you mean 'keep_last'"),
+        ("postgresql://me:hunter2@h/d?shema=agents", "did you mean 'schema'. The saver takes schema, pool_size"),
+        ("redis://me:hunter2@h?prefx=agents", "did you mean 'prefix'"),
     ],
 )
 def test_an_option_of_a_url_that_does_not_fit_is_named(url: str, problem: str) -> None:
-    with pytest.raises(ConfigError, match=problem):
+    with pytest.raises(ConfigError, match=problem) as caught:
         threadmark.open(url)
+    assert "hunter2@" not in str(caught.value)
+
+
+def test_no_parameter_of_a_driver_is_taken_for_a_misspelt_option() -> None:
+    libpq = {default.keyword.decode() for default in psycopg.pq.Conninfo.get_defaults()}
+    for names, options in ((libpq, PostgresOptions), (PARAMETERS, RedisOptions)):
+        url = "scheme://host?" + "&".join(sorted(names - options.__annotations__.keys()))
+        assert options_in(url, options) == (url, {})
 
 
 @pytest.mark.usefixtures("installed")

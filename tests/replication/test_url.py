@@ -71,6 +71,7 @@ WRONG: list[tuple[str, dict[str, Any]]] = [
     ("drain_timeout", {"drain_timeout": "1"}),
     ("failback_delay", {"failback_delay": "5", "failover": "automatic"}),
     ("unknown option 'timeout'", {"timeout": 1}),
+    ("unknown option 'mod', did you mean 'mode'.*takes mode, on_secondary_failure.*, keyring", {"mod": "async"}),
 ]
 
 

@@ -13,7 +13,7 @@ from threadmark_cli.completion import files
 from threadmark_cli.exits import OutputClosedError
 from threadmark_cli.output.printable import one_line
 from threadmark_cli.session import Session
-from threadmark_cli.settings import database_first, global_options, is_url, settings_of
+from threadmark_cli.settings import URL_VARIABLE, database_first, global_options, is_url, settings_of
 
 _DATABASE = "threadmark_cli.database"
 """The key in a context's `meta` of whether the first argument is the database."""
@@ -70,11 +70,13 @@ class Command(click.Command):
         return [options, *database, *(each for each in others if each != "DATABASE")]
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the examples."""
+        """Write the examples, and which database those mean that name none."""
         if self.examples:
             with formatter.section("Examples"):
                 for line in self.examples:
                     formatter.write(f"  {line}\n")
+        if not self._takes_databases:
+            formatter.write(f"\nWithout [DATABASE], the command opens that of --url or {URL_VARIABLE}.\n")
         super().format_epilog(ctx, formatter)
 
 

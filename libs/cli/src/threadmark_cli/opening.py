@@ -157,6 +157,7 @@ def file_of(url: str) -> Path | None:
 def expect_file(path: Path) -> None:
     """Raise DatabaseError if a SQLite file is not there."""
     if not path.exists():
-        raise DatabaseError(f"there is no file {str(path)!r}")
+        thread = f": the database comes before the thread, unless --url or {URL_VARIABLE} names it"
+        raise DatabaseError(f"there is no file {str(path)!r}{'' if path.suffix else thread}")
     if not path.is_file():
         raise DatabaseError(f"{str(path)!r} is not a file")

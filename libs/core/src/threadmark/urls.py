@@ -98,8 +98,8 @@ def _scheme_of(url: str) -> str:
     if not isinstance(url, str):
         raise ConfigError(f"expected a URL, got {type(url).__name__}: for a file, write 'sqlite:///file.db'")
     scheme, colon, _ = url.partition(":")
-    if url == ":memory:":
-        raise ConfigError("':memory:' is not a URL: write 'memory:', or 'sqlite://:memory:' for SQLite")
+    if url in (":memory:", "memory"):
+        raise ConfigError(f"{url!r} is not a URL: write 'memory:', or 'sqlite://:memory:' for SQLite")
     if not colon and "=" in url:  # it may have a password, so it is not quoted
         raise ConfigError("expected a URL, got a list of parameters: write 'postgresql://user@host/database'")
     if not colon or len(scheme) == 1:  # a letter is a drive of Windows

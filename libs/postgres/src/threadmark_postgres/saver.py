@@ -214,7 +214,8 @@ def _check_conninfo(conninfo: str) -> None:
 
 _HOW_TO_WRITE = (
     "write 'postgresql://user:password@host:5432/database', in the password @ as %40, / as %2F and % as %25, "
-    "and behind a ? nothing but parameters of libpq, such as ?sslmode=require"
+    "and behind a ? parameters of libpq, such as ?sslmode=require, for threadmark.open options of the saver, such as "
+    "?schema=agents, too"
 )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from threadmark import Saver, SaverProtocol, StoreError, ThreadmarkError
+from threadmark import Saver, SaverProtocol, StoreError, ThreadmarkError, TransientStoreError
 from threadmark.model import count_text
 from threadmark_cli.command import command
 from threadmark_cli.diagnosis import Finding, Level, of_file, of_packages, of_report
@@ -40,12 +40,19 @@ def doctor(session: Session, *, strict: bool) -> int:
             _show(out, finding)
     except StoreError as error:
         unreachable = True
-        of_file = file_of(session.url) is not None
-        look = "look at the file, and at who may use it" if of_file else "look whether the server runs, and at the URL"
-        _show(out, Finding("connection", "fault", str(error), look))
+        _show(out, Finding("connection", "fault", str(error), _where_to_look(session.url, error)))
     if unreachable:
         return FAILED
     return WRONG if worst["fault"] or (strict and worst["warning"]) else DONE
+
+
+def _where_to_look(url: str, error: StoreError) -> str:
+    """Return the remedy for an error that kept the command from looking at the threads."""
+    if file_of(url) is not None:
+        return "look at the file, and at who may use it"
+    if isinstance(error, TransientStoreError):
+        return "look whether the server runs, and at the URL"
+    return "the server answers: look at user, password and database in the URL, and at what this user may do"
 
 
 def _findings(session: Session) -> Iterator[Finding]:

@@ -30,7 +30,7 @@ def open_cache(url: str) -> Cache:
     scheme, colon, _ = url.partition(":")
     found = {entry.name: entry for entry in entry_points(group=GROUP)}
     if not colon or scheme not in found:
-        if scheme.startswith("redis"):
+        if colon and scheme.startswith("redis") and "redis" not in found:
             raise MissingDependencyError("the cache for Redis is not installed: pip install 'threadmark[redis]'")
         raise ConfigError(
             f"this URL names no cache: write 'redis://host:6379/1' or 'memory:' (installed are {_listed(list(found))})"

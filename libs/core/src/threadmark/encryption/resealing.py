@@ -41,7 +41,9 @@ def reencrypt(
     context.expect_no_view()
     store = context.store
     if not isinstance(store, SealedStore):
-        raise ConfigError("this saver has no keyring: give it one that has the keys of the stored rows")
+        raise ConfigError(
+            "this saver has no keyring: give keyring=, the command --keyring FILE, with the keys of the stored rows"
+        )
     reporter = yield from reporter_of_threads(context, thread_id, progress)
     count = 0
     failed: list[CorruptDataError] = []

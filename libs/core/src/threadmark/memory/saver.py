@@ -138,5 +138,5 @@ def open_url(url: str, *, file: str | os.PathLike[str] | None = None, **options:
     """Return the saver for `memory:`."""
     rest, written = options_in(url, SaverOptions)
     if rest not in ("memory:", "memory://"):
-        raise ConfigError(f"{url!r}: a memory saver has no name or path; write 'memory:'")
+        raise ConfigError(f"{url!r}: a memory saver has no name or path; write 'memory:', or 'memory:?keep_last=10'")
     return MemorySaver(file=file, **{**written, **options})

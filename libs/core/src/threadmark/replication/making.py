@@ -12,7 +12,7 @@ from threadmark.replication.pair import Pair, Settings
 from threadmark.replication.saver import ReplicatedSaver, replicated
 from threadmark.replication.steps import Side
 from threadmark.saver import Saver, SaverOptions
-from threadmark.saver.kit import check_seconds, check_word, checked_duration, option_in_url
+from threadmark.saver.kit import check_options, check_seconds, check_word, checked_duration, option_in_url
 from threadmark.store.replica import ReplicaStore
 from threadmark.urls import open as open_saver
 from threadmark.urls import parameters_in
@@ -70,6 +70,7 @@ def make(
     kind: type[ReplicatedSaver], primary: object, secondary: object, settings: Settings, options: SaverOptions
 ) -> ReplicatedSaver:
     """Return a saver over two databases. Savers that it opened are closed if it fails."""
+    check_options(kind, options, settings._fields)
     savers: list[Saver] = []
     try:
         for name, database in (("primary", primary), ("secondary", secondary)):

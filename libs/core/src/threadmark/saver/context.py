@@ -171,11 +171,11 @@ def checked_serde(serde: Serializer) -> Serializer:
     return serde
 
 
-def check_options(saver: type, options: Mapping[str, Any]) -> None:
-    """Refuse an option that a saver of this class does not have. The error lists the options that it has."""
+def check_options(saver: type, options: Mapping[str, Any], own: tuple[str, ...] = ()) -> None:
+    """Refuse an option that a saver of this class, made with its `own`, does not have. The error lists those it has."""
     unknown = sorted(options.keys() - SaverOptions.__annotations__.keys())
     if unknown:
-        known = [*_own_options(saver), *SaverOptions.__annotations__]
+        known = [*own, *_own_options(saver), *SaverOptions.__annotations__]
         meant = "".join(f", did you mean {name!r}?" for name in get_close_matches(unknown[0], known, n=1))
         raise ConfigError(f"unknown option {unknown[0]!r}{meant or ':'} {saver.__name__} takes {', '.join(known)}")
 

@@ -49,7 +49,7 @@ from threadmark.saver.batches import (
 )
 from threadmark.saver.caches import BoundedCache, EncodingCache, Known, SegmentCache, fill
 from threadmark.saver.completeness import lacking, missing, prove_absent, prove_complete, proven_row
-from threadmark.saver.context import SaverContext, checked_serde, first_expiry, refresh_expiry
+from threadmark.saver.context import SaverContext, check_options, checked_serde, first_expiry, refresh_expiry
 from threadmark.saver.decoding import decode_channel, decode_items, decode_metadata, decode_part, decode_write, decoded
 from threadmark.saver.loading import NO_EPOCH, CheckpointLoader, LoadedCheckpoint, missing_headers
 from threadmark.saver.next_nodes import TRIGGERS, header_tag
@@ -134,6 +134,6 @@ __all__ = [  # noqa: RUF022 - by their purpose
     # threads
     "count_threads", "filtered", "get_thread", "list_threads", "last_lease",
     # the parts that operations share
-    "SaverContext", "checked_serde", "damaged", "reporter_of_threads", "some_threads", "upgrade",
+    "SaverContext", "check_options", "checked_serde", "damaged", "reporter_of_threads", "some_threads", "upgrade",
 ]
 # fmt: on

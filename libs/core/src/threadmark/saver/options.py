@@ -1,6 +1,7 @@
 """Values of options: lengths of time, and options in a URL (`sqlite:///agents.db?durability=normal&timeout=5`)."""
 
 from datetime import timedelta
+from difflib import get_close_matches
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from urllib.parse import unquote_plus
@@ -26,8 +27,9 @@ def options_in(url: str, options: type) -> tuple[str, dict[str, Any]]:
     """Take the options of a saver from the query of a URL, such as `?durability=normal&timeout=5`.
 
     Returns the URL without them, and their values. `options` is the TypedDict of the saver's options. Parameters of
-    other names stay in the URL: they are the driver's. Raises ConfigError for a value that does not fit, or an option
-    that is no text, number or flag. It shows no value, which may be a part of a password.
+    other names stay in the URL: they are the driver's. Raises ConfigError for a value that does not fit, a name that
+    is almost an option's, or an option that is no text, number or flag. It shows nothing from the URL, which may be a
+    part of a password.
     """
     beginning, question, query = url.partition("?")
     if not question:
@@ -38,11 +40,17 @@ def options_in(url: str, options: type) -> tuple[str, dict[str, Any]]:
         name, _, text = parameter.partition("=")
         if name in known:
             found[name] = option_in_url(name, unquote_plus(text), known[name])
+        elif meant := get_close_matches(name, known, n=1, cutoff=_ALMOST):
+            raise ConfigError(
+                f"the URL has an unknown option, did you mean {meant[0]!r}? The saver takes {', '.join(known)}"
+            )
         else:
             rest.append(parameter)
     return beginning + (question + "&".join(rest) if rest else ""), found
 
 
+_ALMOST = 0.8
+"""No parameter of libpq, redis-py or SQLite is as similar to an option as this."""
 _WRITTEN = {bool: "true or false", int: "a whole number", float: "a number"}
 _FLAGS = {"true": True, "1": True, "false": False, "0": False}
 

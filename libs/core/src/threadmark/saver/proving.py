@@ -125,7 +125,7 @@ def _problem(check: bytes) -> str:
 
 _PROBLEMS = {
     # A sealed row has its check inside the body.
-    b"": "is sealed: give keyring= (or, where nothing was ever sealed, it is damaged)",
+    b"": "is sealed: give keyring=, the command --keyring FILE (if nothing was ever sealed, it is damaged)",
     NOT_OPENED: "is damaged, or sealed with a key that is not on the keyring",
     NOT_SEALED: f"is not sealed: {HOW_TO_SEAL}",
     OF_ANOTHER_LIFE: (

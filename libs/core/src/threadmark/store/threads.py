@@ -51,7 +51,7 @@ def expect_sound_thread(row: ThreadRow) -> None:
         raise CorruptDataError(f"its own row is not sealed: {HOW_TO_SEAL}", f"thread {row.thread_id!r}")
     if len(row.check) > CHECK_SIZE:
         raise CorruptDataError(
-            "its own row is sealed: give keyring=, the keyring that it was stored with", f"thread {row.thread_id!r}"
+            "its own row is sealed: give keyring=, the command --keyring FILE", f"thread {row.thread_id!r}"
         )
     if not is_sound_thread(row):
         raise CorruptDataError(

@@ -135,7 +135,7 @@ def _parameters(parts: SplitResult) -> tuple[dict[str, Any], dict[str, Any]]:
                 _refuse(f"gives {name} no valid value")
         elif name not in _IGNORED:
             hint = "" if "@" in parts.query else f" ({name!r})"  # text after a bare ? may be a part of a password
-            _refuse(f"has a parameter that there is not{hint}: options of the saver are arguments")
+            _refuse(f"has a parameter that there is not{hint}: only threadmark.open reads options of the saver")
     return parameters, sentinel
 
 

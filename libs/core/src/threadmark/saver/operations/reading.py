@@ -90,6 +90,6 @@ def expect_plain(context: SaverContext) -> Operation[None]:
     # A sealed row has its check inside the body.
     if found is not None and not found[0] and looks_sealed(found[1]):
         raise ConfigError(
-            "the database is sealed: give keyring=, the keyring that its rows were stored with; without it "
-            "new rows would be stored in clear"
+            "the database is sealed: give keyring=, the command --keyring FILE, with the keys that its rows were "
+            "stored with; without it new rows would be stored in clear"
         )
