@@ -72,7 +72,7 @@ def test_sentinels_have_credentials_of_their_own() -> None:
         (f"redis://me:{SECRET}@[::1", "host"),
         (f"redis://me:{SECRET}@h/one", "number of a database"),
         (f"redis://me:{SECRET}@h?db=x", "db"),
-        (f"redis://me:{SECRET}@h?ttl=4", "arguments"),
+        (f"redis://me:{SECRET}@h?ttl=4", "only threadmark.open reads options"),
         (f"redis://me:{SECRET}@a,b", "several"),
         (f"redis+cluster://me:{SECRET}@a,b/1", "cluster"),
         (f"redis+sentinel://me:{SECRET}@a,b", "service"),
