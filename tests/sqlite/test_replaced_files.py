@@ -404,6 +404,27 @@ def test_the_journal_of_an_open_block_is_not_rolled_back_into_the_new_file(path:
     assert set(_everything(path)) == set(range(30))
 
 
+def test_the_log_of_a_file_that_was_switched_to_one_while_it_was_open_is_taken_away(path: Path) -> None:
+    """As Litestream does it with a file without a log, such as one made by VACUUM INTO."""
+    with SqliteSaver(path) as saver:
+        saver.put(*_put("thread", 1, None))
+    with looking_at(path) as connection:
+        connection.execute("VACUUM INTO ?", (f"{path}-copy",))
+    path.rename(path.with_name("fresh.db"))
+    path.with_name(f"{path.name}-copy").rename(path)
+    with SqliteSaver(path) as saver:
+        one = Sync(saver)
+        one.put("thread", 2)
+        with looking_at(path) as connection:
+            assert connection.execute("PRAGMA journal_mode = WAL").fetchall() == [("wal",)]
+        for number in range(3, 9):
+            one.put("thread", number)
+        path.with_name("fresh.db").replace(path)
+        assert one.numbers("thread") == [1]
+        one.put("thread", 9)
+    assert set(_everything(path)) == {1, 9}
+
+
 def test_a_reader_in_the_old_file_sees_it_to_the_end(path: Path) -> None:
     with SqliteSaver(path) as saver:
         one = Sync(saver)
