@@ -527,6 +527,11 @@ with SqliteSaver(path, durability="normal") as saver, ThreadPoolExecutor(1) as p
 """
 
 
+def _lines(process: Any, seconds: float) -> bool:
+    """Whether a process writes a line in that time."""
+    return bool(select([process.stdout], [], [], seconds)[0])
+
+
 def test_processes_that_write_all_the_time_go_on_with_a_restored_backup(path: Path) -> None:
     with SqliteSaver(path) as saver:
         saver.put(*_put("thread", 0, None))
@@ -570,17 +575,18 @@ def test_a_process_waits_until_both_the_old_log_and_its_index_are_gone(
         assert line_from(other.stdout) == "ready"
         shutil.copy(backup, path.with_name("fresh.db"))
         path.with_name("fresh.db").replace(path)
-        remove, early = database_files._remove, []
+        remove = database_files._remove
+        early: list[bool] = []
 
         def removed(name: str, known: Any) -> None:
             remove(name, known)
             if not early:
                 send_line(other.stdin, "10")
-                early.append(select([other.stdout], [], [], 0.5)[0])
+                early.append(_lines(other, 0.5))
 
         monkeypatch.setattr(database_files, "_remove", removed)
         config = one.put("thread", 2, config)
-        assert early == [[]]
+        assert early == [False]
         assert line_from(other.stdout) == "10", finished(other)
         send_line(other.stdin, "30")
         for number in range(3, 33):
@@ -603,13 +609,14 @@ def test_a_process_that_comes_between_the_removals_of_index_and_log_waits(
         backup = _backup(path)
         config = one.put("thread", 2, config)
         backup.replace(path)
-        remove, others = database_files._remove, []
+        remove = database_files._remove
+        others: list[Any] = []
 
         def removed(name: str, known: Any) -> None:
             remove(name, known)
             if not others:
                 others.append(child(WRITE_ON, path, "other"))
-                assert select([others[0].stdout], [], [], 1)[0] == []
+                assert not _lines(others[0], 1)
 
         monkeypatch.setattr(database_files, "_remove", removed)
         config = one.put("thread", 3, config)
