@@ -250,7 +250,8 @@ def test_what_a_task_wrote_after_the_backup_is_not_counted_on(
     assert set(_everything(path)) == {1, 2}
 
 
-def test_who_comes_after_the_restoring_does_not_read_the_old_log(path: Path) -> None:
+@pytest.mark.parametrize("by", ["path", "link"])
+def test_who_comes_after_the_restoring_does_not_read_the_old_log(by: str, path: Path) -> None:
     """A saver that is there already, and has nothing to do, takes its log away before another one opens the file."""
     with SqliteSaver(path) as idle:
         idle.put(*_put("thread", 1, None))
@@ -258,7 +259,9 @@ def test_who_comes_after_the_restoring_does_not_read_the_old_log(path: Path) -> 
         idle.put(*_put("thread", 2, None))
         shutil.copy(backup, path.with_name("fresh.db"))
         path.with_name("fresh.db").replace(path)
-        with SqliteSaver(path) as saver:
+        link = path.with_name("link.db")
+        link.symlink_to(path)
+        with SqliteSaver(link if by == "link" else path) as saver:
             one = Sync(saver)
             assert one.numbers("thread") == [1]
             one.put("thread", 3)
