@@ -35,6 +35,7 @@ from threadmark_cli.foreign.decoding import Decoder
 from threadmark_cli.foreign.opening import in_file, in_postgres
 from threadmark_cli.main import run
 from threadmark_cli.page.app import create_app
+from threadmark_cli.sqlite_files import read_file
 
 
 @pytest.fixture(scope="module", params=PLACES, ids=["sqlite", "postgres"])
@@ -268,6 +269,16 @@ def test_nothing_is_made_beside_a_file_whose_log_is_empty_or_in_use(tmp_path: Pa
     assert closed[1] == ["old.db"]
     assert [each.id for each in opened(place).list_threads().threads] == ["one"]
     assert place.content() == closed
+
+
+def test_a_log_is_found_through_a_symbolic_link(tmp_path: Path) -> None:
+    place = sqlite_place(tmp_path)
+    link = tmp_path / "link.db"
+    link.symlink_to(tmp_path / "old.db")
+    with place.open() as theirs:
+        say(graph(theirs), "one", "hello")
+        threads = read_file(link, lambda file: file.execute("SELECT DISTINCT thread_id FROM checkpoints").fetchall())
+        assert [thread for (thread,) in threads] == ["one"]
 
 
 def test_tables_of_ours_count_once_they_hold_something(place: Place, capsys: pytest.CaptureFixture[str]) -> None:

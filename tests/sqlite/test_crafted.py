@@ -5,6 +5,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from operator import length_hint
 from pathlib import Path
 from typing import Any
 
@@ -227,6 +228,28 @@ def test_a_statement_gives_no_more_than_is_in_the_file() -> None:
         rows = played(connection, execute(f"{ENDLESS} SELECT i, 'text' FROM n LIMIT 100"))
         assert rows == fetched(connection.execute(f"{ENDLESS} SELECT i, 'text' FROM n LIMIT 100"))
         assert len(rows) == 100
+
+
+def test_a_read_that_was_interrupted_keeps_no_snapshot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An interactive interpreter keeps the last exception, and with it the frame that fetched rows."""
+
+    def interrupted(value: object) -> int:
+        if isinstance(value, (str, bytes)):  # of a row
+            monkeypatch.undo()
+            raise KeyboardInterrupt
+        return length_hint(value)
+
+    with SqliteSaver(tmp_path / "a.db") as saver:
+        config = at("thread")
+        for number in range(2 * bounded_sqlite.FEW):
+            config = saver.put(config, checkpoint(), {"n": number}, {})
+        assert len(list(saver.list(at("thread")))) == 2 * bounded_sqlite.FEW
+        monkeypatch.setattr(bounded_sqlite, "length_hint", interrupted)
+        with pytest.raises(KeyboardInterrupt) as kept:
+            list(saver.list(at("thread")))
+        saver.put(config, checkpoint(), {"n": "new"}, {})
+        assert [item.metadata["n"] for item in saver.list(at("thread"), limit=1)] == ["new"]
+        assert kept.traceback
 
 
 @pytest.mark.parametrize("later", [(), (STEP,), (STEP, ANOTHER_STEP)], ids=["present", "next", "after the next"])

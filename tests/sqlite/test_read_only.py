@@ -4,6 +4,7 @@ import asyncio
 import os
 import re
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -168,6 +169,16 @@ def test_what_others_write_is_seen(way: Way, path: Path) -> None:
         with SqliteSaver(path) as writer:
             writer.put(at("last"), checkpoint(), {}, {})
         assert len(list(reader.list(None))) == 7
+
+
+def test_a_log_is_found_through_a_symbolic_link(path: Path, tmp_path: Path) -> None:
+    link = tmp_path / "link.db"
+    link.symlink_to(path)
+    with SqliteSaver(path) as writer:
+        writer.put(at("in the log"), checkpoint(), {}, {})
+        time.sleep(0.05)  # a file that was written just now would not be read without a log
+        with SqliteSaver(_read_only_url(link)) as reader:
+            assert {item.config["configurable"]["thread_id"] for item in reader.list(None)} == {"thread", "in the log"}
 
 
 def test_a_log_that_a_crash_has_left_is_read_and_kept(path: Path, tmp_path: Path) -> None:

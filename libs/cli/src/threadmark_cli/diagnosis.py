@@ -73,7 +73,7 @@ def of_file(path: Path) -> Iterator[Finding]:
         return
     if MODES_TELL_WHO_READS and path.stat().st_mode & _OTHERS_READ:
         yield Finding("file", "warning", f"everybody on this machine may read {path}", f"chmod o= {path}")
-    log = path.with_name(f"{path.name}-wal")
+    log = Path(f"{path.resolve()}-wal")
     size = log.stat().st_size if log.is_file() else 0
     if size > _LARGE_LOG:
         finding = f"its log has {bytes_text(size)}: some process keeps a transaction open"

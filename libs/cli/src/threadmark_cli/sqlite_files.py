@@ -58,6 +58,7 @@ def _once(path: Path, work: Callable[[sqlite3.Connection], T], how: str) -> T:
 
 def _seen(path: Path) -> tuple[int, ...] | None:
     """Return a stamp that changes when the file is written, or None if there is a log or a journal to read."""
+    path = path.resolve()  # they are next to the file, not next to a symbolic link
     if any(_size(f"{path}{suffix}") for suffix in ("-wal", "-journal")):
         return None
     look = path.stat()

@@ -60,7 +60,7 @@ class BoundedConnection(sqlite3.Connection):
 
 def _is_too_many(path: str, portions: int) -> bool:
     """Return whether so many portions after the first ones are more than a file of this size needs."""
-    size = sum(_size(f"{path}{end}") for end in ("", "-wal"))
+    size = sum(_size(f"{Path(path).resolve()}{end}") for end in ("", "-wal"))
     return portions * _EVERY > _STEPS_PER_BYTE * size
 
 
@@ -74,14 +74,18 @@ def fetched(cursor: sqlite3.Cursor) -> Rows:
     """Return the rows of a statement. Raises sqlite3.DatabaseError if they cannot all be in the file."""
     rows: Rows = []
     size, most = 0, MUCH
-    while True:
-        some = cursor.fetchmany(FEW)
-        if len(some) < FEW:
-            return rows + some if rows else some
-        rows += some
-        size += sum(map(length_hint, chain.from_iterable(some)))  # 0 for a value without a length
-        if size > most:
-            most = expect_plausible(cursor.connection, size)
+    try:
+        while True:
+            some = cursor.fetchmany(FEW)
+            if len(some) < FEW:
+                return rows + some if rows else some
+            rows += some
+            size += sum(map(length_hint, chain.from_iterable(some)))  # 0 for a value without a length
+            if size > most:
+                most = expect_plausible(cursor.connection, size)
+    except BaseException:
+        cursor.close()  # or the connection would read this snapshot for as long as the traceback is kept
+        raise
 
 
 def expect_plausible(connection: sqlite3.Connection, size: int) -> int:

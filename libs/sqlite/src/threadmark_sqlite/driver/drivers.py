@@ -1,5 +1,6 @@
 """All drivers of this process. Before one opens a file, others with the same path check whether theirs was replaced."""
 
+import os
 import threading
 from typing import Protocol
 from weakref import WeakSet
@@ -36,6 +37,8 @@ class Drivers:
             self._all.add(driver)
 
     def beside(self, driver: LooksAgain) -> list[LooksAgain]:
-        """Return the other drivers with the same path."""
+        """Return the other drivers with the same path, symbolic links followed."""
         with self._changing:
-            return [other for other in self._all if other is not driver and other.path == driver.path]
+            others = [other for other in self._all if other is not driver]
+        path = os.path.realpath(driver.path) if others else ""
+        return [other for other in others if os.path.realpath(other.path) == path]

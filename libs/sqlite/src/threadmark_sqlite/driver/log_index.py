@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from struct import Struct
 
-from threadmark_sqlite.driver.database_files import Files, file_id
+from threadmark_sqlite.driver.database_files import FileId, Files, file_id, id_of
 
 _OPEN_FILES = "/dev/fd"
 """The folder in which a process finds the numbers of its open files."""
@@ -30,6 +30,16 @@ def is_copied_in_part(files: Files) -> bool:
     Returns False if unknown, too.
     """
     return any(map(_is_begun_and_not_ended, _heads(files)))
+
+
+def open_id_of(path: str) -> FileId | None:
+    """Return the identity of the file at a path, or None unless this process has it open."""
+    known = id_of(path)
+    for number in _open_files() if known is not None else ():
+        with suppress(OSError):  # it was closed by another thread
+            if file_id(os.fstat(number)) == known:
+                return known
+    return None
 
 
 def head_at(path: str) -> bytes:

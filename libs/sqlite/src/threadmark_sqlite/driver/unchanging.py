@@ -53,7 +53,8 @@ def read_unchanging(settings: Settings, transaction: Transaction[Any]) -> Any:
 
 def is_whole(path: str) -> bool:
     """Return whether the file has all data by itself: its log and its journal are empty or missing."""
-    return not any(_size(f"{path}{suffix}") for suffix in ("-wal", "-journal"))
+    real = Path(path).resolve()  # they are next to the file, not next to a symbolic link
+    return not any(_size(f"{real}{suffix}") for suffix in ("-wal", "-journal"))
 
 
 def is_unchanging(settings: Settings, error: StoreError) -> bool:

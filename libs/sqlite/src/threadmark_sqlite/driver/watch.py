@@ -27,7 +27,7 @@ from threadmark_sqlite.driver.database_files import (
     status_of,
     take_log_away,
 )
-from threadmark_sqlite.driver.log_index import is_copied_in_part
+from threadmark_sqlite.driver.log_index import is_copied_in_part, open_id_of
 from threadmark_sqlite.driver.unchanging import is_whole
 from threadmark_sqlite.sql import connections
 
@@ -141,6 +141,8 @@ class Watch:
         """
         files = self._files
         replaced = files is not None and not self._left and id_of(files.path) != files.database
+        if files is not None and replaced and files.log is None:
+            files = _with_later_log(files, spare())
         if files is not None and replaced and files.log is not None and id_of(files.log_path) == files.log:
             take_log_away(self._settings, spare, files)
         self._left = True
@@ -242,6 +244,15 @@ def _look(settings: Settings) -> os.stat_result | None:
         if unseen := _unseen(error, settings):
             raise unseen from error
         return None
+
+
+def _with_later_log(files: Files, connection: sqlite3.Connection | None) -> Files:
+    """Return the files with the log, if another program switched the open file to one after it was opened."""
+    later = files._replace(log=open_id_of(files.log_path), wal_index=open_id_of(f"{files.path}-shm"))
+    with suppress(sqlite3.Error):
+        if connection is not None and connection.execute(connections.LOG_MODE).fetchall() == [("wal",)]:
+            return later
+    return files
 
 
 def _unseen(error: OSError, settings: Settings) -> StoreError | None:
