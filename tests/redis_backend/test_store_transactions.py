@@ -269,7 +269,7 @@ def test_a_thread_that_lost_a_change_with_its_server_and_got_another_one_was_cha
         if len(attempts) == 1:  # a replica takes over that has not got the last put
             server.client.delete(*server.client.keys(f"{prefix}*"))
             for key, value in replica.items():
-                server.client.restore(key, 0, value)
+                server.client.restore(key, 0, value or b"")
             with RedisSaver(server.url, prefix=prefix, **OPTIONS) as other:
                 other.put(config, *step(7))
         return epoch
