@@ -219,3 +219,37 @@ def test_a_wrong_option_is_named(options: dict[str, Any], what: str) -> None:
 def test_a_connection_that_was_given_leads_to_one_server(url: str) -> None:
     with psycopg.connect(url) as connection, pytest.raises(ConfigError, match="needs a URL that names the primary"):
         PostgresSaver(connection, read_from="replica")
+
+
+@pytest.mark.parametrize("count", [_count, _acount])
+def test_a_standby_of_a_primary_that_was_replaced_is_not_read_however_far_it_has_come(
+    divided: Servers, count: Count
+) -> None:
+    both = _both(divided, "postgres")
+    with PostgresSaver(both, read_from="replica", max_staleness=2.0) as reader:
+        assert count(reader) == 4
+
+
+@pytest.fixture(scope="module")
+def divided() -> Iterator[Servers]:
+    """A new primary, and a standby that has more of the old one's log than the new one had."""
+    with (
+        Cluster(durable=True) as first,
+        Cluster(primary=first) as promoted,
+        Cluster(primary=first) as astray,
+        PostgresSaver(promoted.url) as writer,
+    ):
+        with PostgresSaver(first.url) as saver:
+            config = play(saver, "thread", 3)
+        for standby in (promoted, astray):
+            _wait_for_standby((first, standby))
+        promoted.stop()
+        for _ in range(2):
+            first.execute("SELECT pg_switch_wal()")
+            first.execute("SELECT pg_create_restore_point('not in the other one')")
+        _wait_for_standby((first, astray))
+        first.stop()
+        promoted.start()
+        promoted.promote()
+        writer.put(config, *step(3))
+        yield promoted, astray

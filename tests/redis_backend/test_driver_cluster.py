@@ -10,12 +10,13 @@ from redis.crc import key_slot
 
 from patience import wait_until
 from redis_backend.cluster import RedisCluster
-from redis_backend.drivers import adding, driver_of, echoing, members, running
+from redis_backend.drivers import adding, driver_of, echoing, members, running, script
 from redis_backend.processes import FORGETFUL, HOST, RedisProcess
 from redis_backend.sentinel import NAME, Watched
 from threadmark import StoreError, TransientStoreError
 from threadmark.program import Transaction
 from threadmark_redis.driver import RedisDriver
+from threadmark_redis.steps import run_each
 
 
 @pytest.fixture(scope="module")
@@ -93,6 +94,21 @@ def test_a_script_whose_keys_are_apart_waits_until_they_are_together(cluster: Re
     waiting.join(60)
     assert done == [2]
     assert driver.run(members(*keys)) == [[b"1", b"2"]] * 2
+    driver.close()
+
+
+def test_a_script_for_each_of_some_keys_on_their_way_is_made_known_to_both_nodes(cluster: RedisCluster) -> None:
+    there, gone = b"{each}there", b"{each}gone"
+    driver = driver_of(cluster.url)
+    driver.run(adding(there, 1))
+    driver.run(adding(gone, 2))
+    counting = script("return redis.call('SCARD', KEYS[1])")
+    target = _other(cluster, cluster.master_of(there))
+    with cluster.moving(key_slot(there), target) as source:
+        cluster.migrate([gone], source, target)
+        counted = Transaction(run_each, (counting, [([key], ()) for key in (there, gone)]))
+        assert _both(driver, counted) == [[1, 1]] * 2
+        cluster.migrate([there], source, target)
     driver.close()
 
 

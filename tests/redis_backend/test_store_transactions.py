@@ -16,6 +16,9 @@ from threadmark import Saver, ThreadBusyError, TransientStoreError
 from threadmark.program import Program, Transaction
 from threadmark.store.contract import Head, Scope
 from threadmark_redis import RedisSaver, transactions
+from threadmark_redis.driver import blocking
+from threadmark_redis.driver.failures import Lost
+from threadmark_redis.driver.topology import Answered, Exchange, Outcome
 from threadmark_redis.keys import thread_keys
 from threadmark_redis.locked import Locked
 
@@ -269,7 +272,7 @@ def test_a_thread_that_lost_a_change_with_its_server_and_got_another_one_was_cha
         if len(attempts) == 1:  # a replica takes over that has not got the last put
             server.client.delete(*server.client.keys(f"{prefix}*"))
             for key, value in replica.items():
-                server.client.restore(key, 0, value)
+                server.client.restore(key, 0, value or b"")
             with RedisSaver(server.url, prefix=prefix, **OPTIONS) as other:
                 other.put(config, *step(7))
         return epoch
@@ -279,3 +282,25 @@ def test_a_thread_that_lost_a_change_with_its_server_and_got_another_one_was_cha
     assert len(attempts) == 2
     assert [found.metadata["step"] for found in saver.list(thread("one"))] == [7]
     assert saver.verify(decode=True).problems == []
+
+
+def test_a_commit_whose_reply_was_lost_is_recognised_behind_those_of_others(
+    saver: RedisSaver, other: RedisSaver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exchange = blocking.Connections.exchange
+    lost: list[Any] = []
+
+    def exchange_and_lose(connections: blocking.Connections, asked: Exchange) -> Outcome:
+        outcome = exchange(connections, asked)
+        is_commit = any(transactions.COMMIT[1:][each] in command for command in asked.commands for each in (0, 1))
+        if not lost and is_commit and isinstance(outcome, Answered) and outcome.replies == [1]:
+            lost.append(outcome)
+            for title in ("second", "third", "fourth"):
+                other.update_thread("one", title=title)
+            return Lost("the connection broke")
+        return outcome
+
+    monkeypatch.setattr(blocking.Connections, "exchange", exchange_and_lose)
+    saver.create_thread("one", title="first")
+    assert lost
+    assert [(found.id, found.title) for found in saver.list_threads().threads] == [("one", "fourth")]

@@ -91,11 +91,16 @@ class _BehindError(Exception):
     """The standby may be further behind than it is allowed to be."""
 
 
+_ANY = 0
+"""No timeline has this number."""
+
+
 class _Mark(NamedTuple):
     """The primary's position in the log, at the moment `asked` or later."""
 
     asked: float
     position: int
+    timeline: int
 
 
 class _Marks:
@@ -114,14 +119,15 @@ class _Marks:
         self._due = now + self._longest / _MARKS
         return True
 
-    def add(self, asked: float, position: int | None) -> None:
-        """Note the primary's position. Without tables it has none (None), and no standby lacks any."""
-        self._marks.append(_Mark(asked, position or 0))
+    def add(self, asked: float, place: tuple[int, int] | None) -> None:
+        """Note the primary's position and timeline. Without tables it has none (None), and no standby lacks any."""
+        self._marks.append(_Mark(asked, *(place or (0, _ANY))))
 
-    def reached(self, position: int | None) -> bool:
+    def reached(self, position: int | None, timeline: int | None) -> bool:
         """Return whether a standby at this position shows all that was committed before the allowed delay."""
         oldest = time.monotonic() - self._longest
-        return position is not None and any(m.position <= position for m in tuple(self._marks) if m.asked >= oldest)
+        young = [mark for mark in tuple(self._marks) if mark.asked >= oldest and mark.timeline in (timeline, _ANY)]
+        return position is not None and any(mark.position <= position for mark in young)
 
 
 class _StandbyDriver(PostgresDriver):
@@ -130,6 +136,7 @@ class _StandbyDriver(PostgresDriver):
     def __init__(self, settings: Settings, marks: _Marks | None) -> None:
         super().__init__(settings)
         self._marks = marks
+        self._asking = Query(connections.IS_STANDBY if marks is None else connections.POSITION)
         self._looked = time.monotonic()
 
     # The question is a separate transaction before the one that reads, whose snapshot is therefore younger.
@@ -137,7 +144,7 @@ class _StandbyDriver(PostgresDriver):
     def _transact(
         self, connection: blocking.Connection, transaction: Transaction[Any], lost: LostCommit | None = None
     ) -> Any:
-        answers = blocking.answers(connection, [Query(connections.POSITION)], prepare=self._settings.prepare)
+        answers = blocking.answers(connection, [self._asking], prepare=self._settings.prepare)
         stays = self._is_to_stay(*answers)
         result = super()._transact(connection, transaction, lost)
         if not stays:
@@ -148,7 +155,7 @@ class _StandbyDriver(PostgresDriver):
     async def _atransact(
         self, connection: aio.Connection, transaction: Transaction[Any], lost: LostCommit | None = None
     ) -> Any:
-        answers = await aio.answers(connection, [Query(connections.POSITION)], prepare=self._settings.prepare)
+        answers = await aio.answers(connection, [self._asking], prepare=self._settings.prepare)
         stays = self._is_to_stay(*answers)
         result = await super()._atransact(connection, transaction, lost)
         if not stays:
@@ -169,8 +176,8 @@ class _StandbyDriver(PostgresDriver):
 
         Raises _BehindError if the server is too far behind.
         """
-        ((in_recovery, position),) = rows
-        if self._marks is not None and not self._marks.reached(position):
+        ((in_recovery, *place),) = rows
+        if self._marks is not None and not self._marks.reached(*place):
             raise _BehindError
         if in_recovery or time.monotonic() < self._looked + _LOOK_AGAIN:
             return True
@@ -178,10 +185,9 @@ class _StandbyDriver(PostgresDriver):
         return False
 
 
-def _position() -> Program[int]:
-    ((_, position),) = yield from execute(connections.POSITION, likely_last=True)
-    found: int = position
-    return found
+def _position() -> Program[tuple[int, int]]:
+    ((_, position, timeline),) = yield from execute(connections.POSITION, likely_last=True)
+    return position, timeline
 
 
 _POSITION = Transaction(_position, creates_tables=False)

@@ -31,13 +31,23 @@ RELEASE = "RELEASE SAVEPOINT threadmark"
 NOTHING = "SELECT"
 ISOLATION = "SELECT current_setting('transaction_isolation')"
 
-# The position of a primary's log on its disk, or up to which a standby has replayed it, in bytes.
+# The position of a primary's log on its disk, or up to which a standby has replayed it, in bytes, and the timeline of
+# the log. Each standby that takes over begins one, and positions of two timelines tell nothing about each other. A
+# standby tells the timeline that it last noted in its own files, for some minutes perhaps the one before, and the one
+# that it receives only to roles with pg_read_all_stats.
 POSITION = """
 SELECT in_recovery, pg_wal_lsn_diff(
     CASE WHEN in_recovery THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_flush_lsn() END, '0/0'
-)::bigint
+)::bigint, CASE
+    WHEN in_recovery THEN (
+        SELECT greatest(timeline_id, min_recovery_end_timeline, (SELECT received_tli FROM pg_stat_wal_receiver))
+        FROM pg_control_checkpoint(), pg_control_recovery()
+    )
+    ELSE ('x' || left(pg_walfile_name(pg_current_wal_flush_lsn()), 8))::bit(32)::integer
+END
 FROM pg_is_in_recovery() AS in_recovery
 """
+IS_STANDBY = "SELECT pg_is_in_recovery(), NULL::bigint, NULL::integer"
 
 # Keeps other processes from setting up the tables until the transaction ends.
 LOCK_SETUP = "SELECT pg_advisory_xact_lock(6074030921331797345)"

@@ -104,8 +104,10 @@ class Router:
         batches: dict[int, _Batch] = {}
         for index, call in enumerate(step.calls):
             batch = batches.setdefault(self._slot(call[0][0]), _Batch([], [], []))
-            # The first call with the text makes the script known to the following ones.
-            batch.instead.append(_by_name(step.script, call) if batch.commands else _by_text(step.script, call))
+            # The first call with the text makes the script known to the following ones, but in a cluster not to the
+            # node that some of them are sent to while their slot moves.
+            by_name = batch.commands and self._settings.servers.layout != "cluster"
+            batch.instead.append(_by_name(step.script, call) if by_name else _by_text(step.script, call))
             batch.add(index, _by_name(step.script, call))
         return (yield from self._sent(batches, retries))
 

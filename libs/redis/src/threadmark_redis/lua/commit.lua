@@ -6,21 +6,33 @@
 -- go between them; the position up to which entries are removed from its outbox or nil, and those that are added
 -- (positions and bodies); and its id.
 
-local COMMIT = 'c'
+local COMMIT = 'c' -- the names of the last commits, newest first
+local KEPT = 4
 local FIRST = 4
 local STRIDE = 6
 local on_one_server = #KEYS % STRIDE == 2
 local replica, pending = KEYS[#KEYS - 1], KEYS[#KEYS]
-local threads, is_changed = {}, false
+local threads, names, is_changed = {}, {}, false
+
+local function has(joined, name)
+    for at = 1, #joined, #name do
+        if joined:sub(at, at + #name - 1) == name then
+            return true
+        end
+    end
+    return false
+end
+
 for number = FIRST, #ARGV do
     local thread = cmsgpack.unpack(ARGV[number])
     local stored = redis.call('HMGET', KEYS[(number - FIRST) * STRIDE + 1], 'e', 'r', COMMIT)
-    if #thread > 1 and stored[3] == ARGV[2] then
-        -- It was made when this was sent before, and the reply was lost.
+    if #thread > 1 and has(stored[3] or '', ARGV[2]) then
+        -- It was made when this was sent before, and the reply was lost. Others may have made theirs since.
         return 1
     end
     is_changed = is_changed or (stored[1] or '') .. ':' .. (stored[2] or '') ~= thread[1]
     threads[#threads + 1] = thread
+    names[#threads] = ARGV[2] .. (stored[3] or ''):sub(1, #ARGV[2] * (KEPT - 1))
 end
 if is_changed or (on_one_server and ARGV[3] ~= '' and is_raised(replica, tonumber(ARGV[3]))) then
     return 0
@@ -33,13 +45,13 @@ local function each(command, key, items, size)
 end
 
 local CHUNK = 1000
-local function make(base, thread)
+local function make(base, thread, joined)
     if thread[2] then
         redis.call('UNLINK', KEYS[base + 2], KEYS[base + 3], KEYS[base + 4], KEYS[base + 5])
     end
     each('HSET', KEYS[base + 1], thread[3], CHUNK)
     each('HDEL', KEYS[base + 1], thread[4], CHUNK)
-    redis.call('HSET', KEYS[base + 1], COMMIT, ARGV[2])
+    redis.call('HSET', KEYS[base + 1], COMMIT, joined)
     redis.call('HDEL', KEYS[base + 1], HELD)
     each('HSET', KEYS[base + 2], thread[5], CHUNK)
     each('HDEL', KEYS[base + 2], thread[6], CHUNK)
@@ -67,7 +79,7 @@ end
 
 for number, thread in ipairs(threads) do
     if #thread > 1 then
-        make((number - 1) * STRIDE, thread)
+        make((number - 1) * STRIDE, thread, names[number])
     end
 end
 return 1
