@@ -1,10 +1,13 @@
 """Each cell of the table in docs/how-to/effects.md: which calls are made again, and which return a stored result."""
 
+import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from langgraph.checkpoint.base import id as checkpoint_ids
 from langgraph.types import RetryPolicy
 
 from effects.graphs import CrashError, Shop
@@ -155,6 +158,35 @@ def test_a_long_thread_whose_past_is_pruned_goes_on(tmp_path: Path) -> None:
             shop.receiver.calls.remove(6)
         assert len(set(shop.receiver.keys)) == 22
         assert not saver.verify().problems
+
+
+@pytest.mark.parametrize("kept", [2, 3, 6])
+def test_the_oldest_call_that_a_prune_has_left_stays_the_same(kept: int, tmp_path: Path) -> None:
+    with opened("memory", tmp_path) as saver:
+        shop = Shop(saver)
+        for _ in range(4):
+            shop.run(THREAD)
+        saver.prune(["order"], keep_last=1 + kept)
+        calls = [each for each in shop.graph.get_state_history(THREAD) if each.next == ("charge",)]
+        for call in calls:
+            made = len(call.values["receipts"])
+            assert shop.go_on(call.config) == [*range(1, made + 2)]
+        shop.go_on(calls[0].config)
+        assert shop.run(THREAD) == [1, 2, 3, 4, 5]
+        assert len(shop.receiver.calls) == 5
+
+
+def test_a_call_of_a_worker_whose_clock_is_ahead_is_an_earlier_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened("memory", tmp_path) as saver:
+        shop = Shop(saver)
+        with monkeypatch.context() as ahead:
+            ahead.setattr(checkpoint_ids, "time", SimpleNamespace(time_ns=lambda: time.time_ns() + 60 * 10**9))
+            shop.run(THREAD)
+        monkeypatch.setattr(checkpoint_ids, "_last_v6_timestamp", None)
+        assert shop.run(THREAD) == [1, 2]
+        assert shop.run(THREAD, rounds=2) == [1, 2, 3, 4]
 
 
 def test_effects_are_pruned_with_their_checkpoints_and_kept_with_them(tmp_path: Path) -> None:

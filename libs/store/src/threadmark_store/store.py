@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from langgraph.store.base import (
@@ -50,6 +51,8 @@ if TYPE_CHECKING:
 _SWEPT_AT_ONCE = 1000
 _SWEEP_INTERVAL = 5
 """Minutes, as in LangGraph's stores."""
+_LONGEST_TTL = 1_000_000_000
+"""Minutes: so the end is a time, before the year 4000."""
 
 
 class Store(OverSaver, BaseStore):
@@ -350,7 +353,13 @@ def _fields(found: Found) -> tuple[tuple[str, ...], str, dict[str, Any], datetim
 
 
 def _microseconds(minutes: float | None) -> int | None:
-    return None if minutes is None else round(minutes * MINUTE)
+    if minutes is None:
+        return None
+    if not isinstance(minutes, Real):
+        raise TypeError(f"a ttl must be a number of minutes, not {short_repr(minutes)}")
+    if not abs(minutes) <= _LONGEST_TTL:
+        raise ValueError(f"a ttl has at most {_LONGEST_TTL:,} minutes, not {short_repr(minutes)}: None keeps the item")
+    return round(minutes * MINUTE)
 
 
 def _checked_key(key: object) -> str:

@@ -5,7 +5,7 @@ A replay of the past and an update by hand are children that did not: they stand
 run again.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from threadmark.effects.table import Claim, Levels
@@ -16,6 +16,9 @@ from threadmark.store.contract import Outline, Scope
 
 _IN_PLACE = ("fork", "update")
 """The sources of checkpoints that stand in the place of their parent."""
+
+_FIRST_STEP = -1
+"""That of the input with which a thread begins."""
 
 _FIRST_PAGE, _PAGE = 32, 512
 _PAUSES = (0.005, 0.01, 0.02, 0.05, 0.1) + 98 * (0.1,)
@@ -28,17 +31,25 @@ class Line(NamedTuple):
     earlier: frozenset[str]
     """Those whose tasks' results the line went on from."""
     gap: str | None
-    """The nearest ancestor that is gone, with all before it, such as after a `prune`."""
+    """The nearest ancestor that is gone, with all before it."""
     begun_at: str | None
     """The checkpoint with the input that the run began with, if it was looked for."""
     present: frozenset[str] = frozenset()
-    """If there is a gap: all checkpoints that are there."""
+    """If there is a gap or a root: all checkpoints that are there."""
+    root: str | None = None
+    """The oldest ancestor, if all before it have been pruned."""
+
+    def leads_from(self, other: str) -> bool:
+        """Whether another checkpoint is there, and the line went on from the results of its tasks."""
+        return other in self.earlier
 
     def has(self, other: str) -> bool:
         """Whether the tasks of another checkpoint have run earlier on this line.
 
-        What has been pruned can lead nowhere else any more, so all before the gap counts as earlier.
+        What has been pruned can lead nowhere else any more, so all before the gap or the root counts as earlier.
         """
+        if self.root is not None and other < self.root and other not in self.present:
+            return True
         return other in self.earlier or (self.gap is not None and other < self.gap)
 
     def has_pruned(self, other: str) -> bool:
@@ -90,7 +101,7 @@ def _line(context: SaverContext, asked: _Asked) -> Program[Line | None]:
     one.
     """
     earlier: set[str] = set()
-    others, oldest, is_near = frozenset(asked.others), min(asked.others, default=asked.id), False
+    others, oldest, is_near = frozenset(asked.others), "", False
     found: dict[str, Outline] = {}
     pages = Pages(Scope(asked.thread_id, asked.ns), _FIRST_PAGE)
     wanted, begun_at = asked.id, None
@@ -102,6 +113,8 @@ def _line(context: SaverContext, asked: _Asked) -> Program[Line | None]:
                 return Line(frozenset(earlier), wanted, begun_at, frozenset(found)) if asked.id in found else None
             page = pages.read((yield from context.store.page(*pages.request)))
             found.update((outline.id, outline) for outline in page)
+            # Not by id: that of a process whose clock is ahead is greater than those of its descendants.
+            oldest = min((found[other].rank if other in found else other for other in others), default="")
             if asked.id not in found and all(outline.rank < asked.id for outline in page):
                 return None
             pages.request = pages.request._replace(limit=_PAGE)
@@ -110,12 +123,30 @@ def _line(context: SaverContext, asked: _Asked) -> Program[Line | None]:
         if begun_at is None and metadata.get("source") == "input":
             begun_at = wanted
         parent = outline.parent
-        if parent is None or (parent < oldest and (begun_at or not asked.finds_input)):
+        if parent is None:
+            root = yield from _root(context, outline, others, pages, found)
+            return Line(frozenset(earlier), None, begun_at, frozenset(found), root)
+        above = found.get(parent)
+        is_past = outline.rank <= oldest or (others <= found.keys() if above is None else above.rank < oldest)
+        if (is_past or not others) and (begun_at or not asked.finds_input):
             return Line(frozenset(earlier), None, begun_at)
         if metadata.get("source") not in _IN_PLACE:
             earlier.add(parent)
             is_near = is_near or (parent in others and not asked.whole)
         wanted = parent
+
+
+def _root(
+    context: SaverContext, oldest: Outline, others: Iterable[str], pages: Pages, found: dict[str, Outline]
+) -> Program[str | None]:
+    """Return the id of a checkpoint without a parent if those before it have been pruned, None if it is the first."""
+    gone = [other for other in others if other < oldest.id and other not in found]
+    if not gone or decode_metadata(oldest).get("step") == _FIRST_STEP:
+        return None
+    while pages.more:  # so that it is known which of them are there
+        page = pages.read((yield from context.store.page(*pages.request)))
+        found.update((outline.id, outline) for outline in page)
+    return oldest.id
 
 
 class Position(NamedTuple):
@@ -161,7 +192,12 @@ def position_of(
     nearest = max(earlier, key=lambda claim: claim.ordinal, default=None)
     run = lines[levels[0][0], levels[0][1]].begun_at if finds_run else None
     if finds_run and run is None:
-        run = nearest.run if nearest else None
+        same = [
+            claim
+            for claim in earlier
+            if any(_is_earlier(levels, other, lines, Line.leads_from) for other in claim.used_at)
+        ]
+        run = max(same, key=lambda claim: claim.ordinal).run if same else None
         if run is None:
             raise ConfigError(
                 f"the checkpoint with which this run of thread {thread_id!r} began has been pruned, so per='run' does "
@@ -180,9 +216,11 @@ def _first_difference(own: Levels, other: Levels) -> tuple[str, str, str] | None
     return None
 
 
-def _is_earlier(own: Levels, other: Levels, lines: dict[tuple[str, str], Line]) -> bool:
+def _is_earlier(
+    own: Levels, other: Levels, lines: dict[tuple[str, str], Line], has: Callable[[Line, str], bool] = Line.has
+) -> bool:
     differs = _first_difference(own, other)
-    return differs is not None and lines[differs[0], differs[1]].has(differs[2])
+    return differs is not None and has(lines[differs[0], differs[1]], differs[2])
 
 
 def _is_pruned(own: Levels, claim: Claim, lines: dict[tuple[str, str], Line]) -> bool:
