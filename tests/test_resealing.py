@@ -150,6 +150,17 @@ def test_metadata_that_is_to_be_sealed_from_now_on_is_sealed(open_saver: Opener)
     assert opened  # its metadata is no JSON without the key
 
 
+def test_metadata_that_is_to_be_open_from_now_on_is_opened_and_needs_the_old_key_no_more(open_saver: Opener) -> None:
+    fill(open_saver(keyring=KEYRING))
+    before = everything(open_saver(keyring=KEYRING))
+    opened = open_saver(keyring=_BOTH, seal_metadata=False)
+    assert opened.reencrypt() > 0
+    assert opened.reencrypt() == 0
+    for reader in (opened, open_saver(keyring=_NEW, seal_metadata=False)):
+        assert everything(reader) == before
+        assert reader.verify().problems == []
+
+
 _BOTH = Keyring({"key": bytes(range(32)), "new": bytes(32)}, "new", digest_secret=bytes(32))
 _NEW = Keyring({"new": bytes(32)}, "new", digest_secret=bytes(32))
 _CACHED: dict[tuple[tuple[str, ...], str], tuple[Any, int | None]] = {

@@ -8,7 +8,7 @@ import pytest
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph.errors import GraphInterrupt
-from langgraph.store.base import Item
+from langgraph.store.base import Item, SearchItem
 from langgraph.types import Command, Interrupt, Overwrite, Send, TimeoutPolicy
 
 from serde.sameness import same
@@ -29,6 +29,14 @@ VALUES: dict[str, Callable[[], Any]] = {
         namespace=("n",),
         created_at=datetime(2026, 1, 2, tzinfo=UTC),
         updated_at=datetime(2026, 1, 2, tzinfo=UTC),
+    ),
+    "SearchItem": lambda: SearchItem(
+        namespace=("n",),
+        key="k",
+        value={"a": (1,)},
+        created_at=datetime(2026, 1, 2, tzinfo=UTC),
+        updated_at=datetime(2026, 1, 2, tzinfo=UTC),
+        score=0.5,
     ),
 }
 

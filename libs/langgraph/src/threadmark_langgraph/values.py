@@ -46,7 +46,10 @@ CLASSES: Mapping[str, tuple[str, ...]] = {
 }
 """Classes that a family of the serializer stores, by their module."""
 
-SLOTTED: Mapping[str, tuple[str, ...]] = {"langgraph.store.base": ("Item",), "langgraph.types": ("Send",)}
+SLOTTED: Mapping[str, tuple[str, ...]] = {
+    "langgraph.store.base": ("Item", "SearchItem"),
+    "langgraph.types": ("Send",),
+}
 """Classes of plain slots, which are stored here."""
 
 
@@ -78,7 +81,8 @@ def _existing(names: Mapping[str, tuple[str, ...]]) -> Iterator[type[Any]]:
 
 
 def _slots(value: Any) -> dict[str, Any]:
-    return {name: getattr(value, name) for name in type(value).__slots__ if hasattr(value, name)}
+    names = [name for owner in reversed(type(value).__mro__) for name in vars(owner).get("__slots__", ())]
+    return {name: getattr(value, name) for name in names if hasattr(value, name)}
 
 
 def _with_slots(cls: type[Any], state: dict[str, Any]) -> Any:

@@ -239,7 +239,7 @@ class SealedStore(SealedThreadStore):
         stale = {
             row.outline.key
             for row in rows
-            if self._is_stale(row.check, row.header, plain=plain) or self._has_open_metadata(row.outline)
+            if self._is_stale(row.check, row.header, plain=plain) or self._is_otherwise(row.outline)
         }
         return stale | {row[:2] for row in writes if self._is_stale(row.check, row.value, plain=plain)}
 
@@ -257,18 +257,22 @@ class SealedStore(SealedThreadStore):
         else:
             self._expect_covered(incarnation, row.header, row_name("checkpoint", *row.outline[:3]))
             opened = self._open_row(row, Incarnations({row.outline.thread_id: incarnation}))
-            if self._has_open_metadata(row.outline):
-                opened = opened._replace(outline=row.outline)
+            if self._is_otherwise(row.outline):
+                metadata = self._opened_metadata(row.outline)
+                opened = opened._replace(outline=row.outline._replace(metadata=metadata or row.outline.metadata))
         return opened._replace(run_id=run_id_in(opened.outline.metadata))
 
-    def _has_open_metadata(self, outline: Outline) -> bool:
-        """Whether metadata that is to be sealed is not: the row was stored with `seal_metadata=False`."""
-        if not self._seal_metadata:
-            return False
+    def _is_otherwise(self, outline: Outline) -> bool:
+        """Whether metadata that is to be sealed is open, or the reverse: it was stored with another `seal_metadata`."""
+        return (self._opened_metadata(outline) is None) is self._seal_metadata
+
+    def _opened_metadata(self, outline: Outline) -> str | None:
+        """Return metadata that is sealed as text, None if it is open."""
         try:
-            return not self._open(b85decode(outline.metadata), row_name("metadata", *outline[:3]))
+            opened = self._open(b85decode(outline.metadata), row_name("metadata", *outline[:3]))
         except ValueError:
-            return True
+            return None
+        return opened.decode("utf-8", "surrogatepass") or None
 
     def _strictly_opened_write(self, thread_id: str, row: WriteRow, incarnation: Incarnation) -> WriteRow:
         if row.check:
