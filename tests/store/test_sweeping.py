@@ -57,6 +57,20 @@ def test_a_sweeper_starts_without_a_ttl_and_only_when_it_is_asked_to() -> None:
         assert not store.start_ttl_sweeper().done()
 
 
+@pytest.mark.parametrize("ttl", [float("nan"), float("inf"), -float("inf"), 1e12, "5"])
+def test_a_ttl_that_is_no_time_is_refused(ttl: Any) -> None:
+    with in_memory() as store, pytest.raises(ConfigError, match="ttl must be a number of minutes up to 4,000,000,000"):
+        store.put(("drafts",), "1", {}, ttl=ttl)
+
+
+def test_the_longest_ttl_is_kept(tmp_path: Path) -> None:
+    with in_memory() as memory, SqliteStore(tmp_path / "items.db") as file:
+        for store in (memory, file):
+            store.put(("drafts",), "1", {}, ttl=4_000_000_000)
+            assert store.sweep_ttl() == 0
+            assert store.verify().problems == []
+
+
 def test_the_interval_is_the_arguments_or_the_configurations_or_five_minutes() -> None:
     with in_memory({"sweep_interval_minutes": 3}) as store:
         assert store._interval(2) == 120

@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 _SWEPT_AT_ONCE = 1000
 _SWEEP_INTERVAL = 5
 """Minutes, as in LangGraph's stores."""
+_LONGEST_TTL = 4_000_000_000
+"""Minutes: more of them end in no year that a date can have."""
 
 
 class Store(OverSaver, BaseStore):
@@ -350,7 +352,18 @@ def _fields(found: Found) -> tuple[tuple[str, ...], str, dict[str, Any], datetim
 
 
 def _microseconds(minutes: float | None) -> int | None:
-    return None if minutes is None else round(minutes * MINUTE)
+    if minutes is None:
+        return None
+    try:
+        is_time = abs(minutes) <= _LONGEST_TTL
+    except TypeError:
+        is_time = False
+    if not is_time:
+        raise ConfigError(
+            f"ttl must be a number of minutes up to {_LONGEST_TTL:,}, or None for an item that never expires, not "
+            f"{short_repr(minutes)}"
+        )
+    return round(minutes * MINUTE)
 
 
 def _checked_key(key: object) -> str:
