@@ -140,6 +140,20 @@ def test_arguments_that_cannot_be_stored_need_a_key(receiver: Receiver) -> None:
     assert len(receiver.calls) == 1
 
 
+def test_equal_arguments_are_those_of_one_call(receiver: Receiver) -> None:
+    orders = Effects(MemorySaver()).of("order")
+    for items in ({"a": 1, "b": [{"c": 2, 3: ({"d": 4, "e": 5},)}]}, {"b": [{3: ({"e": 5, "d": 4},), "c": 2}], "a": 1}):
+        orders.once("charge", lambda *_, **__: receiver.charge(5), items, items=items)
+    assert len(receiver.calls) == 2, "keys of several types keep their order"
+    for items in ({"a": 1, "b": [({"d": 4, "e": 5},)]}, {"b": [({"e": 5, "d": 4},)], "a": 1}):
+        orders.once("charge", lambda *_, **__: receiver.charge(6), items, items=items)
+    assert receiver.calls == [5, 5, 6]
+    within_itself: list[Any] = []
+    within_itself += [within_itself, within_itself]
+    with pytest.raises(SerializationError):
+        orders.once("charge", lambda _: receiver.charge(7), within_itself)
+
+
 class TestUnknown:
     """A process has ended during a call: here, one that a signal or a cancellation has interrupted."""
 

@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -12,20 +12,21 @@ import psycopg
 import pytest
 from langgraph.store.base import GetOp, Op, PutOp, SearchOp
 
+from patience import wait_until
 from postgres.bouncer import shared_bouncer
 from postgres.cluster import PostgresServer, shared
 from postgres.proxy import Proxy
 from threadmark import Saver, StoreError
-from threadmark.backends import ConfigError, CorruptDataError
+from threadmark.backends import ConfigError, CorruptDataError, Program
 from threadmark.program import Transaction
 from threadmark.sealing import Keyring
 from threadmark_postgres import PostgresSaver
 from threadmark_postgres.arrays import register_dumpers
 from threadmark_postgres.steps import Query
-from threadmark_store import Store
+from threadmark_store import InMemoryStore, Store
 from threadmark_store.filters import conditions_of, meets
 from threadmark_store.items.postgres import PostgresItems
-from threadmark_store.shapes import ItemKey, Place, Scope
+from threadmark_store.shapes import ItemKey, ItemRow, Place, Scope
 from threadmark_store.tables.postgres import Database, ddl
 from threadmark_store.values import check_of
 
@@ -216,6 +217,29 @@ def test_many_create_the_tables_at_once(url: str, tables: psycopg.Connection) ->
         saver.close()
     found = tables.execute("SELECT count(*) FROM pg_class WHERE relname LIKE 'threadmark_store%' AND relkind = 'r'")
     assert found.fetchall() == [(1,)]
+
+
+def test_a_put_during_a_move_stays(store: Store, tables: psycopg.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, later = InMemoryStore(), threading.Thread(target=store.put, args=(NS, "diet", {"n": 2}))
+    source.put(NS, "diet", {"n": 1})
+    reads = PostgresItems.items
+
+    def then_put(items: PostgresItems, keys: Sequence[ItemKey]) -> Program[dict[ItemKey, ItemRow]]:
+        rows = yield from reads(items, keys)
+        later.start()
+        waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'threadmark_store_item'::regclass"
+        wait_until(
+            lambda: not later.is_alive() or tables.execute(waiting).fetchone() != (0,), "the put neither ends nor waits"
+        )
+        return rows
+
+    with monkeypatch.context() as patched:
+        patched.setattr(PostgresItems, "items", then_put)
+        assert source.export(store).items == 1
+    later.join()
+    found = store.get(NS, "diet")
+    assert found is not None
+    assert found.value == {"n": 2}
 
 
 def test_each_schema_has_its_own_items(url: str) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -206,6 +207,19 @@ def test_a_block_within_a_block_is_refused(saver: Saver) -> None:
             tx.saver.lease("trip")
         with pytest.raises(ConfigError, match=r"upgrade\(\) cannot work"):
             tx.saver.upgrade()
+
+
+def test_a_transaction_is_entered_once(saver: Saver, calls: Calls) -> None:
+    async def case() -> None:
+        async with calls.block(saver) as tx:
+            await calls.put(tx.saver, "first")
+            with ThreadPoolExecutor(1) as other, pytest.raises(ConfigError, match="entered once"):
+                other.submit(tx.__enter__).result()  # on a thread that is not in the block
+        assert await calls.text(saver) == "first"
+        with pytest.raises(ConfigError, match="entered once"):
+            await tx.__aenter__()
+
+    run(case())
 
 
 def test_views_of_a_saver_have_transactions_too(saver: Saver, calls: Calls) -> None:

@@ -51,6 +51,12 @@ class ItemStore(Table, Protocol):
     def items(self, keys: Sequence[ItemKey]) -> Program[dict[ItemKey, ItemRow]]:
         """Return those of the items that exist, expired or not."""
 
+    def lock(self, keys: Sequence[ItemKey]) -> Program[object]:
+        """Keep others from adding and changing items until the end of the transaction.
+
+        If the database does not do so anyway, this comes first in it. Redis notices changes instead, and begins again.
+        """
+
     def put(self, rows: Sequence[ItemRow], *, last: bool = False) -> Program[list[ItemKey]]:
         """Add or replace items. Keys are distinct. One that is replaced keeps its `created_at`, unless it had expired.
 

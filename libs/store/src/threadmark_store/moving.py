@@ -161,8 +161,8 @@ def _copies(source: Rows, target: Rows, page: Page, move: Move) -> Iterator[Whol
 def _add(target: Rows, items: Sequence[Whole], *, dry_run: bool) -> Program[tuple[int, int, int]]:
     """Store those items that the target has not, or in an earlier version. Returns the three counts of a move."""
     keys = [each.item.key for each in items]
-    if target.vectors:
-        yield from target.vectors.hold(keys)
+    if not dry_run:
+        yield from target.items.lock(keys)
     there = yield from target.items.items(keys)
     new: list[Whole] = []
     same = 0

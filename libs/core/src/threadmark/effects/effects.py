@@ -41,6 +41,9 @@ _FROM_ENGINE = frozenset({"config", "runtime", "writer", "store"})
 
 _KEY = "idempotency_key"
 
+_DEEPEST = 100
+"""Levels of arguments whose dictionaries are put in order."""
+
 
 class Effects:
     """A ledger of calls, in the database of a saver. `once` makes a call, and returns its stored result ever after.
@@ -268,7 +271,7 @@ class Effects:
         parts = (
             [place.thread_id, policy.per, as_text(key, "key")]
             if key is not None
-            else [place.thread_id, policy.per, name, place.nodes, place.path, [*args], dict(sorted(inputs.items()))]
+            else [place.thread_id, policy.per, name, place.nodes, place.path, *_in_order([[*args], dict(inputs)], {})]
         )
         site = Site(
             place.thread_id, site_digest(context, _encoded(context, name, parts)), name, place.token, place.owner
@@ -429,6 +432,32 @@ def _encoded(context: SaverContext, name: str, parts: Sequence[Any]) -> bytes:
     except ThreadmarkError as error:
         raise SerializationError(f"{error}. Give key=, and the arguments need not be stored") from error
     return data
+
+
+def _in_order(value: Any, known: dict[int, Any], levels: int = _DEEPEST) -> Any:
+    """Return a value with the keys of its dictionaries in order: equal arguments are those of one call.
+
+    `known` has the copies so far by the ids of their originals, which may refer to each other.
+    """
+    kind = type(value)
+    if kind not in (dict, list, tuple) or not levels:
+        return value
+    if id(value) in known:
+        return known[id(value)]
+    if kind is tuple:
+        return tuple([_in_order(each, known, levels - 1) for each in value])
+    if kind is list:
+        copied: Any = []
+        known[id(value)] = copied
+        copied.extend(_in_order(each, known, levels - 1) for each in value)
+        return copied
+    try:
+        keys = sorted(value)
+    except TypeError:  # they are of several types
+        keys = list(value)
+    known[id(value)] = copied = {}
+    copied.update((key, _in_order(value[key], known, levels - 1)) for key in keys)
+    return copied
 
 
 def _name_of(function: Callable[..., Any]) -> str:

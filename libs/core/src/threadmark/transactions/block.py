@@ -1,8 +1,10 @@
 """`SaverTransaction`: a block whose calls are stored together or not at all. Backends open and end it."""
 
+import threading
 from types import TracebackType
 from typing import Generic, Protocol, Self, TypeVar
 
+from threadmark.errors import ConfigError
 from threadmark.program import Driver
 from threadmark.runtime.blocks import enter, expect_outside, leave
 
@@ -42,6 +44,8 @@ class SaverTransaction(Generic[S_co]):
         """Whether the block has begun and not ended."""
         self._held = held
         self._saver = saver
+        self._entered = threading.Lock()
+        """Acquired once: a second beginning would take the place of the first one, and lose what that stored."""
 
     @property
     def saver(self) -> S_co:
@@ -53,7 +57,7 @@ class SaverTransaction(Generic[S_co]):
         return SaverTransaction(self._driver, self._held, saver)
 
     def __enter__(self) -> Self:
-        expect_outside(self._driver)
+        self._expect_first()
         self._held.begin()
         self._enter()
         return self
@@ -65,7 +69,7 @@ class SaverTransaction(Generic[S_co]):
         self._held.end(commit=kind is None)
 
     async def __aenter__(self) -> Self:
-        expect_outside(self._driver)
+        self._expect_first()
         await self._held.abegin()
         self._enter()
         return self
@@ -75,6 +79,11 @@ class SaverTransaction(Generic[S_co]):
     ) -> None:
         self._leave()
         await self._held.aend(commit=kind is None)
+
+    def _expect_first(self) -> None:
+        expect_outside(self._driver)
+        if not self._entered.acquire(blocking=False):
+            raise ConfigError("a transaction is entered once: call transaction() of the saver for each block")
 
     def _enter(self) -> None:
         self.is_open = True

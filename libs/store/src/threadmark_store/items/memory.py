@@ -20,6 +20,10 @@ class MemoryItems(MemoryTable):
         return {key: rows[key] for key in keys if key in rows}
 
     @program
+    def lock(self, tables: Tables, keys: Sequence[ItemKey]) -> None:
+        """Nothing to do: there is one writer."""
+
+    @program
     def put(self, tables: Tables, rows: Sequence[ItemRow], *, last: bool = False) -> list[ItemKey]:
         refused = []
         for row in rows:

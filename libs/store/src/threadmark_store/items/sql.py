@@ -87,6 +87,10 @@ class TableItems(Table, ABC):
         rows = yield from self._database.among(self._items, keys, last=True)
         return {row.key: row for row in map(self.row, rows)}
 
+    def lock(self, keys: Sequence[ItemKey]) -> Program[None]:
+        """Lock the whole table: an item that is not there has no row to lock."""
+        return self._database.lock(self.table)
+
     def search(self, scope: Scope, after: Place | None, limit: int, offset: int) -> Program[list[ItemRow]]:
         """One statement."""
         behind: list[Clause] = []
