@@ -126,4 +126,6 @@ def create_app(url: str) -> FastAPI:
 
 
 if __name__ == "__main__":
+    if not sys.argv[1:]:
+        sys.exit("name the database: python examples/agent_server.py postgresql://localhost/agents")
     uvicorn.run(create_app(sys.argv[1]))

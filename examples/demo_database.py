@@ -311,6 +311,8 @@ def in_its_own_time() -> Iterator[None]:
 def main() -> None:
     """Make the file that was named, or demo.db."""
     path = Path(sys.argv[1] if len(sys.argv) > 1 else "demo.db")
+    if path.name.startswith("-"):
+        sys.exit("the only argument is the file to make: python examples/demo_database.py demo.db")
     try:
         checkpoints = make(path)
     except FileExistsError as error:

@@ -14,6 +14,7 @@ import pytest
 from postgres import cluster
 from redis_backend.processes import DURABLE, RedisProcess
 from threadmark import keyring_file
+from threadmark.types import HistoryEntry, ThreadInfo
 
 ROOT = Path(__file__).parent.parent
 TUTORIAL = ROOT / "docs" / "tutorial.md"
@@ -114,6 +115,13 @@ def test_the_links_of_a_page_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8")):
         if "://" not in target:
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+@pytest.mark.parametrize(("page", "cls"), [("how-to/threads", ThreadInfo), ("reference/time-travel", HistoryEntry)])
+def test_a_table_of_fields_has_the_names_of_the_class(page: str, cls: type) -> None:
+    rows = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8").partition("| field | meaning |\n")[2]
+    fields = [row.split("|")[1] for row in rows.partition("\n\n")[0].splitlines()[1:]]
+    assert sorted(re.findall(r"`(\w+)`", " ".join(fields))) == sorted(cls.__annotations__)
 
 
 def test_the_index_leads_to_every_page() -> None:

@@ -73,6 +73,13 @@ def test_there_is_an_example() -> None:
     assert DEMO in EXAMPLES
 
 
+@pytest.mark.parametrize(("example", "arguments"), [(SERVER, []), (DATABASE, ["--help"])])
+def test_an_example_that_needs_an_argument_says_so(example: Path, arguments: list[str], tmp_path: Path) -> None:
+    done = _python(example, *arguments, folder=tmp_path)
+    assert (done.returncode, done.stdout, list(tmp_path.iterdir())) == (1, "", [])
+    assert re.fullmatch(rf"[^\n]*: python examples/{example.name} \S+\n", done.stderr)
+
+
 def test_the_demo_database_is_made_once_and_says_how_to_look_at_it(tmp_path: Path) -> None:
     made = _python(DATABASE, "some.db", folder=tmp_path)
     assert (made.returncode, made.stderr) == (0, "")

@@ -13,7 +13,7 @@ from redis_backend.cluster import RedisCluster
 from redis_backend.drivers import adding, driver_of, echoing, members, running, script
 from redis_backend.processes import FORGETFUL, HOST, RedisProcess
 from redis_backend.sentinel import NAME, Watched
-from threadmark import StoreError, TransientStoreError
+from threadmark import ConfigError, StoreError, TransientStoreError
 from threadmark.program import Transaction
 from threadmark_redis.driver import RedisDriver
 from threadmark_redis.steps import run_each
@@ -129,9 +129,18 @@ def test_a_cluster_is_known_by_any_of_its_nodes(cluster: RedisCluster) -> None:
     gone.__exit__()
 
 
-def test_a_server_that_is_no_cluster_says_so(server: RedisProcess) -> None:
-    driver = driver_of(f"redis+cluster://{HOST}:{server.port}", timeout=5)
-    with pytest.raises(StoreError, match="cluster support disabled"):
+@pytest.mark.parametrize(
+    ("scheme", "path", "remedy"),
+    [
+        ("redis+cluster", "", "no node of a cluster: write redis:// in the URL"),
+        ("redis+sentinel", "/main/0", r"no Sentinel: give the addresses of Sentinels.* or write redis:// in the URL"),
+    ],
+)
+def test_a_server_of_another_kind_than_the_url_says_so(
+    server: RedisProcess, scheme: str, path: str, remedy: str
+) -> None:
+    driver = driver_of(f"{scheme}://{HOST}:{server.port}{path}", timeout=5)
+    with pytest.raises(ConfigError, match=remedy):
         driver.run(echoing(b"{any}", b"well"))
     driver.close()
 

@@ -138,7 +138,7 @@ class ThreadFilter(TypedDict, total=False):
     metadata: Mapping[str, Any] | None
     """Only threads whose metadata has these keys, with equal JSON values."""
     text: str | None
-    """Only threads with this text in their title, ignoring case, or exactly in their id."""
+    """Only threads with this text in their title, ignoring case, or in their id, in the same case."""
     since: datetime | None
     """Only threads updated at this time or later."""
     until: datetime | None

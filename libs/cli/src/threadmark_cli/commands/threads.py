@@ -49,7 +49,7 @@ COLUMNS: tuple[Column[ThreadInfo], ...] = (
     threadmark threads --json --limit 0 | jq -r .id   # every id
     """,
 )
-@click.option("--text", help="Only those whose title has this, in any case, or whose id has it, exactly.")
+@click.option("--text", help="Only those with this in their title, in any case, or in their id, in this case.")
 @click.option("--status", type=click.Choice(get_args(ThreadStatus)), help="Only those.")
 @click.option("--metadata", metavar="JSON", help="Only those whose metadata has these keys and values.")
 @click.option("--since", type=moment, metavar="WHEN", help="Only those updated since then: 1h, 2026-11-20 (UTC).")

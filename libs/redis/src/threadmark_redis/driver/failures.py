@@ -160,11 +160,21 @@ def threadmark_error(failure: Refused, settings: Settings) -> ThreadmarkError:
         )
     if failure.code == "MOVED" and settings.servers.layout != "cluster":
         return ConfigError(f"{settings} is a node of a cluster: write redis+cluster:// in the URL")
+    for words, remedy in _OTHER_SERVERS.items():
+        if words in failure.text.lower().replace("`", "'"):  # as Redis 6 quotes it
+            return ConfigError(f"{said}. {remedy}")
     advice = _ADVICE.get(failure.code)
     if advice is None and any(words in failure.text.lower() for words in _FORBIDDEN):
         advice = _COMMANDS
     return StoreError(f"{said}. {advice}" if advice else said)
 
+
+_OTHER_SERVERS = {
+    "cluster support disabled": "This server is no node of a cluster: write redis:// in the URL",
+    "unknown command 'sentinel'": "This server is no Sentinel: give the addresses of Sentinels, which listen on port "
+    "26379 by default, or write redis:// in the URL for this server alone",
+}
+"""Answers of servers of another kind than the URL says."""
 
 _FORBIDDEN = ("unknown command", "not allowed", "disabled", "not supported", "unsupported")
 """Answers of providers that say something else than NOPERM."""
