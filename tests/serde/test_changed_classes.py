@@ -224,9 +224,9 @@ def test_a_new_field_that_pydantic_describes_takes_its_default(
         c: list[int] = describe(default_factory=list)
         d: int = 4
 
-    put_into(module, C, "C")
+    now = put_into(module, C, "C")
     one, other = map(Serde().loads_typed, stored)
-    assert one == other == C(a=1)
+    assert one == other == now(a=1)
     assert (one.b, one.c, one.d) == (2, [], 4)
     assert one.c is not other.c
 

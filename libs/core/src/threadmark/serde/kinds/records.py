@@ -8,6 +8,7 @@ import dataclasses
 import operator
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import MemberDescriptorType
 from typing import Any
 
@@ -137,7 +138,7 @@ def _pydantic_defaults(cls: Any) -> Mapping[str, Callable[[], Any]]:
 def described_defaults(fields: Mapping[str, Any]) -> dict[str, Callable[[], Any]]:
     """Return the defaults in pydantic's descriptions of fields."""
     return {
-        name: lambda field=field: field.get_default(call_default_factory=True)
+        name: partial(field.get_default, call_default_factory=True)
         for name, field in fields.items()
         # A factory that needs the other fields' validated values cannot fill a field of a stored object.
         if not field.is_required() and not getattr(field, "default_factory_takes_validated_data", False)
