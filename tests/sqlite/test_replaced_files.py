@@ -635,6 +635,46 @@ def test_a_process_that_comes_between_the_removals_of_index_and_log_waits(
         assert saver.verify().problems == []
 
 
+KILLED = """
+import os, sys
+from threadmark_conformance.engine import at, checkpoint
+from threadmark_sqlite import SqliteSaver
+from threadmark_sqlite.driver import database_files
+def remove(path, known):
+    remove_really(path, known)
+    os._exit(9)
+remove_really, database_files._remove = database_files._remove, remove
+saver = SqliteSaver(sys.argv[1])
+saver.put(at("killed"), checkpoint(), {"n": 0}, {})
+print("ready", flush=True)
+sys.stdin.readline()
+saver.put(at("killed"), checkpoint(), {"n": 1}, {})
+"""
+
+
+def test_a_process_that_is_killed_between_the_removals_of_index_and_log_costs_nothing(path: Path) -> None:
+    """The next process stores in the log that was emptied; the last one in the old file must not empty it again."""
+    with SqliteSaver(path) as last:
+        last.put(*_put("thread", 1, None))
+        killed = child(KILLED, path)
+        assert line_from(killed.stdout) == "ready"
+        _backup(path).replace(path)
+        send_line(killed.stdin)
+        killed.communicate(timeout=60)
+        assert killed.returncode == 9
+        other = child(WRITE_ON, path, "other")
+        assert line_from(other.stdout) == "ready"
+        send_line(other.stdin, "5")
+        assert line_from(other.stdout) == "5"
+        assert [item.metadata["n"][1] for item in last.list(at("other"))] == [5, 4, 3, 2, 1, 0]
+        send_line(other.stdin, "5")
+        assert line_from(other.stdout) == "10", finished(other)
+        send_line(other.stdin, "end")
+        finished(other)
+        assert [item.metadata["n"][1] for item in last.list(at("other"))] == list(range(10, -1, -1))
+        assert last.verify().problems == []
+
+
 # Written over, truncated, robbed of its log
 
 

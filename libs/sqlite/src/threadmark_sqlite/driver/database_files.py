@@ -107,7 +107,7 @@ def take_log_away(settings: Settings, spare: Callable[[], sqlite3.Connection | N
     problem = StoreError(f"{settings}{_LOG_STAYS.format(log=files.log_path)}")
     if settings.read_only:
         raise problem
-    while id_of(files.log_path) == files.log:
+    while id_of(files.log_path) == files.log and _has_no_other_index(files):
         try:
             with in_folder(files.path, alone=True):
                 if (connection := spare()) is not None and _empty_log(connection):
@@ -126,6 +126,12 @@ _LOG_STAYS = (
     " was replaced while it was open, and {log!r}, the log of the file that was there before, cannot be emptied while "
     "another program uses it: end that program, or delete the log"
 )
+
+
+def _has_no_other_index(files: Files) -> bool:
+    """Return whether the log is not in use for the new file: a process may have been killed before it deleted it."""
+    index = id_of(f"{files.path}-shm")
+    return index is None or files.wal_index in (None, index)
 
 
 def _empty_log(connection: sqlite3.Connection) -> bool:
