@@ -240,6 +240,7 @@ def test_embeddings_of_each_kind(saver: Saver) -> None:
         (lambda texts: [[1.0] * 3 for _ in texts], "field 'text' of item '1' has 3 dimensions"),
         (lambda texts: [[float("nan")] * DIMS for _ in texts], "field 'text' of item '1' is no vector"),
         (lambda texts: [["a"] * DIMS for _ in texts], "field 'text' of item '1' is no vector"),
+        (lambda texts: [None for _ in texts], "field 'text' of item '1' is no vector"),
         (lambda _: [], "0 vectors for 1 texts"),
     ],
 )

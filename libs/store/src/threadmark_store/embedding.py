@@ -101,15 +101,17 @@ class Index:
         return vector._replace(data=self.cipher.seal(vector.data, vector_name(key, vector)))
 
     def _unit(self, numbers: Sequence[float], owner: str) -> bytes:
-        if len(numbers) != self._dims:
-            raise ConfigError(
-                f"the embedding of {owner} has {len(numbers)} dimensions, but `dims` of the store's index is "
-                f"{self._dims}: give the dimensions of your model"
-            )
         try:
-            return unit(numbers)
+            dims = len(numbers)
+            data = unit(numbers) if dims == self._dims else b""
         except (TypeError, ValueError) as error:
             raise ConfigError(f"the embedding of {owner} is no vector: {error}") from error
+        if dims != self._dims:
+            raise ConfigError(
+                f"the embedding of {owner} has {dims} dimensions, but `dims` of the store's index is {self._dims}: "
+                "give the dimensions of your model"
+            )
+        return data
 
 
 def _answered(request: Embed) -> Embedding[dict[str, Sequence[float]]]:

@@ -32,7 +32,7 @@ def is_there(side: Side, folder: str) -> Program[bool]:
     """Return whether a side has the table of items, vectors or words."""
     if folder in side.tables:
         return True
-    exists = yield from over(side.store, folder).exists()
+    exists: bool = yield from over(side.store, folder).exists()
     if exists and folder not in side.created:
         side.tables.add(folder)
     return exists
