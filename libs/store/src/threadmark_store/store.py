@@ -352,7 +352,7 @@ def _fields(found: Found) -> tuple[tuple[str, ...], str, dict[str, Any], datetim
     return labels_of(row.key.namespace), row.key.key, value, created_at, updated_at
 
 
-def _microseconds(minutes: float | None) -> int | None:
+def _microseconds(minutes: Any) -> int | None:
     if minutes is None:
         return None
     if not isinstance(minutes, Real):
