@@ -42,6 +42,7 @@ CITIES = {
 }
 TRIP: Any = {"configurable": {"thread_id": "trip"}}
 QUICK_TOOLS = 2
+PATIENCE = 60.0
 LEAST_RATIO = 50
 
 console = Console(width=80, highlight=False)
@@ -79,7 +80,10 @@ def weather(call: Any) -> dict[str, Any]:
     """The tool: slow enough to be interrupted."""
     city = call["args"]["city"]
     answer, seconds = CITIES[city]
-    time.sleep(seconds)
+    dies = (
+        sys.argv[1:2] == ["--ask"] and seconds > 1
+    )  # the killed process never ends these, however busy the machine is
+    time.sleep(2 * PATIENCE if dies else seconds)
     return {
         "messages": [ToolMessage(f"{city} has {answer}", tool_call_id=call["id"])],
         "ran": [f"{city} in process {os.getpid()}"],
@@ -145,7 +149,7 @@ def kill_in_the_middle(file: Path, saver: SqliteSaver) -> list[str]:
     chapter("An agent calls four tools at once, and its process is killed")
     process = subprocess.Popen([sys.executable, __file__, "--ask", str(file)])
     finished: list[str] = []
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE
     while len(finished) < QUICK_TOOLS and time.monotonic() < deadline:
         time.sleep(0.02)
         found = saver.get_tuple(TRIP)

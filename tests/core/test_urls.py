@@ -10,10 +10,10 @@ import threadmark
 from announced import announce, announced
 from threadmark import ConfigError, MemorySaver, MissingDependencyError, ThreadmarkError, urls
 from threadmark.backends import options_in
-from threadmark_postgres.saver import PostgresOptions
+from threadmark_postgres.options import PostgresOptions
 from threadmark_redis import RedisSaver
-from threadmark_redis.driver.urls import PARAMETERS
-from threadmark_redis.saver import RedisOptions
+from threadmark_redis.driver.connecting import PARAMETERS
+from threadmark_redis.options import RedisOptions
 from threadmark_sqlite import SqliteSaver
 
 

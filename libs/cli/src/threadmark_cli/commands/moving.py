@@ -181,7 +181,7 @@ def _ours(session: Session, url: str) -> Iterator[str | SaverProtocol]:
 
 def _moving() -> tuple[Any, Any]:
     """The package that moves, and the names of its arguments."""
-    with importing(f"to move threads needs LangGraph's package: {_INSTALL}"):
+    with importing(f"moving threads needs LangGraph's package: {_INSTALL}"):
         from threadmark_langgraph import moving
         from threadmark_langgraph.moving import __main__ as names
     return moving, names
