@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from langgraph.store.base import (
@@ -50,6 +51,8 @@ if TYPE_CHECKING:
 _SWEPT_AT_ONCE = 1000
 _SWEEP_INTERVAL = 5
 """Minutes, as in LangGraph's stores."""
+_LONGEST_TTL = 1_000_000_000
+"""Minutes: so the end is a time, before the year 4000."""
 
 
 class Store(OverSaver, BaseStore):
@@ -349,8 +352,16 @@ def _fields(found: Found) -> tuple[tuple[str, ...], str, dict[str, Any], datetim
     return labels_of(row.key.namespace), row.key.key, value, created_at, updated_at
 
 
-def _microseconds(minutes: float | None) -> int | None:
-    return None if minutes is None else round(minutes * MINUTE)
+def _microseconds(minutes: Any) -> int | None:
+    if minutes is None:
+        return None
+    is_number = isinstance(minutes, Real)
+    if not is_number:
+        raise TypeError(f"a ttl must be a number of minutes, not {short_repr(minutes)}")
+    if not -_LONGEST_TTL <= minutes <= _LONGEST_TTL:
+        raise ValueError(f"a ttl has at most {_LONGEST_TTL:,} minutes, not {short_repr(minutes)}: None keeps the item")
+    found: int = round(minutes * MINUTE)
+    return found
 
 
 def _checked_key(key: object) -> str:

@@ -1,6 +1,7 @@
 """Values come back with their types, also those that JSON has not, and share no object with the caller's."""
 
 import datetime as dt
+import math
 import threading
 import uuid
 from collections import OrderedDict
@@ -97,6 +98,18 @@ async def a_value_that_cannot_come_back_is_refused(world: OwnWorld) -> None:
     await store.put(NS, "a", {"n": 1})
     with pytest.raises(SerializationError):
         await store.put(NS, "a", {"lock": threading.Lock()})
+    assert await store.value(NS, "a") == {"n": 1}
+
+
+async def a_ttl_that_has_no_end_is_refused(world: OwnWorld) -> None:
+    store = world.store()
+    for ttl in (math.nan, math.inf, -math.inf, 1e30, 10**40):
+        with pytest.raises(ValueError, match="a ttl has at most 1,000,000,000 minutes"):
+            await store.put(NS, "a", {"n": 1}, ttl=ttl)
+    with pytest.raises(TypeError, match="a ttl must be a number of minutes, not '5'"):
+        await store.put(NS, "a", {"n": 1}, ttl="5")
+    assert await store.keys() == []
+    await store.put(NS, "a", {"n": 1}, ttl=10**9)
     assert await store.value(NS, "a") == {"n": 1}
 
 
