@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
-from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from langgraph.store.base import (
@@ -355,7 +354,7 @@ def _fields(found: Found) -> tuple[tuple[str, ...], str, dict[str, Any], datetim
 def _microseconds(minutes: Any) -> int | None:
     if minutes is None:
         return None
-    if not isinstance(minutes, Real):
+    if not isinstance(minutes, (int, float)):
         raise TypeError(f"a ttl must be a number of minutes, not {short_repr(minutes)}")
     if not abs(minutes) <= _LONGEST_TTL:
         raise ValueError(f"a ttl has at most {_LONGEST_TTL:,} minutes, not {short_repr(minutes)}: None keeps the item")
