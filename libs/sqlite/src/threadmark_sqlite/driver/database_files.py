@@ -154,9 +154,8 @@ def in_folder(path: str, *, alone: bool = False) -> Iterator[None]:
     """
     opened: list[int] = []
     try:
-        with suppress(
-            OSError
-        ):  # it was deleted with everything in it. Windows, which keeps open files, opens no folder
+        # It may have been deleted with everything in it. Windows, which keeps open files, opens no folder.
+        with suppress(OSError):
             opened.extend(map(os.open, [Path(path).parent], [os.O_RDONLY]))  # an interrupt cannot lose it
         if opened and sys.platform != "win32":
             with nullcontext() if alone else suppress(OSError):  # the file system may have no such locks
