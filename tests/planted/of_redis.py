@@ -48,8 +48,8 @@ FAULTS = [
     Fault(
         "a commit that is sent twice is made twice",
         f"{_LUA}commit.lua",
-        "    if #thread > 1 and stored[3] == ARGV[2] then\n",
-        "    if #thread > 1 and stored[3] == ARGV[2] and is_changed == nil then\n",
+        "    if #thread > 1 and has(stored[3] or '', ARGV[2]) then\n",
+        "    if #thread > 1 and is_changed == nil and has(stored[3] or '', ARGV[2]) then\n",
         ("tests/redis_backend/test_failures.py", "tests/unanswered/test_lost_answers.py", "-k", "lost and redis"),
     ),
     Fault(
