@@ -137,9 +137,8 @@ def _settings_of_url(url: str, settings: Settings) -> Settings:
         raise ConfigError(f"{url!r} names no file: write 'sqlite:///{rest.lstrip('/') or 'file.db'}'")
     if "#" in rest or (question and options != _READ_ONLY):
         raise ConfigError(
-            f"{url!r} has an unknown option: a URL may end with ?{_READ_ONLY}, and only threadmark.open reads the other "
-            "options of a saver from it (docs/reference/options.md). Give one as an argument, and write ? and # in a "
-            "name as %3F and %23"
+            f"{url!r} has an unknown option: a URL may end with ?{_READ_ONLY}, and only threadmark.open reads others "
+            "from it (docs/reference/options.md). Give one as an argument, and write ? and # in a name as %3F and %23"
         )
     return settings._replace(path=_absolute(unquote(path[1:])), read_only=bool(question))
 
