@@ -19,8 +19,8 @@ call does not wait; or the transaction would not see changes that are committed 
 of ours by then (`Query.likely_last`)."""
 
 
-_MOST_LIVES = 10_000
-"""Of how many threads a store knows that their epoch has ended since the server started again."""
+_MOST_RESTARTS = 10_000
+"""A store remembers of so many threads that their epoch has ended since the server started again."""
 
 
 class AddingStore(PostgresThreadStore, Store):
@@ -28,14 +28,14 @@ class AddingStore(PostgresThreadStore, Store):
 
     A server that crashed, or took over, may lack changes that were acknowledged, and with them segments that a saver
     remembers. So a change that relies on an epoch also relies on the start of the server that the saver found first,
-    which `first_start` returns. After another start a thread's epoch ends, once, and the saver reads what is there.
+    which `first_start` returns. After another start a thread's epoch ends, once, and the saver reads its rows again.
     """
 
     def __init__(self, schema: str | None, first_start: Callable[[], int | None] = lambda: None) -> None:
         super().__init__(schema)
         self._first_start = first_start
-        self._lives: dict[str, tuple[int, int]] = {}
-        """By threads: a later start of the server, and the epoch since which the saver knows the thread from it."""
+        self._restarts: dict[str, tuple[int, int]] = {}
+        """By thread: the start of the server at which its epoch ended, and the epoch that began then."""
 
     def add(self, change: Change) -> Program[Added]:
         """One call. A second one follows only if a removal holds the thread, or the head does not tell enough."""
@@ -74,7 +74,7 @@ class AddingStore(PostgresThreadStore, Store):
 
     def _start_for(self, change: Change) -> int | None:
         """Return the start of the server that a change relies on, None if it is not known."""
-        start, since = self._lives.get(change.thread_id, (0, 0))
+        start, since = self._restarts.get(change.thread_id, (0, 0))
         return start if start and change.epoch is not None and change.epoch >= since else self._first_start()
 
     def _ended_epoch(self, thread_id: str, epoch: int, start: int) -> Program[int | None]:
@@ -88,9 +88,9 @@ class AddingStore(PostgresThreadStore, Store):
             return None
         if found <= epoch:
             ((found,),) = yield from self._execute(adding.END_EPOCH, name, epoch)
-        if len(self._lives) >= _MOST_LIVES:
-            self._lives = {}
-        self._lives[thread_id] = present, found
+        if len(self._restarts) >= _MOST_RESTARTS:
+            self._restarts = {}
+        self._restarts[thread_id] = present, found
         return int(found)
 
 

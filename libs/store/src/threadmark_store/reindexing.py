@@ -62,7 +62,7 @@ class Reindexing(Generic[Row, Made]):
     def _write(
         self, items: Sequence[ItemRow], made: Mapping[ItemKey, Made], before: Mapping[ItemKey, set[Any]]
     ) -> Program[int]:
-        """Store what was computed. An item that was put since then stays, also if its value is the same as before."""
+        """Store the rows that were made. An item that was put since then stays, also if its value is as before."""
         keys = [item.key for item in items]
         yield from self.table.hold(keys)
         now = yield from self.items.items(keys)

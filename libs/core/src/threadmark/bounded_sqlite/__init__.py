@@ -60,7 +60,8 @@ class BoundedConnection(sqlite3.Connection):
 
 def _is_too_many(path: str, portions: int) -> bool:
     """Return whether so many portions after the first ones are more than a file of this size needs."""
-    size = sum(_size(f"{Path(path).resolve()}{end}") for end in ("", "-wal"))
+    real = Path(path).resolve()  # the log is next to the file, not next to a symbolic link
+    size = sum(_size(f"{real}{end}") for end in ("", "-wal"))
     return portions * _EVERY > _STEPS_PER_BYTE * size
 
 

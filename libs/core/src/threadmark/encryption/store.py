@@ -239,7 +239,7 @@ class SealedStore(SealedThreadStore):
         stale = {
             row.outline.key
             for row in rows
-            if self._is_stale(row.check, row.header, plain=plain) or self._is_otherwise(row.outline)
+            if self._is_stale(row.check, row.header, plain=plain) or self._metadata_must_change(row.outline)
         }
         return stale | {row[:2] for row in writes if self._is_stale(row.check, row.value, plain=plain)}
 
@@ -257,12 +257,12 @@ class SealedStore(SealedThreadStore):
         else:
             self._expect_covered(incarnation, row.header, row_name("checkpoint", *row.outline[:3]))
             opened = self._open_row(row, Incarnations({row.outline.thread_id: incarnation}))
-            if self._is_otherwise(row.outline):
+            if self._metadata_must_change(row.outline):
                 metadata = self._opened_metadata(row.outline)
                 opened = opened._replace(outline=row.outline._replace(metadata=metadata or row.outline.metadata))
         return opened._replace(run_id=run_id_in(opened.outline.metadata))
 
-    def _is_otherwise(self, outline: Outline) -> bool:
+    def _metadata_must_change(self, outline: Outline) -> bool:
         """Whether metadata that is to be sealed is open, or the reverse: it was stored with another `seal_metadata`."""
         return (self._opened_metadata(outline) is None) is self._seal_metadata
 

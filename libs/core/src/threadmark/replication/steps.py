@@ -53,7 +53,7 @@ def on(side: Side, transaction: Transaction[T]) -> PairFlow[T]:
     try:
         result: T = yield On(side, transaction)
     except BaseException:
-        side.tables.clear()  # it may have seen what it created itself, which is undone now
+        side.tables.clear()  # it may have seen tables that it created itself, which are gone now
         raise
     side.created.clear()
     return result

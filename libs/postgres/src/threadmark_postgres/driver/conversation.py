@@ -33,7 +33,7 @@ class LostCommit:
     def was_carried_out(self) -> Flow[Sequence[Query], bool]:
         """Ask the server. Raises OperationalError, as a lost connection does, if it is not decided yet.
 
-        A server that cannot know, such as a standby, is not the last one that is asked.
+        The number is kept, because a server that cannot know, such as a standby, may be asked before one that does.
         """
         if not self.number:
             return False

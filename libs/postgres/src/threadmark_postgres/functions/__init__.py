@@ -15,8 +15,13 @@ def text_of(name: str) -> str:
 
 def params_of(name: str) -> str:
     """Return the parameters of a call with their types, such as "$1::text, $2::bigint", in the function's order."""
+    return ", ".join(each_param_of(name))
+
+
+def each_param_of(name: str) -> list[str]:
+    """Return the parameters of `params_of` one by one, for calls that put an expression in the place of one."""
     kinds = re.findall(r"\bp_\w+ ([\w\[\]]+)", _signature(name))
-    return ", ".join(f"${number}::{kind}" for number, kind in enumerate(kinds, 1))
+    return [f"${number}::{kind}" for number, kind in enumerate(kinds, 1)]
 
 
 def refusal_of(name: str) -> str:

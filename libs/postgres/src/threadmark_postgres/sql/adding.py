@@ -1,6 +1,6 @@
 """Adding the rows of a change, by one call of a server function, and copying segments."""
 
-from threadmark_postgres.functions import params_of
+from threadmark_postgres.functions import each_param_of, params_of
 from threadmark_postgres.sql.expressions import STARTED
 
 ADD = f"SELECT * FROM tm.add_1({params_of('add_1')})"
@@ -13,10 +13,11 @@ NO_EPOCH = -2
 
 def _of_start(name: str) -> str:
     """Return a call whose last parameter is a start of the server: the epoch counts only if that is the last one."""
-    params = params_of(name)
-    last = params.count("$") + 1
-    epoch = f"CASE WHEN coalesce(${last}::bigint = {STARTED}, true) THEN $2::bigint ELSE {NO_EPOCH} END"
-    return f"SELECT * FROM tm.{name}({params.replace('$2::bigint', epoch, 1)})"
+    params = each_param_of(name)
+    thread, epoch, *others = params
+    start = f"${len(params) + 1}::bigint"
+    relied_on = f"CASE WHEN coalesce({start} = {STARTED}, true) THEN {epoch} ELSE {NO_EPOCH} END"
+    return f"SELECT * FROM tm.{name}({', '.join([thread, relied_on, *others])})"
 
 
 ADD_OF_START, ADD_ONE_OF_START = _of_start("add_1"), _of_start("add_one_1")
