@@ -566,6 +566,18 @@ def test_processes_that_write_all_the_time_go_on_with_a_restored_backup(path: Pa
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
+def _after_the_first_removal(monkeypatch: pytest.MonkeyPatch, act: Callable[[], None]) -> None:
+    """Call `act` once the index of a replaced file's log is deleted, and before the log is."""
+    remove, acts = database_files._remove, [act]
+
+    def removed(name: str, known: Any) -> None:
+        remove(name, known)
+        if acts:
+            acts.pop()()
+
+    monkeypatch.setattr(database_files, "_remove", removed)
+
+
 def test_a_process_waits_until_both_the_old_log_and_its_index_are_gone(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -578,16 +590,13 @@ def test_a_process_waits_until_both_the_old_log_and_its_index_are_gone(
         assert line_from(other.stdout) == "ready"
         shutil.copy(backup, path.with_name("fresh.db"))
         path.with_name("fresh.db").replace(path)
-        remove = database_files._remove
         early: list[bool] = []
 
-        def removed(name: str, known: Any) -> None:
-            remove(name, known)
-            if not early:
-                send_line(other.stdin, "10")
-                early.append(_lines(other, 0.5))
+        def write() -> None:
+            send_line(other.stdin, "10")
+            early.append(_lines(other, 0.5))
 
-        monkeypatch.setattr(database_files, "_remove", removed)
+        _after_the_first_removal(monkeypatch, write)
         config = one.put("thread", 2, config)
         assert early == [False]
         assert line_from(other.stdout) == "10", finished(other)
@@ -612,16 +621,13 @@ def test_a_process_that_comes_between_the_removals_of_index_and_log_waits(
         backup = _backup(path)
         config = one.put("thread", 2, config)
         backup.replace(path)
-        remove = database_files._remove
         others: list[Any] = []
 
-        def removed(name: str, known: Any) -> None:
-            remove(name, known)
-            if not others:
-                others.append(child(WRITE_ON, path, "other"))
-                assert not _lines(others[0], 1)
+        def come() -> None:
+            others.append(child(WRITE_ON, path, "other"))
+            assert not _lines(others[0], 1)
 
-        monkeypatch.setattr(database_files, "_remove", removed)
+        _after_the_first_removal(monkeypatch, come)
         config = one.put("thread", 3, config)
         assert line_from(others[0].stdout) == "ready", finished(others[0])
         for number in range(4, 14):
