@@ -2,12 +2,14 @@
 
 import asyncio
 import contextlib
+import itertools
 import os
 import sys
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -20,13 +22,15 @@ from postgres.sessions import END_SESSIONS, HELD_UP, SESSIONS
 from postgres.steps import APIS, aplay, count, play, step, thread
 from postgres.test_concurrency import deadlocks
 from threadmark import ClosedError, ConfigError, Saver, StoreError, ThreadDeletedError
-from threadmark.program import Program, Transaction
+from threadmark.program import Transaction
+from threadmark.store.contract import Change, CheckpointRow, Outline, WriteRow
 from threadmark_postgres import PostgresSaver
-from threadmark_postgres.arrays import Blobs, Texts, register_dumpers
+from threadmark_postgres.arrays import register_dumpers
 from threadmark_postgres.driver import aio
 from threadmark_postgres.driver.batching import MOST, Batch, BatchMember
 from threadmark_postgres.driver.blocking import _LEADERS, StatementBatcher, _Member
 from threadmark_postgres.steps import Query, Rows
+from threadmark_postgres.store import PostgresStore
 
 _BLOCKED = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'threadmark_write'::regclass"
 
@@ -208,18 +212,21 @@ def test_nothing_acknowledged_is_lost_while_sessions_end_under_batches(url: str,
     asyncio.run(body())
 
 
-def first_of(*params: Any) -> Transaction[Any]:
-    def program() -> Program[None]:
-        yield Query("ADD", params, likely_last=True, turn=("thread",))
-
-    return Transaction(program, writes=True)
+def change_of(segment: int, header: int, metadata: int, value: int) -> Change:
+    """A change with a segment, a checkpoint and a write of these lengths."""
+    outline = Outline("thread", "", "id", "id", None, 0, "x" * metadata)
+    write = WriteRow("", "id", "task", 0, "", "channel", bytes(value), b"")
+    return Change(
+        "thread", None, 1, {b"key": bytes(segment)}, [CheckpointRow(outline, bytes(header), b"", None)], [write], None
+    )
 
 
 def test_a_large_change_goes_alone() -> None:
-    for size, shared in ((60_000, True), (70_000, False)):
-        for large in (Blobs([bytes(size), b"more", None]), Texts(["x" * size, None])):
-            with closing(BatchMember(first_of("thread", 1, large))) as part:
-                assert bool(part.query) == shared
+    store = PostgresStore(None)
+    for size, is_shared in ((60_000, True), (70_000, False)):
+        for sizes in set(itertools.permutations((size, 1, 1, 1))):
+            with closing(BatchMember(Transaction(partial(store.add, change_of(*sizes)), writes=True))) as part:
+                assert bool(part.query) == is_shared, sizes
 
 
 class Server:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from threadmark.backends import Added, Change, Key, Program, Store, TransientStoreError, to_column
 from threadmark_postgres.arrays import Texts
-from threadmark_postgres.columns import any_rows, one_row
+from threadmark_postgres.columns import any_rows, one_row, size_of
 from threadmark_postgres.schema import in_schema
 from threadmark_postgres.sql import adding, threads
 from threadmark_postgres.steps import Query, Rows
@@ -18,6 +18,9 @@ BEGIN = "begin"
 call does not wait; or the transaction would not see changes that are committed during a wait. The driver has begun one
 of ours by then (`Query.likely_last`)."""
 
+
+_LARGE = 64 * 1024
+"""A change of this many bytes or more is sent alone: it gains nothing from a batch and would delay the others."""
 
 _MOST_RESTARTS = 10_000
 """A store remembers of so many threads that their epoch has ended since the server started again."""
@@ -46,10 +49,9 @@ class AddingStore(PostgresThreadStore, Store):
         return self._add(change, replaces=True)
 
     def _add(self, change: Change, *, replaces: bool) -> Program[Added]:
-        turn: tuple[str, ...] = ()
-        if not (replaces or change.has_place) and change.copied is None:
-            turn = change.thread_id, min((row.outline.ns for row in change.checkpoints), default="")
-        statement, params = adding.ADD_ONE, one_row(change) if turn else None
+        is_plain = not (replaces or change.has_place) and change.copied is None
+        turn = _turn(change) if is_plain else ()
+        statement, params = adding.ADD_ONE, one_row(change) if is_plain else None
         if params is None:
             statement, params = adding.ADD, any_rows(change, replaces=replaces, waits=False)
         start = self._start_for(change)
@@ -92,6 +94,13 @@ class AddingStore(PostgresThreadStore, Store):
             self._restarts = {}
         self._restarts[thread_id] = present, found
         return int(found)
+
+
+def _turn(change: Change) -> tuple[str, ...]:
+    """Return the place of a change among those that it may be sent with, nothing if it is large."""
+    if size_of(change) >= _LARGE:
+        return ()
+    return change.thread_id, min((row.outline.ns for row in change.checkpoints), default="")
 
 
 def keys_as_arrays(keys: Sequence[Key]) -> tuple[Texts, Texts]:

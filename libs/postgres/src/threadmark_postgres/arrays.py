@@ -76,20 +76,6 @@ class Numbers(_Array):
         return [None if item is None else _NUMBER.pack(item) for item in self]
 
 
-def size_of(params: Sequence[Any]) -> int:
-    """Return roughly how many bytes are sent, including metadata, which may be as large as any value."""
-    size = 0
-    for param in params:
-        kind = type(param)
-        if kind is str or kind is bytes:
-            size += len(param)
-        elif kind is Texts or kind is Blobs:
-            for item in param:
-                if item is not None:
-                    size += len(item)
-    return size
-
-
 def register_dumpers(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> None:
     """Let a connection accept the arrays of this module."""
     for kind, dumper in _DUMPERS:
@@ -132,11 +118,12 @@ _PACK: dict[type[Any], Callable[[Any], bytes]] = {
 
 def packed(params: Sequence[Any]) -> list[bytes | None]:
     """Return parameters in their binary form, for a connection that has text in UTF-8."""
-    return [None if param is None else _packed(param) for param in params]
+    try:
+        return [None if param is None else _PACK[type(param)](param) for param in params]
+    except KeyError:
+        return [None if param is None else _pack_of(param)(param) for param in params]
 
 
-def _packed(param: Any) -> bytes:
-    pack = _PACK.get(type(param))
-    if pack is None:  # a class of the application, such as an enumeration of texts
-        pack = next(pack for kind, pack in _PACK.items() if isinstance(param, kind))
-    return pack(param)
+def _pack_of(param: Any) -> Callable[[Any], bytes]:
+    """Return the function for a parameter of any class, such as an enumeration of texts of the application."""
+    return next(pack for kind, pack in _PACK.items() if isinstance(param, kind))

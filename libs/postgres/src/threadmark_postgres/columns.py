@@ -199,6 +199,16 @@ def any_rows(change: Change, *, replaces: bool, waits: bool) -> tuple[Any, ...]:
     )
 
 
+def size_of(change: Change) -> int:
+    """Return roughly how many bytes are sent, including metadata, which may be as large as any value."""
+    size = sum(map(len, change.segments.values()))
+    for row in change.checkpoints:
+        size += len(row.header) + len(row.outline.metadata)
+    for written in change.writes:
+        size += len(written.value)
+    return size
+
+
 def _judged(change: Change) -> tuple[Any, ...]:
     return (
         to_column(change.thread_id),

@@ -10,14 +10,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from threadmark.backends import Transaction
-from threadmark_postgres.arrays import size_of
 from threadmark_postgres.steps import Query, Rows
 
 MOST = 16
 """The most statements that are sent together. With many more, the server and this process would wait for each other."""
-
-_LARGE = 64 * 1024
-"""A change of this many bytes or more is sent alone: it gains nothing from a batch and would delay the others."""
 
 
 class BatchMember:
@@ -29,7 +25,7 @@ class BatchMember:
         """The statement, if others may take part in it."""
         self.result: Any = None
         first = next(self._program, None)
-        if isinstance(first, Query) and first.turn and size_of(first.params) < _LARGE:
+        if isinstance(first, Query) and first.turn:
             self.query = first
 
     def ends_with(self, rows: Rows) -> bool:
