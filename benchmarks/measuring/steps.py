@@ -17,14 +17,16 @@ from measuring.sides import Ours, Side, Theirs
 from workloads import Step
 
 PUT, PUT_WRITES, STEP, GET, LIST = "put", "put_writes", "step", "get newest", "list 50"
-RESUME, PRUNE, DELETE = "cold resume", "prune", "delete"
-OPERATIONS = (PUT, PUT_WRITES, STEP, GET, LIST, RESUME, PRUNE, DELETE)
+RESUME, PRUNE, FIRST_DELETE, DELETE = "cold resume", "prune", "first delete", "delete"
+OPERATIONS = (PUT, PUT_WRITES, STEP, GET, LIST, RESUME, PRUNE, FIRST_DELETE, DELETE)
 
 SIDES: dict[str, type[Side]] = {OURS: Ours, PURE: Ours, THEIRS: Theirs, FLOOR: Floor}
 
 _SHARE = 5
 """One of so many steps is timed."""
 _GETS, _LISTS, _LISTED = 20, 3, 50
+_DELETES, _SHORT = 10, 20
+"""So many threads of so many steps are deleted after the run's own, which is the first one of its session."""
 
 
 def measure(job: Job) -> Figures:
@@ -47,10 +49,10 @@ def _measured(job: Job) -> Figures:
             if job.side != FLOOR:
                 _read(saver, config, steps, recorded)
                 if what.backend == MEMORY:
-                    _remove(saver, config, recorded)
+                    _remove(saver, config, steps, recorded)
         stored = place.size()
         if job.side != FLOOR and what.backend != MEMORY:
-            _resume(side, place._replace(has_tables=True), config, last, recorded)
+            _resume(side, place._replace(has_tables=True), config, [*steps, last], recorded)
     return Figures(recorded.medians(), stored, recorded.walls())
 
 
@@ -77,18 +79,18 @@ def _read(saver: Any, config: Mapping[str, Any], steps: Sequence[Step], recorded
         _expect(found.checkpoint, step)
 
 
-def _resume(side: Side, place: Place, config: Mapping[str, Any], last: Step, recorded: Recorded) -> None:
+def _resume(side: Side, place: Place, config: Mapping[str, Any], steps: Sequence[Step], recorded: Recorded) -> None:
     """Open a new saver, which remembers nothing, get the newest checkpoint and store one more step."""
     begun = now()
     with side.blocking(place) as saver:
         found = saver.get_tuple(workloads.newest(config))
-        stored = workloads.drive(saver, found.config, [last])
+        stored = workloads.drive(saver, found.config, steps[-1:])
         recorded.add(RESUME, since(begun))
-        _expect(saver.get_tuple(workloads.newest(stored)).checkpoint, last)
-        _remove(saver, stored, recorded)
+        _expect(saver.get_tuple(workloads.newest(stored)).checkpoint, steps[-1])
+        _remove(saver, stored, steps, recorded)
 
 
-def _remove(saver: Any, config: Mapping[str, Any], recorded: Recorded) -> None:
+def _remove(saver: Any, config: Mapping[str, Any], steps: Sequence[Step], recorded: Recorded) -> None:
     thread = config["configurable"]["thread_id"]
     begun = now()
     try:
@@ -97,9 +99,13 @@ def _remove(saver: Any, config: Mapping[str, Any], recorded: Recorded) -> None:
         pass  # most of LangGraph's savers cannot
     else:
         recorded.add(PRUNE, since(begun))
-    recorded.call(DELETE, saver.delete_thread, thread)
-    if saver.get_tuple(workloads.newest(config)) is not None:
-        raise AssertionError("a thread that was deleted is still there")
+    others = [workloads.drive(saver, workloads.thread(f"short {n}"), steps[:_SHORT]) for n in range(_DELETES)]
+    recorded.call(FIRST_DELETE, saver.delete_thread, thread)
+    for other in others:
+        recorded.call(DELETE, saver.delete_thread, other["configurable"]["thread_id"])
+    for each in (config, *others):
+        if saver.get_tuple(workloads.newest(each)) is not None:
+            raise AssertionError("a thread that was deleted is still there")
 
 
 def _expect(found: Any, step: Step) -> None:

@@ -16,6 +16,7 @@ RUN: tuple[Column, ...] = (
     ("list 50", "list 50", WALL),
     ("cold resume", "cold resume", WALL),
     ("prune", "prune", WALL),
+    ("first delete", "first delete", WALL),
     ("delete", "delete", WALL),
 )
 STORED = RUN[:3]

@@ -19,6 +19,7 @@ from threadmark import (
     ThreadNotFoundError,
 )
 from threadmark.program import Transaction
+from threadmark.replication.health import check_side
 from threadmark.types import ReplicatedSaver
 
 
@@ -111,4 +112,21 @@ def test_a_side_that_is_back_is_noticed_without_any_caller(pair: Opened) -> None
     pair.secondary.cut = False
     wait_for(lambda: pair.saver.status().secondary.healthy)
     assert number_in(pair.saver) == 1
+    pair.saver.close()
+
+
+def test_a_failure_that_is_older_than_a_return_does_not_count(pair: Opened) -> None:
+    put(pair.saver, 1)
+    sides = pair.saver._pair.pair
+    side = sides.sides[1]
+    late, first = check_side(sides, side), check_side(sides, side)
+    next(late)
+    next(first)
+    with pytest.raises(StopIteration):
+        first.throw(StoreError("it is away"))
+    assert not sides.is_well(side)
+    sides.note_answer(side)
+    with pytest.raises(StopIteration):
+        late.throw(StoreError("it was away"))
+    assert sides.is_well(side)
     pair.saver.close()

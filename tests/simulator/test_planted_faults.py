@@ -75,7 +75,7 @@ def _blame_a_side_for_mistakes(patch: pytest.MonkeyPatch) -> None:
 def _blame(saver: ReplicatedSaver, error: Exception) -> None:
     pair = saver._pair.pair
     if pair.roles is not None:  # until it is in use, no side takes the writes
-        pair.note_failure(pair.known.active, error)
+        pair.note_failure(pair.known.active, error, pair.health[pair.known.active].returns)
 
 
 def _do_not_copy_deletions(patch: pytest.MonkeyPatch) -> None:

@@ -55,16 +55,16 @@ def checked_first(pair: Pair, flow: PairFlow[T]) -> PairFlow[T]:
 
 def check_side(pair: Pair, side: Side) -> PairFlow[Replica | None]:
     """Ask a side, also one that is known to be away. Returns its record of its pair, None if it is away."""
-    roles = pair.roles
+    roles, returns = pair.roles, pair.health[side].returns
     try:
         replica = yield from probe(side)
     except StoreError as error:
         if not may_be_away(error):
             raise
-        pair.note_failure(side, error)
+        pair.note_failure(side, error, returns)
         return None
     if roles is not None and side is roles.active and not replica.body:
-        pair.note_failure(side, "it has lost what it held: it knows of no pair any more")
+        pair.note_failure(side, "it has lost what it held: it knows of no pair any more", returns)
         return None
     pair.health[side].term = replica.term
     if roles is not None and side is roles.active and not pair.is_well(side):
@@ -108,14 +108,14 @@ def _ask_side(pair: Pair, asked: On) -> PairFlow[object]:
 
 def _expect_well(pair: Pair, side: Side, error: Exception) -> PairFlow[None]:
     """Find out whether a side is away, or just this transaction failed. Raises SideAwayError if it is."""
-    roles = pair.roles
+    roles, returns = pair.roles, pair.health[side].returns
     if pair.is_well(side):
         try:
             yield from probe(side)
         except StoreError as second:
             if not may_be_away(second):
                 return
-            pair.note_failure(side, error)
+            pair.note_failure(side, error, returns)
         else:
             if roles is not None and side is roles.active:  # it may have been away for as long as this took
                 yield from _hear_of_promotion(pair, roles)

@@ -93,6 +93,8 @@ class Health:
     well: bool = True
     well_since: float = field(default_factory=monotonic)
     """By the clock of `time.monotonic`."""
+    returns: int = 0
+    """How often it came back after it was away."""
     last_error: str | None = None
     last_seen: datetime | None = None
     term: int | None = None
@@ -191,12 +193,14 @@ class Pair:
         health = self.health[side]
         health.last_seen = datetime.now(UTC)
         if not health.well:
-            health.well_since, health.well = monotonic(), True
+            health.well_since, health.well, health.returns = monotonic(), True, health.returns + 1
             log.write(logging.WARNING, "%s is back", str(side))
 
-    def note_failure(self, side: Side, problem: object) -> None:
-        """Note that a side is away."""
+    def note_failure(self, side: Side, problem: object, returns: int) -> None:
+        """Note that a side is away, unless it came back after it was asked, when it had so many `returns`."""
         health = self.health[side]
+        if health.returns != returns:
+            return
         health.last_error = str(problem)
         self.last_error = f"{side}: {problem}"
         if health.well:
