@@ -41,7 +41,7 @@ from threadmark_sqlite.driver import log_index
 from threadmark_sqlite.steps import execute
 
 PROGRAM = Path(__file__).with_name("taken_away.py")
-ALONE, TOGETHER = (1, 1) if ALL else (40, 12)
+ALONE, TOGETHER = (1, 1) if ALL else (80, 24)
 """Every so many behaviours run with one thing taken away, and with all of them."""
 
 SHARES = [(name, number % ALONE, ALONE) for number, name in enumerate(THINGS)] + [(",".join(THINGS), 0, TOGETHER)]

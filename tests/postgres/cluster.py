@@ -30,6 +30,7 @@ _SETTINGS = {
     "max_wal_senders": "4",
     "hot_standby": "on",
     "log_min_messages": "fatal",
+    "shared_preload_libraries": "plpgsql",  # each new session would load it
     # Databases in other languages and with other defaults are more common than this one is.
     "default_transaction_isolation": "repeatable read",
 }
