@@ -17,8 +17,8 @@ from measuring.sides import Ours, Side, Theirs
 from workloads import Step
 
 PUT, PUT_WRITES, STEP, GET, LIST = "put", "put_writes", "step", "get newest", "list 50"
-RESUME, PRUNE, FIRST_DELETE, DELETE = "cold resume", "prune", "first delete", "delete"
-OPERATIONS = (PUT, PUT_WRITES, STEP, GET, LIST, RESUME, PRUNE, FIRST_DELETE, DELETE)
+RESUME, PRUNE, DELETE, LATER_DELETE = "cold resume", "prune", "delete", "later delete"
+OPERATIONS = (PUT, PUT_WRITES, STEP, GET, LIST, RESUME, PRUNE, DELETE, LATER_DELETE)
 
 SIDES: dict[str, type[Side]] = {OURS: Ours, PURE: Ours, THEIRS: Theirs, FLOOR: Floor}
 
@@ -100,9 +100,9 @@ def _remove(saver: Any, config: Mapping[str, Any], steps: Sequence[Step], record
     else:
         recorded.add(PRUNE, since(begun))
     others = [workloads.drive(saver, workloads.thread(f"short {n}"), steps[:_SHORT]) for n in range(_DELETES)]
-    recorded.call(FIRST_DELETE, saver.delete_thread, thread)
+    recorded.call(DELETE, saver.delete_thread, thread)
     for other in others:
-        recorded.call(DELETE, saver.delete_thread, other["configurable"]["thread_id"])
+        recorded.call(LATER_DELETE, saver.delete_thread, other["configurable"]["thread_id"])
     for each in (config, *others):
         if saver.get_tuple(workloads.newest(each)) is not None:
             raise AssertionError("a thread that was deleted is still there")

@@ -16,8 +16,8 @@ RUN: tuple[Column, ...] = (
     ("list 50", "list 50", WALL),
     ("cold resume", "cold resume", WALL),
     ("prune", "prune", WALL),
-    ("first delete", "first delete", WALL),
     ("delete", "delete", WALL),
+    ("later delete", "later delete", WALL),
 )
 STORED = RUN[:3]
 """Those of them that store something."""
