@@ -428,6 +428,23 @@ def test_thread_that_went_on_in_the_source_is_followed(theirs: Callable[[Path], 
             assert questions(saver).invoke(Command(resume=2), PLACE) == {"given": [0, 1, 2]}
 
 
+@pytest.mark.parametrize(("move", "target"), [(migrate, InMemorySaver), (export, TheirMemory)], ids=["there", "back"])
+def test_task_that_writes_between_two_moves_keeps_its_place_among_the_others(
+    move: Callable[..., Any], target: Callable[[], Any]
+) -> None:
+    """Its path sorts it before the task that was there, and the ids of both sort the other way."""
+    source, there = InMemorySaver(), target()
+    config = store(source, PLACE, checkpoint({"m": 1}))
+    source.put_writes(config, [("m", 1)], "task 1", "~second")
+    assert not move(source, there).problems
+    source.put_writes(config, [("m", 2)], "task 2", "~first")
+    assert not move(source, there).problems
+    for saver in (source, there):
+        found = saver.get_tuple(config)
+        assert found is not None
+        assert found.pending_writes == [("task 2", "m", 2), ("task 1", "m", 1)]
+
+
 def test_thread_that_went_on_on_both_sides_is_reported_and_left_alone() -> None:
     source, target = TheirMemory(), InMemorySaver()
     config = store(source, PLACE, checkpoint({"m": 1}))

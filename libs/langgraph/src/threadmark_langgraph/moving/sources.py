@@ -13,7 +13,11 @@ from typing import Any, Protocol
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 
+from threadmark import Saver
 from threadmark.names import MESSAGES_NS
+from threadmark.program import read as reading
+from threadmark.program import run
+from threadmark.saver.batches import is_record
 from threadmark.types import CheckpointRef
 from threadmark_langgraph.checkpointer import Checkpointer
 from threadmark_langgraph.moving import sql
@@ -175,6 +179,15 @@ class _Threadmarks(_Listed):
     def refs(self) -> list[CheckpointRef]:
         """Return all checkpoints except the messages of conversations, which `messages.py` moves."""
         return [ref for ref in self._stored.list_checkpoint_refs() if ref.ns != MESSAGES_NS]
+
+    def paths(self, ref: CheckpointRef, found: CheckpointTuple) -> dict[str, str]:
+        """Return the paths as they are stored: a task that writes after this move has its place among the others."""
+        stored = self._stored
+        if not found.pending_writes or not isinstance(stored, Saver):  # a proxy does not tell task paths
+            return super().paths(ref, found)
+        store = stored._context.store  # noqa: SLF001 - no public method tells task paths
+        rows = run(stored._driver, reading(store.writes, ref.thread_id, [(ref.ns, ref.id)]))  # noqa: SLF001 - see above
+        return {row.task_id: row.task_path for row in rows if not is_record(row)}
 
     def orphan_writes(self) -> list[CheckpointRef]:
         return list(self._stored.list_orphan_writes())
