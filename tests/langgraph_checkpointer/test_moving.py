@@ -17,7 +17,7 @@ import numpy as np
 import psycopg
 import pytest
 from langchain_core.messages import AIMessage
-from langgraph.checkpoint.base import BaseCheckpointSaver, empty_checkpoint
+from langgraph.checkpoint.base import BaseCheckpointSaver, Checkpoint, empty_checkpoint
 from langgraph.checkpoint.memory import InMemorySaver as TheirMemory
 from langgraph.checkpoint.postgres import PostgresSaver as TheirPostgres
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
@@ -443,6 +443,23 @@ def test_task_that_writes_between_two_moves_keeps_its_place_among_the_others(
         found = saver.get_tuple(config)
         assert found is not None
         assert found.pending_writes == [("task 2", "m", 2), ("task 1", "m", 1)]
+
+
+def test_newest_checkpoint_stays_the_newest_if_the_reason_for_it_was_removed() -> None:
+    """The clock was set back, so it sorts after its parent only, and that has gone: its id is the smallest."""
+    early, first, parent = (new_id() for _ in range(3))
+    source, target = wrap(MemorySaver()), wrap(MemorySaver())
+    config = PLACE
+    for id_ in (first, parent, early):
+        stored: Checkpoint = {**checkpoint({"m": id_}), "id": id_}
+        config = source.put(config, stored, {"step": 0, "run_id": id_}, stored["channel_versions"])
+    assert source.saver.delete_for_runs([parent]).checkpoints == 1
+    for expected in ((2, 0), (0, 2)):
+        moved = migrate(source, target)
+        assert (moved.checkpoints, moved.already_there, moved.problems) == (*expected, [])
+        for saver in (source, target):
+            assert [each.checkpoint["id"] for each in saver.list(PLACE)] == [early, first]
+            assert channels(saver, PLACE) == {"m": early}
 
 
 def test_thread_that_went_on_on_both_sides_is_reported_and_left_alone() -> None:
