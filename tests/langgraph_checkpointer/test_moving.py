@@ -142,6 +142,23 @@ def test_what_is_set_of_a_thread_moves_with_it(keyring: bool) -> None:  # noqa: 
             assert found["plain"][1:4] == (None, None, {})
 
 
+def test_a_thread_without_a_checkpoint_moves_with_its_owner(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("threadmark_langgraph.moving.describing._PAGE", 1)
+    with MemorySaver() as source, MemorySaver() as target:
+        for name in ("begun", "plain"):
+            source.create_thread(name)
+        source.create_thread("described", owner="ada", title="a title", metadata={"k": 1})
+        store(wrap(source), location("begun"), checkpoint({"a": 1}))
+        assert migrate(source, target, dry_run=True).threads == 3
+        assert target.count_threads() == 0
+        for _ in range(2):
+            moved = migrate(source, target)
+            assert (moved.threads, moved.problems) == (3, [])
+            found = {thread.id: thread[1:4] for thread in target.list_threads().threads}
+            assert found["described"] == ("ada", "a title", {"k": 1})
+            assert found.keys() == {"begun", "described", "plain"}
+
+
 @pytest.mark.parametrize("theirs", THEIRS)
 def test_a_thread_belongs_to_the_user_whose_runs_made_it(theirs: Callable[[Path], Any], tmp_path: Path) -> None:
     user: Any = {"configurable": {"thread_id": "of a user", "user_id": "ada"}}

@@ -38,7 +38,7 @@ from threadmark_langgraph.moving.comparing import (
 )
 from threadmark_langgraph.moving.conflicts import Ranks, conflicts, parents_first
 from threadmark_langgraph.moving.databases import Database, opened_for_export, opened_source, opened_target
-from threadmark_langgraph.moving.describing import describe
+from threadmark_langgraph.moving.describing import create, describe, threads_except
 from threadmark_langgraph.moving.differences import Difference
 from threadmark_langgraph.moving.messages import NO_PLACE, last_of_each, message_refs, move_messages
 from threadmark_langgraph.moving.report import Changed, Moved, NotMoved, Progress
@@ -146,15 +146,16 @@ class _Move:
         source = source_of(self._from)
         refs = source.refs()
         messages = message_refs(self._from)
-        self._moved.threads = len({ref.thread_id for ref in (*refs, *messages)})
+        known = {ref.thread_id for ref in (*refs, *messages)}
+        self._moved.threads = len(known)
         target = source_of(self._to)
         there = target.refs()
         self._conflicts = conflicts(refs, there, ranks, target.ranks())
-        known = {ref[:3] for ref in there}
+        stored = {ref[:3] for ref in there}
         done = 0
         for _, group in groupby(parents_first(refs), attrgetter("thread_id")):
             thread = list(group)
-            if self._partial or self._can_be_whole(source, thread, known):
+            if self._partial or self._can_be_whole(source, thread, stored):
                 for number, ref in enumerate(thread, done + 1):
                     self._move_or_note(source, ref, is_first=ref is thread[0])
                     if progress:
@@ -164,6 +165,7 @@ class _Move:
             done += len(thread)
         self._moved.note_incomplete(there, decided=self._conflicts)
         self._move_messages([ref for ref in messages if ref.thread_id not in self._held_back])
+        self._create_empty(known)
         for orphan in source.orphan_writes():
             self._moved.problems.append(NotMoved(orphan, "only pending writes of it are there: they were not moved"))
         moved = "would be moved" if self._dry_run else "moved"
@@ -220,6 +222,22 @@ class _Move:
             except _CannotMove as problem:
                 ref = next(ref for ref in refs if ref.thread_id == thread_id)
                 self._moved.problems.append(NotMoved(ref, problem.cause, problem.detail))
+
+    def _create_empty(self, known: Container[str]) -> None:
+        """Create the threads that have no checkpoint yet, with their owners and descriptions."""
+        source, target = self._from, self._to
+        if not isinstance(source, Checkpointer) or not isinstance(target, Checkpointer):
+            return
+        for found in threads_except(source, known):
+            self._moved.threads += 1
+            try:
+                with _refused("it has no checkpoint yet, and cannot be created"):
+                    if not self._dry_run and target.saver.get_thread(found.id) is None:
+                        create(target, found)
+            except _CannotMove as problem:
+                self._moved.problems.append(
+                    NotMoved(CheckpointRef(found.id, "", "", None), problem.cause, problem.detail)
+                )
 
     def _move(self, source: Source, ref: CheckpointRef) -> None:
         found = self._read(ref)
