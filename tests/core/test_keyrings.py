@@ -72,6 +72,38 @@ def test_a_name_that_no_key_can_have_is_refused_before_a_file_is_made(tmp_path: 
     assert list(tmp_path.iterdir()) == []
 
 
+def test_two_processes_that_add_a_key_at_once_lose_none(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second comes when the first has read the file. Each may seal rows with its key as soon as it has added it."""
+    urandom, said = os.urandom, list[str]()
+
+    def second_comes(length: int) -> bytes:
+        monkeypatch.setattr(os, "urandom", urandom)
+        with pytest.raises(ConfigError, match=r"another process adds a key .*remove '.*agents\.keys\.next'") as refused:
+            keyring_file.add(file, "second")
+        said.append(str(refused.value))
+        return urandom(length)
+
+    monkeypatch.setattr(os, "urandom", second_comes)
+    keyring_file.add(file, "first")
+    assert len(said) == 1
+    keyring_file.add(file, "second")
+    assert {"first", "second"} <= keyring_file.parsed(file.read_text(), "it").keys.keys()
+    with pytest.raises(ConfigError, match="already"):
+        keyring_file.add(file, "second")
+    keyring_file.add(file, "third")  # the refusal left nothing behind
+
+
+def test_a_file_of_keys_has_its_name_on_the_disk_before_a_row_is_sealed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[list[str]] = []
+    monkeypatch.setattr(keyring_file, "sync_folder", lambda folder: synced.append([*map(str, Path(folder).iterdir())]))
+    path = tmp_path / "agents.keys"
+    keyring_file.make(path, "one")
+    keyring_file.add(path, "two")
+    assert synced == [[str(path)], [str(path)]]
+
+
 def test_a_keyring_is_read_from_the_environment(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigError, match=f"the environment variable {VARIABLE} is not set"):
         Keyring.from_env(VARIABLE)

@@ -17,7 +17,7 @@ import numpy as np
 import psycopg
 import pytest
 from langchain_core.messages import AIMessage
-from langgraph.checkpoint.base import BaseCheckpointSaver, empty_checkpoint
+from langgraph.checkpoint.base import BaseCheckpointSaver, Checkpoint, empty_checkpoint
 from langgraph.checkpoint.memory import InMemorySaver as TheirMemory
 from langgraph.checkpoint.postgres import PostgresSaver as TheirPostgres
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
@@ -140,6 +140,23 @@ def test_what_is_set_of_a_thread_moves_with_it(keyring: bool) -> None:  # noqa: 
             assert found["set"].expires_at == expires
             assert found["kept"][1:4] == (None, "of the target", {})
             assert found["plain"][1:4] == (None, None, {})
+
+
+def test_a_thread_without_a_checkpoint_moves_with_its_owner(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("threadmark_langgraph.moving.describing._PAGE", 1)
+    with MemorySaver() as source, MemorySaver() as target:
+        for name in ("begun", "plain"):
+            source.create_thread(name)
+        source.create_thread("described", owner="ada", title="a title", metadata={"k": 1})
+        store(wrap(source), location("begun"), checkpoint({"a": 1}))
+        assert migrate(source, target, dry_run=True).threads == 3
+        assert target.count_threads() == 0
+        for _ in range(2):
+            moved = migrate(source, target)
+            assert (moved.threads, moved.problems) == (3, [])
+            found = {thread.id: thread[1:4] for thread in target.list_threads().threads}
+            assert found["described"] == ("ada", "a title", {"k": 1})
+            assert found.keys() == {"begun", "described", "plain"}
 
 
 @pytest.mark.parametrize("theirs", THEIRS)
@@ -426,6 +443,40 @@ def test_thread_that_went_on_in_the_source_is_followed(theirs: Callable[[Path], 
             assert contents(target) == contents(source)
         for saver in (source, target):
             assert questions(saver).invoke(Command(resume=2), PLACE) == {"given": [0, 1, 2]}
+
+
+@pytest.mark.parametrize(("move", "target"), [(migrate, InMemorySaver), (export, TheirMemory)], ids=["there", "back"])
+def test_task_that_writes_between_two_moves_keeps_its_place_among_the_others(
+    move: Callable[..., Any], target: Callable[[], Any]
+) -> None:
+    """Its path sorts it before the task that was there, and the ids of both sort the other way."""
+    source, there = InMemorySaver(), target()
+    config = store(source, PLACE, checkpoint({"m": 1}))
+    source.put_writes(config, [("m", 1)], "task 1", "~second")
+    assert not move(source, there).problems
+    source.put_writes(config, [("m", 2)], "task 2", "~first")
+    assert not move(source, there).problems
+    for saver in (source, there):
+        found = saver.get_tuple(config)
+        assert found is not None
+        assert found.pending_writes == [("task 2", "m", 2), ("task 1", "m", 1)]
+
+
+def test_newest_checkpoint_stays_the_newest_if_the_reason_for_it_was_removed() -> None:
+    """The clock was set back, so it sorts after its parent only, and that has gone: its id is the smallest."""
+    early, first, parent = (new_id() for _ in range(3))
+    source, target = wrap(MemorySaver()), wrap(MemorySaver())
+    config = PLACE
+    for id_ in (first, parent, early):
+        stored: Checkpoint = {**checkpoint({"m": id_}), "id": id_}
+        config = source.put(config, stored, {"step": 0, "run_id": id_}, stored["channel_versions"])
+    assert source.saver.delete_for_runs([parent]).checkpoints == 1
+    for expected in ((2, 0), (0, 2)):
+        moved = migrate(source, target)
+        assert (moved.checkpoints, moved.already_there, moved.problems) == (*expected, [])
+        for saver in (source, target):
+            assert [each.checkpoint["id"] for each in saver.list(PLACE)] == [early, first]
+            assert channels(saver, PLACE) == {"m": early}
 
 
 def test_thread_that_went_on_on_both_sides_is_reported_and_left_alone() -> None:

@@ -9,6 +9,7 @@ from langgraph.checkpoint.memory import InMemorySaver as TheirMemory
 from langgraph.checkpoint.postgres import PostgresSaver as TheirPostgres
 from langgraph.checkpoint.sqlite import SqliteSaver as TheirSqlite
 
+import threadmark
 from langgraph_checkpointer.command import reported_problem, run_command
 from langgraph_checkpointer.theirs import channels, checkpoint, location, new_database, store, their_sqlite
 from threadmark import ConfigError, Keyring, StoreError
@@ -133,6 +134,16 @@ def test_export_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         assert channels(file, config) == {"m": ["ours", 1]}
 
 
+def test_a_database_that_only_threadmark_has_is_a_source_by_its_url(tmp_path: Path) -> None:
+    pair = f"replicated:?primary=sqlite:///{tmp_path / 'one.db'}&secondary=sqlite:///{tmp_path / 'other.db'}"
+    with threadmark.open(pair) as saver:
+        config = store(wrap(saver), location("one"), checkpoint({"m": ["ours", 1]}))
+    assert migrate(pair, tmp_path / "moved.db").checkpoints == 1
+    assert export(pair, tmp_path / "back.db").checkpoints == 1
+    with threadmark.open(f"sqlite:///{tmp_path / 'moved.db'}") as moved:
+        assert channels(wrap(moved), config) == {"m": ["ours", 1]}
+
+
 @pytest.mark.parametrize(
     ("source", "target", "options", "problem"),
     [
@@ -142,7 +153,7 @@ def test_export_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         ("theirs.db", "ours.db", ["--export"], "Threadmark's database comes first"),
         ("missing.db", "theirs.db", ["--export"], "there is no file 'missing.db'"),
         ("ours.db", "redis://name:secret@host", ["--export"], "LangGraph has no saver for redis:..."),
-        ("redis://name:secret@host", "ours.db", [], "redis:... holds no tables"),
+        ("redis://name:secret@127.0.0.1:1", "ours.db", [], "Redis 127.0.0.1:1 could not be reached"),
         ("missing.db", "new.db", ["--from", "langgraph"], "there is no file 'missing.db'"),
         ("ours.db", "new.db", ["--from", "langgraph"], "holds no checkpoints of langgraph"),
     ],

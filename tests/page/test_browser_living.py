@@ -280,6 +280,25 @@ def test_a_tab_has_one_live_connection(page: Browser, address: str) -> None:
     page.until(lambda: page.run("return !window.sources.at(-1).url.includes('list=')"))
 
 
+def test_a_live_stream_that_was_refused_is_opened_again(page: Browser, address: str, saver: SaverProtocol) -> None:
+    """A proxy does so while the server is away, and the browser gives such a stream up."""
+    page.open(address)
+    page.until(lambda: titles(page)[:1] == ["thread 29"])
+    page.run("""
+        const Source = window.EventSource;
+        window.EventSource = class extends Source {
+          constructor(url) { super(window.isBack ? url : "/api/nothing"); }
+        };
+    """)
+    page.click("[data-list=threads] .row", "thread 28")
+    page.sees("#thread .live", "not connected")
+    put(saver, "thread 28", 1, {"count": 1})  # while it is away
+    page.run("window.isBack = true")
+    page.sees("#thread .live", "live")
+    page.sees("#thread .facts", "2 checkpoints")
+    assert page.complaints()  # about the refusal
+
+
 def test_a_thread_that_goes_on_is_moved_up_without_a_question_to_the_server(
     page: Browser, address: str, saver: SaverProtocol
 ) -> None:

@@ -20,6 +20,7 @@ import pytest
 import uvicorn
 
 from page.served import id_of, put
+from ports import free_port
 from threadmark_cli.page.connections import OnceAMinute, PageConnection, Waiting
 from threadmark_sqlite import SqliteSaver
 
@@ -98,8 +99,19 @@ def test_what_cannot_be_served_is_said(file: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         code, errors = _refused("--port", str(taken.getsockname()[1]), str(file))
     assert (code, "choose another --port" in errors) == (2, True)
-    assert _refused("--public-url", "https://a.example/threads", str(file))[0] == 2
+    for url in ("https://a.example/threads", "https://[a"):
+        code, errors = _refused("--public-url", url, str(file))
+        assert (code, "is not the address of a server" in errors) == (2, True)
     assert _refused(str(file.with_name("none.db")))[0] == 5
+
+
+def test_a_public_address_is_as_browsers_write_it(file: Path) -> None:
+    port = str(free_port())
+    with _running("--public-url", "https://Bücher.example:443/", "--port", port, str(file)) as (_, url):
+        assert url.startswith("https://xn--bcher-kva.example/?token=")
+        headers = {"host": "xn--bcher-kva.example"}  # as a proxy passes it on
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=60, headers=headers) as client:
+            assert client.get(f"/?{urlsplit(url).query}").status_code == 303
 
 
 def test_another_host_is_warned_of(file: Path) -> None:

@@ -10,10 +10,10 @@ import os
 import stat
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TextIO
 
 from threadmark.errors import ConfigError, short_repr
-from threadmark.runtime.files import sync_file
+from threadmark.runtime.files import sync_file, sync_folder
 
 KEY_LENGTH = 32
 LONGEST_ID = 255
@@ -77,34 +77,49 @@ def make(path: str | os.PathLike[str], name: str) -> None:
             f"{os.fspath(path)!r} is there already, and is not replaced: rows sealed with its keys would be lost"
         ) from None
     try:
-        _write(descriptor, content)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            _write(file, content)
     except BaseException:
         with suppress(OSError):
             os.unlink(path)  # noqa: PTH108 - as it was opened
         raise
+    sync_folder(Path(path).resolve().parent)  # rows that are sealed with a key must not outlive it
 
 
 def add(path: str | os.PathLike[str], name: str) -> None:
-    """Add a key to a file, and make it the newest. The file is replaced as a whole, or stays as it is."""
-    from tempfile import mkstemp
+    """Add a key to a file, and make it the newest. The file is replaced as a whole, or stays as it is.
 
+    One process at a time can do so: of two, the second would leave out the key of the first, with which rows may have
+    been sealed by then.
+    """
     _check_name(name)
-    text, place = read_text(path), place_of(path)
-    keys = parsed(text, place).keys
-    if name in keys:
+    place, target = place_of(path), Path(path).resolve()
+    read_text(path)  # says so if it is not there
+    next_file = target.with_name(f".{target.name}.next")
+    try:
+        descriptor = os.open(next_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWNER_ONLY)
+    except FileExistsError:
+        raise ConfigError(
+            f"another process adds a key to {place}, or was killed while it did: if none is at work, "
+            f"remove {str(next_file)!r}, and add the key again"
+        ) from None
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            _write(file, _with_key(read_text(path), place, name))
+        next_file.replace(target)
+    except BaseException:
+        next_file.unlink(missing_ok=True)
+        raise
+    sync_folder(target.parent)
+
+
+def _with_key(text: str, place: str, name: str) -> dict[str, Any]:
+    if name in parsed(text, place).keys:
         raise ConfigError(f"{place} has a key {name!r} already: give another name")
-    content = json.loads(text)
+    content: dict[str, Any] = json.loads(text)
     content["keys"][name] = os.urandom(KEY_LENGTH).hex()
     content["newest"] = name
-    target = Path(path).resolve()
-    descriptor, temporary = mkstemp(prefix=f".{target.name}.", dir=target.parent)  # only its owner may read it
-    try:
-        _write(descriptor, content)
-        os.replace(temporary, target)  # noqa: PTH105 - the name is text
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(temporary)  # noqa: PTH108 - the name is text
-        raise
+    return content
 
 
 def _check_name(name: str) -> None:
@@ -112,8 +127,7 @@ def _check_name(name: str) -> None:
         raise ConfigError(f"the name of a key has 1 to {LONGEST_ID} bytes of printable text, not {short_repr(name)}")
 
 
-def _write(descriptor: int, content: dict[str, Any]) -> None:
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(json.dumps(content, indent=2) + "\n")
-        file.flush()
-        sync_file(file.fileno())
+def _write(file: TextIO, content: dict[str, Any]) -> None:
+    file.write(json.dumps(content, indent=2) + "\n")
+    file.flush()
+    sync_file(file.fileno())

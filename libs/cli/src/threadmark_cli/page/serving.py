@@ -126,9 +126,18 @@ def _in_url(host: str) -> str:
 
 def _origin(url: str) -> str:
     """Return the origin of a URL, as browsers define it. Raises ConfigError if it is more or less than one."""
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.path not in ("", "/") or parts.query:
+    try:
+        parts = urlsplit(url)
+        host, port = (parts.hostname or "").encode("idna").decode(), parts.port
+    except ValueError:  # brackets without an address, a port beyond all ports, a name that cannot be one
+        parts, host, port = urlsplit(""), "", None
+    if parts.scheme not in _PORTS or not host or parts.path not in ("", "/") or parts.query:
         raise ConfigError(
             f"{url!r} is not the address of a server: use one such as https://agents.example.com, without a path"
         )
-    return f"{parts.scheme}://{parts.netloc}".lower()
+    origin = f"{parts.scheme}://{_in_url(host)}".lower()
+    return origin if port in (None, _PORTS[parts.scheme]) else f"{origin}:{port}"
+
+
+_PORTS = {"http": 80, "https": 443}
+"""The ports that browsers leave out."""

@@ -111,9 +111,9 @@ class SaverContext(NamedTuple):
     thread."""
     longest_pack: int | None = None
     """`Store.longest_pack` of the backend."""
-    moves: bool = False
-    """Whether checkpoints are moved here from another database: each counts as stored at its own `ts`, and its parent
-    need not be there."""
+    moves: Mapping[tuple[str, str, str], str] | None = None
+    """Not None if checkpoints are moved here from another database: each counts as stored at its own `ts`, its parent
+    need not be there, and it has this rank, if there is one for its thread, namespace and id."""
     is_bound: bool = False
     """Whether everything runs in one transaction, which others end."""
 

@@ -297,10 +297,10 @@ class Saver(
     ) -> None:
         await self.aclose()
 
-    def _moving(self) -> Self:
+    def _moving(self, ranks: Mapping[tuple[str, str, str], str]) -> Self:
         """Return a saver for moving data here: a checkpoint's time is its `ts`, and it may come without its parent."""
         other = copy.copy(self)
-        other._context = self._context._replace(moves=True)  # noqa: SLF001 - of our own copy
+        other._context = self._context._replace(moves=ranks)  # noqa: SLF001 - of our own copy
         return other
 
     def _keep_local_classes(self) -> None:

@@ -13,6 +13,9 @@ from threadmark.types import CheckpointRef
 _Key = tuple[str, str, str]
 """Thread, namespace, checkpoint."""
 
+Ranks = Mapping[_Key, str]
+"""The sort keys of the checkpoints that do not simply sort after their parents."""
+
 RESTARTED = (
     "the source has history, the target started the thread again, and what the source has is not older: to keep the "
     "target's, leave it as it is; to take the source's, delete the thread in the target and move again"
@@ -23,9 +26,11 @@ WENT_ON = (
 )
 
 
-def conflicts(source: Iterable[CheckpointRef], target: Iterable[CheckpointRef]) -> dict[str, str]:
+def conflicts(
+    source: Iterable[CheckpointRef], target: Iterable[CheckpointRef], ranks: Ranks, ranks_there: Ranks
+) -> dict[str, str]:
     """Return the threads of which nothing more can be moved, with the reasons."""
-    theirs, ours = _ranks(source), _ranks(target)
+    theirs, ours = _ranks(source, ranks), _ranks(target, ranks_there)
     own, missing = ours.keys() - theirs.keys(), theirs.keys() - ours.keys()
     oldest = _by_namespace(own, ours, min)
     newest = _by_namespace(missing, theirs, max)
@@ -48,12 +53,12 @@ def parents_first(refs: Iterable[CheckpointRef]) -> Iterator[CheckpointRef]:
         yield from reversed(line)
 
 
-def _ranks(refs: Iterable[CheckpointRef]) -> dict[_Key, str]:
+def _ranks(refs: Iterable[CheckpointRef], known: Ranks) -> dict[_Key, str]:
     """Return the sort key that each checkpoint has in a Threadmark saver."""
     ranks: dict[_Key, str] = {}
     for ref in parents_first(refs):
         parent = ranks.get((ref.thread_id, ref.ns, ref.parent)) if ref.parent else None
-        ranks[ref[:3]] = rank_after(parent, ref.id)
+        ranks[ref[:3]] = known.get(ref[:3]) or rank_after(parent, ref.id)
     return ranks
 
 

@@ -13,11 +13,20 @@ from typing import Any, Protocol
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 
+from threadmark import Saver
 from threadmark.names import MESSAGES_NS
+from threadmark.program import Operation, read_existing, run
+from threadmark.program import read as reading
+from threadmark.saver.batches import is_record
+from threadmark.saver.paging import Pages
+from threadmark.store.contract import Scope, Store
 from threadmark.types import CheckpointRef
 from threadmark_langgraph.checkpointer import Checkpointer
 from threadmark_langgraph.moving import sql
+from threadmark_langgraph.moving.conflicts import Ranks
 from threadmark_langgraph.sends import lacks_sends, with_sends
+
+_PAGE = 4096
 
 
 def config_of(ref: CheckpointRef, checkpoint_id: str | None) -> RunnableConfig:
@@ -43,6 +52,9 @@ class Source(Protocol):
 
     def orphan_writes(self) -> list[CheckpointRef]:
         """Return the missing checkpoints of pending writes, as far as they are known."""
+
+    def ranks(self) -> Ranks:
+        """Return the sort keys of checkpoints that need not sort by their ids, as far as they are known."""
 
 
 def read(saver: BaseCheckpointSaver[Any], ref: CheckpointRef) -> CheckpointTuple | None:
@@ -89,6 +101,9 @@ class _Tables(ABC):
     def orphan_writes(self) -> list[CheckpointRef]:
         rows = self._rows(self._orphan_writes) if self.has_tables() else ()
         return [CheckpointRef(thread_id, ns, gone, None) for thread_id, ns, gone in rows]
+
+    def ranks(self) -> Ranks:
+        return {}
 
     @abstractmethod
     def _cursor(self) -> AbstractContextManager[Any]:
@@ -161,6 +176,9 @@ class _Listed:
     def orphan_writes(self) -> list[CheckpointRef]:
         return []
 
+    def ranks(self) -> Ranks:
+        return {}
+
 
 class _Threadmarks(_Listed):
     """A Threadmark saver."""
@@ -176,8 +194,33 @@ class _Threadmarks(_Listed):
         """Return all checkpoints except the messages of conversations, which `messages.py` moves."""
         return [ref for ref in self._stored.list_checkpoint_refs() if ref.ns != MESSAGES_NS]
 
+    def paths(self, ref: CheckpointRef, found: CheckpointTuple) -> dict[str, str]:
+        """Return the paths as they are stored: a task that writes after this move has its place among the others."""
+        stored = self._stored
+        if not found.pending_writes or not isinstance(stored, Saver):  # a proxy does not tell task paths
+            return super().paths(ref, found)
+        store = stored._context.store  # noqa: SLF001 - no public method tells task paths
+        rows = run(stored._driver, reading(store.writes, ref.thread_id, [(ref.ns, ref.id)]))  # noqa: SLF001 - see above
+        return {row.task_id: row.task_path for row in rows if not is_record(row)}
+
     def orphan_writes(self) -> list[CheckpointRef]:
         return list(self._stored.list_orphan_writes())
+
+    def ranks(self) -> Ranks:
+        """Return the ranks that are not ids: some follow from checkpoints that were removed, or are no parents."""
+        stored = self._stored
+        if not isinstance(stored, Saver):
+            return {}
+        return run(stored._driver, _ranks_in(stored._context.store))  # noqa: SLF001 - no public method tells ranks
+
+
+def _ranks_in(store: Store) -> Operation[Ranks]:
+    ranks: dict[tuple[str, str, str], str] = {}
+    pages = Pages(Scope(), _PAGE)
+    while pages.more:
+        page = pages.read((yield from read_existing(store.page, *pages.request)))
+        ranks.update({(each.thread_id, each.ns, each.id): each.rank for each in page if each.rank != each.id})
+    return ranks
 
 
 def _ref_to(found: CheckpointTuple) -> CheckpointRef:

@@ -36,9 +36,9 @@ from threadmark_langgraph.moving.comparing import (
     kept_by,
     lacking,
 )
-from threadmark_langgraph.moving.conflicts import conflicts, parents_first
+from threadmark_langgraph.moving.conflicts import Ranks, conflicts, parents_first
 from threadmark_langgraph.moving.databases import Database, opened_for_export, opened_source, opened_target
-from threadmark_langgraph.moving.describing import describe
+from threadmark_langgraph.moving.describing import create, describe, threads_except
 from threadmark_langgraph.moving.differences import Difference
 from threadmark_langgraph.moving.messages import NO_PLACE, last_of_each, message_refs, move_messages
 from threadmark_langgraph.moving.report import Changed, Moved, NotMoved, Progress
@@ -78,8 +78,9 @@ def migrate(
         allowed = origin.with_allowlist(names) if names else origin
         ours.unmoved.expected = True  # its threads are being moved
         target_saver = _ready(ours, dry_run=dry_run)
-        move = _Move(allowed, _with_times(target_saver), rename=False, partial=partial, dry_run=dry_run)
-        return move.run(progress)
+        ranks = source_of(allowed).ranks()
+        move = _Move(allowed, _with_times(target_saver, ranks), rename=False, partial=partial, dry_run=dry_run)
+        return move.run(progress, ranks)
 
 
 def export(
@@ -99,7 +100,7 @@ def export(
     """
     with opened_for_export(source, target, dry_run=dry_run) as (ours, theirs):
         ready = _ready(theirs, dry_run=dry_run)
-        return _Move(ours, ready, rename=True, partial=partial, dry_run=dry_run).run(progress)
+        return _Move(ours, ready, rename=True, partial=partial, dry_run=dry_run).run(progress, {})
 
 
 def _name(allowed: type) -> tuple[str, str]:
@@ -140,19 +141,21 @@ class _Move:
         self._conflicts: Mapping[str, str] = {}
         self._held_back: set[str] = set()
 
-    def run(self, progress: Progress | None) -> Moved:
+    def run(self, progress: Progress | None, ranks: Ranks) -> Moved:
         begun = time.monotonic()
         source = source_of(self._from)
         refs = source.refs()
         messages = message_refs(self._from)
-        self._moved.threads = len({ref.thread_id for ref in (*refs, *messages)})
-        there = source_of(self._to).refs()
-        self._conflicts = conflicts(refs, there)
-        known = {ref[:3] for ref in there}
+        known = {ref.thread_id for ref in (*refs, *messages)}
+        self._moved.threads = len(known)
+        target = source_of(self._to)
+        there = target.refs()
+        self._conflicts = conflicts(refs, there, ranks, target.ranks())
+        stored = {ref[:3] for ref in there}
         done = 0
         for _, group in groupby(parents_first(refs), attrgetter("thread_id")):
             thread = list(group)
-            if self._partial or self._can_be_whole(source, thread, known):
+            if self._partial or self._can_be_whole(source, thread, stored):
                 for number, ref in enumerate(thread, done + 1):
                     self._move_or_note(source, ref, is_first=ref is thread[0])
                     if progress:
@@ -162,6 +165,7 @@ class _Move:
             done += len(thread)
         self._moved.note_incomplete(there, decided=self._conflicts)
         self._move_messages([ref for ref in messages if ref.thread_id not in self._held_back])
+        self._create_empty(known)
         for orphan in source.orphan_writes():
             self._moved.problems.append(NotMoved(orphan, "only pending writes of it are there: they were not moved"))
         moved = "would be moved" if self._dry_run else "moved"
@@ -218,6 +222,22 @@ class _Move:
             except _CannotMove as problem:
                 ref = next(ref for ref in refs if ref.thread_id == thread_id)
                 self._moved.problems.append(NotMoved(ref, problem.cause, problem.detail))
+
+    def _create_empty(self, known: Container[str]) -> None:
+        """Create the threads that have no checkpoint yet, with their owners and descriptions."""
+        source, target = self._from, self._to
+        if not isinstance(source, Checkpointer) or not isinstance(target, Checkpointer):
+            return
+        for found in threads_except(source, known):
+            self._moved.threads += 1
+            try:
+                with _refused("it has no checkpoint yet, and cannot be created"):
+                    if not self._dry_run and target.saver.get_thread(found.id) is None:
+                        create(target, found)
+            except _CannotMove as problem:
+                self._moved.problems.append(
+                    NotMoved(CheckpointRef(found.id, "", "", None), problem.cause, problem.detail)
+                )
 
     def _move(self, source: Source, ref: CheckpointRef) -> None:
         found = self._read(ref)
@@ -311,15 +331,15 @@ def _ready(target: BaseCheckpointSaver[Any], *, dry_run: bool) -> BaseCheckpoint
     return target
 
 
-def _with_times(target: BaseCheckpointSaver[Any]) -> BaseCheckpointSaver[Any]:
-    """Return the target so that each checkpoint counts as stored when it was made.
+def _with_times(target: BaseCheckpointSaver[Any], ranks: Ranks) -> BaseCheckpointSaver[Any]:
+    """Return the target so that each checkpoint counts as stored when it was made, and has its rank.
 
-    A saver behind a proxy cannot store such times.
+    A saver behind a proxy cannot store such times and ranks.
     """
     if not isinstance(target, Checkpointer) or not isinstance(target.saver, Saver):
         return target
     moving = copy.copy(target)
-    moving._saver = target.saver._moving()  # noqa: SLF001 - of our own copy, and core's own method for this
+    moving._saver = target.saver._moving(ranks)  # noqa: SLF001 - of our own copy, and core's own method for this
     return moving
 
 
@@ -327,7 +347,7 @@ def _in_memory(saver: BaseCheckpointSaver[Any]) -> BaseCheckpointSaver[Any]:
     """Return an empty saver of the same side with the same serializer, in which storing can be tried."""
     if isinstance(saver, Checkpointer):
         # No `MemorySaver`, which keeps objects that the target would refuse.
-        return _with_times(wrap(Saver(MemoryStore(), MemoryDriver(), serde=saver.saver.serde)))
+        return _with_times(wrap(Saver(MemoryStore(), MemoryDriver(), serde=saver.saver.serde)), {})
     return InMemorySaver(serde=saver.serde)
 
 

@@ -2,6 +2,8 @@
 
 import { toQuery } from "./query.js";
 
+const AGAIN_AFTER = 3000; // milliseconds, as browsers wait by themselves
+
 export class Live {
   #thread;
   #list;
@@ -37,6 +39,10 @@ export class Live {
     else if (this.#source?.readyState === EventSource.CLOSED && !this.#isOver) this.#open(true);
   }
 
+  #openAgain(source) {
+    if (this.#source === source && !document.hidden) this.#open(true); // a hidden tab opens it when it is seen
+  }
+
   #open(hasMissed) {
     this.#source?.close();
     this.#source = null;
@@ -51,7 +57,11 @@ export class Live {
       if (hasMissed) this.#thread.catchUp(id);
       hasMissed = true; // if it opens once more, it was lost in between
     });
-    source.addEventListener("error", () => this.#thread.said(id, "lost"));
+    source.addEventListener("error", () => {
+      this.#thread.said(id, "lost");
+      // The browser tries again by itself, except after an answer such as a proxy's that the server does not answer.
+      if (source.readyState === EventSource.CLOSED) setTimeout(() => this.#openAgain(source), AGAIN_AFTER);
+    });
     source.addEventListener("gone", () => {
       this.#thread.said(id, "gone");
       if (isAlone) {

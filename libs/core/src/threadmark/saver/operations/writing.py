@@ -79,8 +79,7 @@ def put(
     if expect_newest is not context.threads.expect_newest:  # that one has been checked
         check_flag(expect_newest, "expect_newest")
     draft = draft_of(checkpoint, new_versions)
-    stored_at = time_in(checkpoint) if context.moves else None
-    return store(context, config, continues, draft, metadata, expect_newest=expect_newest, stored_at=stored_at)
+    return store(context, config, continues, draft, metadata, expect_newest=expect_newest)
 
 
 def store(
@@ -93,12 +92,11 @@ def store(
     expect_newest: bool,
     replaced_rank: str | None = None,
     about_thread: Mapping[str, Any] | None = None,
-    stored_at: int | None = None,
 ) -> Operation[dict[str, Any]]:
     """Store a draft, as `put` does. Returns the config of the new checkpoint.
 
-    It counts as stored at `stored_at`, by default now. `replaced_rank` is that of the checkpoint whose place it takes.
-    If it is the first of its thread, the thread's metadata gets the entries `about_thread` in the same transaction.
+    `replaced_rank` is that of the checkpoint whose place it takes. If it is the first of its thread, the thread's
+    metadata gets the entries `about_thread` in the same transaction.
     """
     thread_id, ns, continued, token = continues
     where = ParsedConfig(thread_id, ns, draft.id, token)
@@ -108,12 +106,13 @@ def store(
         yield from check_keyring(context)
     if type(metadata) is not CheckedMetadata:
         metadata = checked_metadata(config, metadata)
+    replaced_rank = replaced_rank or (context.moves and context.moves.get((thread_id, ns, draft.id))) or None
     run_id = run_id_of(metadata) if "run_id" in metadata else None
     tag = header_tag(draft) if draft.fields.get("versions_seen") else HEADER_TAG
     for _ in range(_ATTEMPTS):
         found = _remembered(context, continues, draft.reads, early=False)
         parent, deduplicator = found or (yield from _read(context, continues, draft.reads, early=False))
-        if parent_id and COUNTERS in metadata and not context.moves:
+        if parent_id and COUNTERS in metadata and context.moves is None:
             deduplicator.rely(on_parent=check_parent(where, parent_id, parent, draft, metadata))
         header, data = draft.header(
             context.serde, deduplicator, parent, partial(deduplicator.likely_sources, ns, continued)
@@ -123,7 +122,7 @@ def store(
         if replaced_rank is None and parent and parent_id and draft.id <= parent.rank:
             rank = rank_after(parent.rank, draft.id)
         moment, (epoch, segments) = now(), deduplicator.needs()
-        created_at = moment if stored_at is None else stored_at
+        created_at = moment if context.moves is None else time_in(draft.fields)
         outline = Outline(thread_id, ns, draft.id, rank, parent_id, created_at, metadata.text)
         row = checkpoint_row(outline, stored.body, run_id)
         change = Change(
@@ -154,7 +153,7 @@ def store(
     raise _kept_changing(where)
 
 
-def time_in(checkpoint: Checkpoint) -> int:
+def time_in(checkpoint: Mapping[str, Any]) -> int:
     """Return when a checkpoint was made, as its `ts` says; now if that is no time, or in the future."""
     moment = now()
     try:
