@@ -119,6 +119,15 @@ def test_the_text_of_a_message_is_its_content(message: Any, found: bool) -> None
     assert has_text(message, "straße".casefold()) is found
 
 
+def test_a_text_is_looked_for_in_one_text_of_a_message_at_a_time() -> None:
+    """The texts of a message, of which LangChain gives the same one twice, do not follow one another."""
+    for message in (AIMessage("Hi"), {"content": ["Hi", "hi"]}, {"content": "Hi", "text": "hi"}):
+        assert not has_text(message, "\n")
+        assert not has_text(message, "hi\nhi")
+        assert has_text(message, "")
+    assert has_text(AIMessage([{"type": "text", "text": "Hi\nhi"}]), "hi\nhi")
+
+
 class _Failing:
     def get(self, _: str) -> bytes | None:
         raise TimeoutError("x" * 200)
