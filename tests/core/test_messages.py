@@ -128,6 +128,23 @@ def test_a_text_is_looked_for_in_one_text_of_a_message_at_a_time() -> None:
     assert has_text(AIMessage([{"type": "text", "text": "Hi\nhi"}]), "hi\nhi")
 
 
+def test_a_page_before_a_message_is_read_at_one_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A conversation that is deleted after the first transaction: it must not look as if it began with the message."""
+    with MemorySaver() as saver:
+        conversations, run = Conversations(saver), saver._driver.run
+        conversations.put_messages(TALK, [{"id": str(number)} for number in range(3)])
+        calls: list[Any] = []
+
+        def deleting(transaction: Any) -> Any:
+            calls.append(transaction)
+            if len(calls) == 2:
+                saver.delete_thread("talk")
+            return run(transaction)
+
+        monkeypatch.setattr(saver._driver, "run", deleting)
+        assert conversations.get_messages(TALK, before="2") == [{"id": "0"}, {"id": "1"}]
+
+
 class _Failing:
     def get(self, _: str) -> bytes | None:
         raise TimeoutError("x" * 200)
