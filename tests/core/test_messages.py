@@ -119,6 +119,32 @@ def test_the_text_of_a_message_is_its_content(message: Any, found: bool) -> None
     assert has_text(message, "straße".casefold()) is found
 
 
+def test_a_text_is_looked_for_in_one_text_of_a_message_at_a_time() -> None:
+    """The texts of a message, of which LangChain gives the same one twice, do not follow one another."""
+    for message in (AIMessage("Hi"), {"content": ["Hi", "hi"]}, {"content": "Hi", "text": "hi"}):
+        assert not has_text(message, "\n")
+        assert not has_text(message, "hi\nhi")
+        assert has_text(message, "")
+    assert has_text(AIMessage([{"type": "text", "text": "Hi\nhi"}]), "hi\nhi")
+
+
+def test_a_page_before_a_message_is_read_at_one_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A conversation that is deleted after the first transaction: it must not look as if it began with the message."""
+    with MemorySaver() as saver:
+        conversations, run = Conversations(saver), saver._driver.run
+        conversations.put_messages(TALK, [{"id": str(number)} for number in range(3)])
+        calls: list[Any] = []
+
+        def deleting(transaction: Any) -> Any:
+            calls.append(transaction)
+            if len(calls) == 2:
+                saver.delete_thread("talk")
+            return run(transaction)
+
+        monkeypatch.setattr(saver._driver, "run", deleting)
+        assert conversations.get_messages(TALK, before="2") == [{"id": "0"}, {"id": "1"}]
+
+
 class _Failing:
     def get(self, _: str) -> bytes | None:
         raise TimeoutError("x" * 200)

@@ -80,6 +80,34 @@ def test_bytes_that_are_new_never_hide_a_text(before: list[str], after: list[str
     assert not is_new or found.is_joined or any(map(pattern.may_be_in, pieces))
 
 
+LONG = f"{'some words that go on and on. ' * 40}needle{'more words that go on. ' * 40}"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "paths"),
+    [
+        (LONG.encode(), LONG, ["c"]),
+        ({"raw": LONG.encode()}, {"raw": LONG}, ['c["raw"]']),
+        ({"draft": LONG}, {"final": LONG}, ['c["final"]']),
+        ({"draft": LONG}, {"drafts": [LONG]}, ['c["drafts"][0]']),
+        (["first", [LONG]], [LONG], ["c[0]"]),
+        ([LONG], [LONG, "new"], []),
+        (["old"] * 15 + [LONG], ["old"] * 15 + [LONG, "new"], []),
+    ],
+)
+def test_a_text_whose_bytes_stood_elsewhere_is_found_in_its_new_place(
+    before: Any, after: Any, paths: list[str]
+) -> None:
+    """The new value reuses the bytes of the old one, with another meaning."""
+    config: dict[str, Any] = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+    with threadmark.open("memory:") as saver:
+        for version, value in enumerate((before, after), 1):
+            config = saver.put(config, checkpoint({"c": value}, {"c": version}), {}, {"c": version})
+        newest = config["configurable"]["checkpoint_id"]
+        found = saver.search("t", "NEEDLE").matches
+        assert [match.path for match in found if match.id == newest] == paths
+
+
 def test_a_character_that_an_edit_cut_in_two_hides_no_text() -> None:
     for text in ("привет", "ﬁnd", "refund"):
         pattern = Pattern(text.casefold())

@@ -12,6 +12,7 @@ from threadmark.errors import ConfigError, SerializationError, ThreadBusyError, 
 from threadmark.ids import time_of_id
 from threadmark.interfaces import SessionCheckpoint, SessionMetadata, Sessions, SessionStats, States
 from threadmark.program import Driver, Program, Transaction
+from threadmark.saver.operations.removing import delete_checkpoint
 from threadmark.store.contract import Store, now
 from threadmark_conformance.backend import World
 from threadmark_conformance.driver_wrapper import DriverWrapper
@@ -22,11 +23,11 @@ _LONG = "a part of a state that is long enough for a segment of its own. " * 8
 
 
 class _DeletesFirst(DriverWrapper):
-    """Deletes the session after a save has read its predecessor, and before the save is stored."""
+    """Deletes after a save has read the place of its checkpoint, and before the save is stored."""
 
-    def __init__(self, driver: Driver, store: Store) -> None:
+    def __init__(self, driver: Driver, delete: Transaction[Any]) -> None:
         super().__init__(driver)
-        self._delete: Transaction[None] | None = Transaction(_drop, (store,), writes=True)
+        self._delete: Transaction[Any] | None = delete
 
     def _wrap(self, transaction: Transaction[Any]) -> Generator[Transaction[Any] | None, Any, Any]:
         if transaction.writes and self._delete is not None:
@@ -190,11 +191,23 @@ async def two_who_save_at_once_lose_nothing(world: World) -> None:
 
 async def a_session_that_is_deleted_concurrently_starts_again(world: World) -> None:
     await _steps(world.interface(Sessions), 2)
-    deleting = world.behind(partial(_DeletesFirst, store=world.saver._context.store))  # noqa: SLF001 - a program of the store's
+    drop = Transaction(_drop, (world.saver._context.store,), writes=True)  # noqa: SLF001 - a program of the store's
+    deleting = world.behind(partial(_DeletesFirst, delete=drop))
     saved = await world.interface(Sessions, deleting).asave(_made(3, 3))
     sessions = world.interface(Sessions, world.cold)
     assert await sessions.alist("session") == [saved]
     assert (await sessions.astats()).sessions == 1
+
+
+async def a_checkpoint_that_is_deleted_while_it_is_replaced_is_saved_as_the_newest(world: World) -> None:
+    sessions = world.interface(Sessions)
+    saved = await _steps(sessions, 3)
+    deleting = delete_checkpoint(world.another()._context, at("session", "", _id(saved[1])))  # noqa: SLF001 - one of its transactions
+    behind = world.behind(partial(_DeletesFirst, delete=next(deleting)))
+    again = await world.interface(Sessions, behind).asave(_made("again", 9, checkpoint_id=_id(saved[1])))
+    reader = world.interface(Sessions, world.cold)
+    assert await reader.alist("session") == [again, saved[2], saved[0]]
+    assert await reader.aload("session") == again
 
 
 async def what_is_handed_out_is_a_copy(world: World) -> None:

@@ -61,7 +61,7 @@ def checked_page(search: object, offset: object, limit: object, before: object) 
 
 def has_text(message: Any, folded: str) -> bool:
     """Return whether a message's text contains this text, ignoring case. `folded` is casefolded already."""
-    return folded in "\n".join(_texts(message)).casefold()
+    return not folded or any(folded in text.casefold() for text in _texts(message))
 
 
 def _checked_message(message: Any) -> NewMessage:

@@ -53,7 +53,7 @@ from threadmark.saver.context import SaverContext, check_options, checked_serde,
 from threadmark.saver.decoding import decode_channel, decode_items, decode_metadata, decode_part, decode_write, decoded
 from threadmark.saver.loading import NO_EPOCH, CheckpointLoader, LoadedCheckpoint, missing_headers
 from threadmark.saver.next_nodes import TRIGGERS, header_tag
-from threadmark.saver.operations.beginning import check_keyring, upgrade
+from threadmark.saver.operations.beginning import add_first, check_keyring, upgrade
 from threadmark.saver.operations.delta import ANCESTORS_ASKED, counted_channels, is_snapshot, may_be_delta
 from threadmark.saver.operations.listing import (
     Item,
@@ -124,10 +124,10 @@ __all__ = [  # noqa: RUF022 - by their purpose
     "prove_write", "proven_batches", "proven_row", "proven_writes", "rebound_write", "sound_row", "task_location",
     "with_check", "without_records", "write_location",
     # writing
-    "Allowance", "Deduplicator", "Draft", "Header", "LITERAL_LIMIT", "Source", "Stored", "add_change", "announced_size",
-    "busy_error", "check_keyring", "encode", "expand", "expect_compression", "first_expiry", "layout", "live_on",
-    "lost_error", "needed_segments", "pack_plain", "plain_fields", "proof", "refresh_expiry", "refusal_error",
-    "TRIGGERS", "header_tag", "segment_key", "store", "with_fields",
+    "Allowance", "Deduplicator", "Draft", "Header", "LITERAL_LIMIT", "Source", "Stored", "add_change", "add_first",
+    "announced_size", "busy_error", "check_keyring", "encode", "expand", "expect_compression", "first_expiry", "layout",
+    "live_on", "lost_error", "needed_segments", "pack_plain", "plain_fields", "proof", "refresh_expiry",
+    "refusal_error", "TRIGGERS", "header_tag", "segment_key", "store", "with_fields",
     # removing
     "Namespace", "Rule", "carry_out", "delete_checkpoint", "delete_thread", "keep_at_most", "keep_last", "removal_of",
     "apply_retention", "retention_rule", "sends_lie_with_parent",

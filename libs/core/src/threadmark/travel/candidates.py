@@ -3,6 +3,7 @@
 The data that checkpoints have and their parents do not is read until it is clear whether a text may be in it.
 """
 
+import re
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -49,6 +50,10 @@ _EDGE = 64
 _FIRST_SURROGATE, _LAST_SURROGATE = 0xD800, 0xDFFF
 _UNCASED = 0x1F000
 """From here on characters have no case."""
+
+
+_LENGTH_OF_LIST = re.compile(rb"[\x90-\x9f]|\xdc.{2}|\xdd.{4}", re.DOTALL)
+"""The one, three or five bytes with which a list begins. They say only how many items follow."""
 
 
 class Hit(NamedTuple):
@@ -168,24 +173,30 @@ class Fresh(NamedTuple):
 
 
 def fresh(value: Stored, other: Stored | None) -> Fresh:
-    """Return the parts of a value that the other one lacks, by their manifests, without reading either."""
+    """Return the parts of a value that the other one lacks, by their manifests, without reading either.
+
+    New bytes may give another meaning to those that follow, such as the key that they stand under. So these are among
+    the parts as well, unless a list has only become longer.
+    """
     if not value.digest:
         return Fresh({}, [value.packed], is_joined=False)
-    there = _pieces(other) if other is not None and other.digest else {}
-    manifest, found, end = layout(value.packed), Fresh({}, [], is_joined=False), 0
-    joined = False
-    for index, start, length in manifest.parts:
+    there = _pieces(other) if other is not None and other.digest and other.tag == value.tag else {}
+    manifest, found = layout(value.packed), Fresh({}, [], is_joined=False)
+    changed, joined = False, False
+    ends: tuple[int, ...] = (0,)
+    for number, (index, start, length) in enumerate(manifest.parts):
         key = manifest.keys[index] if index >= 0 else b""
-        at = _found(there.get(key, ()), start, length) if key else None
-        if at is None:
-            if key:
-                found.slices.setdefault(key, []).append((manifest.sizes[index], start, start + length))
-            else:
-                found.literals.append(manifest.packed[start : start + length])
-            end = -1
-            continue
-        joined |= end not in (-1, at)
-        end = at + length
+        at = _found(there.get(key, ()), start, length) if key and not changed else None
+        if at is not None:
+            joined |= at not in ends
+            ends = (at + length,)
+        elif key:
+            found.slices.setdefault(key, []).append((manifest.sizes[index], start, start + length))
+            changed = True
+        else:
+            found.literals.append(manifest.packed[start : start + length])
+            changed = changed or number > 0 or not _LENGTH_OF_LIST.fullmatch(found.literals[0])
+            ends = (1, 3, length)
     return found._replace(is_joined=joined)
 
 

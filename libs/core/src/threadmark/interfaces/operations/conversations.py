@@ -202,18 +202,13 @@ def get_messages(
 ) -> Operation[list[Any]]:
     """Return the newest messages before one, oldest first."""
     context, thread_id, *_ = conversation
-    scope = Scope(thread_id, MESSAGES_NS)
-    if before is not None:
-        scope = scope._replace(before=(yield from read(_rank_of, conversation, before)))
-    if context.threads.refresh_on_read:
-        yield from refresh_expiry(context, thread_id)
-    if limit == 0:
-        return []
-    if search is None:
-        _, loaded = yield from read(_page, conversation, scope, None, offset, limit)
+    if search is None or limit == 0:
+        _, loaded = yield from read(_page, conversation, before, None, offset, limit)
         found = [decoded_message(context, each) for each in loaded]
     else:
-        found = (yield from _found(conversation, scope, search.casefold(), offset + limit))[offset:]
+        found = (yield from _found(conversation, before, search.casefold(), offset + limit))[offset:]
+    if context.threads.refresh_on_read:
+        yield from refresh_expiry(context, thread_id)
     return found[::-1]
 
 
@@ -301,13 +296,13 @@ def _rank_of(conversation: Conversation, message_id: str) -> Program[str]:
     return same[0].rank
 
 
-def _found(conversation: Conversation, scope: Scope, folded: str, enough: int) -> Operation[list[Any]]:
+def _found(conversation: Conversation, before: str | None, folded: str, enough: int) -> Operation[list[Any]]:
     """Read on until enough messages have a text in them, or there are no more. Returns them newest first."""
     found: list[Any] = []
     after: Outline | None = None
     more = True
     while more and len(found) < enough:
-        page, loaded = yield from read(_page, conversation, scope, after, 0, _SEARCHED)
+        page, loaded = yield from read(_page, conversation, before, after, 0, _SEARCHED)
         messages = [decoded_message(conversation.context, each) for each in loaded]
         found += [message for message in messages if has_text(message, folded)]
         more, after = len(page) == _SEARCHED, page[-1] if page else None
@@ -315,9 +310,15 @@ def _found(conversation: Conversation, scope: Scope, folded: str, enough: int) -
 
 
 def _page(
-    conversation: Conversation, scope: Scope, after: Outline | None, offset: int, limit: int
+    conversation: Conversation, before: str | None, after: Outline | None, offset: int, limit: int
 ) -> Program[tuple[list[Outline], list[LoadedCheckpoint]]]:
+    """Read a page that begins before a message, or if `after` is the last of a page, after that."""
     context, thread_id, *_ = conversation
+    scope = Scope(thread_id, MESSAGES_NS)
+    if before is not None and after is None:
+        scope = scope._replace(before=(yield from _rank_of(conversation, before)))
+    if limit == 0:
+        return [], []
     page = (yield from context.store.page(scope, after, offset + limit))[offset:]
     yield from prove_complete(context, thread_id, MESSAGES_NS)
     return page, (yield from loaded_messages(context, thread_id, page))

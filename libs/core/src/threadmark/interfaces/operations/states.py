@@ -10,6 +10,7 @@ only, so they never touch a graph's thread in the same database.
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from threadmark.config import ParsedConfig, as_thread_id, parse_config
@@ -37,6 +38,7 @@ from threadmark.saver.kit import (
     Source,
     Stored,
     ThreadQuery,
+    add_first,
     apply_retention,
     check_config,
     checked_count,
@@ -65,7 +67,7 @@ from threadmark.saver.kit import (
     time_of,
 )
 from threadmark.serde import Serializer
-from threadmark.store.contract import CheckpointRow, Outline, Scope, now
+from threadmark.store.contract import Added, Change, CheckpointRow, Outline, Scope, Store, now
 from threadmark.store.threads import ThreadCounts, ThreadOutline, ThreadPlace
 
 
@@ -302,7 +304,12 @@ def save_draft(
     check_config(where)
     check_length(draft.id, ID_BYTES, "checkpoint_id")
     for attempt in range(1, _ATTEMPTS + 1):
+        add: Callable[[Store, Change], Program[Added]] | None = None
         place = yield from read(_place, context, where.thread_id, draft.id if replaces else None, attempt)
+        if place.rank is not None:
+            add = _replace
+        elif place == _FIRST and mark is not None:
+            add = partial(add_first, about_thread=mark)
         try:
             return (
                 yield from store(
@@ -313,7 +320,7 @@ def save_draft(
                     {**place.in_graph, **metadata},
                     expect_newest=place.rank is None and attempt < _ATTEMPTS,
                     replaced_rank=place.rank,
-                    about_thread=mark if place == _FIRST else None,
+                    add=add,
                 )
             )
         except (ConflictError, ThreadDeletedError):  # a thread deleted just now begins again, as if it had gone before
@@ -330,6 +337,16 @@ def _place(context: SaverContext, thread_id: str, own_id: str | None, attempt: i
         yield from newest_rows(context, [thread_id])
     newest = yield from context.store.page(Scope(thread_id, ""), None, 1)
     return _Place(newest[0].id, None, _in_graph(decode_metadata(newest[0]), steps=1)) if newest else _FIRST
+
+
+def _replace(store: Store, change: Change) -> Program[Added]:
+    """Put a checkpoint in the place of the one that was found, if that is still there."""
+    epoch = yield from store.lock(change.thread_id)
+    (outline,) = (row.outline for row in change.checkpoints)
+    same = yield from store.page(Scope(outline.thread_id, outline.ns, outline.id), None, 1)
+    if [each.rank for each in same] != [outline.rank]:
+        return Added(epoch or 0, "conflict")
+    return (yield from store.replace(change))
 
 
 def _in_graph(metadata: Mapping[str, Any], steps: int) -> dict[str, Any]:

@@ -53,7 +53,7 @@ def check_keyring(context: SaverContext) -> Operation[None]:
     context.keyring_check.done = True
 
 
-def add_first(store: Store, about_thread: Mapping[str, Any], change: Change) -> Program[Added]:
+def add_first(store: Store, change: Change, *, about_thread: Mapping[str, Any]) -> Program[Added]:
     """Apply a change, and if it adds the first checkpoint of its thread, add entries to the thread's metadata.
 
     Metadata that the thread has already stays, also under these keys.

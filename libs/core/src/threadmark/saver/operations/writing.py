@@ -33,7 +33,7 @@ from threadmark.saver.batches import add_whole, has_more, rows_of_batch
 from threadmark.saver.caches import Known
 from threadmark.saver.context import SaverContext, extend_expiry, first_expiry, is_due
 from threadmark.saver.next_nodes import header_tag
-from threadmark.saver.operations.beginning import add_first, check_keyring
+from threadmark.saver.operations.beginning import check_keyring
 from threadmark.saver.operations.delta import COUNTERS, check_parent
 from threadmark.saver.operations.pruning import keep_last
 from threadmark.saver.operations.reading import load
@@ -47,7 +47,7 @@ from threadmark.saver.storing import (
     needed_segments,
     rows_of_scalars,
 )
-from threadmark.store.contract import Added, Change, Outline, Refusal, WriteRow, now, rank_after
+from threadmark.store.contract import Added, Change, Outline, Refusal, Store, WriteRow, now, rank_after
 from threadmark.store.threads import NO_BEGINNING, Beginning, LeaseRow, beginning
 
 _ATTEMPTS = 64
@@ -91,12 +91,12 @@ def store(
     *,
     expect_newest: bool,
     replaced_rank: str | None = None,
-    about_thread: Mapping[str, Any] | None = None,
+    add: Callable[[Store, Change], Program[Added]] | None = None,
 ) -> Operation[dict[str, Any]]:
     """Store a draft, as `put` does. Returns the config of the new checkpoint.
 
-    `replaced_rank` is that of the checkpoint whose place it takes. If it is the first of its thread, the thread's
-    metadata gets the entries `about_thread` in the same transaction.
+    `replaced_rank` is that of the checkpoint whose place it takes. `add` is the program that adds it, by default the
+    store's own.
     """
     thread_id, ns, continued, token = continues
     where = ParsedConfig(thread_id, ns, draft.id, token)
@@ -138,8 +138,8 @@ def store(
             beginning=_beginning(context, config, metadata, thread_id) if epoch is None else NO_BEGINNING,
             expects=_expected_rank(parent, parent_id) if expect_newest else None,
         )
-        add = context.store.add if about_thread is None else partial(add_first, context.store, about_thread)
-        added = yield from add_change(context, deduplicator, change, add)
+        adds = context.store.add if add is None else partial(add, context.store)
+        added = yield from add_change(context, deduplicator, change, adds)
         if added is not None:
             known = Known(added.epoch, rank, header, source, stored.body, deduplicator.has_manifests, row)
             context.encoding_cache.see_checkpoint(thread_id, ns, draft.id, known)
