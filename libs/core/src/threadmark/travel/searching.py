@@ -2,8 +2,8 @@
 
 The search goes from the newest checkpoint to the oldest, and reports each place once, with the checkpoint that first
 had the text there. So only the data that a checkpoint's parent does not have is searched. Manifests identify it: new
-pieces of segments are read, with those that may mean something else after them. If the text may be in them, both values
-are compared.
+pieces of segments are read, and those that follow them, which may have another meaning now. If the text may be in them,
+both values are compared.
 """
 
 from collections.abc import Iterator

@@ -312,7 +312,7 @@ def _found(conversation: Conversation, before: str | None, folded: str, enough: 
 def _page(
     conversation: Conversation, before: str | None, after: Outline | None, offset: int, limit: int
 ) -> Program[tuple[list[Outline], list[LoadedCheckpoint]]]:
-    """Read a page that begins before a message, or if `after` is the last of a page, after that."""
+    """Read the messages before one, newest first, or the page that follows the message `after`."""
     context, thread_id, *_ = conversation
     scope = Scope(thread_id, MESSAGES_NS)
     if before is not None and after is None:
