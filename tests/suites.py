@@ -108,7 +108,7 @@ POSTGRES = Suite(
         ("pgbouncer", "asyncio"): ("4", "concurrency"),
         ("asyncio pool", "asyncio"): ("5", "isolation"),
         ("partitioned", "asyncio"): ("6", "writing"),
-        ("sealed", "asyncio"): ("7", "metadata"),
+        ("sealed", "asyncio"): ("7", "metadata", "writing_again"),
     },
     dying=_BY_URL,
     meeting=_BY_URL,
@@ -131,7 +131,7 @@ REDIS = Suite(
     shares={
         ("single", "asyncio"): ("01",),
         ("single", "blocking"): ("04", "concurrency"),
-        ("sealed", "asyncio"): ("2", "metadata"),
+        ("sealed", "asyncio"): ("2", "metadata", "writing_again"),
         ("client", "blocking"): ("15", "concurrency"),
         ("asyncio client", "asyncio"): ("346", "concurrency"),
         ("cluster", "asyncio"): ("5", "concurrency", "leases"),

@@ -72,10 +72,10 @@ BEGIN
         ON CONFLICT DO NOTHING;
         GET DIAGNOSTICS v_added = ROW_COUNT;
         IF v_added < 2 THEN
-            -- The check tells whose the pack is that is there.
+            -- The pack that is there may be this one. The checks of sealed rows are all empty, so its value decides.
             PERFORM FROM tm.write AS w
             WHERE v_added = 1 AND w.thread_id = p_thread AND w.ns = p_ns AND w.checkpoint_id = p_continues
-                AND w.task_id = p_task_id AND w.idx = 536870912 AND w.checksum = p_checksum;
+                AND w.task_id = p_task_id AND w.idx = 536870912 AND w.checksum = p_checksum AND w.value = p_value;
             added.pack_left_out := NOT FOUND;
         END IF;
     END IF;
