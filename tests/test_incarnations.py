@@ -236,6 +236,25 @@ def test_a_process_that_remembers_another_life_goes_on_in_the_new_one(open_saver
     assert first != last
 
 
+def test_a_life_is_remembered_after_it_was_read_and_not_as_it_begins(open_saver: Opener) -> None:
+    """A transaction that begins a thread may fail, and another one begin it in the same epoch.
+
+    Then what the first one remembered last would be taken for the life of that epoch, and rows that are sealed for it
+    would never open again.
+    """
+    saver = open_saver()
+    saver.setup()
+    known: KnownIncarnations = cast("Any", saver._context.store)._known
+    stored = saver.put(at("thread"), checkpoint({"a": 1}), {}, {"a": 1})
+    assert known.get("thread") is None
+    saver.put_writes(stored, [("a", 2)], "task")
+    assert known.get("thread") is not None
+    for each in (saver, open_saver()):
+        found = each.get_tuple(at("thread"))
+        assert found is not None
+        assert found.pending_writes == [("task", "a", 2)]
+
+
 @pytest.mark.parametrize("deletes", ["the same process", "another process"])
 def test_a_thread_that_begins_again_with_values_of_before_is_one_life(open_saver: Opener, deletes: str) -> None:
     saver = open_saver()

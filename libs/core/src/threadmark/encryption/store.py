@@ -340,7 +340,9 @@ class SealedStore(SealedThreadStore):
             epoch = yield from self._store.lock(thread_id)  # another transaction may have begun it since
         incarnation = Incarnation.begun() if epoch is None else (yield from self._expected_incarnation(thread_id))
         added = yield from change_store(self._seal_change(change, incarnation))
-        if was_added(change, added) or (epoch is not None and added.refused is None):
+        if epoch is None:  # this transaction may fail, and another one begin the thread in the same epoch
+            self._known.forget(thread_id)
+        elif was_added(change, added) or added.refused is None:
             self._known.note(thread_id, added.epoch, incarnation, is_committed=False)
         return self._open_added(thread_id, added, incarnation)
 
