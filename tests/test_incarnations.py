@@ -249,6 +249,8 @@ def test_a_life_is_remembered_after_it_was_read_and_not_as_it_begins(open_saver:
     assert known.get("thread") is None
     saver.put_writes(stored, [("a", 2)], "task")
     assert known.get("thread") is not None
+    saver.create_thread("created", owner="ada")
+    assert known.get("created") is None
     for each in (saver, open_saver()):
         found = each.get_tuple(at("thread"))
         assert found is not None

@@ -52,8 +52,8 @@ class SealedThreadStore(ForwardingStore):
             incarnation = (yield from self._newest_incarnation(row.thread_id)) or Incarnation.begun()
         if is_taken:
             incarnation = incarnation.next_owner()
-            epoch = yield from self._store.remove(row.thread_id, (), ())
-            self._known.note(row.thread_id, epoch, incarnation, is_committed=False)
+            yield from self._store.remove(row.thread_id, (), ())
+            self._known.forget(row.thread_id)  # this transaction may fail: note only incarnations that were read
         yield from self._store.set_thread(self._seal_thread(row, incarnation))
 
     def thread_page(
@@ -75,11 +75,12 @@ class SealedThreadStore(ForwardingStore):
             if self._cipher.is_current(row.check) and not is_open:
                 return 0
             row, incarnation = self._opened(row)
+            self._known.note(thread_id, epoch, incarnation, is_committed=False)
         elif plain:
             incarnation = Incarnation.begun()
+            self._known.forget(thread_id)  # as in `set_thread`
         else:
             raise CorruptDataError(f"the thread's row is not sealed: {HOW_TO_SEAL}")
-        self._known.note(thread_id, epoch, incarnation, is_committed=False)
         yield from self._store.set_thread(self._seal_thread(row, incarnation))
         return 1
 

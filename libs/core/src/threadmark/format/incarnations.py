@@ -86,7 +86,11 @@ class KnownIncarnations:
         return known if is_sure else None
 
     def note(self, thread_id: str, epoch: int, incarnation: Incarnation, *, is_committed: bool) -> None:
-        """Remember an incarnation that was read or begun."""
+        """Remember an incarnation that was read.
+
+        One that this transaction begins must not be noted: the transaction may fail, and another one then begins
+        another incarnation in the same epoch.
+        """
         with self._lock:
             self._found.pop(thread_id, None)
             self._found[thread_id] = Known(epoch, incarnation, is_committed)
