@@ -97,7 +97,7 @@ class AddingStore(PostgresThreadStore, Store):
 
 
 def _turn(change: Change) -> tuple[str, ...]:
-    """Return the place of a change among those that it may be sent with, nothing if it is large."""
+    """Return the place of a change among those that it may be sent with, () if it is large."""
     if size_of(change) >= _LARGE:
         return ()
     return change.thread_id, min((row.outline.ns for row in change.checkpoints), default="")

@@ -64,7 +64,7 @@ def check_side(pair: Pair, side: Side) -> PairFlow[Replica | None]:
         pair.note_failure(side, error, returns)
         return None
     if roles is not None and side is roles.active and not replica.body:
-        pair.note_failure(side, "it has lost what it held: it knows of no pair any more", returns)
+        pair.note_failure(side, "it has lost its data: it knows of no pair any more", returns)
         return None
     pair.health[side].term = replica.term
     if roles is not None and side is roles.active and not pair.is_well(side):

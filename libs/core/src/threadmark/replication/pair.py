@@ -197,7 +197,10 @@ class Pair:
             log.write(logging.WARNING, "%s is back", str(side))
 
     def note_failure(self, side: Side, problem: object, returns: int) -> None:
-        """Note that a side is away, unless it came back after it was asked, when it had so many `returns`."""
+        """Note that a side is away, unless it has come back since it was asked.
+
+        `returns` is the number of its returns at the time when it was asked.
+        """
         health = self.health[side]
         if health.returns != returns:
             return

@@ -112,8 +112,8 @@ class SaverContext(NamedTuple):
     longest_pack: int | None = None
     """`Store.longest_pack` of the backend."""
     moves: Mapping[tuple[str, str, str], str] | None = None
-    """Not None if checkpoints are moved here from another database: each counts as stored at its own `ts`, its parent
-    need not be there, and it has this rank, if there is one for its thread, namespace and id."""
+    """The ranks of checkpoints that are moved here from another database, by thread, namespace and id; None if none are
+    moved. A moved one counts as stored at its own `ts`, and its parent need not be there."""
     is_bound: bool = False
     """Whether everything runs in one transaction, which others end."""
 

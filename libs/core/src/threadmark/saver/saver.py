@@ -298,7 +298,7 @@ class Saver(
         await self.aclose()
 
     def _moving(self, ranks: Mapping[tuple[str, str, str], str]) -> Self:
-        """Return a saver for moving data here: a checkpoint's time is its `ts`, and it may come without its parent."""
+        """Return a saver for moving data here, with these ranks (`SaverContext.moves`)."""
         other = copy.copy(self)
         other._context = self._context._replace(moves=ranks)  # noqa: SLF001 - of our own copy
         return other

@@ -196,7 +196,7 @@ def fresh(value: Stored, other: Stored | None) -> Fresh:
         else:
             found.literals.append(manifest.packed[start : start + length])
             changed = changed or number > 0 or not _LENGTH_OF_LIST.fullmatch(found.literals[0])
-            ends = (1, 3, length)
+            ends = (1, 3, length)  # the other list may begin with fewer bytes than this one
     return found._replace(is_joined=joined)
 
 

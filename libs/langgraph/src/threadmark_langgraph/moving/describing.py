@@ -37,7 +37,7 @@ def create(target: Checkpointer, found: ThreadInfo) -> None:
 
 
 def threads_except(saver: Checkpointer, known: Container[str]) -> Iterator[ThreadInfo]:
-    """Yield the other threads, which were created and have nothing yet."""
+    """Yield the threads that have no checkpoint and are not among the known ones."""
     cursor = None
     while True:
         page = saver.saver.list_threads(sort="id", limit=_PAGE, cursor=cursor)

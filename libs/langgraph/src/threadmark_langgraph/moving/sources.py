@@ -197,9 +197,9 @@ class _Threadmarks(_Listed):
     def paths(self, ref: CheckpointRef, found: CheckpointTuple) -> dict[str, str]:
         """Return the paths as they are stored: a task that writes after this move has its place among the others."""
         stored = self._stored
-        if not found.pending_writes or not isinstance(stored, Saver):  # a proxy does not tell task paths
+        if not found.pending_writes or not isinstance(stored, Saver):  # a proxy does not return task paths
             return super().paths(ref, found)
-        store = stored._context.store  # noqa: SLF001 - no public method tells task paths
+        store = stored._context.store  # noqa: SLF001 - no public method returns task paths
         rows = run(stored._driver, reading(store.writes, ref.thread_id, [(ref.ns, ref.id)]))  # noqa: SLF001 - see above
         return {row.task_id: row.task_path for row in rows if not is_record(row)}
 
@@ -211,7 +211,7 @@ class _Threadmarks(_Listed):
         stored = self._stored
         if not isinstance(stored, Saver):
             return {}
-        return run(stored._driver, _ranks_in(stored._context.store))  # noqa: SLF001 - no public method tells ranks
+        return run(stored._driver, _ranks_in(stored._context.store))  # noqa: SLF001 - no public method returns ranks
 
 
 def _ranks_in(store: Store) -> Operation[Ranks]:

@@ -59,7 +59,7 @@ export class Live {
     });
     source.addEventListener("error", () => {
       this.#thread.said(id, "lost");
-      // The browser tries again by itself, except after an answer such as a proxy's that the server does not answer.
+      // The browser tries again by itself, except after an error response, such as a proxy's 502.
       if (source.readyState === EventSource.CLOSED) setTimeout(() => this.#openAgain(source), AGAIN_AFTER);
     });
     source.addEventListener("gone", () => {

@@ -95,8 +95,7 @@ def store(
 ) -> Operation[dict[str, Any]]:
     """Store a draft, as `put` does. Returns the config of the new checkpoint.
 
-    `replaced_rank` is that of the checkpoint whose place it takes. `add` is the program that adds it, by default the
-    store's own.
+    `replaced_rank` is that of the checkpoint whose place it takes, `add` the program to call instead of the store's.
     """
     thread_id, ns, continued, token = continues
     where = ParsedConfig(thread_id, ns, draft.id, token)
@@ -106,7 +105,7 @@ def store(
         yield from check_keyring(context)
     if type(metadata) is not CheckedMetadata:
         metadata = checked_metadata(config, metadata)
-    replaced_rank = replaced_rank or (context.moves and context.moves.get((thread_id, ns, draft.id))) or None
+    replaced_rank = context.moves.get((thread_id, ns, draft.id)) if context.moves else replaced_rank
     run_id = run_id_of(metadata) if "run_id" in metadata else None
     tag = header_tag(draft) if draft.fields.get("versions_seen") else HEADER_TAG
     for _ in range(_ATTEMPTS):
