@@ -22,7 +22,7 @@ LOG = "log"
 KINDS = {
     "delta_step": 24,
     "delta_history": 6,
-    "prune_log": 5,
+    "prune_log": 14,
     "retention": 1,
     "put": 2,
     "get": 2,

@@ -46,7 +46,7 @@ EXPECTED = (
 )
 """Events that must be met in a run of enough seeds. One that never came has proved nothing."""
 
-ENOUGH = 210
+ENOUGH = 120
 """In this many seeds, each of these events is expected."""
 
 
