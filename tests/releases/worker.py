@@ -21,7 +21,7 @@ from threadmark.errors import CheckpointNotFoundError, ConflictError, LeaseLostE
 from threadmark.ids import new_id
 
 REFUSED = 3
-PAUSE = times(5, at_length=0) / 1000
+PAUSE = times(10, at_length=0) / 1000
 """Seconds after each thing, so that the processes of one test leave processors to others."""
 
 SHARED = [f"shared-{number}" for number in range(3)]

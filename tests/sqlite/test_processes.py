@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from children import child, finished, line_from, send_line
+from length import times
 from sqlite_file import looking_at
 from threadmark_conformance.engine import at
 from threadmark_sqlite import SqliteSaver
@@ -61,7 +62,7 @@ def test_many_processes_may_create_one_file_at_once(tmp_path: Path) -> None:
     children = [child(START, f"thread {number}") for number in range(8)]
     for each in children:
         assert line_from(each.stdout) == "ready"
-    for attempt in range(12):
+    for attempt in range(times(6, at_length=12)):
         path = tmp_path / f"new {attempt}.db"
         for each in children:
             send_line(each.stdin, str(path))
