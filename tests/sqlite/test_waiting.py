@@ -183,12 +183,18 @@ def test_a_removal_gives_space_back_once_it_is_stored(tmp_path: Path) -> None:
 def test_an_interrupt_of_who_waits_leaves_nothing_behind(tmp_path: Path) -> None:
     path = tmp_path / "threads.db"
 
+    interrupted = threading.Event()
+
     def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
+        if not interrupted.is_set():
+            interrupted.set()
+            raise KeyboardInterrupt
 
     def interrupt_when_it_waits() -> None:
         wait_until(lambda: BEGIN in executed, "it does not ask")
-        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGALRM)
+        while not interrupted.is_set():  # Python misses a signal that comes just before it begins to wait for a lock
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGALRM)
+            interrupted.wait(0.1)
 
     before = signal.signal(signal.SIGALRM, interrupt)
     try:
