@@ -54,7 +54,7 @@ SAMPLED = {
     "redis_backend/test_conformance.py::test_meeting": 6,
     "redis_backend/test_wrong_fields.py": 12,
     "releases/test_refusals.py::test_what_a_pair": 3,
-    "releases/test_side_by_side.py": 2,
+    "releases/test_side_by_side.py": 3,
     "replication/test_bare_savers.py": 2,
     "replication/test_beside_puts.py": 4,
     "replication/test_chaos.py": 2,
