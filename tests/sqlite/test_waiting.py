@@ -182,7 +182,6 @@ def test_a_removal_gives_space_back_once_it_is_stored(tmp_path: Path) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="no signal can be sent to a thread there")
 def test_an_interrupt_of_who_waits_leaves_nothing_behind(tmp_path: Path) -> None:
     path = tmp_path / "threads.db"
-
     interrupted = threading.Event()
 
     def interrupt(*_: object) -> None:
