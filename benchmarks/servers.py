@@ -7,15 +7,21 @@ from pathlib import Path
 
 
 @contextmanager
-def postgres(url: str | None) -> Iterator[str]:
-    """The URL of an empty database. Without a URL it is on a server that is started here, with fsync."""
+def postgres(url: str | None, *, pgvector: bool = False) -> Iterator[str]:
+    """The URL of an empty database. Without a URL it is on a server that is started here, with fsync.
+
+    With `pgvector` that is the newest one, and the database has the extension.
+    """
     if url:
         yield url
         return
     _find_tests()
-    from postgres.cluster import Cluster
+    from postgres.cluster import Cluster, newest_programs
 
-    with Cluster(durable=True) as cluster:
+    settings = {"shared_buffers": "512MB", "maintenance_work_mem": "256MB"} if pgvector else {}
+    with Cluster(durable=True, settings=settings, programs=newest_programs() if pgvector else None) as cluster:
+        if pgvector:
+            cluster.execute("CREATE EXTENSION vector")
         yield cluster.url
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import psycopg
 
-from postgres.cluster import shared
+from postgres.cluster import PostgresServer, shared, with_pgvector
 from redis_backend import processes
 from redis_backend.backends import OPTIONS
 from threadmark import Saver
@@ -17,7 +17,8 @@ from threadmark_postgres import PostgresSaver
 from threadmark_redis import RedisSaver
 from threadmark_sqlite import SqliteSaver
 
-BACKENDS = ("memory", "sqlite", "postgres", "redis")
+BACKENDS = ("memory", "sqlite", "postgres", "pgvector", "redis")
+_SERVERS: dict[str, Callable[[], PostgresServer]] = {"postgres": shared, "pgvector": with_pgvector}
 
 _numbers = count()
 
@@ -34,8 +35,8 @@ def opening(backend: str, folder: Path) -> Iterator[Callable[..., Saver]]:
             saver = MemorySaver(**options)
         elif backend == "sqlite":
             saver = SqliteSaver(folder / "items.db", durability="normal", **options)
-        elif backend == "postgres":
-            saver = PostgresSaver(shared().url, schema=name, pool_size=4, **options)
+        elif backend in _SERVERS:
+            saver = PostgresSaver(_SERVERS[backend]().url, schema=name, pool_size=4, **options)
         else:
             saver = RedisSaver(processes.shared().url, prefix=f"{name}:", **OPTIONS, **options)
         savers.append(saver)
@@ -44,6 +45,6 @@ def opening(backend: str, folder: Path) -> Iterator[Callable[..., Saver]]:
     yield opened
     for saver in savers:
         saver.close()
-    if backend == "postgres":
-        with psycopg.connect(shared().url, autocommit=True) as connection:
+    if backend in _SERVERS:
+        with psycopg.connect(_SERVERS[backend]().url, autocommit=True) as connection:
             connection.execute(f"DROP SCHEMA IF EXISTS {name} CASCADE".encode())

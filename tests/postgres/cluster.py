@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -35,6 +36,8 @@ _SETTINGS = {
     "default_transaction_isolation": "repeatable read",
 }
 
+
+_starting = threading.Lock()
 
 _FORGETFUL = {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off", "max_wal_size": "256MB"}
 """Settings for a server that is never killed."""
@@ -69,9 +72,15 @@ class Cluster(PostgresServer):
     """A server with its files; `durable` leaves fsync on."""
 
     def __init__(
-        self, *, durable: bool = False, primary: "Cluster | None" = None, settings: Mapping[str, str] = {}
+        self,
+        *,
+        durable: bool = False,
+        primary: "Cluster | None" = None,
+        settings: Mapping[str, str] = {},
+        programs: Path | None = None,
     ) -> None:
         require("postgres")
+        self._programs = programs or server_binaries()
         self.folder = Path(tempfile.mkdtemp(prefix="threadmark-postgres-"))
         self.data = self.folder / "data"
         super().__init__(free_port())
@@ -132,7 +141,7 @@ class Cluster(PostgresServer):
             file.writelines(f"{name} = {_quoted(value)}\n" for name, value in settings.items())
 
     def _command(self, program: str, *arguments: object, check: bool = True) -> None:
-        command = [str(server_binaries() / program), *map(str, arguments)]
+        command = [str(self._programs / program), *map(str, arguments)]
         outcome = subprocess.run(
             as_user(self._user, command),
             capture_output=True,
@@ -144,6 +153,12 @@ class Cluster(PostgresServer):
         )
         if check and outcome.returncode:
             raise AssertionError(f"{program} failed: {outcome.stdout}{outcome.stderr}")
+
+
+def newest_programs() -> Path:
+    """The programs of the newest Postgres, which has pgvector."""
+    script = [sys.executable, str(ROOT / "scripts" / "newest_postgres.py")]
+    return Path(subprocess.run(script, capture_output=True, text=True, check=True).stdout.strip())
 
 
 def processes(data: Path) -> list[int]:
@@ -160,7 +175,21 @@ def shared() -> PostgresServer:
     process at a time, and its databases stay.
     """
     require("postgres")
-    return _shared()
+    with _starting:
+        return _shared()
+
+
+@functools.cache
+def with_pgvector() -> PostgresServer:
+    """A server that has the extension pgvector: its database in a schema `extensions`, new ones not yet.
+
+    It ends with the process.
+    """
+    cluster = Cluster(programs=newest_programs())
+    atexit.register(cluster.__exit__)
+    cluster.execute("CREATE SCHEMA extensions")
+    cluster.execute("CREATE EXTENSION vector SCHEMA extensions")
+    return cluster
 
 
 @functools.cache

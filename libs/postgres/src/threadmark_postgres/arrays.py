@@ -19,6 +19,8 @@ _EMPTY = Struct("!iiI")
 _LENGTH = Struct("!i")
 _NUMBER = Struct("!q")
 _FLAG = Struct("?")
+_REAL = 4
+"""Bytes of a number of type real."""
 _NULL = _LENGTH.pack(-1)
 
 
@@ -76,6 +78,32 @@ class Numbers(_Array):
         return [None if item is None else _NUMBER.pack(item) for item in self]
 
 
+class Reals(bytes):
+    """A parameter of type real[], of little-endian floats."""
+
+    __slots__ = ()
+    element, array = types["float4"].oid, types["float4"].array_oid
+
+    def packed(self) -> bytes:
+        """Return the array in the server's binary form: each number with its length before it."""
+        count = len(self) // _REAL
+        if not count:
+            return _EMPTY.pack(0, 0, self.element)
+        items = bytearray(2 * _REAL * count)
+        items[_REAL - 1 :: 2 * _REAL] = bytes([_REAL]) * count
+        for place in range(_REAL):
+            items[_REAL + place :: 2 * _REAL] = self[_REAL - 1 - place :: _REAL]
+        return _HEAD.pack(1, 0, self.element, count, 1) + items
+
+
+def reals_in(sent: bytes) -> bytes:
+    """Return little-endian floats of those that the server has sent."""
+    data = bytearray(len(sent))
+    for place in range(_REAL):
+        data[place::_REAL] = sent[_REAL - 1 - place :: _REAL]
+    return bytes(data)
+
+
 def register_dumpers(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> None:
     """Let a connection accept the arrays of this module."""
     for kind, dumper in _DUMPERS:
@@ -104,7 +132,15 @@ class _NumbersDumper(_ArrayDumper):
     oid = Numbers.array
 
 
-_DUMPERS = ((Texts, _TextsDumper), (Blobs, _BlobsDumper), (Numbers, _NumbersDumper))
+class _RealsDumper(Dumper):
+    format = Format.BINARY
+    oid = Reals.array
+
+    def dump(self, obj: Reals) -> bytes:
+        return obj.packed()
+
+
+_DUMPERS = ((Texts, _TextsDumper), (Blobs, _BlobsDumper), (Numbers, _NumbersDumper), (Reals, _RealsDumper))
 
 
 _PACK: dict[type[Any], Callable[[Any], bytes]] = {
@@ -113,6 +149,7 @@ _PACK: dict[type[Any], Callable[[Any], bytes]] = {
     int: _NUMBER.pack,
     bool: _FLAG.pack,
     **dict.fromkeys((Texts, Blobs, Numbers), _Array.packed),
+    Reals: Reals.packed,
 }
 
 

@@ -20,7 +20,8 @@ _MODULES = {
     "threadmark_redis.store": "redis",
 }
 """By the module of the saver's own store."""
-_SQL = ("sqlite", "postgres")
+_IN_COMMON = {"sqlite": ("vectors", "words", "cached"), "postgres": ("words", "cached")}
+"""The folders of which both have the rows in one way."""
 
 ITEMS = "store of items"
 PAIR = "pairs"
@@ -83,9 +84,9 @@ def over(place: Any, folder: str) -> Any:
 
 
 def _rows_of(backend: str, place: Any, folder: str) -> Any:
-    if backend in _SQL:
+    if backend in _IN_COMMON:
         place = import_module(f"threadmark_store.tables.{backend}").database_over(place)
-    module = "sql" if backend in _SQL and folder != "items" else backend
+    module = "sql" if folder in _IN_COMMON.get(backend, ()) else backend
     return import_module(f"threadmark_store.{folder}.{module}").rows_over(place)
 
 

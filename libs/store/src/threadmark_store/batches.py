@@ -6,6 +6,7 @@ one counts.
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 from threadmark.backends import Program
@@ -133,11 +134,10 @@ class Batch:
     def _search(self, items: ItemStore, now: int, request: Search) -> Program[list[Found]]:
         scope = self._scope(now, request.prefix)
         if request.vector is not None and self.vectors is not None:
-            return (
-                yield from self._ranked(items, now, request, (yield from nearest(self.vectors, scope, request.vector)))
-            )
+            ranking = partial(nearest, self.vectors, scope, request.vector)
+            return (yield from self._ranked(items, now, request, ranking))
         if request.words is not None and self.words is not None:
-            return (yield from self._ranked(items, now, request, (yield from best(self.words, scope, request.words))))
+            return (yield from self._ranked(items, now, request, partial(best, self.words, scope, request.words)))
         return (yield from self._newest(items, now, request))
 
     def _newest(
@@ -158,14 +158,21 @@ class Batch:
             after, size = Place(rows[-1].updated_at, rows[-1].key), min(max(2 * size, _FEWEST), _MOST)
         return found[request.offset : wanted]
 
-    def _ranked(self, items: ItemStore, now: int, request: Search, ranking: Ranking) -> Program[list[Found]]:
-        """Return the best items, and behind all that have a vector those without one."""
+    def _ranked(
+        self, items: ItemStore, now: int, request: Search, ranking: Callable[[int | None], Program[Ranking]]
+    ) -> Program[list[Found]]:
+        """Return the best items, and behind all that have a vector those without one.
+
+        `ranking` returns as many of the best as it is asked for, or more.
+        """
         wanted = request.offset + request.limit
-        first = ranking.first(max(wanted, _MOST))
+        count = max(wanted, _MOST) if request.filter or self.omits_expired else max(2 * wanted, _FEWEST)
+        best_items = yield from ranking(count)
+        first = best_items.first(count)
         found, scored = yield from self._judged(items, now, request, first)
         if len(found) < wanted:
-            if len(first) < len(ranking.scores):  # few of the best meet the filter
-                found = yield from self._matching(items, now, request, ranking)
+            if len(first) < len(best_items.scores) or not best_items.is_whole:  # few of the best meet the request
+                found = yield from self._matching(items, now, request, (yield from ranking(None)))
             elif request.vector is not None:
                 rest = request._replace(offset=0, limit=wanted - len(found))
                 found += yield from self._newest(items, now, rest, scored)

@@ -16,11 +16,13 @@ def same(text: str) -> str:
 
 
 class Ranking(NamedTuple):
-    """All items that a query may find. There may be many, so few of them get a shape."""
+    """The items that a query may find. There may be many, so few of them get a shape."""
 
     scores: Mapping[Columns, float]
     text: Callable[[str], str] = same
     """Returns the text of a column."""
+    is_whole: bool = True
+    """Whether there are no others, which would come behind these."""
 
     def first(self, count: int) -> list[Ranked]:
         """Return the best items."""

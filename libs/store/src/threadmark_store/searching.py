@@ -58,7 +58,7 @@ class Searching:
     def prepare(self) -> Operation[None]:
         """Create the tables that are missing, and find out which there are."""
         has_vectors = yield from read(self._vectors.store.exists)
-        if self.index and not has_vectors:
+        if self.index and not (has_vectors and (yield from read(self._vectors.store.is_complete))):
             yield from write(self._vectors.store.create)
         words = self._words
         has_words = words is not None and (yield from read(words.exists))
@@ -107,6 +107,8 @@ class Searching:
         of_vectors, of_words = self.index, self.text
         found_by: tuple[Any, ...]
         if of_vectors:
+            while (yield from write(self._vectors.store.adopt)):
+                pass
             found_by = self._vectors.store, of_vectors.lacking, of_vectors.of_values, self._vectors.rows_of
         elif of_words:
             found_by = self._words, of_words.lacking, of_words.of_values, rows_of
@@ -122,8 +124,8 @@ class Searching:
         of_model, stale = 0, 0
         if self.tables.vectors:
             of_model, stale = yield from read(self._vectors.store.counts, Scope(owner=self._owner), self._vectors.model)
-        how = "numpy" if self.index else None, "words" if self.text else None
-        return StoreReport(self._backend, how[0], of_model, stale, how[1])
+        engine = (yield from read(self._vectors.store.engine)) if self.index else None
+        return StoreReport(self._backend, engine, of_model, stale, "words" if self.text else None)
 
     def _warn(self) -> Operation[None]:
         """Warn once if queries find less than you may expect."""

@@ -104,7 +104,7 @@ class StoreReport(NamedTuple):
 
     backend: str
     vectors: str | None
-    """The library that compares vectors: `numpy`, or None without an `index`."""
+    """What compares vectors: `numpy`, or `pgvector` in the database. None without an `index`."""
     vectors_of_model: int
     """How many vectors a search compares."""
     stale_vectors: int

@@ -8,7 +8,7 @@ from threadmark.replication.others import on_side
 from threadmark.replication.side_store import SideStore
 from threadmark.replication.steps import Side
 from threadmark_store.backends import over
-from threadmark_store.vectors.contract import VectorCounts
+from threadmark_store.vectors.contract import Nearest, VectorCounts
 from threadmark_store.words.contract import WordTotals
 
 _IF_MISSING: dict[str, Any] = {
@@ -19,6 +19,10 @@ _IF_MISSING: dict[str, Any] = {
     "count": (0, 0),
     "rows": [],
     "page": ([], None),
+    "nearest": Nearest([], True),
+    "engine": "numpy",
+    "is_complete": True,
+    "adopt": 0,
     "keys": ([], None),
     "counts": VectorCounts(0, 0),
     "whole_rows": [],

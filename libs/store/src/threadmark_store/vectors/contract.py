@@ -43,6 +43,19 @@ Scanned = tuple[str, str, str, int, bytes, int]
 texts are as in their columns."""
 
 
+Compared = tuple[str, str, int, float]
+"""A vector that the database has compared: namespace, key, check and score, texts as in their columns."""
+
+
+class Nearest(NamedTuple):
+    """The best of the vectors that a database compares."""
+
+    compared: list[Compared]
+    """The best one first."""
+    has_others: bool
+    """Whether `VectorStore.page` may have vectors that the database does not compare."""
+
+
 class VectorCounts(NamedTuple):
     """How many vectors a scope has."""
 
@@ -59,14 +72,46 @@ class VectorStore(RowsOfItems[VectorRow], Protocol):
     def page(self, scope: Scope, model: str, cursor: Cursor | None) -> Program[tuple[list[Scanned], Cursor | None]]:
         """Return the next vectors of a model in a namespace, those below it and of an owner, in any order.
 
-        The cursor is None at the beginning and at the end.
+        The cursor is None at the beginning and at the end. Vectors that the database compares are left out.
         """
+
+    def engine(self) -> Program[str]:
+        """Return what compares vectors: numpy, or an extension of the database."""
+
+    def nearest(self, scope: Scope, model: str, query: bytes, limit: int | None) -> Program[Nearest]:
+        """Return the best of the vectors that the database compares, at most this many."""
+
+    def is_complete(self) -> Program[bool]:
+        """Return whether `create` has nothing to add to the table, which is there."""
+
+    def adopt(self) -> Program[int]:
+        """Let the database compare some of the vectors that numpy compares so far. Returns of how many items."""
 
     def text(self, column: str) -> str:
         """Return the text of a column of a page."""
 
     def counts(self, scope: Scope, model: str) -> Program[VectorCounts]:
         """Return how many vectors of a namespace, of those below it and of an owner are of a model, and of others."""
+
+
+class ComparedByNumpy:
+    """The vectors of a database that compares none."""
+
+    def engine(self) -> Program[str]:
+        yield from ()
+        return "numpy"
+
+    def nearest(self, scope: Scope, model: str, query: bytes, limit: int | None) -> Program[Nearest]:
+        yield from ()
+        return Nearest([], True)
+
+    def is_complete(self) -> Program[bool]:
+        yield from ()
+        return True
+
+    def adopt(self) -> Program[int]:
+        yield from ()
+        return 0
 
 
 def vector_name(key: ItemKey, vector: Vector) -> bytes:

@@ -3,10 +3,10 @@
 from threadmark.memory.tables import Tables
 from threadmark_store.shapes import Cursor, Scope
 from threadmark_store.tables.memory import MemoryRowsOfItems, program
-from threadmark_store.vectors.contract import CHOICE, Scanned, VectorCounts, VectorRow
+from threadmark_store.vectors.contract import CHOICE, ComparedByNumpy, Scanned, VectorCounts, VectorRow
 
 
-class MemoryVectors(MemoryRowsOfItems[VectorRow]):
+class MemoryVectors(ComparedByNumpy, MemoryRowsOfItems[VectorRow]):
     """Vectors in a dictionary."""
 
     table = "vector"

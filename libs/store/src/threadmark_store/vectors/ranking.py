@@ -1,4 +1,4 @@
-"""The order of items by how near their vectors are to that of a query: the cosine, computed exactly with numpy.
+"""The order of items by how near their vectors are to that of a query: the exact cosine, by the database or numpy.
 
 Vectors are stored with length 1, so the cosine is a product. An item with several vectors counts by its best one.
 """
@@ -13,6 +13,10 @@ from threadmark_store.shapes import Cursor, ItemKey, Scope
 from threadmark_store.vectors.contract import Scanned, Vector, VectorTable
 
 _FLOAT = "<f4"
+_LEAST = -2.0
+"""Less than any cosine."""
+_MORE = 4
+"""How many times as many vectors are asked for if they were of too few items."""
 
 
 def unit(numbers: Sequence[float]) -> bytes:
@@ -29,18 +33,36 @@ def unit(numbers: Sequence[float]) -> bytes:
     return data
 
 
-def nearest(table: VectorTable, scope: Scope, query: bytes) -> Program[Ranking]:
-    """Return all items of a scope that have vectors of the model."""
-    asked, best = numpy().frombuffer(query, dtype=_FLOAT), dict[Columns, float]()
+def nearest(table: VectorTable, scope: Scope, query: bytes, wanted: int | None) -> Program[Ranking]:
+    """Return the items of a scope that have vectors of the model: all, or the best as far as they are wanted."""
+    scores, is_whole, has_others = yield from _compared_by_database(table, scope, query, wanted)
+    asked = numpy().frombuffer(query, dtype=_FLOAT)
     cursor: Cursor | None = None
-    while True:
+    while has_others:
         rows, cursor = yield from table.store.page(scope, table.model, cursor)
         for (namespace, key, _, _, _, check), score in zip(rows, _scores(rows, asked, table), strict=True):
             item = namespace, key, check
-            if score > best.get(item, -2.0):
-                best[item] = score
-        if cursor is None:
-            return Ranking(best, table.store.text)
+            if score > scores.get(item, _LEAST):
+                scores[item] = score
+        has_others = cursor is not None
+    return Ranking(scores, table.store.text, is_whole)
+
+
+def _compared_by_database(
+    table: VectorTable, scope: Scope, query: bytes, wanted: int | None
+) -> Program[tuple[dict[Columns, float], bool, bool]]:
+    """Return the scores of the items whose vectors the database compares, whether all, and whether there are others."""
+    limit = wanted
+    while True:
+        rows, has_others = yield from table.store.nearest(scope, table.model, query, limit)
+        scores = dict[Columns, float]()
+        for namespace, key, check, score in rows:
+            scores.setdefault((namespace, key, check), score)
+        if limit is None or wanted is None or len(rows) < limit:
+            return scores, True, has_others
+        if len(scores) >= wanted:
+            return scores, False, has_others
+        limit *= _MORE  # many are of the same items
 
 
 def numpy() -> Any:

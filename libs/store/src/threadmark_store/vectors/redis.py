@@ -16,13 +16,13 @@ from threadmark_redis.steps import Command, commands, run
 from threadmark_store.namespaces import bounds_below, is_within
 from threadmark_store.shapes import Cursor, ItemKey, Scope
 from threadmark_store.tables.redis import RedisTable, script
-from threadmark_store.vectors.contract import CHOICE, Scanned, Vector, VectorCounts, VectorRow
+from threadmark_store.vectors.contract import CHOICE, ComparedByNumpy, Scanned, Vector, VectorCounts, VectorRow
 
 _ITEMS_AT_ONCE = 1024
 _NAMES_AT_ONCE = 64
 
 
-class RedisVectors(RedisTable):
+class RedisVectors(ComparedByNumpy, RedisTable):
     """Vectors in hashes."""
 
     def exists(self) -> Program[bool]:

@@ -5,21 +5,23 @@ from typing import Any, ClassVar
 
 from threadmark.backends import Program, from_column, to_column
 from threadmark_store.shapes import Cursor, ItemKey, Scope
-from threadmark_store.tables.sql import Columns, TableOfRows, clauses_of, from_optional, key_in
-from threadmark_store.vectors.contract import CHOICE, Scanned, Vector, VectorCounts, VectorRow
+from threadmark_store.tables.sql import Columns, Rows, TableOfRows, clauses_of, from_optional, key_in
+from threadmark_store.vectors.contract import CHOICE, ComparedByNumpy, Scanned, Vector, VectorCounts, VectorRow
 
-_ROWS = """
-SELECT namespace, key, field, place, {vector}model, checksum, owner
+ROWS = """
+SELECT namespace, key, field, place, {columns}
 FROM tm.store_vector
 WHERE (namespace, key) {{among}}
 """
-_HEADS, _WHOLE_ROWS = _ROWS.format(vector=""), _ROWS.format(vector="vector, ")
+_HEADS = ROWS.format(columns="model, checksum, owner")
+_WHOLE_ROWS = ROWS.format(columns="vector, model, checksum, owner")
 
 _PAGE = """
 SELECT namespace, key, field, place, vector, checksum
 FROM tm.store_vector
 WHERE model = ?text
     AND (namespace, key, field, place) > (?text, ?text, ?text, ?bigint)
+    AND {condition}
     AND {clauses}
 ORDER BY namespace, key, field, place
 LIMIT ?bigint
@@ -36,7 +38,7 @@ WHERE {{clauses}}
 _PAGE_SIZE = 2048
 
 
-class TableVectors(TableOfRows):
+class TableVectors(ComparedByNumpy, TableOfRows):
     """Vectors in a table."""
 
     table = "vector"
@@ -52,19 +54,23 @@ class TableVectors(TableOfRows):
     }
 
     def rows(self, keys: Sequence[ItemKey]) -> Program[list[VectorRow]]:
-        rows = yield from self._database.among(_HEADS, keys)
-        return [_row((*columns[:4], b"", *columns[4:])) for columns in rows]
+        return self._heads((yield from self._database.among(_HEADS, keys)))
 
     def whole_rows(self, keys: Sequence[ItemKey]) -> Program[list[VectorRow]]:
-        return list(map(_row, (yield from self._database.among(_WHOLE_ROWS, keys))))
+        return list(map(row_of, (yield from self._database.among(_WHOLE_ROWS, keys))))
 
     def replace(self, keys: Sequence[ItemKey], rows: Sequence[VectorRow]) -> Program[None]:
-        return self._replace(keys, [(*row.key, *row.vector, row.model, row.check, row.owner) for row in rows])
+        return self._replace(keys, list(map(columns_of, rows)))
 
     def page(self, scope: Scope, model: str, cursor: Cursor | None) -> Program[tuple[list[Scanned], Cursor | None]]:
+        return self._page(scope, model, cursor)
+
+    def _page(
+        self, scope: Scope, model: str, cursor: Cursor | None, condition: str = "true"
+    ) -> Program[tuple[list[Scanned], Cursor | None]]:
         clauses, params = clauses_of(scope)
         after = cursor or (to_column(scope.prefix), "", "", CHOICE)
-        statement = _PAGE.format(clauses=clauses)
+        statement = _PAGE.format(condition=condition, clauses=clauses)
         rows: list[Any] = yield from self._database.select(statement, to_column(model), *after, *params, _PAGE_SIZE)
         return rows, rows[-1][:4] if len(rows) == _PAGE_SIZE else None
 
@@ -77,11 +83,21 @@ class TableVectors(TableOfRows):
         rows = yield from self._database.select(_COUNTS.format(clauses=clauses), *names, *params, last=True)
         return VectorCounts(*rows[0])
 
+    @staticmethod
+    def _heads(rows: Rows) -> list[VectorRow]:
+        return [row_of((*columns[:4], b"", *columns[4:])) for columns in rows]
+
 
 rows_over = TableVectors
 
 
-def _row(columns: Sequence[Any]) -> VectorRow:
+def columns_of(row: VectorRow) -> tuple[Any, ...]:
+    """Return the columns of a row."""
+    return *row.key, *row.vector, row.model, row.check, row.owner
+
+
+def row_of(columns: Sequence[Any]) -> VectorRow:
+    """Return the row of columns."""
     namespace, key, field, number, data, model, check, owner = columns
     vector = Vector(from_column(field), number, bytes(data))
     return VectorRow(key_in(namespace, key), vector, from_column(model), check, from_optional(owner))

@@ -29,8 +29,8 @@ def words_in(texts: Iterable[str]) -> Counter[str]:
     return counts
 
 
-def best(words: WordStore, scope: Scope, query: Iterable[str]) -> Program[Ranking]:
-    """Return all items of a scope that have one of the words."""
+def best(words: WordStore, scope: Scope, query: Iterable[str], wanted: int | None) -> Program[Ranking]:  # noqa: ARG001 - all are compared anyway
+    """Return all items of a scope that have one of the words, however many are wanted."""
     asked = sorted(set(query))
     rows = (yield from words.find(scope, asked)) if asked else []
     if not rows:
