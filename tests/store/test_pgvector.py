@@ -11,7 +11,7 @@ import pytest
 from langgraph.store.base import PutOp
 
 from postgres.cluster import with_pgvector
-from threadmark import Keyring, MemorySaver
+from threadmark import CorruptDataError, Keyring, MemorySaver, replicated
 from threadmark_postgres import PostgresSaver
 from threadmark_store import Store
 
@@ -134,6 +134,29 @@ def test_an_extension_that_is_dropped(url: str, database: psycopg.Connection[Any
         assert store.report().vectors == "numpy"
         assert store.reindex() == 2
         assert _keys(store, "2") == ["2", "1"]
+        database.execute("CREATE EXTENSION vector")
+        store = Store(saver, index=_index())
+        assert store.reindex() == 0
+        database.execute("DROP EXTENSION vector CASCADE")
+        database.execute("CREATE EXTENSION vector")
+        store = Store(saver, index=_index())
+        assert store.reindex() == 2
+        assert _keys(store, "2") == ["2", "1"]
+
+
+@pytest.mark.parametrize("damaged", [b"abc", b"\xff" * 4 * _DIMS])
+def test_a_damaged_vector_stays_for_numpy_to_name(url: str, database: psycopg.Connection[Any], damaged: bytes) -> None:
+    with PostgresSaver(url) as saver:
+        _put(Store(saver, index=_index()), ["1", "2", "3"])
+        database.execute("UPDATE threadmark_store_vector SET vector = %s WHERE key = '2'", [damaged])
+        database.execute("CREATE EXTENSION vector")
+        store = Store(saver, index=_index())
+        assert store.reindex() == 0
+        assert _stored(database) == [(False, len(damaged)), (True, 0)]
+        with pytest.raises(CorruptDataError, match="item '2'"):
+            _keys(store, "1")
+        _put(store, ["2"])
+        assert sorted(_keys(store, "1")) == ["1", "2", "3"]
 
 
 def test_a_role_that_may_not_change_the_table(url: str, database: psycopg.Connection[Any]) -> None:
@@ -199,3 +222,20 @@ def test_an_index_that_you_make_is_used(url: str, database: psycopg.Connection[A
         assert len(pages) == len(set(pages)) == 300
     ((scans,),) = database.execute("SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelname = 'nearest'")
     assert scans >= 20  # pages far behind may be sorted instead
+
+
+def test_a_pair_asks_its_active_side(url: str, database: psycopg.Connection[Any]) -> None:
+    database.execute("CREATE EXTENSION vector")
+    other = MemorySaver()
+    with PostgresSaver(url) as saver, other, replicated(saver, other) as pair:
+        store = Store(pair, index=_index())
+        _put(store, ["1", "2", "3"])
+        assert store.report().vectors == "pgvector"
+        assert _stored(database) == [(True, 0)]
+        assert _keys(store, "2", limit=1) == ["2"]
+        assert sorted(_keys(store, "2")) == ["1", "2", "3"]
+        pair.drain()
+        pair.promote("secondary")
+        assert store.report().vectors == "numpy"
+        store.reindex()
+        assert _keys(store, "3", limit=1) == ["3"]

@@ -107,8 +107,9 @@ class Searching:
         of_vectors, of_words = self.index, self.text
         found_by: tuple[Any, ...]
         if of_vectors:
-            while (yield from write(self._vectors.store.adopt)):
-                pass
+            cursor = yield from write(self._vectors.store.adopt, None)
+            while cursor is not None:
+                cursor = yield from write(self._vectors.store.adopt, cursor)
             found_by = self._vectors.store, of_vectors.lacking, of_vectors.of_values, self._vectors.rows_of
         elif of_words:
             found_by = self._words, of_words.lacking, of_words.of_values, rows_of

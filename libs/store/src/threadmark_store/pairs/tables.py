@@ -22,7 +22,7 @@ _IF_MISSING: dict[str, Any] = {
     "nearest": Nearest([], True),
     "engine": "numpy",
     "is_complete": True,
-    "adopt": 0,
+    "adopt": None,
     "keys": ([], None),
     "counts": VectorCounts(0, 0),
     "whole_rows": [],

@@ -35,7 +35,8 @@ BEGIN
                 ADD COLUMN IF NOT EXISTS embedding %I.vector,
                 ALTER COLUMN embedding SET STORAGE EXTERNAL
         $alter$, pgvector);
-        CREATE INDEX IF NOT EXISTS threadmark_store_vector_plain ON tm.store_vector (namespace, key, field, place)
+        CREATE INDEX IF NOT EXISTS threadmark_store_vector_plain
+        ON tm.store_vector (model, namespace, key, field, place)
         WHERE embedding IS NULL;
     END IF;
 END

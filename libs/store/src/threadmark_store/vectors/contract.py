@@ -84,8 +84,8 @@ class VectorStore(RowsOfItems[VectorRow], Protocol):
     def is_complete(self) -> Program[bool]:
         """Return whether `create` has nothing to add to the table, which is there."""
 
-    def adopt(self) -> Program[int]:
-        """Let the database compare some of the vectors that numpy compares so far. Returns of how many items."""
+    def adopt(self, cursor: Cursor | None) -> Program[Cursor | None]:
+        """Let the database compare the next vectors that numpy compares so far. The cursor is that of `page`."""
 
     def text(self, column: str) -> str:
         """Return the text of a column of a page."""
@@ -109,9 +109,9 @@ class ComparedByNumpy:
         yield from ()
         return True
 
-    def adopt(self) -> Program[int]:
+    def adopt(self, cursor: Cursor | None) -> Program[Cursor | None]:
         yield from ()
-        return 0
+        return None
 
 
 def vector_name(key: ItemKey, vector: Vector) -> bytes:

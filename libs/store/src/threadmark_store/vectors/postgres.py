@@ -5,6 +5,8 @@ column `vector`, never in both: in `vector` are sealed ones, and those that were
 """
 
 from collections.abc import Sequence
+from math import isfinite
+from struct import unpack
 from typing import Any
 
 from threadmark.backends import Program, to_column
@@ -37,8 +39,10 @@ JOIN pg_catalog.pg_class AS c ON c.oid = to_regclass(?text)
 WHERE e.extname = 'vector' AND n.nspname !~ '[?{}]'  -- which have a meaning in statements before they are written
 """
 
-# If the extension was dropped, its column went with it: these vectors are of no model.
-_HEADS_WITHOUT = ROWS.format(columns="CASE WHEN length(vector) > 0 THEN model ELSE '' END, checksum, owner")
+# If the extension was dropped, its column went with it, and what is left of a row is of no model.
+_HEAD_COLUMNS = "CASE WHEN length(vector) > 0 {or_embedding}THEN model ELSE '' END, checksum, owner"
+_HEADS = ROWS.format(columns=_HEAD_COLUMNS.format(or_embedding="OR embedding IS NOT NULL "))
+_HEADS_WITHOUT = ROWS.format(columns=_HEAD_COLUMNS.format(or_embedding=""))
 
 _WHOLE_COLUMNS = "vector, model, checksum, owner, {pgvector}.vector_send(embedding)"
 _SENT_HEAD = 4
@@ -68,9 +72,8 @@ FROM unnest({arrays}, ?bigint[], ?bigint[]) AS added ({columns}, start, size)
 _ADOPTABLE = f"""
 SELECT DISTINCT namespace, key
 FROM tm.store_vector
-WHERE embedding IS NULL
-    AND length(vector) BETWEEN 1 AND {_LONGEST}
-    AND right(model, {len(SEALED_MODEL)}) <> '{SEALED_MODEL}'
+WHERE embedding IS NULL AND length(vector) > 0 AND (namespace, key) > (?text, ?text)
+ORDER BY namespace, key
 LIMIT {_ADOPTED_AT_ONCE}
 """
 
@@ -95,9 +98,8 @@ class PostgresVectors(TableVectors):
         return "numpy" if (yield from self._schema()) is None else "pgvector"
 
     def rows(self, keys: Sequence[ItemKey]) -> Program[list[VectorRow]]:
-        if (yield from self._schema()) is None:
-            return self._heads((yield from self._database.among(_HEADS_WITHOUT, keys)))
-        return (yield from super().rows(keys))
+        statement = _HEADS_WITHOUT if (yield from self._schema()) is None else _HEADS
+        return self._heads((yield from self._database.among(statement, keys)))
 
     def whole_rows(self, keys: Sequence[ItemKey]) -> Program[list[VectorRow]]:
         pgvector = yield from self._schema()
@@ -142,14 +144,16 @@ class PostgresVectors(TableVectors):
         columns = arrays([*kinds, "bigint", "bigint"], map(packed, added))
         yield from self._database.select(statement, Reals(numbers), *columns)
 
-    def adopt(self) -> Program[int]:
+    def adopt(self, cursor: Cursor | None) -> Program[Cursor | None]:
         if (yield from self._schema()) is None:
-            return 0
-        keys = [key_in(*columns) for columns in (yield from self._database.select(_ADOPTABLE))]
-        if keys:
-            yield from self.hold(keys)
-            yield from self.replace(keys, (yield from self.whole_rows(keys)))
-        return len(keys)
+            return None
+        rows = yield from self._database.select(_ADOPTABLE, *(cursor or ("", "")))
+        if not rows:
+            return None
+        keys = [key_in(*columns) for columns in rows]
+        yield from self.hold(keys)
+        yield from self.replace(keys, (yield from self.whole_rows(keys)))
+        return rows[-1]
 
     def _schema(self) -> Program[str | None]:
         """Return the schema of pgvector, None if the table has no column of its type: that is asked again each time."""
@@ -166,7 +170,11 @@ rows_over = PostgresVectors
 
 
 def _is_compared(row: VectorRow) -> bool:
-    return 0 < len(row.vector.data) <= _LONGEST and not row.model.endswith(SEALED_MODEL)
+    """Return whether the type takes the numbers of a row: not if they are sealed, too many, or damaged."""
+    data = row.vector.data
+    if row.model.endswith(SEALED_MODEL) or not 0 < len(data) <= _LONGEST or len(data) % _REAL:
+        return False
+    return isfinite(sum(unpack(f"<{len(data) // _REAL}f", data)))
 
 
 def _whole_row(columns: Sequence[Any]) -> VectorRow:
