@@ -9,6 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 from langgraph.store.base import PutOp
+from langgraph.store.postgres import PostgresStore as LangGraphsStore
 
 from postgres.cluster import with_pgvector
 from threadmark import CorruptDataError, Keyring, MemorySaver, replicated
@@ -239,3 +240,25 @@ def test_a_pair_asks_its_active_side(url: str, database: psycopg.Connection[Any]
         assert store.report().vectors == "numpy"
         store.reindex()
         assert _keys(store, "3", limit=1) == ["3"]
+
+
+@pytest.mark.parametrize("kind", ["vector", "halfvec"])
+def test_a_move_takes_over_the_vectors_of_langgraphs_store(
+    url: str, database: psycopg.Connection[Any], kind: str
+) -> None:
+    embed = Embeddings()
+    index: Any = {"ann_index_config": {"kind": "hnsw", "vector_type": kind}} | _index(embed, model="letters")
+    with LangGraphsStore.from_conn_string(url, index=index) as theirs, PostgresSaver(url) as saver:
+        theirs.setup()
+        theirs.batch([PutOp(("notes",), f"{number}", {"text": f"{number}"}) for number in range(300)])
+        plain = Store(MemorySaver(), index=_index(embed, model="letters"))
+        _put(plain, [f"{number}" for number in range(300)])
+        expected = plain.search(("notes",), query="7", limit=5)
+        store = Store(saver, index=_index(embed, model="letters"))
+        embed.asked.clear()
+        assert store.migrate(theirs).items == 300
+        assert embed.asked == []
+        assert _stored(database) == [(True, 0)]
+        found = store.search(("notes",), query="7", limit=5)
+        assert found[0].key == "7"
+        assert [item.score for item in found] == pytest.approx([item.score for item in expected], abs=1e-3)
