@@ -43,7 +43,8 @@ from threadmark_conformance import Backend
 THREADS = ("ada:1", "b\x00", "Ünï", "01990f2a-7a51-7cd9-8000-1f2e3d4c5b6a", "\ud800x")
 OWNERS = (None, "ada", "bob")
 NAMESPACES = ("", "", "child:1")
-IDS = (*(f"1f1e501f-9a39-6dfa-aadb-00000000000{digit}" for digit in "1234"), "plain", "1F1E501F")
+TIMED_IDS = tuple(f"1f1e501f-9a39-6dfa-aadb-00000000000{digit}" for digit in "1234")
+IDS = (*TIMED_IDS, "plain", "1F1E501F")
 TITLES = (None, "Straße", "STRASSE and plan", "")
 METADATA = (None, '{"k":"v"}', '{"k":"w","n":1}')
 TEXTS = ("strasse", "PLAN", "a", "Ün")
@@ -120,6 +121,23 @@ def check_agreement(backend: Backend, folder: Path, seed: int, rounds: int) -> N
         walk.compare_everything()
 
 
+def check_tokens_of_a_deletion(backend: Backend, folder: Path) -> None:
+    """Delete a thread by the clock of a caller that is a year ahead: its next token comes from the store's own clock.
+
+    A mark is forgotten by a caller's clock as well. The next token comes from the store's clock then, and must be the
+    greater one.
+    """
+    with backend(folder) as open_saver, open_saver() as saver:
+        side = Side(saver._context.store, saver._driver)
+        change = Change("t", None, time.time_ns() // 1000, {}, [], [], None, beginning=beginning("t", None, None))
+        side.run(lambda store: store.add(change))
+        first = side.run(lambda store: store.set_lease("t", LeaseRow(0, HOUR, "worker")))
+        ahead = time.time_ns() // 1000 + 365 * 24 * HOUR
+        side.run(lambda store: store.drop("t", ahead))
+        last = side.run(lambda store: store.lock_lease("t"))
+        assert first.token < last.token < ahead
+
+
 class _Walk:
     """A random sequence of operations."""
 
@@ -166,6 +184,8 @@ class _Walk:
         epoch = chance.choice((None, None, None, -1, -1, -2))
         segments = {segment_key(data): data for data in (chance.randbytes(chance.randrange(9)),) if data}
         checkpoints = [self._checkpoint(thread_id, ns, checkpoint_id)] if chance.random() < 0.7 else []
+        if not checkpoints:  # Postgres looks for ids that tell no time where heads are of such, and so not for these
+            checkpoint_id = chance.choice(TIMED_IDS)
         begins = beginning(thread_id, chance.choice(OWNERS), chance.choice((None, None, self._now + HOUR)))
         place = chance.choice((None,) * 6 + ("", IDS[3], max(IDS))) if checkpoints else None
         change = Change(

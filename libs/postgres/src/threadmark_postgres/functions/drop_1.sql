@@ -36,7 +36,8 @@ BEGIN
         RETURN;
     END IF;
     -- No checkpoint's id is greater than the rank of its namespace's head, and none that was made by now is greater than
-    -- p_greatest. So where those ranks tell the time, the ids need not be read.
+    -- p_greatest. So where those ranks tell the time, the ids need not be read. Only writes of a checkpoint that was
+    -- never stored, and whose id tells no time, could have a greater one.
     FOR v_head IN DELETE FROM tm.head AS h WHERE h.thread_id = p_thread RETURNING h.ns, h.rank LOOP
         IF v_head.ns <> '__messages__' THEN
             v_greatest := greatest(v_greatest, v_head.rank);
@@ -67,7 +68,8 @@ BEGIN
     DELETE FROM tm.checkpoint AS c WHERE c.thread_id = p_thread;
     DELETE FROM tm.write AS w WHERE w.thread_id = p_thread;
     DELETE FROM tm.segment AS s WHERE s.thread_id = p_thread;
-    -- Where there ever was a lease it gets the next token: no earlier one is accepted in a thread of the same name.
+    -- Where there ever was a lease it gets the next token: no earlier one is accepted in a thread of the same name. As
+    -- in set_lease_1 the clock is the server's: that of a caller may be wrong by days, and tokens must grow.
     UPDATE tm.thread AS t
     SET live = false,
         owner = NULL,
@@ -76,13 +78,17 @@ BEGIN
         metadata = NULL,
         expires_at = NULL,
         checksum = NULL,
-        token = CASE WHEN t.token > 0 THEN greatest(t.token + 1, p_now) ELSE 0 END,
+        token = CASE
+            WHEN t.token > 0 THEN greatest(t.token + 1, extract(epoch FROM clock_timestamp()) * 1000000)
+            ELSE 0
+        END,
         lease_ends = NULL,
         lease_ttl = NULL,
         holder = NULL,
         began = NULL,
         -- Only the call that deletes a live thread leaves its p_now: by it another attempt of the same call is known.
-        epoch = CASE WHEN t.live THEN greatest(t.epoch + 1, p_now) ELSE t.epoch + 1 END,
+        -- A mark that stays is as old as this deletion, one microsecond more.
+        epoch = greatest(t.epoch + 1, CASE WHEN t.live THEN p_now ELSE p_now - 1 END),
         deleted_up_to = greatest(t.deleted_up_to, t.removed_up_to, v_greatest),
         removed_up_to = NULL
     WHERE t.thread_id = p_thread;
