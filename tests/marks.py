@@ -41,6 +41,7 @@ PATHS = {
     "releases/test_refusals.py::test_setup_of_the_next_release": {"postgres"},
     "replication/test_later_writes.py::test_those_that_are_added": {"redis"},
     "replication/test_deleted_apart.py::test_where_it_begins_just": {"postgres"},
+    "store/test_pgvector.py": {"postgres"},
     "store/test_postgres.py": {"postgres"},
     "store/test_redis.py": {"redis"},
     "store/test_text_search.py::test_redis_": {"redis"},
@@ -63,6 +64,7 @@ FIXTURES = {
 """The markers of every test that uses the fixture."""
 
 WORDS = {
+    "pgvector": {"postgres"},
     "postgres": {"postgres"},
     "redis": {"redis"},
 }
