@@ -184,7 +184,7 @@ class _Walk:
         epoch = chance.choice((None, None, None, -1, -1, -2))
         segments = {segment_key(data): data for data in (chance.randbytes(chance.randrange(9)),) if data}
         checkpoints = [self._checkpoint(thread_id, ns, checkpoint_id)] if chance.random() < 0.7 else []
-        if not checkpoints:  # Postgres looks for ids that tell no time where heads are of such, and so not for these
+        if not checkpoints:  # Postgres reads the ids of such writes only if a head's rank tells no time
             checkpoint_id = chance.choice(TIMED_IDS)
         begins = beginning(thread_id, chance.choice(OWNERS), chance.choice((None, None, self._now + HOUR)))
         place = chance.choice((None,) * 6 + ("", IDS[3], max(IDS))) if checkpoints else None

@@ -87,7 +87,7 @@ BEGIN
         holder = NULL,
         began = NULL,
         -- Only the call that deletes a live thread leaves its p_now: by it another attempt of the same call is known.
-        -- A mark that stays is as old as this deletion, one microsecond more.
+        -- Deleting again keeps a mark for another day: its epoch is then a microsecond before p_now.
         epoch = greatest(t.epoch + 1, CASE WHEN t.live THEN p_now ELSE p_now - 1 END),
         deleted_up_to = greatest(t.deleted_up_to, t.removed_up_to, v_greatest),
         removed_up_to = NULL

@@ -1,7 +1,7 @@
 """Vectors on Postgres: the server compares them if the database has the extension pgvector, and numpy if not.
 
-With pgvector the table has a column more, `embedding`, of its type `vector`. The numbers of a row are there or in the
-column `vector`, never in both: in `vector` are sealed ones, and those that were stored before there was an `embedding`.
+With pgvector the table has an additional column, `embedding`, of its type `vector`. A row has its numbers in that one
+or in `vector`, never in both. Those in `vector` are sealed, or were stored before the table had an `embedding`.
 """
 
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ JOIN pg_catalog.pg_class AS c ON c.oid = to_regclass(?text)
 WHERE e.extname = 'vector' AND n.nspname !~ '[?{}]'  -- which have a meaning in statements before they are written
 """
 
-# If the extension was dropped, its column went with it, and what is left of a row is of no model.
+# If the extension was dropped, its column went with it: a row without numbers belongs to no model.
 _HEAD_COLUMNS = "CASE WHEN length(vector) > 0 {or_embedding}THEN model ELSE '' END, checksum, owner"
 _HEADS = ROWS.format(columns=_HEAD_COLUMNS.format(or_embedding="OR embedding IS NOT NULL "))
 _HEADS_WITHOUT = ROWS.format(columns=_HEAD_COLUMNS.format(or_embedding=""))
@@ -48,8 +48,8 @@ _WHOLE_COLUMNS = "vector, model, checksum, owner, {pgvector}.vector_send(embeddi
 _SENT_HEAD = 4
 """Bytes before the numbers of a vector that is sent."""
 
-# As a subquery, the vector that is looked for is made once, and not again for each row. The cast lets the server use an
-# index of these vectors, if you made one.
+# As a subquery, the query's vector is made once, and not again for each row. The cast lets the server use an index of
+# these vectors, if you made one.
 _NEAREST = """
 SELECT
     namespace,
