@@ -79,7 +79,7 @@ def _values() -> str:
 
 def _behaviour() -> str:
     from threadmark import Saver
-    from threadmark.memory.saver import MemoryDriver
+    from threadmark.memory.driver import MemoryDriver
     from threadmark.memory.store import MemoryStore
     from threadmark_conformance import APIS, CASES, run_case
     from threadmark_sqlite import SqliteSaver

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from threadmark import Saver
-from threadmark.memory.saver import MemoryDriver
+from threadmark.memory.driver import MemoryDriver
 from threadmark.memory.store import MemoryStore
 from threadmark.sealing import Keyring
 from threadmark_conformance import Backend, Opener

@@ -4,7 +4,8 @@ import ast
 import functools
 import inspect
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -74,7 +75,7 @@ OPEN = (
         "sealing",
         "format.incarnations",
     ),
-    *("serde", "bounded_sqlite", "memory.saver", "memory.tables", "saver", "saver.kit", "around"),
+    *("serde", "bounded_sqlite", "memory.driver", "memory.tables", "saver", "saver.kit", "around"),
 )
 """The modules of core that rooms may import: of `saver` the package itself, not its other modules."""
 
@@ -219,6 +220,56 @@ def test_imports_go_one_way(path: Path) -> None:
             assert str(place) in SURFACE, f"{_name(path)} imports {module}: core imports no room"
         else:
             assert LAYERS.index(part) < LAYERS.index(own), f"{_name(path)}: {own} must not import {module}"
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    known = {_dotted(path): path for path in MODULES}
+    _expect_no_circle({name: _imports(path) for name, path in known.items()}, known)
+
+
+def test_the_search_for_circles_finds_them() -> None:
+    known = {_dotted(path): path for path in MODULES}
+    imports = {
+        "threadmark.errors": ["threadmark.saver.Saver"],
+        "threadmark.saver.saver": ["threadmark.errors.ConfigError"],
+    }
+    with pytest.raises(AssertionError, match=r"threadmark\.errors.*threadmark\.saver\.saver"):
+        _expect_no_circle(imports, known)
+
+
+def _expect_no_circle(imports: Mapping[str, Iterable[str]], known: Mapping[str, Path]) -> None:
+    """Check imports anywhere in a file, also those for type checkers only. Faces of packages only hand names on."""
+    graph = {
+        name: {_defining(each, known) for each in imported} - {None, name}
+        for name, imported in imports.items()
+        if known[name].name != "__init__.py"
+    }
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        circle = " <- ".join(error.args[1])
+        raise AssertionError(f"these modules import each other, so none can be read first: {circle}") from None
+
+
+def _defining(imported: str, known: Mapping[str, Path]) -> str | None:
+    """The module that an imported name belongs to, also if its package hands it on. None for other packages."""
+    package, _, name = imported.rpartition(".")
+    if imported in known and known[imported].name != "__init__.py":
+        return imported
+    if package not in known:
+        return None
+    if known[package].name != "__init__.py":
+        return package
+    for node in ast.walk(_tree(known[package])):
+        if isinstance(node, ast.ImportFrom) and name in {alias.name for alias in node.names}:
+            return _defining(f"{node.module}.{name}", known)
+    return None
+
+
+def _dotted(path: Path) -> str:
+    """The name by which a module is imported."""
+    _, _, _, *parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts).removesuffix(".__init__")
 
 
 def _is_open(module: str) -> bool:

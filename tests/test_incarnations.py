@@ -15,7 +15,7 @@ import redis_backend.backends
 from redis_backend import cluster, processes
 from threadmark import Conversations, CorruptDataError, Saver, ThreadmarkError
 from threadmark.format.incarnations import Incarnation, KnownIncarnations
-from threadmark.memory.saver import MemoryDriver
+from threadmark.memory.driver import MemoryDriver
 from threadmark.program import Program, Transaction
 from threadmark.sealing import Keyring
 from threadmark.store.contract import ANYONE, Change, Scope, Store

@@ -8,7 +8,7 @@ import pytest
 import threadmark
 from threadmark import ConfigError, MissingDependencyError, Saver, StoreError, ThreadDeletedError, TransientStoreError
 from threadmark.errors import LocatedError, ThreadmarkError
-from threadmark.memory.saver import MemoryDriver
+from threadmark.memory.driver import MemoryDriver
 from threadmark.memory.store import MemoryStore
 from threadmark.program import Transaction
 from threadmark_conformance.engine import at, checkpoint

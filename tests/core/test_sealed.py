@@ -11,7 +11,7 @@ import pytest
 
 from threadmark import ConfigError, CorruptDataError, MemorySaver, Saver, ThreadmarkError, new_id
 from threadmark.format.digests import NOT_OPENED
-from threadmark.memory.saver import MemoryDriver
+from threadmark.memory.driver import MemoryDriver
 from threadmark.memory.store import MemoryStore
 from threadmark.program import Program, Transaction
 from threadmark.sealing import Keyring

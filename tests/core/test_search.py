@@ -12,7 +12,7 @@ from threadmark import ConfigError, Keyring, Saver
 from threadmark.format.rope import deduplicate
 from threadmark.format.rope.reuse import Source
 from threadmark.format.stored import Stored
-from threadmark.memory.saver import MemoryDriver
+from threadmark.memory.driver import MemoryDriver
 from threadmark.memory.store import MemoryStore
 from threadmark.serde import Serde
 from threadmark.travel import candidates, searching

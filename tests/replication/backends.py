@@ -9,7 +9,7 @@ from typing import Any
 from postgres import backends as postgres
 from redis_backend import backends as redis
 from threadmark import Saver, replicated
-from threadmark.memory.saver import MemoryDriver
+from threadmark.memory.driver import MemoryDriver
 from threadmark.memory.store import MemoryStore
 from threadmark.replication import ReplicationMode
 from threadmark_conformance import Backend, Opener

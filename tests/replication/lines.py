@@ -7,7 +7,7 @@ from typing import Any
 
 from patience import PATIENCE, wait_until
 from threadmark import Saver, TransientStoreError, replicated
-from threadmark.memory.saver import MemoryDriver
+from threadmark.memory.driver import MemoryDriver
 from threadmark.memory.store import MemoryStore
 from threadmark.program import Driver, Transaction
 from threadmark.store.replica import ReplicaStore

@@ -10,7 +10,7 @@ import pytest
 
 from replication.lines import Database, Opened, number_in, put, wait_for
 from threadmark import ConfigError, CorruptDataError, Keyring, MemorySaver, ReplicationError, Saver, replicated
-from threadmark.memory.saver import MemoryDriver
+from threadmark.memory.driver import MemoryDriver
 from threadmark.program import Transaction
 from threadmark.replication.terms import Agreement, next_term
 from threadmark.store.replica import Replica

@@ -4,7 +4,7 @@ import pytest
 
 import threadmark
 from threadmark import ConfigError, MemorySaver, Saver
-from threadmark.memory.saver import MemoryDriver
+from threadmark.memory.driver import MemoryDriver
 from threadmark.memory.store import MemoryStore
 from threadmark_redis import RedisSaver
 

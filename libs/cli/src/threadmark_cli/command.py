@@ -9,11 +9,10 @@ from typing import Any
 
 import click
 
-from threadmark_cli.completion import files
 from threadmark_cli.exits import OutputClosedError
 from threadmark_cli.output.printable import one_line
 from threadmark_cli.session import Session
-from threadmark_cli.settings import URL_VARIABLE, database_first, global_options, is_url, settings_of
+from threadmark_cli.settings import URL_VARIABLE, database_first, files, global_options, is_url, settings_of
 
 _DATABASE = "threadmark_cli.database"
 """The key in a context's `meta` of whether the first argument is the database."""

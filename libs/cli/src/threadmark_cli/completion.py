@@ -1,4 +1,4 @@
-"""Shell completion of files and of the ids of threads. A failure while they are looked up is no error."""
+"""Shell completion of the ids of threads. A failure while they are looked up is no error."""
 
 import io
 from contextlib import redirect_stderr
@@ -7,16 +7,14 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
+from threadmark_cli.session import Session
+from threadmark_cli.settings import settings_of
+
 _MOST = 100
 """Ids that are offered."""
 
 _PATIENCE = 2.0
 """Seconds for a server to answer."""
-
-
-def files(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG001 - click's signature
-    """Let the shell complete the name of a file."""
-    return [CompletionItem(incomplete, type="file")]
 
 
 def thread_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG001 - click's signature
@@ -30,9 +28,6 @@ def thread_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> l
 
 
 def _thread_ids(ctx: click.Context, incomplete: str) -> list[str]:
-    from threadmark_cli.session import Session
-    from threadmark_cli.settings import settings_of
-
     session = Session(settings_of(ctx))
     options: dict[str, Any] = {"timeout": _PATIENCE} if session.url.startswith(("postgres", "redis")) else {}
     with session.saver(options=options) as saver:

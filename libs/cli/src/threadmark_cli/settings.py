@@ -6,9 +6,9 @@ from importlib.metadata import entry_points
 from typing import Any, NamedTuple
 
 import click
+from click.shell_completion import CompletionItem
 
 from threadmark.urls import GROUP
-from threadmark_cli.completion import files
 
 URL_VARIABLE = "THREADMARK_URL"
 KEYRING_VARIABLE = "THREADMARK_KEYRING"
@@ -31,6 +31,11 @@ def settings_of(ctx: click.Context) -> Settings:
     """The values so far, of this command and those around it."""
     found = ctx.find_object(Settings)
     return Settings() if found is None else found
+
+
+def files(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG001 - click's signature
+    """Let the shell complete the name of a file."""
+    return [CompletionItem(incomplete, type="file")]
 
 
 def global_options() -> list[click.Option]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from threadmark.memory.saver import MemoryDriver
+from threadmark.memory.driver import MemoryDriver
 from threadmark.memory.store import MemoryStore
 from threadmark.program import Program, Transaction
 from threadmark.store.contract import ANYONE, Added, Change, CheckpointRow, Key, Store, was_added

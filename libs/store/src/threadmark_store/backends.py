@@ -1,14 +1,11 @@
-"""The saver that a store or a cache works on, and the module for its backend."""
+"""The backend of a saver, and the module of this package that has its rows there."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from importlib import import_module
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from threadmark import MemorySaver
-from threadmark.backends import ConfigError, Driver, Operation, arun, run
-from threadmark.encryption.resealing import register
+from threadmark.backends import ConfigError
 from threadmark.errors import importing
 from threadmark.replication import ReplicatedSaver
 from threadmark.saver import Saver
@@ -99,68 +96,3 @@ def _backend_of_pair(saver: ReplicatedSaver) -> str:
                 "one transaction. Give a pair on memory, SQLite or Postgres, or open another saver for the items"
             )
     return PAIR
-
-
-def reencrypt(saver: Saver, plain: bool) -> Operation[int]:  # noqa: FBT001 - as the saver's method calls it
-    """Seal the items and cached values of a saver's database with its newest key. Returns how many rows that were."""
-    try:
-        backend_of(saver)
-    except ConfigError:  # there are none
-        return 0
-    resealing: Any = import_module("threadmark_store.resealing")
-    count: int = yield from resealing.reencrypt(saver, plain=plain)
-    return count
-
-
-register("items", reencrypt)
-
-
-class OverSaver(ABC):
-    """A store or a cache, which closes the saver that it opened, at the end of a block or by `close`."""
-
-    saver: Saver
-    _driver: Driver
-    _closes_saver = False
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} on {self._driver}>"
-
-    def setup(self) -> None:
-        """Create the tables that are missing. The first call that needs them does so, too."""
-        self.saver.setup()
-        run(self._driver, self._prepared())
-
-    async def asetup(self) -> None:
-        """Like `setup`, for asyncio."""
-        await self.saver.asetup()
-        await arun(self._driver, self._prepared())
-
-    @abstractmethod
-    def _prepared(self) -> Operation[None]:
-        """Create the tables that are missing, unless they are known to be there."""
-
-    def close(self) -> None:
-        """Close the saver if it was opened for this."""
-        if self._closes_saver:
-            self.saver.close()
-
-    async def aclose(self) -> None:
-        """Like `close`, for asyncio."""
-        if self._closes_saver:
-            await self.saver.aclose()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()

@@ -12,10 +12,11 @@ from threadmark.backends import ConfigError, StoreError, arun, now, reset_after_
 from threadmark.program import Operation, read, write, write_and_reclaim
 from threadmark.saver.kit import checked_serde
 from threadmark.serde import Serializer
-from threadmark_store.backends import OverSaver, checked_saver, rows_over
+from threadmark_store.backends import checked_saver, rows_over
 from threadmark_store.cached.contract import CachedStore
 from threadmark_store.entries import Bound, Entries, Entry, EntryKey, FullKey
 from threadmark_store.log import log
+from threadmark_store.over_saver import OverSaver
 from threadmark_store.shapes import MINUTE, Labels
 
 CACHE_BYTES: Final = 64 * 1024 * 1024

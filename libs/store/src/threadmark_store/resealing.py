@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 
-from threadmark.backends import CorruptDataError, Operation, Program, Saver
+from threadmark.backends import ConfigError, CorruptDataError, Operation, Program, Saver
 from threadmark.program import read, read_itself, write
 from threadmark.saver.kit import HOW_TO_SEAL
 from threadmark.sealing import Cipher
+from threadmark_store.backends import backend_of
 from threadmark_store.cached.contract import Placed
 from threadmark_store.operating import AT_ONCE, Rows, existing, rows_of, through_cached
 from threadmark_store.pairs.changes import of_one_owner
@@ -35,12 +36,16 @@ def expect_same_keys(rows: Rows) -> Operation[None]:
         rows.cipher.expect_to_open(opened, "items")
 
 
-def reencrypt(saver: Saver, *, plain: bool) -> Operation[int]:
+def reencrypt(saver: Saver, plain: bool) -> Operation[int]:  # noqa: FBT001 - as the saver's method calls it
     """Seal items, their vectors and cached values with the newest key. Returns how many rows that were.
 
     An item that does not open stays as it is, and the first of these is named in an error when all others are done.
     Cached values that do not open, or were stored without a keyring, cannot be found: with `plain` they go.
     """
+    try:
+        backend_of(saver)
+    except ConfigError:  # there are none
+        return 0
     rows = rows_of(saver)
     count, failed = 0, list[CorruptDataError]()
     there = yield from existing(rows)

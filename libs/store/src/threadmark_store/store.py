@@ -24,7 +24,7 @@ from threadmark.backends import ConfigError, Program, now, short_repr
 from threadmark.errors import ReplicationError
 from threadmark.program import Flow, Operation, aplay, arun, play, read, run, write
 from threadmark.saver.kit import checked_count
-from threadmark_store.backends import OverSaver, checked_saver
+from threadmark_store.backends import checked_saver
 from threadmark_store.batches import Answer, Batch, Found, Get, ListNamespaces, Put, Request, Search, key_of
 from threadmark_store.contract import ItemStore
 from threadmark_store.embedding import Embed
@@ -34,13 +34,14 @@ from threadmark_store.langgraphs import Call
 from threadmark_store.moving import Finding, Move, copy, export, migrate
 from threadmark_store.namespaces import joined, labels_of
 from threadmark_store.operating import OnItems, existing, rows_of, stats, verify
+from threadmark_store.over_saver import OverSaver
 from threadmark_store.pairs.items import PairItems
 from threadmark_store.resealing import expect_same_keys
 from threadmark_store.searching import Searching
 from threadmark_store.shapes import MINUTE, Match, StoreMoved, StoreReport, StoreStats, StoreVerifyReport, time_of
 from threadmark_store.sweeping import Sweeper
+from threadmark_store.tasks import Target, companion_of
 from threadmark_store.tasks import answered as answers_in
-from threadmark_store.tasks import companion_of
 from threadmark_store.values import Values
 
 if TYPE_CHECKING:
@@ -87,6 +88,7 @@ class Store(OverSaver, BaseStore):
         self._owner = context.threads.owner
         self._values = Values(context.serde, context.cipher)
         self._items = items_of(self.saver)
+        self._target = Target(self._items, self._batch_of)
         self._searching = Searching(self.saver, index, text_search, context.cipher, self._owner)
         self.embeddings = self._searching.index.embeddings if self._searching.index else None
         self._driver = self.saver._driver  # noqa: SLF001 - see above
@@ -242,7 +244,7 @@ class Store(OverSaver, BaseStore):
             batch.clock = lambda: issued
         task = self._tasks.current() if self._tasks else None
         if task and task.run.begin(task) and (task.run.kept or puts):
-            answered = yield from answers_in(task, self, batch)
+            answered = yield from answers_in(task, self._target, batch)
         else:
             answered = yield from (write if puts else read)(batch.answers, items)
         if answered.refreshed:
@@ -258,7 +260,7 @@ class Store(OverSaver, BaseStore):
             check.of_items = True
 
     def _batch_of(self, requests: Sequence[Request]) -> Batch:
-        """Return the transaction that answers checked requests. `threadmark_store.tasks` calls it, too."""
+        """Return the transaction that answers checked requests."""
         omits = bool(self.ttl_config and self.ttl_config.get("omit_expired"))
         return Batch(requests, self._values, self._owner, omits, *self._searching.tables, clock=now)
 

@@ -14,17 +14,14 @@ from dataclasses import replace
 from functools import partial
 from operator import methodcaller
 from threading import Condition, Lock
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from langchain_core.runnables.config import var_child_runnable_config
 
 from threadmark.backends import ConfigError, Program, TransientStoreError
 from threadmark.program import Flow, Operation, aplay, arun, play, read, run, write
-from threadmark_store.batches import Answers, Batch, Put
-
-if TYPE_CHECKING:
-    from threadmark_store.contract import ItemStore
-    from threadmark_store.store import Store
+from threadmark_store.batches import Answers, Batch, Put, Request
+from threadmark_store.contract import ItemStore
 
 _UNFINISHED = {"__error__", "__interrupt__"}
 """LangGraph's channels for the writes of a task that failed, was cancelled or was interrupted."""
@@ -51,10 +48,18 @@ class Task(NamedTuple):
     """When it began, and how often it was tried since."""
 
 
+class Target(NamedTuple):
+    """The store that puts are for."""
+
+    items: ItemStore
+    batch_of: Callable[[Sequence[Request]], Batch]
+    """Makes a transaction of requests."""
+
+
 class Kept(NamedTuple):
     """A put that waits for its task."""
 
-    store: "Store"
+    target: Target
     put: Put
     task: Task
 
@@ -304,41 +309,40 @@ class _AnsweredError(Exception):
         self.answers = answers
 
 
-def answered(task: Task, store: "Store", batch: Batch) -> Operation[Answers]:
+def answered(task: Task, target: Target, batch: Batch) -> Operation[Answers]:
     """Answer the reads of a batch as if all puts of the run were stored, and keep its puts."""
     kept = list(task.run.kept)
     answers = Answers([None] * len(batch.requests), [])
     reads = {place: each for place, each in enumerate(batch.requests) if not isinstance(each, Put)}
     if reads:
-        found = yield from _read(kept, replace(batch, requests=list(reads.values())), store)
+        found = yield from _read(kept, replace(batch, requests=list(reads.values())), target.items)
         for place, answer in zip(reads, found.answers, strict=True):
             answers.answers[place] = answer
         answers.refreshed.extend(found.refreshed)
-    task.run.keep([Kept(store, each, task) for each in batch.requests if isinstance(each, Put)])
+    task.run.keep([Kept(target, each, task) for each in batch.requests if isinstance(each, Put)])
     return answers
 
 
-def _read(kept: Sequence[Kept], batch: Batch, store: "Store") -> Operation[Answers]:
+def _read(kept: Sequence[Kept], batch: Batch, items: ItemStore) -> Operation[Answers]:
     if not kept:
-        return (yield from read(batch.answers, _items(store)))
+        return (yield from read(batch.answers, items))
     try:
-        return (yield from write(_previewed, kept, batch, _items(store)))
+        return (yield from write(_previewed, kept, batch, items))
     except _AnsweredError as end:
         return end.answers
 
 
-def _previewed(kept: Sequence[Kept], batch: Batch, items: "ItemStore") -> Program[Answers]:
+def _previewed(kept: Sequence[Kept], batch: Batch, items: ItemStore) -> Program[Answers]:
     """Answer reads in a transaction with the puts, which is then rolled back."""
-    for each, puts in _by_store(kept):
-        putting = each._batch_of(puts)  # noqa: SLF001 - the store's own helper, as below
-        yield from replace(putting, ends=False).answers(_items(each))
+    for target, puts in _by_target(kept):
+        yield from replace(target.batch_of(puts), ends=False).answers(target.items)
     raise _AnsweredError((yield from batch.answers(items)))
 
 
-def _by_store(kept: Sequence[Kept]) -> Iterator[tuple["Store", list[Put]]]:
-    stores = {id(each.store): each.store for each in kept}
-    for store in stores.values():
-        yield store, [each.put for each in kept if each.store is store]
+def _by_target(kept: Sequence[Kept]) -> Iterator[tuple[Target, list[Put]]]:
+    targets = {id(each.target): each.target for each in kept}
+    for target in targets.values():
+        yield target, [each.put for each in kept if each.target is target]
 
 
 def _around(steps: Mapping[str, str]) -> tuple[list[Level], dict[str, int]]:
@@ -371,8 +375,8 @@ class _Store(NamedTuple):
 
     def stored(self) -> Operation[None]:
         """Store the puts."""
-        for store, puts in _by_store(self.puts):
-            yield from write(store._batch_of(puts).answers, _items(store))  # noqa: SLF001 - see above
+        for target, puts in _by_target(self.puts):
+            yield from write(target.batch_of(puts).answers, target.items)
 
 
 def _together(run: Run, event: Event) -> Flow[Any, Any]:
@@ -398,10 +402,6 @@ def _together(run: Run, event: Event) -> Flow[Any, Any]:
         result = yield _Store(event.call, puts)
     run.note(event, puts)
     return result
-
-
-def _items(store: "Store") -> "ItemStore":
-    return store._items  # noqa: SLF001 - of the same package; a user of a store needs none of its rows
 
 
 def _config_of(thread_id: str, level: Level) -> dict[str, Any]:

@@ -7,8 +7,8 @@ import click
 
 from threadmark import Keyring, keyring_file
 from threadmark_cli.command import command
-from threadmark_cli.completion import files
 from threadmark_cli.session import Session
+from threadmark_cli.settings import files
 
 
 @command(

@@ -16,12 +16,12 @@ from threadmark.types import HistoryEntry, Progress
 from threadmark_cli.addresses import expect_thread
 from threadmark_cli.command import command, has_database_argument
 from threadmark_cli.commands.editing import dry_run_option
-from threadmark_cli.completion import files, thread_ids
+from threadmark_cli.completion import thread_ids
 from threadmark_cli.exits import DONE, WRONG
 from threadmark_cli.moving_items import export_items, has_langgraphs, migrate_items, moved_record, show_moved
 from threadmark_cli.opening import creating, expect_file, file_of, path_or_url
 from threadmark_cli.session import Session
-from threadmark_cli.settings import URL_VARIABLE
+from threadmark_cli.settings import URL_VARIABLE, files
 
 if TYPE_CHECKING:
     from threadmark_store.shapes import StoreMoved

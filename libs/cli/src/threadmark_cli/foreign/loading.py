@@ -5,7 +5,7 @@ from typing import Any
 
 from threadmark import Saver, ThreadmarkError
 from threadmark.ids import time_of_id
-from threadmark.memory.saver import MemoryDriver
+from threadmark.memory.driver import MemoryDriver
 from threadmark.memory.store import MemoryStore
 from threadmark.metadata import check_plain
 from threadmark.model import SPECIAL_WRITES

@@ -1,101 +1,16 @@
-"""`MemorySaver` stores checkpoints in dictionaries. This module has the saver and its driver."""
+"""`MemorySaver` stores checkpoints in dictionaries, and keeps them in a file if you want."""
 
 import os
-import threading
-from functools import partial
-from typing import TYPE_CHECKING, TypeVar, Unpack
+from typing import TYPE_CHECKING, Unpack
 
-from threadmark.errors import ClosedError, ConfigError
-from threadmark.memory.holding import HeldMemory
+from threadmark.errors import ConfigError
+from threadmark.memory.driver import HeldMemory, MemoryDriver
 from threadmark.memory.store import MemoryStore
-from threadmark.memory.tables import Tables, execute
-from threadmark.program import Transaction, play
-from threadmark.runtime.blocks import INSIDE, expect_outside
-from threadmark.runtime.processes import reset_after_fork
 from threadmark.saver import Saver, SaverOptions
 from threadmark.saver.options import options_in
 
 if TYPE_CHECKING:
     from threadmark.persistent.kept_memory import KeptDriver
-
-T = TypeVar("T")
-
-
-class MemoryDriver:
-    """Runs one program at a time on the caller's thread, and undoes it if it fails."""
-
-    may_hang = False
-
-    def __init__(self) -> None:
-        self._tables: Tables | None = Tables()
-        self._lock = threading.Lock()
-        self.held: HeldMemory | None = None
-        """The transaction over several calls that has the lock."""
-        reset_after_fork(self)
-
-    def __str__(self) -> str:
-        return "the memory of this process"
-
-    def run(self, transaction: Transaction[T]) -> T:
-        """Run the program in one transaction and return its result."""
-        if INSIDE.get():
-            expect_outside(self)
-        with self._lock:
-            if self._tables is None:
-                raise ClosedError
-            tables = self._tables
-            tables.roll_back()  # the rest of a transaction that was interrupted, while it was undone or before
-            try:
-                result = play(transaction.begin(), partial(execute, tables))
-            except BaseException:
-                tables.roll_back()
-                raise
-            tables.commit()
-            return result
-
-    async def arun(self, transaction: Transaction[T]) -> T:
-        """Like `run`, for asyncio. Nothing here waits, so another thread would gain nothing."""
-        if self.held is not None:
-            await self.until_free()
-        return self.run(transaction)
-
-    def hold(self, holder: HeldMemory) -> Tables:
-        """Take the dictionaries for a transaction over several calls, which gives them back by `release`."""
-        self._lock.acquire()
-        if self._tables is None:
-            self._lock.release()
-            raise ClosedError
-        self._tables.roll_back()
-        self.held = holder
-        return self._tables
-
-    def release(self) -> None:
-        """Let others have the dictionaries."""
-        self.held = None
-        self._lock.release()
-
-    async def until_free(self) -> None:
-        """Wait until no transaction over several calls has the dictionaries."""
-        import asyncio  # programs without it need not load it
-
-        expect_outside(self)
-        while self.held is not None:  # noqa: ASYNC110 - any thread may release them, and cannot wake a task
-            await asyncio.sleep(0.002)
-
-    def close(self) -> None:
-        """Drop all data."""
-        expect_outside(self)
-        with self._lock:
-            self._tables = None
-
-    async def aclose(self) -> None:
-        """Like `close`, for asyncio."""
-        await self.until_free()
-        self.close()
-
-    def _reset_after_fork(self) -> None:
-        """In the child of a fork: replace the lock, which a thread of the parent may have held during a transaction."""
-        self._lock, self.held = threading.Lock(), None
 
 
 class MemorySaver(Saver):

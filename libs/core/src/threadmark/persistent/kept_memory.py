@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from threadmark.errors import ClosedError
-from threadmark.memory.saver import MemoryDriver
+from threadmark.memory.driver import MemoryDriver
 from threadmark.memory.tables import Lease, Tables, Thread, heads_of
 from threadmark.persistent.dictionary import checked_path
 from threadmark.persistent.ending import AtExit

@@ -1,5 +1,6 @@
 """Two databases as one: every put goes to both, and either can take over from the other."""
 
+from threadmark.replication.making import replicated
 from threadmark.replication.model import (
     OnSecondaryFailure,
     ReconcileReport,
@@ -8,7 +9,7 @@ from threadmark.replication.model import (
     SideName,
     SideStatus,
 )
-from threadmark.replication.saver import ReplicatedSaver, replicated
+from threadmark.replication.saver import ReplicatedSaver
 
 __all__ = [
     "OnSecondaryFailure",

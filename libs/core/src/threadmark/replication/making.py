@@ -1,134 +1,77 @@
-"""Making a replicated saver: of two savers or URLs, checked, and of one URL that names both."""
+"""Making a replicated saver: of two savers or URLs, or of one URL that names both."""
 
-from collections.abc import Mapping
-from typing import Any
+from typing import Any, Unpack
 
-from threadmark.around.deferred import is_deferred
-from threadmark.errors import ConfigError, short_repr
 from threadmark.model import Duration
-from threadmark.replication.driver import PairDriver
-from threadmark.replication.model import Failover, OnSecondaryFailure, ReplicationMode, SideName
-from threadmark.replication.pair import Pair, Settings
-from threadmark.replication.saver import ReplicatedSaver, replicated
-from threadmark.replication.steps import Side
+from threadmark.replication.model import Failover, OnSecondaryFailure, ReplicationMode
+from threadmark.replication.saver import ReplicatedSaver
 from threadmark.saver import Saver, SaverOptions
-from threadmark.saver.kit import check_options, check_seconds, check_word, checked_duration, option_in_url
-from threadmark.store.replica import ReplicaStore
-from threadmark.urls import open as open_saver
+from threadmark.saver.kit import option_in_url
 from threadmark.urls import parameters_in
-
-_CHOICES: Mapping[str, object] = {
-    "mode": ReplicationMode,
-    "on_secondary_failure": OnSecondaryFailure,
-    "failover": Failover,
-}
-_SECONDS = ("deadline", "health_interval", "drain_timeout")
-_COUNTS = ("max_lag", "max_failover_attempts")
-_KINDS: Mapping[str, Any] = {
-    **_CHOICES,
-    **dict.fromkeys(_SECONDS, float),
-    **dict.fromkeys(_COUNTS, int),
-    "deadline": float | None,
-    "failback_delay": Duration | None,
-}
-"""The types of what a URL may have."""
-_MOST_SECONDS = 86_400
-"""A day. Much longer times overflow when a thread waits."""
 
 _URL = "replicated:?primary=URL&secondary=URL&mode=async"
 
 
-def checked_settings(**settings: Any) -> Settings:
-    """Return the checked options of `replicated`. Raises ConfigError for impossible ones."""
-    for name, kind in _CHOICES.items():
-        check_word(settings[name], kind, name)
-    for name in _SECONDS:
-        if (name, settings[name]) != ("deadline", None):
-            _check_duration(settings[name], name)
-    for name in _COUNTS:
-        count = settings[name]
-        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-            raise ConfigError(f"{name} must be a number from 1 on, not {short_repr(count)}")
-    delay = settings["failback_delay"]
-    if delay is not None:
-        length = checked_duration(delay, "failback_delay")
-        if settings["failover"] != "automatic":
-            raise ConfigError("failback_delay needs failover='automatic': otherwise promote() moves the writes back")
-        settings["failback_delay"] = length.total_seconds()
-    return Settings(**settings)
-
-
-def _check_duration(seconds: Any, name: str) -> None:
-    check_seconds(seconds, name)
-    if not 0 < seconds <= _MOST_SECONDS:
-        raise ConfigError(
-            f"{name} must be more than 0 and at most {_MOST_SECONDS:,} seconds, not {short_repr(seconds)}"
-        )
-
-
-def make(
-    kind: type[ReplicatedSaver], primary: object, secondary: object, settings: Settings, options: SaverOptions
+def replicated(
+    primary: Saver | str,
+    secondary: Saver | str,
+    *,
+    mode: ReplicationMode = "sync",
+    on_secondary_failure: OnSecondaryFailure = "raise",
+    failover: Failover = "manual",
+    max_lag: int = 10_000,
+    deadline: float | None = 10.0,
+    health_interval: float = 1.0,
+    failback_delay: Duration | None = None,
+    max_failover_attempts: int = 3,
+    drain_timeout: float = 10.0,
+    **options: Unpack[SaverOptions],
 ) -> ReplicatedSaver:
-    """Return a saver over two databases. Savers that it opened are closed if it fails."""
-    check_options(kind, options, settings._fields)
-    savers: list[Saver] = []
-    try:
-        for name, database in (("primary", primary), ("secondary", secondary)):
-            savers.append(_saver(name, database))
-        first, second = savers
-        if isinstance(primary, Saver) and isinstance(secondary, Saver) and "keyring" not in options:
-            _expect_one_keyring(first, second)
-        merged: SaverOptions = {**first._options, **options}  # noqa: SLF001 - the sides are ours from now on
-        pair = Pair(_side("primary", first), _side("secondary", second), settings)
-        pair.check_sides()
-        return kind(PairDriver(pair), **merged)
-    except BaseException:
-        for saver, database in zip(savers, (primary, secondary), strict=False):
-            if saver is not database:
-                saver.close()
-        raise
+    """Return a saver that keeps everything in two databases, which may be of different kinds.
+
+    `with threadmark.replicated("postgresql://a/agents", "postgresql://b/agents", mode="async") as saver: ...`
+
+    Args:
+        primary: The database that takes the writes at first: a URL, or a saver, which is closed together with this one.
+        secondary: The other database.
+        mode: "sync" acknowledges a write when both have it, "async" as soon as the active one has it.
+        on_secondary_failure: In mode "sync", how to handle a write that only the active one has: "raise" raises a
+            ReplicationError; "continue" acknowledges it, logs it, and copies it later.
+        failover: "manual": while the active one is away, reads come from the other one, marked so, and writes raise an
+            error, until you call `promote()`. "automatic": this saver raises the term on the other one and goes on
+            there.
+        max_lag: In mode "async", the number of changes that may wait before puts wait for the copying.
+        deadline: The seconds that a database may take for one transaction before it counts as away; None for no limit,
+            with which callers wait for a database that hangs.
+        health_interval: The seconds between two checks of both databases.
+        failback_delay: With automatic failover, how long the primary must have been healthy and caught up before it is
+            made active again; None leaves that to `promote("primary")`.
+        max_failover_attempts: How often the saver tries to promote by itself before it leaves that to you.
+        drain_timeout: The seconds that `close` waits for the copying. Remaining changes are logged, and copied when the
+            pair is opened next.
+        **options: The options of every saver. Those that you leave out are taken from `primary`, if that is a saver.
+    """
+    # It imports asyncio, which programs without a pair need not load.
+    from threadmark.replication.assembling import checked_settings, make
+
+    settings = checked_settings(
+        mode=mode,
+        on_secondary_failure=on_secondary_failure,
+        failover=failover,
+        max_lag=max_lag,
+        deadline=deadline,
+        health_interval=health_interval,
+        failback_delay=failback_delay,
+        max_failover_attempts=max_failover_attempts,
+        drain_timeout=drain_timeout,
+    )
+    return make(primary, secondary, settings, options)
 
 
 def open_url(url: str, **options: Any) -> ReplicatedSaver:
     """Return the saver for `replicated:?primary=URL&secondary=URL&mode=async`. The two URLs are percent-encoded."""
-    written = parameters_in(url, _URL, needed=("primary", "secondary"), optional=_KINDS)
-    arguments = {name: option_in_url(name, text, _KINDS.get(name, str)) for name, text in written.items()}
+    from threadmark.replication.assembling import KINDS
+
+    written = parameters_in(url, _URL, needed=("primary", "secondary"), optional=KINDS)
+    arguments = {name: option_in_url(name, text, KINDS.get(name, str)) for name, text in written.items()}
     return replicated(**{**arguments, **options})
-
-
-def _saver(name: str, database: object) -> Saver:
-    """The saver of a side. Raises ConfigError for one that cannot be replicated."""
-    opened = open_saver(database) if isinstance(database, str) else database
-    if not isinstance(opened, Saver):
-        raise ConfigError(
-            f"{name} must be a URL or a threadmark saver, not a {type(opened).__name__}: of a LangGraph checkpointer, "
-            "give its .saver, and wrap what this returns"
-        )
-    store = opened._store  # noqa: SLF001 - the sides are ours from now on
-    if is_deferred(store):
-        raise ConfigError(
-            f"{name} is itself made of others ({type(opened).__name__}): replicate the savers beneath it, and put the "
-            "cache in front of the replicated one"
-        )
-    if not isinstance(store, ReplicaStore):
-        raise ConfigError(f"{name}: the backend of {type(opened).__name__} has no operations for replication")
-    if opened._context.threads.owner is not None:  # noqa: SLF001 - see above
-        raise ConfigError(f"{name} has the threads of one owner only: give the saver that it is a view of")
-    return opened
-
-
-def _side(name: SideName, saver: Saver) -> Side:
-    store = saver._store  # noqa: SLF001 - the sides are ours from now on
-    assert isinstance(store, ReplicaStore)  # noqa: S101 - `_saver` has seen to it
-    return Side(name, store, saver._driver)  # noqa: SLF001 - see above
-
-
-def _expect_one_keyring(first: Saver, second: Saver) -> None:
-    one, other = first._context.cipher, second._context.cipher  # noqa: SLF001 - the sides are ours from now on
-    both = (one, other)
-    same = one is other or len({each and (each.digest_key, each.newest, *each.key_ids) for each in both}) == 1
-    if not same:
-        raise ConfigError(
-            "primary and secondary have different keyrings, but both hold the same sealed rows: give the same Keyring "
-            "to both savers, or keyring= to replicated()"
-        )

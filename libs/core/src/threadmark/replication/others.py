@@ -5,28 +5,20 @@ ids that no thread of a pair may have (`is_other`), one for each *shard* of the 
 positions, they count as waiting, and a promotion copies them. The package decides what an entry means.
 """
 
-from collections.abc import Callable
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING, Any, Concatenate, Final, NamedTuple, ParamSpec, Protocol, TypeVar
+from typing import Final, NamedTuple, Protocol
 
-from threadmark.around.deferred import StoreCall
 from threadmark.errors import MissingDependencyError
 from threadmark.program import Program
 from threadmark.replication.steps import PairFlow, Side
-from threadmark.store.contract import TOMBSTONE_MICROSECONDS, Store
+from threadmark.store.contract import TOMBSTONE_MICROSECONDS
 from threadmark.store.replica import ReplicaStore
 from threadmark.store.threads import LeaseRow
-
-if TYPE_CHECKING:
-    from threadmark.replication.side_store import SideStore
 
 GROUP = "threadmark.replication"
 """The group of entry points under which a package announces its tables, by their name."""
 
 _PREFIX: Final = "\0threadmark."
-
-T = TypeVar("T")
-P = ParamSpec("P")
 
 
 class OtherRoute(NamedTuple):
@@ -136,17 +128,3 @@ def settle(store: ReplicaStore, shard_id: str, position: int) -> Program[None]:
     """Remove the entries of a shard up to this position."""
     yield from keep(store, shard_id)
     yield from store.settle(shard_id, position)
-
-
-def on_side(
-    program: Callable[Concatenate["SideStore", P], Program[T]], *args: P.args, **kwargs: P.kwargs
-) -> Program[T]:
-    """Run a program with the store of the side that the driver of a pair has chosen, as a step of a transaction."""
-    result: T = yield _OnSide("", (program, *args), kwargs)
-    return result
-
-
-class _OnSide(StoreCall):
-    def on(self, store: Store) -> Program[Any]:
-        program, *args = self.args
-        return program(store, *args, **self.kwargs)  # type: ignore[no-any-return]  # `on_side` has its type

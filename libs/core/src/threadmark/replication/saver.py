@@ -1,19 +1,12 @@
-"""`ReplicatedSaver`: a saver over two databases, and `replicated`, the function that makes one."""
+"""`ReplicatedSaver`: a saver over two databases. `threadmark.replicated` makes one."""
 
 from typing import TYPE_CHECKING, Unpack
 
 from threadmark.around.deferred import deferred_store
 from threadmark.around.read_from import ReadFromSaver
-from threadmark.model import Duration, OnProgress, UpgradeReport
-from threadmark.replication.model import (
-    Failover,
-    OnSecondaryFailure,
-    ReconcileReport,
-    ReplicationMode,
-    ReplicationStatus,
-    SideName,
-)
-from threadmark.saver import Saver, SaverOptions
+from threadmark.model import OnProgress, UpgradeReport
+from threadmark.replication.model import ReconcileReport, ReplicationStatus, SideName
+from threadmark.saver import SaverOptions
 
 if TYPE_CHECKING:
     from threadmark.replication.driver import PairDriver
@@ -105,59 +98,3 @@ class ReplicatedSaver(ReadFromSaver):
         return await self._pair.aplay(self._whole_pair.upgrade(dry_run=dry_run))
 
     # The end of the part that scripts/write_twins.py wrote.
-
-
-def replicated(
-    primary: Saver | str,
-    secondary: Saver | str,
-    *,
-    mode: ReplicationMode = "sync",
-    on_secondary_failure: OnSecondaryFailure = "raise",
-    failover: Failover = "manual",
-    max_lag: int = 10_000,
-    deadline: float | None = 10.0,
-    health_interval: float = 1.0,
-    failback_delay: Duration | None = None,
-    max_failover_attempts: int = 3,
-    drain_timeout: float = 10.0,
-    **options: Unpack[SaverOptions],
-) -> ReplicatedSaver:
-    """Return a saver that keeps everything in two databases, which may be of different kinds.
-
-    `with threadmark.replicated("postgresql://a/agents", "postgresql://b/agents", mode="async") as saver: ...`
-
-    Args:
-        primary: The database that takes the writes at first: a URL, or a saver, which is closed together with this one.
-        secondary: The other database.
-        mode: "sync" acknowledges a write when both have it, "async" as soon as the active one has it.
-        on_secondary_failure: In mode "sync", how to handle a write that only the active one has: "raise" raises a
-            ReplicationError; "continue" acknowledges it, logs it, and copies it later.
-        failover: "manual": while the active one is away, reads come from the other one, marked so, and writes raise an
-            error, until you call `promote()`. "automatic": this saver raises the term on the other one and goes on
-            there.
-        max_lag: In mode "async", the number of changes that may wait before puts wait for the copying.
-        deadline: The seconds that a database may take for one transaction before it counts as away; None for no limit,
-            with which callers wait for a database that hangs.
-        health_interval: The seconds between two checks of both databases.
-        failback_delay: With automatic failover, how long the primary must have been healthy and caught up before it is
-            made active again; None leaves that to `promote("primary")`.
-        max_failover_attempts: How often the saver tries to promote by itself before it leaves that to you.
-        drain_timeout: The seconds that `close` waits for the copying. Remaining changes are logged, and copied when the
-            pair is opened next.
-        **options: The options of every saver. Those that you leave out are taken from `primary`, if that is a saver.
-    """
-    # It imports asyncio, which programs without a pair need not load.
-    from threadmark.replication.making import checked_settings, make
-
-    settings = checked_settings(
-        mode=mode,
-        on_secondary_failure=on_secondary_failure,
-        failover=failover,
-        max_lag=max_lag,
-        deadline=deadline,
-        health_interval=health_interval,
-        failback_delay=failback_delay,
-        max_failover_attempts=max_failover_attempts,
-        drain_timeout=drain_timeout,
-    )
-    return make(ReplicatedSaver, primary, secondary, settings, options)

@@ -6,8 +6,9 @@ with the epoch of this one, and is prepared again. Tokens of leases appear with 
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any, Concatenate, NoReturn, ParamSpec, TypeVar
 
+from threadmark.around.deferred import StoreCall
 from threadmark.errors import ConfigError, ReplicationError
 from threadmark.program import Program
 from threadmark.replication.entries import Touched
@@ -17,6 +18,9 @@ from threadmark.store.contract import ANYONE, Added, Change, CheckpointRow, Foun
 from threadmark.store.forwarding import ForwardingStore
 from threadmark.store.replica import StaleTermError
 from threadmark.store.threads import LeaseRow, ThreadRow
+
+T = TypeVar("T")
+P = ParamSpec("P")
 
 FIRST_TERM = 1
 """That of a new pair. Under it the standby never has rows that the active side lacks."""
@@ -117,6 +121,18 @@ class SideStore(ForwardingStore):
 
     def _numbered(self, epoch: int) -> int:
         return 2 * epoch + self._number
+
+
+def on_side(program: Callable[Concatenate[SideStore, P], Program[T]], *args: P.args, **kwargs: P.kwargs) -> Program[T]:
+    """Run a program with the store of the side that the driver of a pair has chosen, as a step of a transaction."""
+    result: T = yield _OnSide("", (program, *args), kwargs)
+    return result
+
+
+class _OnSide(StoreCall):
+    def on(self, store: Store) -> Program[Any]:
+        program, *args = self.args
+        return program(store, *args, **self.kwargs)  # type: ignore[no-any-return]  # `on_side` has its type
 
 
 class _ActiveStore(SideStore):

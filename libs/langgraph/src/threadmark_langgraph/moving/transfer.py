@@ -21,7 +21,7 @@ from langgraph.checkpoint.serde.event_hooks import SerdeEvent, register_serde_ev
 
 from threadmark import ConfigError, ForbiddenTypeError, Saver, SaverProtocol, ThreadDeletedError
 from threadmark.errors import short_repr
-from threadmark.memory.saver import MemoryDriver
+from threadmark.memory.driver import MemoryDriver
 from threadmark.memory.store import MemoryStore
 from threadmark.serde.exact import exactly_equal
 from threadmark.types import CheckpointRef

@@ -3,8 +3,8 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from threadmark.backends import Program, now
-from threadmark.replication.others import clock_of, keep, on_side, register
-from threadmark.replication.side_store import SideStore
+from threadmark.replication.others import clock_of, keep, register
+from threadmark.replication.side_store import SideStore, on_side
 from threadmark_store.pairs.changes import NAME, SHARD_IDS, Removal, by_shard, moved_behind, shard_id_for, shards_of
 from threadmark_store.pairs.copying import ITEMS
 from threadmark_store.pairs.tables import PairTable, ask_side

@@ -4,8 +4,7 @@ from functools import partial
 from typing import Any
 
 from threadmark.backends import Program
-from threadmark.replication.others import on_side
-from threadmark.replication.side_store import SideStore
+from threadmark.replication.side_store import SideStore, on_side
 from threadmark.replication.steps import Side
 from threadmark_store.backends import over
 from threadmark_store.vectors.contract import Nearest, VectorCounts

@@ -1,8 +1,7 @@
 """The vectors of a replicated saver's items. They are not copied: `Store.reindex` computes them on the other side."""
 
 from threadmark.backends import Program
-from threadmark.replication.others import on_side
-from threadmark.replication.side_store import SideStore
+from threadmark.replication.side_store import SideStore, on_side
 from threadmark_store.backends import over
 from threadmark_store.pairs.tables import PairTable, ask_side
 from threadmark_store.shapes import Cursor, Scope

@@ -1,0 +1,167 @@
+"""The driver of dictionaries, and a transaction over several calls, which has the dictionaries to itself."""
+
+import threading
+from functools import partial
+from typing import TypeVar
+
+from threadmark.errors import ClosedError
+from threadmark.memory.tables import Tables, execute
+from threadmark.program import Transaction, play
+from threadmark.runtime.blocks import INSIDE, expect_outside
+from threadmark.runtime.processes import reset_after_fork
+
+T = TypeVar("T")
+
+
+class MemoryDriver:
+    """Runs one program at a time on the caller's thread, and undoes it if it fails."""
+
+    may_hang = False
+
+    def __init__(self) -> None:
+        self._tables: Tables | None = Tables()
+        self._lock = threading.Lock()
+        self.held: HeldMemory | None = None
+        """The transaction over several calls that has the lock."""
+        reset_after_fork(self)
+
+    def __str__(self) -> str:
+        return "the memory of this process"
+
+    def run(self, transaction: Transaction[T]) -> T:
+        """Run the program in one transaction and return its result."""
+        if INSIDE.get():
+            expect_outside(self)
+        with self._lock:
+            if self._tables is None:
+                raise ClosedError
+            tables = self._tables
+            tables.roll_back()  # the rest of a transaction that was interrupted, while it was undone or before
+            try:
+                result = play(transaction.begin(), partial(execute, tables))
+            except BaseException:
+                tables.roll_back()
+                raise
+            tables.commit()
+            return result
+
+    async def arun(self, transaction: Transaction[T]) -> T:
+        """Like `run`, for asyncio. Nothing here waits, so another thread would gain nothing."""
+        if self.held is not None:
+            await self.until_free()
+        return self.run(transaction)
+
+    def hold(self, holder: "HeldMemory") -> Tables:
+        """Take the dictionaries for a transaction over several calls, which gives them back by `release`."""
+        self._lock.acquire()
+        if self._tables is None:
+            self._lock.release()
+            raise ClosedError
+        self._tables.roll_back()
+        self.held = holder
+        return self._tables
+
+    def release(self) -> None:
+        """Let others have the dictionaries."""
+        self.held = None
+        self._lock.release()
+
+    async def until_free(self) -> None:
+        """Wait until no transaction over several calls has the dictionaries."""
+        import asyncio  # programs without it need not load it
+
+        expect_outside(self)
+        while self.held is not None:  # noqa: ASYNC110 - any thread may release them, and cannot wake a task
+            await asyncio.sleep(0.002)
+
+    def close(self) -> None:
+        """Drop all data."""
+        expect_outside(self)
+        with self._lock:
+            self._tables = None
+
+    async def aclose(self) -> None:
+        """Like `close`, for asyncio."""
+        await self.until_free()
+        self.close()
+
+    def _reset_after_fork(self) -> None:
+        """In the child of a fork: replace the lock, which a thread of the parent may have held during a transaction."""
+        self._lock, self.held = threading.Lock(), None
+
+
+class HeldMemory:
+    """A transaction over several calls. It undoes a program that fails, and at its end keeps or undoes the rest."""
+
+    may_hang = False
+
+    def __init__(self, driver: MemoryDriver) -> None:
+        self._driver = driver
+        self._turn = threading.Lock()
+        self._tables: Tables | None = None
+        self._kept = 0
+        """How many changes the programs made that did not fail."""
+
+    def __str__(self) -> str:
+        return f"{self._driver}, in a transaction"
+
+    def __del__(self) -> None:
+        """Roll back, if an interrupt came between the beginning and the block."""
+        self.end(commit=False)
+
+    def begin(self) -> None:
+        """Begin it when no other caller has the dictionaries."""
+        self._tables = self._driver.hold(self)
+
+    async def abegin(self) -> None:
+        """Like `begin`, for asyncio."""
+        await self._driver.until_free()
+        self.begin()
+
+    def run(self, transaction: Transaction[T]) -> T:
+        """Run the program and return its result."""
+        with self._turn:
+            tables = self._expect_open()
+            tables.roll_back(self._kept)  # the rest of a program that was interrupted
+            try:
+                result = play(transaction.begin(), partial(execute, tables))
+            except BaseException:
+                tables.roll_back(self._kept)
+                raise
+            self._kept = tables.changes
+            return result
+
+    async def arun(self, transaction: Transaction[T]) -> T:
+        """Like `run`, for asyncio."""
+        return self.run(transaction)
+
+    def end(self, *, commit: bool) -> None:
+        """Keep the changes, or undo them."""
+        with self._turn:
+            if not commit and not self._is_open:
+                return
+            tables = self._expect_open()
+            tables.roll_back(self._kept if commit else 0)
+            tables.commit()
+            self._tables = None
+            self._driver.release()
+
+    async def aend(self, *, commit: bool) -> None:
+        """Like `end`, for asyncio."""
+        self.end(commit=commit)
+
+    def close(self) -> None:
+        """Do nothing: the block ends the transaction."""
+
+    async def aclose(self) -> None:
+        """Do nothing, as `close`."""
+
+    @property
+    def _is_open(self) -> bool:
+        """Whether it has begun and not ended. In the child of a fork, it is the parent's."""
+        return self._tables is not None and self._driver.held is self
+
+    def _expect_open(self) -> Tables:
+        if self._tables is None or not self._is_open:
+            raise ClosedError("this transaction is not open: begin another one")
+        return self._tables
