@@ -15,7 +15,7 @@ SOURCES := libs tests benchmarks examples scripts
 help: ## What can be made here
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(DEMO)/.ready ## The main job, shown: an agent is killed in the middle and goes on
+demo: $(DEMO)/.ready ## See the main job: an agent is killed in the middle and goes on
 	$(DEMO)/bin/python examples/langgraph_agent.py --keep agent-demo.db
 
 page: $(DEMO)/.ready ## The page in the browser, of a demo database (or DATABASE=agent-demo.db, which `make demo` leaves)
@@ -77,7 +77,7 @@ format: $(VENV)/.ready ## Format the sources, mend what can be mended, and write
 	$(BIN)/ruff format $(SOURCES)
 	$(BIN)/ruff check --fix $(SOURCES)
 
-bench: $(VENV)/.ready ## Speed and size beside the peers, in a few minutes; fails if what must be reached is missed
+bench: $(VENV)/.ready ## Speed and size, compared with the peers, in a few minutes; fails if a required figure is missed
 	@scripts/ensure-postgres >/dev/null
 	$(BIN)/python benchmarks/report.py --output benchmarks/quick
 
@@ -90,7 +90,7 @@ docs: .venv-docs/.ready ## The documentation as a site, in site/; a warning, suc
 	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict
 	@echo "site/index.html is ready"
 
-pins: $(VENV)/.ready ## Write constraints.txt anew from what is installed
+pins: $(VENV)/.ready ## Write constraints.txt again, from the installed packages
 	$(BIN)/python -m pip freeze --all --exclude pip --exclude-editable >constraints.txt
 
 release-check: .venv-release/.ready ## Build what a release uploads, and try it without a compiler on each Python at hand (Linux; PYTHONS=...)

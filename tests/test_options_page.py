@@ -1,14 +1,25 @@
-"""docs/reference/options.md has every option of every backend, with its type and default, and no other."""
+"""docs/reference/options.md has every option of every backend and service, with its type and default, and no other."""
 
 import ast
 import inspect
 import re
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from threadmark import Keyring, MemoryCache, MemorySaver, Saver, cached, replicated
+from threadmark import (
+    CleanedStates,
+    Effects,
+    Keyring,
+    MemoryCache,
+    MemorySaver,
+    Retention,
+    Saver,
+    cached,
+    replicated,
+)
 from threadmark.encryption.store import SealedStore
 from threadmark.saver import SaverOptions
 from threadmark_postgres import PostgresSaver
@@ -54,6 +65,10 @@ def _own(saver: Callable[..., object]) -> dict[str, tuple[str, str]]:
 
 
 def _literal(value: object) -> str:
+    if isinstance(value, timedelta):
+        return f"timedelta(hours={value // timedelta(hours=1)})"
+    if isinstance(value, tuple):
+        return f"({', '.join(each.__name__ for each in value)})"
     return f'"{value}"' if isinstance(value, str) else repr(value)
 
 
@@ -65,6 +80,9 @@ def _literal(value: object) -> str:
         ("Postgres", PostgresSaver),
         ("Redis", RedisSaver),
         ("Replicated", replicated),
+        ("Effects", Effects),
+        ("Retention", Retention),
+        ("Cleaned states", CleanedStates),
         ("Cached saver", cached),
         ("Cache in memory", MemoryCache),
         ("Cache on Redis", RedisCache),

@@ -20,7 +20,7 @@ the page is made, so each result names its own command, date and commit. Its tim
 is no measure of speed, because other work may have run on the machine.
 
 A loss is anything that the guarantee rules out: an acknowledged write that is not there, a part of a checkpoint, a
-wrong value, an answer that no order explains, a call that happened twice. The commands need databases of their own:
+wrong value, an answer that no order explains, a call that happened twice. The commands need separate databases:
 `make proof` starts them, and `postgresql://...` and `redis://...` stand for their URLs."""
 
 _THEIRS = """\
@@ -47,7 +47,7 @@ _NOT_PROVEN = """\
 * The journals and the lost answers cover the operations that their scripts list, with a few clients on one machine.
 * A tool call happens once only if its receiver compares keys or can be asked ([effects](how-to/effects.md)).
 * `list` on Redis reads in several steps, so its answer may be of no one moment.
-* Failovers of Patroni have a script of their own (`benchmarks/failover_rounds.py`), which is not part of this page.
+* Failovers of Patroni have a separate script (`benchmarks/failover_rounds.py`), which is not part of this page.
 * Citus, several machines, and other systems than Linux are not part of this page.
 * A result without losses says that these rounds met none. It bounds how often one occurs, and does not exclude it."""
 

@@ -49,7 +49,8 @@ class ParsedConfig(NamedTuple):
         return {"configurable": named}
 
     def __str__(self) -> str:
-        return f"thread {self.thread_id!r}, namespace {self.ns!r}, checkpoint {self.checkpoint_id!r}"
+        checkpoint = "" if self.checkpoint_id is None else f", checkpoint {self.checkpoint_id!r}"
+        return f"thread {self.thread_id!r}, namespace {self.ns!r}{checkpoint}"
 
 
 def config_of(thread_id: str, ns: str, checkpoint_id: str | None) -> dict[str, Any]:

@@ -143,7 +143,7 @@ class EffectLostError(EffectError):
 
 
 class EffectFailedError(EffectError):
-    """A call has failed before, and its exception cannot be made here. The message has its name and text."""
+    """The effect was settled as failed, or its exception cannot be made here. The message has the reason."""
 
 
 class ClosedError(ThreadmarkError):

@@ -39,8 +39,8 @@ class Retention:
     """Calls `saver.apply_retention` with the same rules, again and again, from `start` to `stop`.
 
     `start` runs it in a daemon thread, `astart` as a task of the running event loop; `with` and `async with` start and
-    stop it. An error is logged, and the retention is tried again after a growing pause. Only closing the saver ends it.
-    Several may serve one database.
+    stop it. An error is logged, and the retention is tried again after a growing pause; only a closed saver ends it
+    early. Several may serve one database.
 
     `every` is the time from the end of one retention to the beginning of the next. A random part of up to `jitter` of
     it is added, so that processes that start together do not all begin at once; the first retention waits only for such

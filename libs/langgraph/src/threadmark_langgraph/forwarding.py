@@ -359,7 +359,7 @@ class ForwardingMethods:
         return self._saver.stats(thread_id, progress=progress)
 
     def has_tables(self) -> bool:
-        """Return whether the database has its tables. Unlike every other method, this does not create them."""
+        """Return whether the database has its tables. Creates none."""
         return self._saver.has_tables()
 
     def has_only_langgraph_data(self) -> bool:

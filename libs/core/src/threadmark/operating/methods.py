@@ -62,7 +62,7 @@ class OperatingMethods:
         return run(self._driver, counting.stats(self._context, thread_id, progress))
 
     def has_tables(self) -> bool:
-        """Return whether the database has its tables. Unlike every other method, this does not create them."""
+        """Return whether the database has its tables. Creates none."""
         return run(self._driver, inspecting.has_tables(self._context))
 
     def has_only_langgraph_data(self) -> bool:

@@ -55,7 +55,7 @@ class ThreadOptions(TypedDict, total=False):
     refresh_on_read: bool
     """Whether a read extends a thread's life as well (default: False). It costs each get a second query."""
     keep_last: int | None
-    """How many checkpoints of a namespace a put leaves: it removes at once what `prune(keep_last=...)` would remove."""
+    """How many checkpoints of a namespace a put leaves, and up to an eighth more, by the rules of `prune`."""
     expect_newest: bool
     """Whether to refuse a put whose parent is not the newest checkpoint (default: False); see `put`."""
 

@@ -380,7 +380,7 @@ class SaverProtocol(Protocol):
         """Return how much is stored, and how much it would be if every value were stored whole."""
 
     def has_tables(self) -> bool:
-        """Return whether the database has its tables. Unlike every other method, this does not create them."""
+        """Return whether the database has its tables. Creates none."""
 
     def has_only_langgraph_data(self) -> bool:
         """Return whether this database has checkpoints of LangGraph's own saver and none of this saver."""

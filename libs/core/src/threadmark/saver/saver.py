@@ -95,8 +95,8 @@ class Saver(
     def setup(self) -> None:
         """Create the tables of a new database, or bring those of an earlier release to the current format.
 
-        The first call of any method does this automatically. Call `setup` to do it at a time that you choose, such as
-        in a deployment step whose role may change tables. You may call it again.
+        The first call that needs the tables does this automatically. Call `setup` to do it at a time that you choose,
+        such as in a deployment step whose role may change tables. You may call it again.
         """
         return run(self._driver, beginning.setup(self._context))
 
@@ -124,7 +124,7 @@ class Saver(
         threads yields the others first.
 
         Each item costs as much as a `get`, in batches of up to 64; `limit` makes them smaller. A `filter` reads the
-        metadata of every checkpoint that it passes over, except for `run_id`, which has an index unless rows are
+        metadata of every checkpoint that it passes over; on Postgres, an index finds a `run_id` unless metadata is
         sealed. To list checkpoints without their values, use `list_checkpoint_refs`.
         """
         return self._pages(listing.listing(config, filter, before, limit))
@@ -176,17 +176,18 @@ class Saver(
         """Remove the checkpoints that these runs made, except those that other checkpoints need. Returns a report.
 
         For each run and each of its threads, the call reads as much as a `prune` of that thread: every outline, every
-        write row and the headers of all checkpoints that stay, in one transaction that writes. An index finds the runs;
-        if metadata is sealed, the call reads the metadata of all threads.
+        write row and the headers of all checkpoints that stay, in one transaction that writes. On Postgres, an index
+        finds the runs unless metadata is sealed; elsewhere the call reads the metadata of all checkpoints.
         """
         return run(self._driver, removing.delete_for_runs(self._context, run_ids))
 
     def copy_thread(self, source_thread_id: Config | str, target_thread_id: Config | str) -> bool:
         """Copy every checkpoint and pending write of the source thread to the target thread.
 
-        Returns whether the source exists; if not, nothing is done. Segments are copied inside the database (sealed ones
-        pass through this process to be sealed again), rows one by one, all in one transaction. Time and space grow with
-        the size of the source, and on SQLite other writers wait until the copy is done.
+        Returns whether the source exists; if not, nothing is done. If the target exists, its checkpoints stay, and the
+        copies are another branch; the newest of all is the thread's newest. Segments are copied inside the database
+        (sealed ones pass through this process to be sealed again), rows one by one, all in one transaction. Time and
+        space grow with the size of the source, and on SQLite other writers wait until the copy is done.
         """
         return run(self._driver, copying.copy_thread(self._context, source_thread_id, target_thread_id))
 

@@ -237,7 +237,7 @@ def diff(context: SaverContext, a: Config | str, b: Config | str, path: str | No
     pair = yield from read(_load, context, ours, theirs, parsed)
     if isinstance(pair, ParsedConfig):
         yield from expect_plain_once(context)
-        raise CheckpointNotFoundError(f"there is no checkpoint {pair}: it was never stored, or it was removed")
+        raise CheckpointNotFoundError(f"{pair}: there is no checkpoint; it was never stored, or it was removed")
     shows = context.without_classes()
     changes, equal = Changes(limit), pair.equal
     for channel in pair.different:

@@ -1,6 +1,6 @@
 """Writing: a checkpoint, and the pending writes of a task.
 
-Values are encoded and compared before any transaction starts. The transaction then proves that the thread is still in
+Values are encoded and compared before the transaction that writes starts. It then proves that the thread is still in
 the epoch that the comparison relied on. If it is not, because something was deleted, the work is done again with the
 present data. A change that was refused becomes an error that names the reason, the thread and the way out.
 """
