@@ -82,6 +82,8 @@ class Work:
     """The heads of a thread (None: of all) that were read together with those of the other kind, and not used yet."""
     after: dict[str | None, Callable[[], Program[None]]] = field(default_factory=dict)
     """The actions for each thread after the commit, and one that is about none (None)."""
+    at_end: list[Callable[[], Program[None]]] = field(default_factory=list)
+    """Actions behind all of these."""
     proofs: list[dict[Command, Any]] = field(default_factory=list)
     """For every read of other data than threads, commands with their replies: all must be the same at the end."""
     kept: dict[Any, Any] = field(default_factory=dict)
@@ -136,7 +138,7 @@ def in_transaction(
     if clustered and not (yield from _announced(work)):
         raise ChangedError
     yield from _commit(work, grace, clustered=clustered)
-    for program_after in work.after.values():
+    for program_after in (*work.after.values(), *work.at_end):
         yield from program_after()
     if clustered and not (yield from _announced(work)):
         raise StaleTermError

@@ -13,10 +13,10 @@ from typing import Any, Final, NamedTuple
 
 from threadmark.backends import CorruptDataError
 from threadmark.format.stored import announced_size, expand, shrink
-from threadmark.saver.kit import HOW_TO_SEAL
 from threadmark.sealing import Cipher
 from threadmark.serde import Serializer
 from threadmark_store.shapes import Labels
+from threadmark_store.values import HOW_TO_OPEN
 
 FullKey = tuple[Labels, str]
 """A namespace and a key in it."""
@@ -142,7 +142,7 @@ class Entries:
         form, body = entry.value[:1], entry.value[1:]
         if form == _SEALED:
             if self._cipher is None:
-                raise CorruptDataError(f"a value is sealed: {HOW_TO_SEAL}")
+                raise CorruptDataError(f"a value is sealed: {HOW_TO_OPEN}")
             return self._cipher.open(body, _location(entry.key, entry.expires_at))
         if form != _PLAIN or self._cipher is not None:
             raise CorruptDataError("a value is not sealed" if form == _PLAIN else f"an unknown form {form!r}")

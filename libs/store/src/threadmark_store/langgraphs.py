@@ -80,6 +80,9 @@ _CLASSES = {
 class _Listed:
     """Any store, by its interface, which has no times to live, and sets no time."""
 
+    has_times = False
+    """Whether an item has the times that it had here."""
+
     def __init__(self, store: BaseStore) -> None:
         self.store = store
 
@@ -109,6 +112,8 @@ class _Listed:
 
 class _Tables(_Listed):
     """A store on SQLite or Postgres, by its tables as well."""
+
+    has_times = True
 
     def __init__(self, store: Any, statements: sql.Statements) -> None:
         super().__init__(store)

@@ -11,6 +11,7 @@ from functools import partial
 from itertools import groupby
 from typing import Any, NamedTuple
 
+import orjson
 from langgraph.store.base import PutOp
 
 from threadmark.backends import ConfigError, CorruptDataError, Driver, Flow, Operation, Program, arun, run
@@ -110,7 +111,20 @@ def _stored(target: Rows | None, driver: Driver, items: Sequence[Whole], move: M
         return
     by_owner = sorted(items, key=lambda each: (each.item.owner is not None, each.item.owner or ""))
     for _, some in groupby(by_owner, lambda each: each.item.owner):
-        counts = yield from _on(driver, partial(write, _add, target, list(some), dry_run=move.dry_run))
+        yield from _added(target, driver, list(some), move)
+
+
+def _added(target: Rows, driver: Driver, items: Sequence[Whole], move: Move) -> Flow[Any, None]:
+    """Store items of one owner. Those that the target cannot have, such as a key that is too long, are refused."""
+    try:
+        counts = yield from _on(driver, partial(write, _add, target, items, dry_run=move.dry_run))
+    except ConfigError as error:
+        if len(items) == 1:
+            move.refuse(items[0].item.key, str(error))
+            return
+        for each in items:
+            yield from _added(target, driver, [each], move)
+    else:
         move.count(*counts)
 
 
@@ -316,15 +330,24 @@ def export(source: Rows, store: object, move: Move) -> Flow[Any, StoreMoved]:
         new, same = [], 0
         for item, op in puts:
             other = theirs.get(item.key)
-            if other is not None and other.value == op.value:
-                same += 1
-            elif other is None or other.updated_at < item.updated_at:
+            is_same = other is not None and _as_json(other.value) == _as_json(op.value)
+            if other is None or (other.updated_at < item.updated_at and not (is_same and not target.has_times)):
                 new.append((item, op))
+            else:
+                same += is_same
         move.count(len(new), same, len(puts) - same - len(new))
         if new and not move.dry_run:
             yield from target.put(new)
         move.done(len(page.items))
     return move.moved()
+
+
+def _as_json(value: Any) -> bytes | None:
+    """Return a value for a comparison in which True is not 1. None if JSON has not all of its types."""
+    try:
+        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    except orjson.JSONEncodeError:
+        return None
 
 
 def _puts(source: Rows, page: Page, move: Move) -> Iterator[tuple[ItemRow, PutOp]]:

@@ -5,11 +5,12 @@ Nothing here needs LangGraph, creates tables or changes a row, so the command us
 
 import json
 import math
+import re
 import struct
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
-from threadmark.backends import CorruptDataError, Operation, Program, Saver, now
+from threadmark.backends import ConfigError, CorruptDataError, Operation, Program, Saver, now
 from threadmark.errors import LocatedError
 from threadmark.model import Problem
 from threadmark.program import read_existing, read_itself
@@ -31,6 +32,7 @@ AT_ONCE = 256
 
 _FLOAT_BYTES = 4
 _NOT_OF_LENGTH_1 = 1e-3
+_DIMS = re.compile(r"\((\d+)(?:, sealed)?\)$")
 
 OnItems = Callable[[int, int], object]
 """Called between two transactions with the number of items that are done, and of all."""
@@ -173,6 +175,9 @@ class _Findings:
         except CorruptDataError as error:
             self.problems.append(Problem("damaged", location, error.problem))
             return False
+        except ConfigError as error:  # it is sealed, and there is no keyring
+            self.problems.append(Problem("damaged", location, str(error).removeprefix(f"{location} ")))
+            return False
         if self._decode:
             try:
                 decode(row)
@@ -200,10 +205,16 @@ class _Findings:
                 if self._cipher is None:
                     return
                 data = self._cipher.open(data, vector_name(row.key, row.vector))
-            length = math.hypot(*_floats(data))
+            numbers = _floats(data)
         except (CorruptDataError, ValueError) as error:
             self.problems.append(Problem("damaged", location, f"it does not read: {error}"))
             return
+        dims = _DIMS.search(row.model)
+        if dims is None or len(numbers) != int(dims[1]):
+            problem = f"it has {len(numbers):,} dimensions, unlike its model {row.model!r}"
+            self.problems.append(Problem("damaged", location, problem))
+            return
+        length = math.hypot(*numbers)
         if length and not abs(length - 1) < _NOT_OF_LENGTH_1:
             self.problems.append(Problem("damaged", location, f"its length is {length:.3g}, not 1"))
 
@@ -219,8 +230,8 @@ def _problem_of_times(item: ItemRow) -> str:
     try:
         for number in (item.created_at, item.updated_at, item.expires_at or 0):
             time_of(number)
-    except OverflowError:
-        return "one of its times is no time"
+    except CorruptDataError as error:
+        return error.problem
     return "it has a time to live, but does not expire" if item.ttl is not None and item.expires_at is None else ""
 
 

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Final, Literal, NamedTuple
 
+from threadmark.backends import CorruptDataError
 from threadmark.model import Problem
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -13,8 +14,11 @@ Labels = tuple[str, ...]
 
 
 def time_of(microseconds: int) -> datetime:
-    """Return a time. Raises OverflowError for a number that is none."""
-    return EPOCH + timedelta(0, 0, microseconds)
+    """Return a time. Raises CorruptDataError for a number that is none."""
+    try:
+        return EPOCH + timedelta(0, 0, microseconds)
+    except OverflowError as error:
+        raise CorruptDataError("one of its times is no time") from error
 
 
 class ItemKey(NamedTuple):

@@ -20,7 +20,7 @@ from langgraph.store.base import (
     validate_op_namespace,
 )
 
-from threadmark.backends import ConfigError, Program, now, short_repr
+from threadmark.backends import ConfigError, CorruptDataError, Program, now, short_repr
 from threadmark.errors import ReplicationError
 from threadmark.program import Flow, Operation, aplay, arun, play, read, run, write
 from threadmark.saver.kit import checked_count
@@ -42,7 +42,7 @@ from threadmark_store.shapes import MINUTE, Match, StoreMoved, StoreReport, Stor
 from threadmark_store.sweeping import Sweeper
 from threadmark_store.tasks import Target, companion_of
 from threadmark_store.tasks import answered as answers_in
-from threadmark_store.values import Values
+from threadmark_store.values import Values, named
 
 if TYPE_CHECKING:
     import asyncio
@@ -348,8 +348,11 @@ def _result(op: Op, answer: Answer) -> Result:
 def _fields(found: Found) -> tuple[tuple[str, ...], str, dict[str, Any], datetime, datetime]:
     """Return the first arguments of `SearchItem`."""
     row, value = found
-    updated_at = time_of(row.updated_at)
-    created_at = updated_at if row.created_at == row.updated_at else time_of(row.created_at)
+    try:
+        updated_at = time_of(row.updated_at)
+        created_at = updated_at if row.created_at == row.updated_at else time_of(row.created_at)
+    except CorruptDataError as error:
+        raise error.at(named(row.key)) from error
     return labels_of(row.key.namespace), row.key.key, value, created_at, updated_at
 
 

@@ -100,7 +100,7 @@ class TextIndex:
 def words_as(head: str, value: Mapping[str, Any]) -> Words:
     """Return the words of a value by the fields that a head names."""
     fields, usual = chosen_in(head), head.removeprefix(HEAD)
-    index = TextIndex(json.loads(usual) if usual and fields is None else True, is_sealed=False)
+    index = TextIndex((fields is None and fields_of(usual)) or True, is_sealed=False)
     return index.words(value, fields)
 
 
@@ -116,8 +116,11 @@ def choice_of(fields: Fields) -> str:
 
 
 def fields_of(choice: str) -> Fields:
-    """Return the fields of a choice."""
-    return (json.loads(choice) or False) if choice else None
+    """Return the fields of a choice, None if it is damaged."""
+    try:
+        return (json.loads(choice) or False) if choice else None
+    except ValueError:
+        return None
 
 
 def _texts_at(value: Mapping[str, Any], field: str) -> list[str]:

@@ -10,8 +10,7 @@ from typing import Any, Final
 
 import orjson
 
-from threadmark.backends import ConfigError, CorruptDataError
-from threadmark.saver.kit import HOW_TO_SEAL
+from threadmark.backends import ConfigError, CorruptDataError, short_repr
 from threadmark.sealing import Cipher
 from threadmark.serde import Serializer
 from threadmark_store.shapes import ItemKey, ItemRow
@@ -19,6 +18,7 @@ from threadmark_store.shapes import ItemKey, ItemRow
 _TYPED, _SEALED_JSON, _SEALED_TYPED = b"\x01", b"\x02", b"\x03"
 _TAG_END = b"\0"
 _DEEPEST: Final = 100
+HOW_TO_OPEN: Final = "give keyring=, the command --keyring FILE"
 _GREATEST: Final = 2**63
 """Integers from here on are left to the serializer: some databases would round them."""
 
@@ -36,7 +36,9 @@ class Values:
         return self._cipher is None
 
     def encoded(self, key: ItemKey, value: Mapping[str, Any]) -> str | bytes:
-        """Return the stored form. Raises SerializationError for a value that cannot be stored."""
+        """Return the stored form. Raises TypeError or SerializationError for a value that cannot be stored."""
+        if not isinstance(value, Mapping):
+            raise TypeError(f"the value of an item must be a dictionary, not {short_repr(value)}")
         text = _json(value)
         if text is not None:
             return self.stored(key, text)
@@ -67,7 +69,7 @@ class Values:
             return row.value
         form = row.value[:1]
         if self._cipher is None:
-            raise ConfigError(f"{named(row.key)} is sealed: {HOW_TO_SEAL}")
+            raise ConfigError(f"{named(row.key)} is sealed: {HOW_TO_OPEN}")
         try:
             body = self._cipher.open(row.value[1:], _location(row.key))
             return body.decode() if form == _SEALED_JSON else _TYPED + body

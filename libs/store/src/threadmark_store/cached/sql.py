@@ -7,7 +7,7 @@ from threadmark.backends import Program
 from threadmark_store.cached.contract import Placed
 from threadmark_store.entries import Bound, Entry, EntryKey, likely_enough
 from threadmark_store.shapes import Cursor, Scope
-from threadmark_store.tables.sql import Columns, Database, Table, clauses_of
+from threadmark_store.tables.sql import Columns, Database, Table, bytes_in, clauses_of, number_in, text_in
 
 _COLUMNS: Columns = {
     "key": "bytea",
@@ -108,7 +108,7 @@ class TableEntries(Table):
     def find(self, keys: Sequence[EntryKey], owner: str | None) -> Program[list[Entry]]:
         asked = {each.key: each for each in keys}
         rows = yield from self._database.among(_FIND, [[key] for key in asked], last=True)
-        return [Entry(asked[key], owner, *columns) for key, *columns in rows]
+        return [_entry(asked[key], owner, *columns) for key, *columns in rows]
 
     def add(self, entries: Sequence[Entry], owner: str | None, bound: Bound | None, now: int) -> Program[int | None]:
         left = None
@@ -146,8 +146,8 @@ class TableEntries(Table):
         after = cursor[0] if cursor else b""
         rows = yield from self._database.select(_PAGE.format(clauses=clauses), after, *params, _PAGE_SIZE, last=True)
         found = [
-            Placed(key, Entry(EntryKey(key, namespace), of or None, value, *others))
-            for key, namespace, of, value, *others in rows
+            Placed(key, _entry(EntryKey(bytes_in(key), bytes_in(namespace)), text_in(of) or None, *columns))
+            for key, namespace, of, *columns in rows
         ]
         return found, (found[-1].place,) if len(found) == _PAGE_SIZE else None
 
@@ -182,3 +182,7 @@ class TableEntries(Table):
 
 
 rows_over = TableEntries
+
+
+def _entry(key: EntryKey, owner: str | None, value: Any, check: Any, used_at: int, expires_at: int | None) -> Entry:
+    return Entry(key, owner, bytes_in(value), number_in(check), used_at, expires_at)

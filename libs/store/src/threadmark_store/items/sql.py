@@ -10,9 +10,9 @@ from typing import Any
 
 import orjson
 
-from threadmark.backends import Program, from_column
+from threadmark.backends import Program
 from threadmark_store.shapes import Condition, ItemKey, ItemRow, Place, Scope
-from threadmark_store.tables.sql import Database, Rows, Table, clauses_of, columns_of, key_in
+from threadmark_store.tables.sql import Database, Rows, Table, clauses_of, columns_of, key_in, name_in
 
 Clause = tuple[str, tuple[Any, ...]]
 """A part of a statement, and its parameters."""
@@ -113,7 +113,7 @@ class TableItems(Table, ABC):
 
     def namespaces(self, scope: Scope) -> Program[list[str]]:
         """One statement."""
-        return [from_column(namespace) for (namespace,) in (yield from self._of_scope(_NAMESPACES, scope))]
+        return [name_in(namespace) for (namespace,) in (yield from self._of_scope(_NAMESPACES, scope))]
 
     def sweep(self, now: int, limit: int, *, last: bool = False) -> Program[list[ItemKey]]:
         """One statement. It leaves out items that others are changing."""

@@ -70,8 +70,12 @@ class SqliteItems(TableItems):
         yield from self._database.each(_REFRESH, [(now, *columns_of(key)) for key in keys])
 
     def row(self, columns: Sequence[Any]) -> ItemRow:
+        """Return the row of `columns`. One with a wrong type has a check that is wrong."""
         namespace, key, value, check, created_at, updated_at, owner, expires_at, ttl = columns
         key = key_in(namespace, key)
+        numbers = check, created_at, updated_at, expires_at or 0, ttl or 0
+        if type(value) not in (str, bytes) or set(map(type, numbers)) != {int}:
+            return ItemRow(key, b"", 0, 0, 0)
         return ItemRow(key, value, check, created_at, updated_at, from_optional(owner), expires_at, ttl)
 
     def compare(self, condition: Condition, clauses: list[Clause], parts: list[Clause]) -> None:

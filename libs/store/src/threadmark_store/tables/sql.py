@@ -8,7 +8,7 @@ conditions of a scope.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, Protocol
 
-from threadmark.backends import Program, from_column, to_column
+from threadmark.backends import CorruptDataError, Program, from_column, to_column
 from threadmark_store.namespaces import bounds_below
 from threadmark_store.shapes import Cursor, ItemKey, Scope
 
@@ -127,9 +127,33 @@ def packed(row: Iterable[Any]) -> list[Any]:
     return [to_column(each) if isinstance(each, str) else each for each in row]
 
 
-def key_in(namespace: str, key: str) -> ItemKey:
-    """Return the key of columns."""
-    return ItemKey(from_column(namespace), from_column(key))
+def key_in(namespace: Any, key: Any) -> ItemKey:
+    """Return the key of columns. Raises CorruptDataError if they are no text: no page could continue behind them."""
+    return ItemKey(name_in(namespace), name_in(key))
+
+
+def name_in(column: Any) -> str:
+    """Return a part of a key. Raises CorruptDataError if a damaged file has anything but text there."""
+    if type(column) is not str:
+        raise CorruptDataError(
+            f"a row of a store has {type(column).__name__} where a namespace or a key belongs: remove the row"
+        )
+    return from_column(column)
+
+
+def text_in(column: Any) -> str:
+    """Return the text of a column. A damaged file may have anything there, which becomes another text."""
+    return from_column(column) if type(column) is str else f"\ufffd{type(column).__name__}"
+
+
+def number_in(column: Any) -> int:
+    """Return the number of a column. A damaged file may have anything there, which becomes 0."""
+    return column if type(column) is int else 0
+
+
+def bytes_in(column: Any) -> bytes:
+    """Return the bytes of a column. A damaged file may have anything there, which becomes no bytes."""
+    return column if type(column) is bytes else b""
 
 
 def optional(text: str | None) -> str | None:
@@ -137,6 +161,6 @@ def optional(text: str | None) -> str | None:
     return None if text is None else to_column(text)
 
 
-def from_optional(column: str | None) -> str | None:
-    """Return the text of a column that may be NULL."""
-    return None if column is None else from_column(column)
+def from_optional(column: Any) -> str | None:
+    """Return the text of a column that may be NULL, as `text_in` does."""
+    return None if column is None else text_in(column)

@@ -1,18 +1,23 @@
 """Vectors on Redis: two hashes for each namespace, of all rows of an item, and of these without their data.
 
 Namespaces are spread over 16 shards by their names, as items are. All keys of a shard have one hash tag, and one script
-(`redis.lua`) changes them, after the one that puts the items: if the connection is lost between both, an item has no
-vectors that count. That is also so if an item is put while a `reindex` stores its vectors: the next one computes them.
+(`redis.lua`) changes them, after the one that puts the items. So a transaction ends with a look at the items: the
+vectors of those that are gone are removed, whoever removed them. An item has no vectors that count if the connection is
+lost between both, or if it is put while another caller removes it or a `reindex` stores its vectors: the next `reindex`
+computes them.
 """
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import msgpack
 
-from threadmark.backends import CorruptDataError, Program
+from threadmark.backends import Program
 from threadmark_redis.columns import from_bytes, pack, to_bytes
 from threadmark_redis.keys import SHARDS, shard_of
 from threadmark_redis.steps import Command, commands, run
+from threadmark_redis.transactions import the_work
+from threadmark_store.items.redis_layout import items_key
 from threadmark_store.namespaces import bounds_below, is_within
 from threadmark_store.shapes import Cursor, ItemKey, Scope
 from threadmark_store.tables.redis import RedisTable, script
@@ -48,11 +53,21 @@ class RedisVectors(ComparedByNumpy, RedisTable):
             names = [self._names_key(shard)]
             names += [self._key(key.namespace, end) for key in some for end in (b"k", b"h", b"r")]
             yield from run(script("vectors"), names, [_packed(key, of_item[key]) for key in some])
+        if rows:
+            yield from self._look_at_end(keys)
 
     def delete(self, keys: Sequence[ItemKey], owner: str | None) -> Program[None]:
-        if owner is not None:
-            keys = list({row.key: None for row in (yield from self.rows(keys)) if row.owner == owner})
-        yield from self.replace(keys, [])
+        """Remove the vectors of those items that are gone at the end of the transaction."""
+        yield from self._look_at_end(keys)
+
+    def _look_at_end(self, keys: Sequence[ItemKey]) -> Program[None]:
+        work = yield from the_work()
+        work.at_end.append(partial(self._remove_without_item, keys))
+
+    def _remove_without_item(self, keys: Sequence[ItemKey]) -> Program[None]:
+        asked: list[Command] = [(b"HEXISTS", items_key(self._prefix, key.namespace), to_bytes(key.key)) for key in keys]
+        there = yield from commands(asked)
+        yield from self.replace([key for key, exists in zip(keys, there, strict=True) if not exists], [])
 
     def page(self, scope: Scope, model: str, cursor: Cursor | None) -> Program[tuple[list[Scanned], Cursor | None]]:
         keys, cursor = yield from self._keys(scope, cursor)
@@ -140,6 +155,5 @@ def _unpacked(key: ItemKey, packed: bytes) -> Iterator[VectorRow]:
     try:
         for field, number, data, model, check, owner in msgpack.unpackb(packed, unicode_errors="surrogatepass"):
             yield VectorRow(key, Vector(field, number, data), model, check, owner)
-    except (ValueError, TypeError) as error:
-        place = f"item {key.key!r} of namespace {key.namespace!r}"
-        raise CorruptDataError(f"the vectors of {place} do not read ({error}): put the item once more") from error
+    except (ValueError, TypeError):  # no item has this check, so `verify` reports it, and `reindex` computes it again
+        yield VectorRow(key, Vector("", 0, b""), "", 0)

@@ -3,9 +3,20 @@
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from threadmark.backends import Program, from_column, to_column
+from threadmark.backends import Program, to_column
 from threadmark_store.shapes import Cursor, ItemKey, Scope
-from threadmark_store.tables.sql import Columns, Rows, TableOfRows, clauses_of, from_optional, key_in
+from threadmark_store.tables.sql import (
+    Columns,
+    Rows,
+    TableOfRows,
+    bytes_in,
+    clauses_of,
+    from_optional,
+    key_in,
+    name_in,
+    number_in,
+    text_in,
+)
 from threadmark_store.vectors.contract import CHOICE, ComparedByNumpy, Scanned, Vector, VectorCounts, VectorRow
 
 ROWS = """
@@ -75,7 +86,7 @@ class TableVectors(ComparedByNumpy, TableOfRows):
         return rows, rows[-1][:4] if len(rows) == _PAGE_SIZE else None
 
     def text(self, column: str) -> str:
-        return from_column(column)
+        return name_in(column)
 
     def counts(self, scope: Scope, model: str) -> Program[VectorCounts]:
         clauses, params = clauses_of(scope)
@@ -99,5 +110,5 @@ def columns_of(row: VectorRow) -> tuple[Any, ...]:
 def row_of(columns: Sequence[Any]) -> VectorRow:
     """Return the row of columns."""
     namespace, key, field, number, data, model, check, owner = columns
-    vector = Vector(from_column(field), number, bytes(data))
-    return VectorRow(key_in(namespace, key), vector, from_column(model), check, from_optional(owner))
+    vector = Vector(text_in(field), number_in(number), bytes_in(data))
+    return VectorRow(key_in(namespace, key), vector, text_in(model), number_in(check), from_optional(owner))

@@ -8,6 +8,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable
+from operator import attrgetter
 
 from threadmark.backends import Program
 from threadmark_store.ranking import Columns, Ranking
@@ -15,6 +16,7 @@ from threadmark_store.shapes import Scope
 from threadmark_store.words.contract import WordStore
 
 _WORD = re.compile(r"\w+")
+_WORD_OF = attrgetter("word")
 _LONGEST = 64
 """Characters of a word that count."""
 _SATURATION, _LENGTH_SHARE = 1.2, 0.75
@@ -42,7 +44,7 @@ def best(words: WordStore, scope: Scope, query: Iterable[str], wanted: int | Non
     }
     usual_length = max(totals.words, 1) / max(totals.items, 1)
     scores: dict[Columns, float] = {}
-    for (namespace, key), word, count, length, check, _ in rows:
+    for (namespace, key), word, count, length, check, _ in sorted(rows, key=_WORD_OF):  # as sums depend on the order
         discount = _SATURATION * (1 - _LENGTH_SHARE + _LENGTH_SHARE * length / usual_length)
         item = namespace, key, check
         scores[item] = scores.get(item, 0.0) + rarity[word] * count * (_SATURATION + 1) / (count + discount)

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from threadmark.backends import Program, from_column
+from threadmark.backends import Program
 from threadmark_store.shapes import ItemKey, Scope
-from threadmark_store.tables.sql import Columns, TableOfRows, clauses_of, from_optional, key_in
+from threadmark_store.tables.sql import Columns, TableOfRows, clauses_of, from_optional, key_in, number_in, text_in
 from threadmark_store.words.contract import BEHIND_HEADS, HEAD, WordRow, WordTotals
 
 _IS_HEAD = f"word >= '{HEAD}' AND word < '{BEHIND_HEADS}'"
@@ -63,4 +63,5 @@ rows_over = TableWords
 
 def _row(columns: Sequence[Any]) -> WordRow:
     namespace, key, word, count, length, check, owner = columns
-    return WordRow(key_in(namespace, key), from_column(word), count, length, check, from_optional(owner))
+    name, word = key_in(namespace, key), text_in(word)
+    return WordRow(name, word, number_in(count), number_in(length), number_in(check), from_optional(owner))
