@@ -54,7 +54,7 @@ class Adder:
 
         If it returns None, nothing was changed.
         """
-        ordinary = _ordinary(change.writes)
+        ordinary = _ordinary_writes(change.writes)
         if ordinary is None or not _is_simple(change):
             return None
         name = to_column(change.thread_id)
@@ -146,7 +146,7 @@ def _is_simple(change: Change) -> bool:
     )
 
 
-def _ordinary(writes: Sequence[WriteRow]) -> int | None:
+def _ordinary_writes(writes: Sequence[WriteRow]) -> int | None:
     """Return how many writes come before the records of batches. Those of one task are counted from the first on.
 
     Returns None if there are special writes, writes that follow records, or packs together with other rows.

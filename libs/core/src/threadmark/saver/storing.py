@@ -127,7 +127,7 @@ class Deduplicator:
         """The writes of the step after this checkpoint to the channel, the last first."""
         return self._encoding_cache.written(self._thread_id, ns, checkpoint_id, channel, self._epoch)
 
-    def needs(self) -> tuple[int | None, dict[bytes, bytes]]:
+    def epoch_and_segments(self) -> tuple[int | None, dict[bytes, bytes]]:
         """The rest of a change besides its rows: the epoch that must be proven, and the segments to add."""
         return (self.epoch, self.segments()) if self._inherits or self._used else (None, {})
 

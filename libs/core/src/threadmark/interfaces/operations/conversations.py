@@ -365,7 +365,7 @@ def get_state(conversation: Conversation, caches: Caches) -> CachedOperation[Any
             yield from refresh_expiry(context, thread_id)
         values = yield from caches.get(conversation, header)
         if values is None:
-            loaded = yield from read(load, context, ParsedConfig(thread_id, "", outline.id), early=True)
+            loaded = yield from read(load, context, ParsedConfig(thread_id, "", outline.id), may_be_missing=True)
             if loaded is None:
                 continue  # it was removed since
             header, values = loaded.header, loaded.data

@@ -88,4 +88,4 @@ def _expect_same_keys(context: SaverContext, cipher: Cipher, names: SegmentNames
     for outline in outlines:
         if not names.are_proven:
             with suppress(CorruptDataError):
-                yield from load(context, ParsedConfig(outline.thread_id, outline.ns, outline.id), early=True)
+                yield from load(context, ParsedConfig(outline.thread_id, outline.ns, outline.id), may_be_missing=True)

@@ -49,16 +49,16 @@ def _outline(context: SaverContext, where: ParsedConfig) -> Program[Outline | No
 
 
 def load(
-    context: SaverContext, where: ParsedConfig, chosen: ChannelFilter | None = None, *, early: bool = False
+    context: SaverContext, where: ParsedConfig, chosen: ChannelFilter | None = None, *, may_be_missing: bool = False
 ) -> Program[LoadedCheckpoint | None]:
     """One checkpoint with the bytes of its values, remembered for the put that may follow.
 
-    One that is asked for `early` may still be on its way; any other one that is not found must not be damaged.
+    One that is not found must not be damaged, unless it `may_be_missing`, because it is still on its way.
     """
     held = partial(context.encoding_cache.newest_held, where.thread_id, where.ns)
     found = yield from context.store.find(where.thread_id, where.ns, where.checkpoint_id, held)
     if found is None:
-        if where.checkpoint_id is not None and not early:
+        if where.checkpoint_id is not None and not may_be_missing:
             yield from prove_absent(context, where)
         return None
     row = proven_row(where, found)

@@ -109,8 +109,8 @@ def store(
     run_id = run_id_of(metadata) if "run_id" in metadata else None
     tag = header_tag(draft) if draft.fields.get("versions_seen") else HEADER_TAG
     for _ in range(_ATTEMPTS):
-        found = _remembered(context, continues, draft.reads, early=False)
-        parent, deduplicator = found or (yield from _read(context, continues, draft.reads, early=False))
+        found = _remembered(context, continues, draft.reads, may_be_missing=False)
+        parent, deduplicator = found or (yield from _read(context, continues, draft.reads, may_be_missing=False))
         if parent_id and COUNTERS in metadata and context.moves is None:
             deduplicator.rely(on_parent=check_parent(where, parent_id, parent, draft, metadata))
         header, data = draft.header(
@@ -120,7 +120,7 @@ def store(
         rank = replaced_rank or draft.id
         if replaced_rank is None and parent and parent_id and draft.id <= parent.rank:
             rank = rank_after(parent.rank, draft.id)
-        moment, (epoch, segments) = now(), deduplicator.needs()
+        moment, (epoch, segments) = now(), deduplicator.epoch_and_segments()
         created_at = moment if context.moves is None else time_in(draft.fields)
         outline = Outline(thread_id, ns, draft.id, rank, parent_id, created_at, metadata.text)
         row = checkpoint_row(outline, stored.body, run_id)
@@ -208,8 +208,8 @@ def _put_any_writes(
     large = size >= _WORTH_READING
     channels = {channel for channel, _ in encoded.values()} if large else None
     for _ in range(_ATTEMPTS):
-        found = _remembered(context, where, channels, early=True)
-        current, deduplicator = found or (yield from _read(context, where, channels or (), early=True))
+        found = _remembered(context, where, channels, may_be_missing=True)
+        current, deduplicator = found or (yield from _read(context, where, channels or (), may_be_missing=True))
         written, digests = _stored_writes(deduplicator, where, current, encoded, large=large)
         rows = rows_of_batch(thread_id, ns, checkpoint_id, task_id, task_path, written, context.longest_pack)
         epoch = deduplicator.epoch
@@ -283,14 +283,14 @@ _Start = tuple[Known | None, Deduplicator]
 
 
 def _remembered(
-    context: SaverContext, where: ParsedConfig, reads: Collection[str] | None, *, early: bool
+    context: SaverContext, where: ParsedConfig, reads: Collection[str] | None, *, may_be_missing: bool
 ) -> _Start | None:
     """Return the remembered state from which a change starts, or None if it must be read."""
     cache, (thread_id, ns, checkpoint_id, _) = context.encoding_cache, where
     known = None
     if checkpoint_id is not None:
         known = cache.checkpoint(thread_id, ns, checkpoint_id)
-        unread = known is None and not (early and cache.epoch(thread_id) is not None)
+        unread = known is None and not (may_be_missing and cache.epoch(thread_id) is not None)
         if reads is not None and (
             unread or (known and known.has_manifests and _lacks(context, thread_id, known, reads))
         ):
@@ -299,9 +299,11 @@ def _remembered(
     return known, Deduplicator(context, thread_id, epoch, {})
 
 
-def _read(context: SaverContext, where: ParsedConfig, channels: Collection[str], *, early: bool) -> Operation[_Start]:
+def _read(
+    context: SaverContext, where: ParsedConfig, channels: Collection[str], *, may_be_missing: bool
+) -> Operation[_Start]:
     """Read the state from which a change starts, with the values of some channels."""
-    found = yield from read(load, context, where, frozenset(channels).__contains__, early=early)
+    found = yield from read(load, context, where, frozenset(channels).__contains__, may_be_missing=may_be_missing)
     if found is None:
         return None, Deduplicator(context, where.thread_id, context.encoding_cache.epoch(where.thread_id), {})
     known = found.known()
