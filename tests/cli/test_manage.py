@@ -110,6 +110,10 @@ def test_a_checkpoint_is_named_by_an_id_its_beginning_or_its_place(place: Place)
     for at in ("~99", "nothing"):
         assert "thread 'one' has " in place.ends(MISSING, "fork", "one", "--at", at)
     assert "no thread 'nobody'" in place.ends(MISSING, "fork", "nobody", "--at", "abc")
+    for command in (["fork", "one"], ["restore", "one"], ["delete", "one", "--yes"]):
+        assert "the address of a checkpoint is empty" in place.ends(USAGE, *command, "--at", "")
+    assert "--as is empty" in place.ends(USAGE, "fork", "one", "--as", "")
+    assert sizes(place.url)["one"] == STEPS
     assert "no thread 'nobody'" in place.ends(MISSING, "restore", "nobody", "--at", "~0")
 
 

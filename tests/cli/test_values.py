@@ -4,6 +4,7 @@ import json
 from collections import deque
 from datetime import UTC, datetime
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -52,6 +53,8 @@ def _brief_id(value: Any) -> str:
         ("one\r\ntwo\n", ["it: text of 9 characters", "  │ one", "  │ two", "  │ "]),
         ([PLAN, 1], ["it: list of 2", "  [0] Plan (app.state)", '    goal: "to rest"', "    tries: 0", "  [1] 1"]),
         (10**6000, [f"it: {hex(10**6000)}"]),
+        ({10**6000: 1}, ["it: dict of 1", f"  {hex(10**6000)}: 1"]),
+        (Fraction(10**6000, 3), ["it: Fraction(<too many digits to write>)"]),
     ],
     ids=_brief_id,
 )
@@ -100,6 +103,7 @@ def test_a_value_in_one_line_is_as_long_as_there_is_room() -> None:
         (float("nan"), {"__type__": "float", "value": "nan"}),
         (10**6000, {"__type__": "int", "hex": hex(10**6000)}),
         (2**70, 2**70),
+        (Fraction(10**6000, 3), {"__type__": "Fraction", "value": "<too many digits to write>"}),
         (b"\x00", {"__type__": "bytes", "base64": "AA=="}),
         ({1: 2}, {"__type__": "dict", "items": [[1, 2]]}),
         (frozenset({1}), {"__type__": "frozenset", "items": [1]}),

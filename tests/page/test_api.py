@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -167,6 +169,22 @@ def test_values_keep_their_types_and_their_exactness(saver: Saver) -> None:
     assert nodes["set"]["t"] == "set"
     assert nodes["when"] == {"t": "other", "name": "datetime", "v": "2026-11-20T12:00:00+00:00"}
     assert [step for _, _, step in nodes["keys"]["entries"]] == ['["a b"]', None, '["__x"]', ".ok"]
+
+
+def test_a_value_that_python_cannot_write_leaves_the_others_to_be_seen(saver: Saver) -> None:
+    namespace = SimpleNamespace(a=1)
+    namespace.__dict__[2] = "two"  # type: ignore[index]  # exactly what is tested
+    values = {
+        "fraction": Fraction(10**5000, 3), "range": range(10**5000), "namespace": namespace, "good": "x",
+        "set": {10**5000, "needle"},
+    }  # fmt: skip
+    put(saver, "t", values)
+    with asking(saver) as ask:
+        nodes = {each["name"]: each["node"] for each in ask("checkpoint", thread="t")["channels"]}
+    assert nodes["good"]["v"] == "x"
+    assert nodes["fraction"]["v"] == nodes["range"]["v"] == "<too many digits to write>"
+    assert [entry[::2] for entry in nodes["namespace"]["entries"]] == [["a", ".a"], ["2", None]]
+    assert [match.path for match in saver.search("t", "needle").matches] == ["set"]
 
 
 def test_large_values_are_cut_and_read_on_demand(saver: Saver) -> None:

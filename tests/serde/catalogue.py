@@ -463,6 +463,12 @@ def _twice() -> Any:
     return value
 
 
+def _without_private_attribute() -> Any:
+    model = s.Hidden()
+    del model._private
+    return model
+
+
 def _debug_pattern() -> re.Pattern[str]:
     with contextlib.redirect_stdout(io.StringIO()):
         return re.compile("a", re.DEBUG)
@@ -552,6 +558,10 @@ REFUSED: dict[str, tuple[Make, str]] = {
         lambda: np.zeros(1, dtype=[("a", object)]),
         "a structured numpy array with objects or titles",
     ),
+    "structured numpy arrays with titles": (
+        lambda: np.zeros(1, dtype=[(("title", "a"), "i4")]),
+        "a structured numpy array with objects or titles",
+    ),
     "pandas values with attributes": (
         lambda: s.attach(pd.Series([1]), note=1),
         "a pandas Series with attributes of its own (note)",
@@ -581,6 +591,10 @@ REFUSED: dict[str, tuple[Make, str]] = {
     "enums that are not among their class's members": (
         lambda: s.attach(object.__new__(s.Rights), _name_=None, _value_=8),
         "is not one of its members",
+    ),
+    "models without a private attribute that has a default": (
+        _without_private_attribute,
+        "its private attribute '_private' was deleted",
     ),
     "models with slots of their own": (s.SlottedModel, "make them private attributes"),
     "objects with two attributes of one name": (_twice, "two attributes named 'retries'"),

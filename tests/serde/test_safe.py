@@ -328,7 +328,17 @@ class TestTheAllowlist:
 
     @pytest.mark.parametrize(
         "allow",
-        ["serde.specimens:Point", s.Point, 5, ["serde.specimens.Point"], ["*"], [None], [s.Point(1)], [list[int]]],
+        [
+            "serde.specimens:Point",
+            s.Point,
+            5,
+            ["serde.specimens.Point"],
+            ["*"],
+            [None],
+            [s.Point(1)],
+            [list[int]],
+            [s.Box[int]],
+        ],
     )
     def test_says_at_once_where_an_entry_can_match_nothing(self, allow: Any) -> None:
         with pytest.raises(ConfigError, match=r"allow .*: write allow=\[TheClass, \"module:Class\", \"module:\*\"\]"):

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from threadmark import SaverProtocol
+from threadmark import ConfigError, SaverProtocol
 from threadmark.model import count_text
 from threadmark.types import Branch, Tree, TreeNode
 from threadmark_cli.describing import short_ns
@@ -58,6 +58,8 @@ class Addresses:
 
         Without a namespace an id is looked for in all of them, and `~2` counts from the newest of the graph's own.
         """
+        if address == "":
+            raise ConfigError("the address of a checkpoint is empty: give an id, the beginning of one, or ~2")
         ns = None if ns is None else self.ns(ns)
         match = _ADDRESS.fullmatch(address or "")
         begins, back = (match["id"], match["back"]) if match else ("", None)

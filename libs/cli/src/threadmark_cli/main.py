@@ -78,7 +78,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         _drop_output()
         return CLOSED
     except OSError as error:
-        if "--debug" in argv:
+        if _debugs(argv):
             raise
         _drop_output()
         with suppress(OSError):  # stderr itself may be broken
@@ -96,7 +96,7 @@ def _run(argv: Sequence[str]) -> int:
     except click.Abort:
         return INTERRUPTED
     except (click.ClickException, ThreadmarkError) as error:
-        if "--debug" in argv:
+        if _debugs(argv):
             raise
         return _report(error, Output(color=_color_option(argv)))
     except RecursionError:
@@ -105,6 +105,11 @@ def _run(argv: Sequence[str]) -> int:
         )
         return WRONG
     return returned if isinstance(returned, int) else DONE
+
+
+def _debugs(argv: Sequence[str]) -> bool:
+    """Whether the option is there; behind `--` it is an argument."""
+    return "--debug" in (argv[: argv.index("--")] if "--" in argv else argv)
 
 
 def _color_option(argv: Sequence[str]) -> bool | None:

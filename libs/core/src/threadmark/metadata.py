@@ -99,15 +99,18 @@ def matches(metadata: Mapping[str, Any], criteria: Mapping[str, Any]) -> bool:
 
 def checked_filter(criteria: Mapping[str, Any] | None) -> dict[str, Any]:
     """Check that a filter can be compared with stored JSON. Raises ConfigError that names the key that cannot."""
-    if criteria is None:
-        return {}
-    if not isinstance(criteria, MAPPING):
-        raise ConfigError(f"filter must be a dictionary, not {type(criteria).__name__}")
+    return checked_json("filter", {} if criteria is None else criteria, "compare with a JSON value")
+
+
+def checked_json(name: str, given: Mapping[str, Any], way_out: str) -> dict[str, Any]:
+    """Check that an argument is a dictionary of JSON. Raises ConfigError that names the key that is not."""
+    if not isinstance(given, MAPPING):
+        raise ConfigError(f"{name} must be a dictionary, not {type(given).__name__}")
     try:
-        plain = {as_text(key, "a filter's key"): criteria[key] for key in criteria}
-        check_plain(plain, "filter")
+        plain = {as_text(key, f"a key of {name}"): given[key] for key in given}
+        check_plain(plain, name)
     except SerializationError as error:
-        raise ConfigError(f"{error.location}: {error.problem}; compare with a JSON value") from error
+        raise ConfigError(f"{error.location}: {error.problem}; {way_out}") from error
     return plain
 
 

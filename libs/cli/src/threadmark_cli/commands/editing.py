@@ -51,6 +51,8 @@ def fork(
     the bytes of its thread, a new thread gets copies of those it needs. A value that is set is stored as JSON
     has it, whole: a list of messages needs LangChain's classes, so change those in Python.
     """
+    if as_thread == "":
+        raise click.UsageError("--as is empty: name the new thread.")
     changes = channel_values(values)
     with session.saver(write=True) as saver:
         config = addresses_of(saver, thread).config(at, ns)

@@ -10,7 +10,7 @@ from typing import Any
 
 from threadmark.serde.object_view import SECRET_FIELD
 from threadmark.types import ObjectView
-from threadmark_cli.output.printable import escaped
+from threadmark_cli.output.printable import escaped, text_of
 
 _MOST_BITS = 10_000
 """The most digits of a number: Python refuses to write much longer ones."""
@@ -71,7 +71,7 @@ def _other(value: Any) -> Any:
         return {"__type__": kind, "items": [json_value(each) for each in value]}
     if isinstance(value, datetime):
         return {"__type__": kind, "value": value.isoformat()}
-    return {"__type__": kind, "value": str(value)}
+    return {"__type__": kind, "value": text_of(value)}
 
 
 def quoted(text: str) -> str:

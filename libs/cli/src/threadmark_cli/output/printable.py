@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Callable
+from typing import Any
 
 _ALLOWED = {"\n", "\u200c", "\u200d"}
 """Line ends, and the two joiners without which some scripts and many emoji are not written right."""
@@ -21,6 +22,14 @@ def printable(text: str) -> str:
 def escaped(text: str, escape: Callable[[str], str]) -> str:
     """Return the text with those characters escaped that a terminal should not get."""
     return _SUSPICIOUS.sub(lambda match: match[0] if _is_harmless(match[0]) else escape(match[0]), text)
+
+
+def text_of(value: Any, write: Callable[[Any], str] = str) -> str:
+    """Return a value as text. Python writes no integer of more than 4,300 digits, which may be inside of it."""
+    try:
+        return write(value)
+    except ValueError:
+        return "<too many digits to write>"
 
 
 def one_line(text: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from threadmark.types import ObjectView
 from threadmark_cli.output.json_values import visible_fields
-from threadmark_cli.output.printable import one_line
+from threadmark_cli.output.printable import one_line, text_of
 from threadmark_cli.output.styles import Part
 
 Line = list[Part]
@@ -132,7 +132,7 @@ def _class_name(name: str) -> str:
 
 
 def _key(key: Any) -> str:
-    return key if isinstance(key, str) else repr(key)
+    return key if isinstance(key, str) else _number(key) if isinstance(key, int) else text_of(key, repr)
 
 
 def _is_simple(value: Any, depth: int) -> bool:
@@ -202,7 +202,7 @@ def _inline_leaf(value: Any, width: int) -> str:
         return f"<{len(value):,} bytes>"
     if value is None or isinstance(value, bool | int | float):
         return _number(value)
-    return f"{type(value).__name__}({value})"
+    return f"{type(value).__name__}({text_of(value)})"
 
 
 _BRACKETS: Mapping[type, str] = {list: "[{}]", tuple: "({})", set: "{{{}}}"}

@@ -7,12 +7,12 @@ from starlette.requests import Request
 from starlette.routing import Route
 
 import threadmark
-from threadmark import ConfigError, SaverProtocol
+from threadmark import ConfigError, SaverProtocol, SerializationError
 from threadmark.saver.paths import parse_path
 from threadmark.serde.steps import NOTHING, taken
 from threadmark.types import HistoryEntry
 from threadmark_cli.effects import is_ledger
-from threadmark_cli.page.answers import NotThere, Refused, answering
+from threadmark_cli.page.answers import BadRequest, NotThere, Refused, answering
 from threadmark_cli.page.effects import StepEffects
 from threadmark_cli.page.items import ItemsApi
 from threadmark_cli.page.nodes import Budget, Cut, Window, changes_of, channel_path, node_of
@@ -251,7 +251,10 @@ class Api:
         self._expect_write()
         body = await body_of(request, {"thread": str, "ns": str, "id": str, "values": dict, "as_thread": str})
         values = body.get("values") or None
-        config = await self._writer.afork(_named(body), values, as_thread=body.get("as_thread"))
+        try:
+            config = await self._writer.afork(_named(body), values, as_thread=body.get("as_thread"))
+        except SerializationError as error:
+            raise BadRequest(str(error)) from error
         return {"config": config}
 
     async def restore(self, request: Request) -> Mapping[str, Any]:

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 from threadmark.serde.object_view import SECRET_FIELD
 from threadmark.types import ObjectView
+from threadmark_cli.output.printable import text_of
 
 Node = dict[str, Any]
 
@@ -102,7 +103,7 @@ def _object(value: Any, kind: type, budget: Budget, cut: Cut, window: Window) ->
     if kind is not ObjectView and kind not in _NAMESPACES:
         return _other(value, kind)
     name, fields = value if kind is ObjectView else (_NAMESPACES[kind], vars(value))
-    entries = ([field, _seen(field, item), _field_step(field)] for field, item in fields.items())
+    entries = ([str(field), _seen(field, item), _field_step(field)] for field, item in fields.items())
     return _container("object", name, len(fields), entries, budget, cut, window)
 
 
@@ -129,7 +130,10 @@ def channel_path(channel: str) -> str:
 _CHANNEL = re.compile(r'[^.\[\]"\s][^.\[\]"]*')
 
 
-def _field_step(name: str) -> str | None:
+def _field_step(name: Any) -> str | None:
+    """Return the step of a path that leads to an object's field. A namespace may have fields that are no text."""
+    if type(name) is not str:
+        return None
     return f".{name}" if _ATTRIBUTE.fullmatch(name) and not name.startswith("__") else None
 
 
@@ -263,7 +267,7 @@ _TEXTS: Mapping[type, Callable[[Any], str]] = {
 def _other(value: Any, kind: type) -> Node:
     if kind is _Secret:
         return {"t": "other", "name": "secret", "v": "**********"}
-    text = _TEXTS[kind](value) if kind in _TEXTS else ""
+    text = text_of(value, _TEXTS[kind]) if kind in _TEXTS else ""
     return {"t": "other", "name": kind.__name__, "v": text[:_CHARACTERS_OF_OTHERS]}
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from threadmark.errors import ConflictError
+from threadmark.errors import ConfigError, ConflictError
 from threadmark.model import ThreadInfo
 from threadmark_conformance.backend import World
 from threadmark_conformance.engine import Run, at, checkpoint, got, listed, values
@@ -58,6 +58,18 @@ async def a_created_thread_is_there_and_is_begun_by_a_put(world: World) -> None:
     found = await _there(world, "thread")
     assert found[:4] == ("thread", "ada", "a title", {"a": 1})
     assert (found.checkpoints, found.created_at) == (1, made.created_at)
+
+
+async def metadata_of_a_thread_that_is_no_json_is_named(world: World) -> None:
+    await Run(world.saver).step({"a": "thread"})
+    for odd, said in (
+        ({"a": {1}}, r"metadata\['a'\].*store a JSON value"),
+        ({1: 2}, "a key of metadata"),
+        ([], "metadata must"),
+    ):
+        with pytest.raises(ConfigError, match=said):
+            await world.saver.aupdate_thread("thread", metadata=odd)  # type: ignore[arg-type]  # which is tested
+    assert (await _there(world, "thread")).metadata == {}
 
 
 async def what_was_set_of_a_thread_goes_with_it(world: World) -> None:

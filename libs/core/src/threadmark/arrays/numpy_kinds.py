@@ -320,7 +320,7 @@ def _used(dtype: "np.dtype[Any]") -> "np.ndarray[Any, Any]":
     known: Any = dtype.fields
     used = np.full(dtype.itemsize, known is None)
     for name in dtype.names or ():
-        field, offset = known[name]
+        field, offset, *_ = known[name]
         used[offset : offset + field.itemsize] |= _used(field)
     if dtype.char in _LONG_DOUBLES and np.finfo(np.longdouble).nmant == _MANTISSA_OF_TEN_BYTES:
         unused = slice(None, -10) if dtype.byteorder == ">" else slice(10, None)

@@ -13,7 +13,7 @@ from uuid import UUID
 from threadmark.config import NO_CONFIGURABLE, ParsedConfig, parse_config
 from threadmark.errors import ConfigError, CorruptDataError, short_repr
 from threadmark.ids import Version
-from threadmark.metadata import certain_fragments, checked_filter, to_json
+from threadmark.metadata import certain_fragments, checked_filter, checked_json, to_json
 from threadmark.model import (
     MAPPING,
     UNSET,
@@ -279,7 +279,7 @@ def thread_update(
     if title is not None and title is not UNSET:
         title = as_text(title, "title")
     if metadata is not None:
-        to_json(checked_filter(metadata))
+        to_json(checked_json("metadata", metadata, "store a JSON value"))
     if owner is not None and owner is not UNSET:
         owner = checked_owner(owner)
     if expires is None or expires is UNSET:

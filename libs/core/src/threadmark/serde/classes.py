@@ -12,6 +12,7 @@ import importlib
 import sys
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import count
 from operator import getitem
@@ -99,8 +100,7 @@ class Classes:
         check_inert(cls)
         name = canonical_name(cls)
         self._check_allowed(name, cls)
-        found = found_under(name) if "[" not in name else self._parametrized(name)
-        if found is not cls:
+        if self._found(name, cls) is not cls:
             if self._keeps_local:
                 return local_name(cls, name)
             raise SerializationError(
@@ -109,6 +109,22 @@ class Classes:
                 "keeps such a class, because it ends with the process"
             )
         return name
+
+    def _found(self, name: str, cls: type) -> object:
+        """Return the class to which the name of a class leads today, None if it leads to none."""
+        if "[" not in name:
+            return found_under(name)
+        self._check_arguments(cls)
+        with suppress(ForbiddenTypeError, CorruptDataError):
+            return self._parametrized(name)
+        return None
+
+    def _check_arguments(self, cls: type) -> None:
+        """Check that the policy allows what a generic model is made of."""
+        generic = vars(cls).get("__pydantic_generic_metadata__")
+        for each in _classes_in(generic["args"] if generic else ()):
+            self._check_allowed(canonical_name(each), each)
+            self._check_arguments(each)
 
     def find(self, name: str) -> type:
         """Return the class that stored data calls `name`."""
@@ -285,6 +301,8 @@ def checked_classes(allow: Iterable[type | str]) -> frozenset[type | str]:
     for entry in entries:
         if not (":" in entry if isinstance(entry, str) else is_class(entry)):
             raise ConfigError(f"allow names no class with {short_repr(entry)}: {_ENTRIES}")
+        if "[" in (entry if isinstance(entry, str) else canonical_name(entry)):
+            raise ConfigError(f"allow names a class with its arguments, {short_repr(entry)}: {_ENTRIES}")
     return frozenset(entries)
 
 

@@ -157,8 +157,15 @@ def _strings(path: str, value: Any) -> Iterator[tuple[str, str]]:
         elif isinstance(part, (list, tuple, deque)):
             inner = [(f"{place}[{index}]", item) for index, item in enumerate(part)]
         elif isinstance(part, (set, frozenset)):
-            inner = [(place, item) for item in sorted(part, key=repr)]
+            inner = [(place, item) for item in sorted(part, key=_written)]
         ahead.extendleft(reversed(inner))
+
+
+def _written(item: Any) -> str:
+    try:
+        return repr(item)
+    except ValueError:  # Python writes no integer of more than 4,300 digits, which may be inside
+        return ""
 
 
 class Fresh(NamedTuple):

@@ -62,8 +62,8 @@ class Models(Family):
 
         shapes, asks_itself = Shapes(new_shape), attribute(cls, "__getattribute__") is not object.__getattribute__
         if asks_itself:
-            return _careful_writer(shapes, len(fields))
-        write = _writer(shapes, len(fields))
+            return _careful_writer(shapes, len(fields), _private_defaults(cls))
+        write = _writer(shapes, len(fields), _private_defaults(cls))
         members = _members()
         if all(attribute(cls, name) is members[name] for name in _SLOTS):
             return object_writer(write, list(members.values()))
@@ -131,7 +131,7 @@ def _members() -> dict[str, Any]:
     return {name: vars(BaseModel)[name] for name in _MEMBERS}
 
 
-def _writer(shapes: Shapes[Any], fields: int) -> Deconstruct:
+def _writer(shapes: Shapes[Any], fields: int, private_defaults: Collection[str]) -> Deconstruct:
     """Return the writer for models of one class.
 
     It looks for extra values in each model: `model_validate(..., extra="allow")` adds them to any class.
@@ -153,6 +153,7 @@ def _writer(shapes: Shapes[Any], fields: int) -> Deconstruct:
         names, fields_set = [*state], frozenset(set_fields)
         if _unaccounted(fields_set, names, fields) > len(extra or ()):
             raise SerializationError(_TOO_MANY_SET)
+        _expect_all(private, private_defaults)
         shape = shapes[tuple(names), fields_set, _presence(extra), _presence(private)]
         if bare is not None and private is None:
             latest = (names, fields_set, bare, shape)
@@ -161,7 +162,7 @@ def _writer(shapes: Shapes[Any], fields: int) -> Deconstruct:
     return deconstruct
 
 
-def _careful_writer(shapes: Shapes[Any], fields: int) -> Deconstruct:
+def _careful_writer(shapes: Shapes[Any], fields: int, private_defaults: Collection[str]) -> Deconstruct:
     """Return the writer for models of a class that has its own `__getattribute__`."""
     members = list(_members().values())
 
@@ -169,10 +170,17 @@ def _careful_writer(shapes: Shapes[Any], fields: int) -> Deconstruct:
         state, fields_set, extra, private = (member.__get__(model) for member in members)
         if _unaccounted(fields_set, state, fields) > len(extra or ()):
             raise SerializationError(_TOO_MANY_SET)
+        _expect_all(private, private_defaults)
         shape = shapes[tuple(state), frozenset(fields_set), _presence(extra), _presence(private)]
         return [shape, *state.values(), *filter(None, (extra, private))]
 
     return deconstruct
+
+
+def _expect_all(private: dict[str, Any] | None, defaults: Collection[str]) -> None:
+    """Refuse a model without a private attribute that has a default, which it would have again when it is read."""
+    if private is not None and (deleted := sorted(set(defaults).difference(private))):
+        raise SerializationError(f"its private attribute {deleted[0]!r} was deleted, and would come back: set it again")
 
 
 def _presence(dictionary: dict[str, Any] | None) -> int:
