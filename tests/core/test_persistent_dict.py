@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -207,8 +208,14 @@ def test_a_closed_dictionary_is_one_file_and_stays_readable(path: Path) -> None:
     opened.close()
     assert [each.name for each in path.parent.iterdir()] == ["cache.db"]
     assert opened == {"a": 1}
-    with pytest.raises(ClosedError, match=r"cache\.db' was closed: open it again"):
-        opened.sync()
+    calls: list[Callable[[], object]] = [
+        *(opened.sync, opened.clear, partial(opened.pop, "a"), partial(opened.__delitem__, "a")),
+        *(partial(opened.__setitem__, "b", 2), partial(opened.update, b=2), partial(opened.setdefault, "b", 2)),
+    ]
+    for call in calls:
+        with pytest.raises(ClosedError, match=r"cache\.db' was closed: open it again"):
+            call()
+    assert opened == {"a": 1}
 
 
 def test_a_block_that_fails_stores_what_was_done_in_it(path: Path) -> None:

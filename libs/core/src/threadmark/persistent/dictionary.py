@@ -74,6 +74,7 @@ class PersistentDict(dict[K, V]):
     def close(self) -> None:
         """Store everything and let others open the file. The contents in memory stay readable. You may call it again.
 
+        From then on a change raises ClosedError, as nothing would store it.
         If it cannot be stored, this raises, and the dictionary stays open: nothing is lost, and you can close it again.
         """
         storage = self._storage
@@ -81,6 +82,8 @@ class PersistentDict(dict[K, V]):
             self.sync()
             self._at_exit.forget()
         storage.close()
+        if not isinstance(self, _ReadOnly):
+            self.__class__ = read_only(type(self))
 
     def __enter__(self) -> Self:
         return self
