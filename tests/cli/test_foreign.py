@@ -485,3 +485,15 @@ def test_a_database_that_fails_is_an_error_of_ours(tmp_path: Path, capsys: pytes
     assert run(["threads", str(tmp_path / "text.db")]) == WRONG
     assert "not a SQLite database" in capsys.readouterr().err
     assert run(["threads", "postgresql://127.0.0.1:1/none"]) == FAILED
+
+
+def test_a_schema_that_is_no_text_is_an_error_of_ours(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, target = str(tmp_path / "theirs.db"), str(tmp_path / "target.db")
+    with closing(sqlite3.connect(file)) as database:
+        database.executescript("CREATE TABLE checkpoints (thread_id); CREATE TABLE writes (thread_id)")
+    data = bytearray(Path(file).read_bytes())
+    data[data.index(b"CREATE TABLE checkpoints") + len("CREATE ")] = 0xEE  # SQLite's message quotes it
+    Path(file).write_bytes(data)
+    for arguments in (["threads", file], ["backup", file, target], ["migrate", file, target]):
+        assert run(arguments) in (WRONG, FAILED)
+        assert "theirs.db" in capsys.readouterr().err

@@ -328,6 +328,15 @@ def test_a_flipped_bit_anywhere_gives_an_error_or_what_was_stored(path: Path) ->
     assert refused > 0
 
 
+def test_a_damaged_schema_that_sqlite_quotes_is_an_error(path: Path) -> None:
+    fill(path)
+    data = bytearray(path.read_bytes())
+    data[data.index(b"CREATE TABLE entry") + len("CREATE ")] = 0xEE  # no UTF-8, and so is the message of SQLite
+    path.write_bytes(data)
+    with pytest.raises(CorruptDataError, match="the file is damaged"):
+        PersistentDict[Any, Any](path, "r")
+
+
 DAMAGES = {
     "a value": ("UPDATE entry SET value = zeroblob(3) WHERE position = 2", r"key 'a': it is not as it was written"),
     "a key": ("UPDATE entry SET key = x'00' WHERE position = 2", r"entry 2.*: it is not as it was written"),
