@@ -50,13 +50,10 @@ def _once(path: Path, work: Callable[[sqlite3.Connection], T], how: str) -> T:
         connection.bound(str(path))
         connection.text_factory = lambda text: text.decode("utf-8", "surrogateescape")
         connection.row_factory = sqlite3.Row
-        try:
-            connection.execute(sql.BEGIN_READ)
-            connection.execute(sql.READ_ANYTHING).fetchall()
-            expect_plain_tables(connection, ("checkpoints", "writes"), str(path))
-            return work(connection)
-        except UnicodeDecodeError as error:  # SQLite's message quotes a damaged schema, and sqlite3 cannot read that
-            raise sqlite3.DatabaseError(f"its schema is damaged ({error})") from error
+        connection.execute(sql.BEGIN_READ)
+        expect_plain_tables(connection, ("checkpoints", "writes"), str(path))
+        connection.execute(sql.READ_ANYTHING).fetchall()
+        return work(connection)
 
 
 def _seen(path: Path) -> tuple[int, ...] | None:

@@ -94,21 +94,34 @@ def expect_plausible(connection: sqlite3.Connection, size: int) -> int:
     ((pages,),), ((page_bytes,),) = connection.execute(sql.PAGES), connection.execute(sql.PAGE_BYTES)
     most = MUCH + _TIMES * int(pages) * int(page_bytes)
     if size > most:
-        error = sqlite3.DatabaseError("more is read from it than it has room for")
-        error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
-        raise error
+        raise damage("more is read from it than it has room for")
     return most
+
+
+def damage(problem: str) -> sqlite3.DatabaseError:
+    """Return the error of SQLite for a damaged file."""
+    error = sqlite3.DatabaseError(problem)
+    error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+    return error
 
 
 def expect_plain_tables(connection: sqlite3.Connection, names: Iterable[str], path: str) -> None:
     """Raise SchemaError if one of these exists and is a view, or computes its columns or its stored values."""
     for name in names:
-        columns = connection.execute(sql.COLUMNS.format(name=name)).fetchall()
+        columns = _columns(connection, name)
         computed = any(column[sql.COMPUTED] for column in columns)
         for kind, made in connection.execute(sql.SCHEMA_OF_TABLE, (name, name)).fetchall():
             virtual = _as_text(made).upper().startswith(sql.VIRTUAL)
             if _as_text(kind) not in ("table", "index") or computed or virtual:
                 raise SchemaError(f"{path!r} has no plain table {name!r}, but one that is computed: it is not read")
+
+
+def _columns(connection: sqlite3.Connection, table: str) -> Rows:
+    """Return the columns of a table. This is the first statement that reads the schema."""
+    try:
+        return connection.execute(sql.COLUMNS.format(name=table)).fetchall()
+    except UnicodeDecodeError as error:  # SQLite's message quotes a damaged schema, and sqlite3 cannot read that
+        raise damage(f"its schema is damaged ({error})") from error
 
 
 def _as_text(column: str | bytes) -> str:

@@ -165,7 +165,7 @@ def _expect_ours(path: str) -> None:
     if Path(path).exists() and Path(path).stat().st_size > 0:
         try:
             is_foreign = not look(path, partial(_is_made, path)) and look(path, _tables) > 0
-        except (sqlite3.Error, UnicodeDecodeError):
+        except sqlite3.Error:
             return  # whether it is damaged, or was just being made, is seen when it is read under a lock
         if is_foreign:
             raise SchemaError(f"{path!r} is a SQLite database of another application: choose another file")

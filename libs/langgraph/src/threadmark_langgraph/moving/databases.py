@@ -224,7 +224,7 @@ def _in_sqlite(path: str) -> Contents:
         with closing(sqlite3.connect(uri, uri=True)) as connection:
             expect_plain_tables(connection, ("checkpoints", "writes"), path)
             ((langgraphs, threadmarks),) = connection.execute(sql.SQLITE_CONTENTS)
-    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # the latter for a message with a damaged schema
+    except sqlite3.DatabaseError as error:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # without the details
         if code == sqlite3.SQLITE_NOTADB:
             return _NOTHING
