@@ -95,3 +95,8 @@ def test_an_interrupt_while_a_replaced_file_is_noticed_leaves_the_saver_with_the
 
 def test_a_lease_that_is_interrupted_at_any_instruction_is_over_soon(tmp_path: Path) -> None:
     assert said_by("signals.leasing", str(tmp_path / "threads.db"), "7", "149") > 20
+
+
+@pytest.mark.parametrize("backend", ["sqlite file", "postgres url"])
+def test_a_transaction_that_is_interrupted_at_any_instruction_is_over(backend: str, where: str) -> None:
+    assert said_by("signals.blocks", backend, where, "7", "149") > 20

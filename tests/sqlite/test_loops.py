@@ -198,6 +198,97 @@ def test_after_a_fork_the_child_opens_the_file_anew(tmp_path: Path) -> None:
         assert [item.checkpoint["channel_values"] for item in saver.list(at("child"))] == [{"a": "child"}]
 
 
+LEAVING_PARENT = """
+import os, sys, warnings
+warnings.simplefilter("ignore", DeprecationWarning)
+from threadmark_sqlite import SqliteSaver
+from threadmark_conformance.engine import at, checkpoint
+saver = SqliteSaver(sys.argv[1])
+saver.put(at("parent"), checkpoint({"a": "x" * 3000}), {}, {"a": 1})
+(stored, storing), (closed, closing) = os.pipe(), os.pipe()
+if (pid := os.fork()) == 0:
+    for number in range(3):
+        saver.put(at("child"), checkpoint({"a": number}), {}, {"a": number})
+        os.write(storing, b".")
+        os.read(closed, 1)
+    os._exit(0)
+os.read(stored, 1)
+saver.close()
+os.write(closing, b".")
+os.read(stored, 1)
+with SqliteSaver(sys.argv[1]) as other:  # the last one to close the file, if the child did not have it open
+    assert len(list(other.list(at("child")))) == 2
+    other.put(at("other"), checkpoint({"a": 1}), {}, {"a": 1})
+os.write(closing, b"..")
+assert os.waitpid(pid, 0)[1] == 0
+"""
+
+
+def test_the_child_of_a_fork_loses_nothing_when_its_parent_closes_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "threads.db"
+    finished(child(LEAVING_PARENT, path))
+    with SqliteSaver(path) as saver:
+        assert [item.checkpoint["channel_values"]["a"] for item in saver.list(at("child"))] == [2, 1, 0]
+        assert len(list(saver.list(at("other")))) == 1
+        assert saver.verify().problems == []
+
+
+FORK_BESIDE_A_BLOCK = """
+import os, sys, threading, time, warnings
+warnings.simplefilter("ignore", DeprecationWarning)
+from threadmark import ClosedError
+from threadmark_sqlite import SqliteSaver
+from threadmark_sqlite.driver import handles
+from threadmark_conformance.engine import at, checkpoint
+handles._LONGEST_BLOCK = 20 if sys.argv[2] == "ends" else 0.01
+saver = SqliteSaver(sys.argv[1])
+saver.setup()
+begun, ending = threading.Event(), threading.Event()
+def block():
+    with saver.transaction() as tx:
+        tx.saver.put(at("block"), checkpoint({"a": 1}), {}, {"a": 1})
+        begun.set()
+        assert ending.wait(20) or sys.argv[2] == "ends"
+def store():
+    saver.put(at("child"), checkpoint({"a": 1}), {}, {"a": 1})
+if sys.argv[2] == "inside":
+    try:
+        with saver.transaction():
+            pid = os.fork()
+    except ClosedError:
+        assert pid == 0  # the transaction is the parent's
+else:
+    thread = threading.Thread(target=block)
+    thread.start()
+    begun.wait()
+    if sys.argv[2] == "ends":
+        threading.Timer(0.1, ending.set).start()
+    pid = os.fork()
+if pid == 0:
+    for use in (store, lambda: SqliteSaver(sys.argv[1]).get(at("block"))):
+        try:
+            use()
+        except ClosedError as error:
+            assert "forked during a transaction" in str(error)
+        else:
+            assert sys.argv[2] == "ends"
+    os._exit(0)
+ending.set()
+assert os.waitpid(pid, 0)[1] == 0
+store()
+saver.close()
+"""
+
+
+@pytest.mark.parametrize("when", ["ends", "goes on", "inside"])
+def test_a_fork_waits_for_a_transaction_or_the_child_leaves_the_file_alone(when: str, tmp_path: Path) -> None:
+    path = tmp_path / "threads.db"
+    finished(child(FORK_BESIDE_A_BLOCK, path, when))
+    with SqliteSaver(path) as saver:
+        assert len(list(saver.list(at("child")))) == 1 + (when == "ends")
+        assert saver.verify().problems == []
+
+
 BUSY_FORK = """
 import faulthandler, os, sys, threading, time, warnings
 warnings.simplefilter("ignore", DeprecationWarning)

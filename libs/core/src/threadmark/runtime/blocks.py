@@ -6,6 +6,7 @@ Tasks and threads that the block starts with a copy of its context count as insi
 
 from contextvars import ContextVar
 from typing import Protocol
+from weakref import ref
 
 from threadmark.errors import ConfigError
 
@@ -18,23 +19,27 @@ class Block(Protocol):
     is_open: bool
 
 
-INSIDE: ContextVar[tuple[Block, ...]] = ContextVar("INSIDE", default=())
-"""The blocks that the running code was called from, in their order."""
+INSIDE: ContextVar[tuple["ref[Block]", ...]] = ContextVar("INSIDE", default=())
+"""The blocks that the running code was called from, in their order.
+
+They are held weakly: a block that an interrupt kept from ending is rolled back when nothing else refers to it.
+"""
 
 
 def enter(block: Block) -> None:
     """Count the running code as inside of the block from now on."""
-    INSIDE.set((*INSIDE.get(), block))
+    INSIDE.set((*INSIDE.get(), ref(block)))
 
 
 def leave(block: Block) -> None:
     """Count the running code as outside of the block again."""
-    INSIDE.set(tuple(each for each in INSIDE.get() if each is not block))
+    INSIDE.set(tuple(each for each in INSIDE.get() if each() not in (None, block)))
 
 
 def expect_outside(driver: object) -> None:
     """Raise ConfigError if the running code is in the block of a transaction of this driver."""
-    if any(block.is_open and block._driver is driver for block in INSIDE.get()):  # noqa: SLF001 - users never see it
+    blocks = (each() for each in INSIDE.get())
+    if any(block and block.is_open and block._driver is driver for block in blocks):  # noqa: SLF001 - users never see it
         raise ConfigError(
             "a transaction of this saver is open in this block, and the call would wait for its end: "
             "use the saver of the transaction (`tx.saver`), or call it after the block"

@@ -65,8 +65,10 @@ class SaverTransaction(Generic[S_co]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._leave()
-        self._held.end(commit=kind is None)
+        try:
+            self._leave()
+        finally:
+            self._held.end(commit=kind is None)
 
     async def __aenter__(self) -> Self:
         self._expect_first()
@@ -77,8 +79,10 @@ class SaverTransaction(Generic[S_co]):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._leave()
-        await self._held.aend(commit=kind is None)
+        try:
+            self._leave()
+        finally:
+            await self._held.aend(commit=kind is None)
 
     def _expect_first(self) -> None:
         expect_outside(self._driver)

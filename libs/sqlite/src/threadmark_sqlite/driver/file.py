@@ -1,6 +1,7 @@
 """The driver for a database file: readers never wait and have their own connections, writers share one connection."""
 
 import logging
+import os
 import sqlite3
 import threading
 from contextlib import suppress
@@ -32,8 +33,12 @@ from threadmark_sqlite.driver.watch import ReplacedError
 
 _drivers = Drivers()
 
-_inherited: list[Handles] = []
-"""Handles that a fork carried into this process. They are kept, because closing them could touch the parent's files."""
+_inherited: dict[str, list[Handles]] = {}
+"""By the path of the file, handles that were in use when this process was forked.
+
+They are kept, because closing them could touch the parent's files. SQLite has their locks in this process's memory, so
+it cannot use these files here.
+"""
 
 
 class FileDriver:
@@ -156,10 +161,11 @@ class FileDriver:
                 return  # if the file is missing or refused, the next call of this driver raises
 
     def _reset_after_fork(self) -> None:
-        """In the child of a fork, do not touch the parent's connections."""
+        """In the child of a fork, begin without connections."""
         self._opening = threading.Lock()
         self._closing = threading.Lock()
-        _inherited.extend(self._opened)
+        if in_use := [handles for handles in self._opened if not handles.is_at_rest]:
+            _inherited.setdefault(os.path.realpath(self.path), []).extend(in_use)
         self._opened.clear()
         self._handles = None
 
@@ -181,6 +187,11 @@ class FileDriver:
             return self._handles
 
     def _open(self) -> Handles:
+        if _inherited and os.path.realpath(self.path) in _inherited:
+            raise ClosedError(
+                f"{self} cannot be used in this process, which was forked during a transaction on it: fork outside of "
+                "transactions, or start the process in another way"
+            )
         handles = Handles(self._settings)
         self._opened.append(handles)
         pause_for_forks(handles)

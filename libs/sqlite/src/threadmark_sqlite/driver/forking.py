@@ -1,7 +1,8 @@
-"""Makes a fork wait until no thread is in a call of SQLite.
+"""Makes a fork wait until no thread is in a call of SQLite, and closes the connections before it.
 
-SQLite keeps the locks of its connections in this process's memory. A child made in the middle of a transaction
-would have the locks, but not the thread that releases them, and would wait for ever.
+SQLite keeps the locks of its connections in this process's memory, and the child of a fork inherits that memory, but no
+lock of the system. It would wait for locks that no thread releases, or read and write without any, and then the last
+process to close the file deletes the log under the child. So nothing is open when the process forks.
 """
 
 import os
@@ -9,14 +10,17 @@ import threading
 from typing import Protocol
 from weakref import WeakSet
 
-from threadmark.backends import Answer
+from threadmark.backends import INSIDE, Answer
 
 
 class Pausing(Protocol):
     """An object that works in SQLite on several threads."""
 
-    def pause(self) -> None:
-        """Wait until no call of SQLite is running, and let none begin."""
+    def pause(self, *, in_block: bool) -> None:
+        """Wait until no call of SQLite is running, let none begin, and close the connections.
+
+        `in_block` says that the thread that forks is in the block of a transaction, which cannot end.
+        """
 
     def resume(self) -> None:
         """Undo `pause`. Called by the thread that paused."""
@@ -38,6 +42,7 @@ class _Pause:
 
     def __init__(self) -> None:
         self._begun, self._over, self._ended = Answer(), Answer(), Answer()
+        self._in_block = bool(INSIDE.get())
 
     def begin(self) -> None:
         threading.Thread(target=self._last, name="threadmark-sqlite-fork", daemon=True).start()
@@ -51,7 +56,7 @@ class _Pause:
     def _last(self) -> None:
         with _changing:
             for working in _all:
-                working.pause()
+                working.pause(in_block=self._in_block)
             self._begun.set_result(None)
             self._over.wait()
             for working in _all:

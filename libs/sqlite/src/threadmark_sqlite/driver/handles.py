@@ -39,6 +39,8 @@ from threadmark_sqlite.steps import execute
 _READERS = 8
 _LONGEST_PAUSE = 5.0
 """Seconds that a fork waits for running calls of SQLite."""
+_LONGEST_BLOCK = 1.0
+"""Seconds that a fork waits for a transaction over several calls, which may be waiting for the thread that forks."""
 
 
 class Handles:
@@ -63,6 +65,8 @@ class Handles:
         self.in_block = threading.Lock()
         """Held while a statement of it runs."""
         self._paused: list[Any] = []
+        self.is_at_rest = False
+        """Whether nothing was open when the process forked last."""
         self._closed = False
 
     def read(self, transaction: Transaction[Any]) -> Any:
@@ -190,13 +194,20 @@ class Handles:
         except sqlite3.Error as error:
             raise to_threadmark_error(error, self._settings) from error
 
-    def pause(self) -> None:
-        """Wait until no call of SQLite is running, and let none begin."""
+    def pause(self, *, in_block: bool) -> None:
+        """Wait until no call of SQLite is running, let none begin, and close the connections."""
+        if self._block_turn.acquire(timeout=0 if in_block else _LONGEST_BLOCK):
+            self._paused.append(self._block_turn)
         deadline = time.monotonic() + _LONGEST_PAUSE
         turns: list[Any] = [self._main_thread, self.writer.turn, self.in_block, *[self._permits] * _READERS]
         for turn in turns:
             if turn.acquire(timeout=max(0.0, deadline - time.monotonic())):
                 self._paused.append(turn)
+        self.is_at_rest = len(self._paused) == len(turns) + 1
+        if self.is_at_rest:
+            self.writer.rest()
+            self._close_idle()
+            self._watch.rest()
 
     def resume(self) -> None:
         """Undo `pause`. Called by the thread that paused."""

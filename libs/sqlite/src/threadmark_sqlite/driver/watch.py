@@ -133,6 +133,14 @@ class Watch:
         if self._files.log is not None and id_of(self._files.log_path) != self._files.log:
             raise self._refused(_LOG_GONE.format(log=self._files.log_path))
 
+    def rest(self) -> None:
+        """All connections are closed: the next one may find another log, but must find the same database."""
+        with self._learning:
+            if self._files is not None and not self._left:
+                self._files = self._files._replace(log=None, wal_index=None)
+                if self.looks is not None:
+                    self.looks.log = self.looks.stamp = None
+
     def leave(self, spare: Callable[[], sqlite3.Connection | None]) -> None:
         """Leave the file, so that no part of its log gets into another one.
 

@@ -124,6 +124,12 @@ class Writer:
         if not self._serving.locked():
             self._close_connection()
 
+    def rest(self) -> None:
+        """Close the connection until the next transaction. The caller has the turn."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            self._watch.close(connection)
+
     def leave(self, spare: Callable[[], sqlite3.Connection | None]) -> None:
         """Close the connection to a file that was replaced. Uses a spare connection if the writer has none."""
         with self.turn:
