@@ -4,6 +4,7 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
 import psycopg
@@ -226,7 +227,7 @@ def _driver_of_pool(pool: Any, settings: Settings) -> PostgresDriver:
         return PostgresDriver(settings, borrowed=blocking.BorrowedConnection(pool.connection, pool.check))
     if isinstance(pool, kinds[1:]):
         settings = settings._replace(conninfo=_conninfo_of_pool(pool))
-        return PostgresDriver(settings, borrowed_async=aio.BorrowedConnection(pool.connection, pool.check))
+        return PostgresDriver(settings, borrowed_async=aio.BorrowedConnection(partial(aio.PoolLoan, pool), pool.check))
     raise ConfigError(f"expected a URL, a psycopg connection or a psycopg_pool pool, got {type(pool).__name__}")
 
 

@@ -11,7 +11,7 @@ from psycopg.generators import execute
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
-from threadmark.backends import ClosedError, ConfigError, StoreError, ThreadmarkError, aplay
+from threadmark.backends import ClosedError, ConfigError, StoreError, ThreadmarkError, aplay, in_spite_of_cancelling
 from threadmark_postgres.arrays import register_dumpers
 from threadmark_postgres.driver.batching import MOST, Batch
 from threadmark_postgres.driver.blocking import check_encoding, is_free, is_pipelined
@@ -99,6 +99,23 @@ class BorrowedConnection:
                 "then one saver serves any number of loops"
             )
         self._loop = loop
+
+
+class PoolLoan:
+    """A connection of a pool that you opened. It goes back even if the borrower is cancelled at that moment.
+
+    A pool whose `putconn` is cancelled loses the connection, and never opens another one for it.
+    """
+
+    def __init__(self, pool: Any) -> None:
+        self._loan = pool.connection()
+
+    async def __aenter__(self) -> Connection:
+        connection: Connection = await self._loan.__aenter__()
+        return connection
+
+    async def __aexit__(self, *raised: object) -> None:
+        await in_spite_of_cancelling(self._loan.__aexit__(*raised))
 
 
 class StatementBatcher:
