@@ -308,3 +308,65 @@ def test_the_application_has_a_name(cluster: PostgresServer, url: str, tables: p
         play(saver, "one", 1)
         names = tables.execute("SELECT application_name FROM pg_stat_activity").fetchall()
     assert ("agents",) in names
+
+
+def _renamed(url: str, tables: psycopg.Connection) -> None:
+    """Make tables in a schema that is then renamed, and tables under its name."""
+    with PostgresSaver(url, schema="agents") as saver:
+        play(saver, "old", 2)
+    tables.execute("ALTER SCHEMA agents RENAME TO archive")
+    with PostgresSaver(url, schema="agents") as saver:
+        play(saver, "new", 3)
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_a_saver_does_not_reach_through_functions_into_another_schema(
+    url: str, tables: psycopg.Connection, api: Callable[[Saver], Any]
+) -> None:
+    async def body() -> None:
+        async with PostgresSaver(url, schema="archive") as saver:
+            calls = api(saver)
+            for call in (calls.aget(thread("new")), calls.adelete_thread("new"), calls.aput(thread("x"), *step(0))):
+                with pytest.raises(SchemaError, match=r'schema "archive" use the tables of "agents".*setup\(\)'):
+                    await call
+            await calls.asetup()
+            assert [each.id for each in (await calls.alist_threads()).threads] == ["old"]
+            assert await calls.aget(thread("new")) is None
+            await aplay(calls, "old", 4)
+        async with PostgresSaver(url, schema="agents") as saver:
+            assert await api(saver).aget(thread("old")) is None
+            assert await asyncio.to_thread(count, saver, "new") == 2
+
+    _renamed(url, tables)
+    asyncio.run(body())
+
+
+def test_the_printed_script_mends_functions_of_another_schema(url: str, tables: psycopg.Connection) -> None:
+    _renamed(url, tables)
+    with PostgresSaver(url, schema="archive") as saver:
+        with pytest.raises(SchemaError, match=r"ddl\('archive', since=1\)"):
+            saver.get(thread("old"))
+        tables.execute(ddl("archive", since=1).encode())
+        assert count(saver, "old") == 1
+
+
+def test_the_search_path_and_the_schema_may_lead_to_the_same_tables(url: str, tables: psycopg.Connection) -> None:
+    tables.execute("CREATE SCHEMA agents")
+    in_path = make_conninfo(url, options="-c search_path=agents")
+    with PostgresSaver(in_path) as saver:
+        play(saver, "one", 2)
+    with PostgresSaver(in_path, schema="agents") as saver:
+        assert count(saver, "one") == 1
+    with PostgresSaver(url, schema="agents") as saver:
+        with pytest.raises(SchemaError, match="the connection's search path"):
+            saver.get(thread("one"))
+        saver.setup()
+        assert count(saver, "one") == 1
+    with PostgresSaver(in_path) as saver:
+        assert count(saver, "one") == 1
+
+
+def test_a_saver_that_is_read_only_does_not_mend_functions(url: str, tables: psycopg.Connection) -> None:
+    _renamed(url, tables)
+    with PostgresSaver(url, schema="archive", read_only=True) as saver, pytest.raises(SchemaError, match='"agents"'):
+        saver.setup()

@@ -135,7 +135,8 @@ class PostgresSaver(Saver):
 
         The first call of any method does this automatically. Call it to choose the time, to partition new tables by
         thread into `partitions` parts, or with `distribute="citus"` to distribute them by thread over the nodes of a
-        Citus cluster. Only this method builds indexes that a release adds to tables in use, while others write.
+        Citus cluster. Only this method builds indexes that a release adds to tables in use, while others write, and
+        makes functions again that are missing, or that use other tables because their schema was renamed.
         """
         self._postgres.setup(checked_layout(partitions, distribute))
         run(self._postgres, build_indexes(self._schema))

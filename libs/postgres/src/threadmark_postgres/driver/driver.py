@@ -73,6 +73,8 @@ class PostgresDriver:
         self._process = os.getpid()
         self._closed = False
         self._layout = Layout()
+        self._repairs = False
+        """Whether functions that are missing, or use other tables, are made again."""
         self._combines = settings.combine
         self._reached = borrowed is not None or borrowed_async is not None
         """Whether there ever was a connection. A connection or pool that you passed counts."""
@@ -204,13 +206,13 @@ class PostgresDriver:
             yield connection
 
     def setup(self, layout: Layout) -> None:
-        """Create the tables, or update them to the current format."""
-        self._layout = layout
+        """Create the tables, or update them to the current format, and make functions again that need it."""
+        self._expect_setup(layout)
         self.run(self._checking())
 
     async def asetup(self, layout: Layout) -> None:
         """Like `setup`, for asyncio."""
-        self._layout = layout
+        self._expect_setup(layout)
         await self.arun(self._checking())
 
     def close(self) -> None:
@@ -380,7 +382,7 @@ class PostgresDriver:
         found = self._transact(connection, self._checking())
         if not (found.number or creates_tables):
             return False
-        if found.number < migrations.CURRENT:
+        if found.number < migrations.CURRENT or (self._repairs and found.lacks_functions):
             self._expect_writable(found.number)
             begun = time.monotonic()
             with advising_on_privileges(self._settings, found.number):
@@ -394,7 +396,7 @@ class PostgresDriver:
         found = await self._atransact(connection, self._checking())
         if not (found.number or creates_tables):
             return False
-        if found.number < migrations.CURRENT:
+        if found.number < migrations.CURRENT or (self._repairs and found.lacks_functions):
             self._expect_writable(found.number)
             begun = time.monotonic()
             with advising_on_privileges(self._settings, found.number):
@@ -417,9 +419,13 @@ class PostgresDriver:
             )
             raise SchemaError(f"{self._settings} has {state}; a read-only saver does not change that, but setup() does")
 
+    def _expect_setup(self, layout: Layout) -> None:
+        """Let the next transaction set up the database."""
+        self._layout, self._repairs = layout, not self._settings.read_only
+
     def _checking(self) -> Transaction[Found]:
         about = self._settings.schema, str(self._settings)
-        return Transaction(format_of, about, {"writes": not self._settings.read_only})
+        return Transaction(format_of, about, {"writes": not self._settings.read_only, "repairs": self._repairs})
 
     def _migrating(self) -> Transaction[Found]:
         return Transaction(migrate, (self._settings.schema, self._layout, str(self._settings)), writes=True)
