@@ -370,3 +370,20 @@ def test_a_saver_that_is_read_only_does_not_mend_functions(url: str, tables: psy
     _renamed(url, tables)
     with PostgresSaver(url, schema="archive", read_only=True) as saver, pytest.raises(SchemaError, match='"agents"'):
         saver.setup()
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_setup_of_a_running_saver_makes_tables_that_were_dropped(
+    url: str, tables: psycopg.Connection, api: Callable[[Saver], Any]
+) -> None:
+    async def body() -> None:
+        async with PostgresSaver(url, schema="agents") as saver:
+            calls = api(saver)
+            await aplay(calls, "one", 2)
+            tables.execute("DROP SCHEMA agents CASCADE")
+            await calls.asetup()
+            assert await calls.aget(thread("one")) is None
+            await aplay(calls, "one", 3)
+            assert await asyncio.to_thread(count, saver, "one") == 2
+
+    asyncio.run(body())

@@ -420,8 +420,8 @@ class PostgresDriver:
             raise SchemaError(f"{self._settings} has {state}; a read-only saver does not change that, but setup() does")
 
     def _expect_setup(self, layout: Layout) -> None:
-        """Let the next transaction set up the database."""
-        self._layout, self._repairs = layout, not self._settings.read_only
+        """Let the next transaction set up the database, even one that was ready: its tables may have been dropped."""
+        self._layout, self._repairs, self._ready = layout, not self._settings.read_only, False
 
     def _checking(self) -> Transaction[Found]:
         about = self._settings.schema, str(self._settings)
