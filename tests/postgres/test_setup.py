@@ -387,3 +387,53 @@ def test_setup_of_a_running_saver_makes_tables_that_were_dropped(
             assert await asyncio.to_thread(count, saver, "one") == 2
 
     asyncio.run(body())
+
+
+@pytest.mark.parametrize("api", APIS)
+@pytest.mark.parametrize("in_use", [True, False])
+def test_setup_makes_functions_that_are_missing(
+    url: str, tables: psycopg.Connection, api: Callable[[Saver], Any], *, in_use: bool
+) -> None:
+    async def body() -> None:
+        async with PostgresSaver(url, schema="agents") as before, PostgresSaver(url, schema="agents") as new:
+            config = await aplay(before, "one", 2)
+            for name in ("find_1", "add_one_1", "position_1"):
+                tables.execute(f"DROP FUNCTION agents.threadmark_{name}".encode())
+            calls = api(before if in_use else new)
+            with pytest.raises(StoreError, match=r"find_1.*setup\(\)"):
+                await calls.aget(thread("one"))
+            await calls.asetup()
+            assert await calls.aget(thread("one")) is not None
+            await calls.aput(config, *step(2))
+            assert await asyncio.to_thread(count, before, "one") == 2
+
+    asyncio.run(body())
+
+
+def test_setup_leaves_functions_that_are_in_order_as_they_are(url: str, tables: psycopg.Connection) -> None:
+    def made() -> Any:
+        query = "SELECT proname, oid, xmin::text FROM pg_proc WHERE proname LIKE 'threadmark%' ORDER BY 1"
+        return tables.execute(query).fetchall()
+
+    with PostgresSaver(url) as saver:
+        saver.setup()
+        before = made()
+        saver.setup()
+    assert made() == before != []
+
+
+def test_functions_that_a_switch_has_retired_are_not_made_again(
+    url: str, tables: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with PostgresSaver(url) as saver:
+        saver.setup()
+    next_format.install(monkeypatch)
+    with PostgresSaver(url) as saver:
+        saver.setup()
+        saver.upgrade()
+        tables.execute("DROP FUNCTION threadmark_find_1")
+        saver.setup()
+        assert saver.get(thread("one")) is None
+        for name in migrations.GATES:
+            (found,) = tables.execute("SELECT prosrc FROM pg_proc WHERE proname = %s", [f"threadmark_{name}"])
+            assert "later format" in found[0]

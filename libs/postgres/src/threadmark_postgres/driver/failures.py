@@ -182,6 +182,11 @@ def to_threadmark_error(error: psycopg.Error, settings: Settings) -> ThreadmarkE
         )
     if isinstance(error, errors.InsufficientPrivilege):
         return StoreError(f"{settings}: {_words(error)}. Grant the role {_RIGHTS}")
+    if isinstance(error, errors.UndefinedFunction | errors.UndefinedTable | errors.InvalidSchemaName):
+        return StoreError(
+            f"{settings}: {_words(error)}. Something was dropped since Threadmark set it up, or was not restored: "
+            "setup() of the saver makes all tables of an empty schema, and functions that are missing"
+        )
     if isinstance(error, errors.QueryCanceled):
         return TransientStoreError(f"{settings}: {_words(error)}; the statement_timeout may be too short")
     return StoreError(f"{settings}: {_words(error)}")
