@@ -3,7 +3,7 @@
 import asyncio
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from length import times
 from postgres import next_format
 from postgres.cluster import PostgresServer
 from postgres.steps import APIS, aplay, count, play, step, thread
-from threadmark import ConfigError, Saver, SchemaError, StoreError
+from threadmark import ConfigError, Saver, SchemaError, StoreError, ThreadDeletedError
 from threadmark_postgres import PostgresSaver, ddl, migrations
 from threadmark_postgres.saver import open_url
 
@@ -300,6 +300,43 @@ def test_a_database_may_have_another_encoding(cluster: PostgresServer, encoding:
                 assert count(saver, "日本") == 0
     finally:
         cluster.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def in_english(cluster: PostgresServer) -> Iterator[str]:
+    """A database whose language sorts "B" behind "a", and before "b"."""
+    with psycopg.connect(cluster.url) as connection:
+        if connection.info.server_version < 150000:
+            pytest.skip("no database can have an ICU locale before Postgres 15")
+    cluster.execute("CREATE DATABASE in_english LOCALE_PROVIDER icu ICU_LOCALE 'en-US' TEMPLATE template0")
+    yield make_conninfo(cluster.url, dbname="in_english")
+    cluster.execute("DROP DATABASE in_english WITH (FORCE)")
+
+
+def test_ids_are_compared_as_code_points_in_a_database_of_any_language(in_english: str) -> None:
+    def put(saver: Saver, config: Any, checkpoint_id: str) -> Any:
+        stored, *others = step(1)
+        return saver.put(config, {**stored, "id": checkpoint_id}, *others)
+
+    with PostgresSaver(in_english) as saver, PostgresSaver(in_english) as other:
+        first = put(saver, thread("deleted"), "B")
+        last = put(saver, first, "a")
+        saver.delete_thread("deleted")
+        for config in (first, last):
+            with pytest.raises(ThreadDeletedError):
+                other.put_writes(config, [("messages", "late")], "task")
+            with pytest.raises(ThreadDeletedError):
+                put(other, config, "c")
+        assert saver.get_thread("deleted") is None
+        root = put(saver, thread("one"), "1F0ECAF7-4B35-67EF-8DB9-841AB53A5165")
+        put(saver, root, "1F9ECAF7-4B35-67EF-8DB9-841AB53A5165")
+        assert saver.restore(root)["configurable"]["checkpoint_id"] == newest_id(saver)
+
+
+def newest_id(saver: Saver) -> str:
+    found = saver.get_tuple(thread("one"))
+    assert found
+    return str(found.config["configurable"]["checkpoint_id"])
 
 
 def test_the_application_has_a_name(cluster: PostgresServer, url: str, tables: psycopg.Connection) -> None:
