@@ -339,6 +339,20 @@ def newest_id(saver: Saver) -> str:
     return str(found.config["configurable"]["checkpoint_id"])
 
 
+def test_a_database_may_read_backslashes_as_it_once_did(url: str) -> None:
+    def seen(saver: PostgresSaver) -> list[Any]:
+        statuses = ("idle", "busy", "interrupted", "error", "unfinished")
+        listed = [saver.list_threads(status=status) for status in statuses]
+        return [*listed, saver.get_thread("one"), saver.verify(), saver.report()]
+
+    with PostgresSaver(make_conninfo(url, options="-c standard_conforming_strings=off")) as saver:
+        play(saver, "one", 2)
+        with PostgresSaver(url) as other:
+            assert seen(saver) == seen(other)
+        saver.prune(["one"], keep_last=1)
+        saver.delete_thread("one")
+
+
 def test_the_application_has_a_name(cluster: PostgresServer, url: str, tables: psycopg.Connection) -> None:
     assert cluster.port
     with PostgresSaver(url, application_name="agents") as saver:
