@@ -5,7 +5,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import psycopg
 import pytest
@@ -17,6 +17,7 @@ from postgres import next_format
 from postgres.cluster import PostgresServer
 from postgres.steps import APIS, aplay, count, play, step, thread
 from threadmark import ConfigError, Saver, SchemaError, StoreError, ThreadDeletedError
+from threadmark.model import ThreadStatus
 from threadmark_postgres import PostgresSaver, ddl, migrations
 from threadmark_postgres.saver import open_url
 
@@ -341,8 +342,7 @@ def newest_id(saver: Saver) -> str:
 
 def test_a_database_may_read_backslashes_as_it_once_did(url: str) -> None:
     def seen(saver: PostgresSaver) -> list[Any]:
-        statuses = ("idle", "busy", "interrupted", "error", "unfinished")
-        listed = [saver.list_threads(status=status) for status in statuses]
+        listed = [saver.list_threads(status=status) for status in get_args(ThreadStatus)]
         return [*listed, saver.get_thread("one"), saver.verify(), saver.report()]
 
     with PostgresSaver(make_conninfo(url, options="-c standard_conforming_strings=off")) as saver:
