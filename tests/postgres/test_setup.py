@@ -488,3 +488,37 @@ def test_functions_that_a_switch_has_retired_are_not_made_again(
         for name in migrations.GATES:
             (found,) = tables.execute("SELECT prosrc FROM pg_proc WHERE proname = %s", [f"threadmark_{name}"])
             assert "later format" in found[0]
+
+
+_ANOTHERS = {
+    "a table": "CREATE TABLE threadmark_migration (id bigint)",
+    "a view": "CREATE VIEW threadmark_migration AS SELECT 1 AS id",
+    "another table": "CREATE TABLE threadmark_head (id bigint)",
+    "a type": "CREATE TYPE threadmark_added_1 AS (id bigint)",
+    "a function": "CREATE FUNCTION threadmark_gate_1() RETURNS text LANGUAGE sql AS 'SELECT 1::text'",
+    "a procedure": "CREATE PROCEDURE threadmark_gate_1() LANGUAGE sql AS 'SELECT 1'",
+}
+
+
+@pytest.mark.parametrize("api", APIS)
+@pytest.mark.parametrize("theirs", _ANOTHERS.values(), ids=_ANOTHERS)
+def test_an_object_of_another_application_is_named(
+    url: str, tables: psycopg.Connection, theirs: str, api: Callable[[Saver], Any]
+) -> None:
+    async def body() -> None:
+        async with PostgresSaver(url) as saver:
+            for _ in range(2):
+                with pytest.raises(
+                    SchemaError, match=r"threadmark_\w+.* belongs to another application.* another schema"
+                ):
+                    await api(saver).aput(thread("one"), *step(0))
+        async with PostgresSaver(url, schema="agents") as saver:
+            await aplay(api(saver), "one", 2)
+
+    tables.execute(theirs.encode())
+    asyncio.run(body())
+
+
+def test_setup_of_a_saver_that_is_read_only_names_the_saver_that_makes_tables(url: str) -> None:
+    with PostgresSaver(url, read_only=True) as saver, pytest.raises(SchemaError, match=r"setup\(\) of a saver without"):
+        saver.setup()

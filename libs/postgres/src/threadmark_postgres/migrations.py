@@ -346,7 +346,7 @@ def format_of(schema: str | None, database: str, *, writes: bool, repairs: bool 
 
     Unless the caller `repairs` them, functions that use the tables of another schema are an error, too.
     """
-    found = yield from _recorded(schema)
+    found = yield from _recorded(schema, database)
     found.format.expect_known(CURRENT, database, "threadmark-postgres", writes=writes)
     if found.elsewhere is not None and not repairs:
         raise SchemaError(f"{database}: {found.elsewhere}")
@@ -391,7 +391,7 @@ def upgrade(schema: str | None, *, dry_run: bool) -> Program[UpgradeReport]:
     """Make the switch of every step, when all transactions that write have ended, and before the next one begins."""
     if not dry_run:
         yield from execute(connections.LOCK_SETUP)
-    found = (yield from _recorded(schema)).format
+    found = (yield from _recorded(schema, "this database")).format
     newest = MIGRATIONS[-1]
     report = UpgradeReport(found.least_writer, max(found.least_writer, newest.least_writer), newest.release)
     if dry_run or (newest.least_reader, newest.least_writer) <= found[1:]:
@@ -432,10 +432,15 @@ def _execute_all(statements: Iterable[str], schema: str | None) -> Program[None]
         yield from execute(in_schema(statement, schema))
 
 
-def _recorded(schema: str | None) -> Program[Found]:
-    ((started, place, functions, named),) = yield from execute(connections.FIND_TABLES, (schema,))
+def _recorded(schema: str | None, database: str) -> Program[Found]:
+    ((started, place, is_ours, functions, named),) = yield from execute(connections.FIND_TABLES, (schema,))
     if place is None:
         return Found(Format(0, 0, 0), started=started)
+    if not is_ours:
+        raise SchemaError(
+            f"{database}: threadmark_migration in the schema {quoted(place)} belongs to another application: choose "
+            "another schema"
+        )
     ((*columns, distribute),) = yield from execute(in_schema(connections.RECORDED_FORMAT, schema))
     names = tuple(name.removeprefix("threadmark_") for name in functions)
     elsewhere = None if named is None else _elsewhere(place, named, columns[0])

@@ -33,8 +33,8 @@ from threadmark_postgres.driver.cancellation import for_main_thread, in_order, o
 from threadmark_postgres.driver.conversation import LostCommit, conversation
 from threadmark_postgres.driver.failures import (
     Retries,
-    advising_on_privileges,
     check_worth_waiting,
+    explaining_migration,
     is_for_all,
     is_switched,
     note_failed_batch,
@@ -385,7 +385,7 @@ class PostgresDriver:
         if found.number < migrations.CURRENT or (self._repairs and found.lacks_functions):
             self._expect_writable(found.number)
             begun = time.monotonic()
-            with advising_on_privileges(self._settings, found.number):
+            with explaining_migration(self._settings, found.number):
                 found = self._transact(connection, self._migrating())
             log.note_migration(self._settings, found.number, migrations.CURRENT, begun)
         self._note_ready(found)
@@ -399,7 +399,7 @@ class PostgresDriver:
         if found.number < migrations.CURRENT or (self._repairs and found.lacks_functions):
             self._expect_writable(found.number)
             begun = time.monotonic()
-            with advising_on_privileges(self._settings, found.number):
+            with explaining_migration(self._settings, found.number):
                 found = await self._atransact(connection, self._migrating())
             log.note_migration(self._settings, found.number, migrations.CURRENT, begun)
         self._note_ready(found)
@@ -417,7 +417,10 @@ class PostgresDriver:
             state = (
                 f"format {found}, and this release reads {migrations.CURRENT}" if found else "no tables of Threadmark"
             )
-            raise SchemaError(f"{self._settings} has {state}; a read-only saver does not change that, but setup() does")
+            raise SchemaError(
+                f"{self._settings} has {state}; a read-only saver does not change that, but setup() of a saver without "
+                "read_only does"
+            )
 
     def _expect_setup(self, layout: Layout) -> None:
         """Let the next transaction set up the database, even one that was ready: its tables may have been dropped."""

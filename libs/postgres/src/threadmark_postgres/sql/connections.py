@@ -52,15 +52,21 @@ IS_STANDBY = "SELECT pg_is_in_recovery(), NULL::bigint, NULL::integer"
 # Keeps other processes from setting up the tables until the transaction ends.
 LOCK_SETUP = "SELECT pg_advisory_xact_lock(6074030921331797345)"
 
-# When the server started, and of our tables, if they are there: their schema, the names of the functions in it, and the
-# table that a function names, if it is not the one in that schema. This reads the tables of the catalogue, because
-# after a wait for the lock above the server's look-up functions may still answer from their cache.
+# When the server started, and of our tables, if they are there: their schema, whether the table has our columns, the
+# names of the functions in the schema, and the table that a function names, if it is in another one. This reads the
+# tables of the catalogue, because after a wait for the lock above the server's look-up functions may still answer from
+# their cache.
 FIND_TABLES = f"""
 SELECT {STARTED}, found.*
 FROM (SELECT) AS always
 LEFT JOIN (
     SELECT
         n.nspname::text,
+        (
+            SELECT count(*) = 4
+            FROM pg_catalog.pg_attribute AS a
+            WHERE a.attrelid = c.oid AND a.attname IN ('number', 'distribute', 'least_reader', 'least_writer')
+        ),
         ARRAY(
             SELECT p.proname::text
             FROM pg_catalog.pg_proc AS p
