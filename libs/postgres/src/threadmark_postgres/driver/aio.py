@@ -17,7 +17,7 @@ from threadmark_postgres.driver.batching import MOST, Batch
 from threadmark_postgres.driver.blocking import check_encoding, is_free, is_pipelined
 from threadmark_postgres.driver.cancellation import stopped
 from threadmark_postgres.driver.conversation import Conversation
-from threadmark_postgres.driver.exchange import exchange, is_plain, received, send_prepared
+from threadmark_postgres.driver.exchange import exchange, is_plain, received, send_prepared, use_standard_loaders
 from threadmark_postgres.driver.pipelines import pipeline
 from threadmark_postgres.driver.waiting import answered
 from threadmark_postgres.sql import connections
@@ -254,6 +254,8 @@ async def send(connection: Connection, batch: Sequence[Query], *, prepare: bool)
 
 async def _answers_of_cursors(connection: Connection, batch: Sequence[Query], *, prepare: bool | None) -> list[Rows]:
     cursors = [psycopg.AsyncRawCursor(connection, row_factory=tuple_row) for _ in batch]
+    for cursor in cursors:
+        use_standard_loaders(cursor)
     if len(batch) == 1 and not is_pipelined(connection):
         await _send(cursors[0], batch[0], prepare=prepare)
     else:
