@@ -401,6 +401,44 @@ def test_the_printed_script_mends_functions_of_another_schema(url: str, tables: 
         assert count(saver, "old") == 1
 
 
+def test_functions_of_a_schema_that_the_role_may_not_use_are_mended_as_well(
+    url: str, tables: psycopg.Connection
+) -> None:
+    tables.execute("CREATE ROLE writer LOGIN")
+    try:
+        tables.execute(f"GRANT CREATE ON DATABASE {tables.info.dbname} TO writer".encode())
+        theirs = make_conninfo(url, user="writer")
+        with PostgresSaver(theirs, schema="agents") as saver:
+            play(saver, "old", 2)
+        tables.execute("ALTER SCHEMA agents RENAME TO archive")
+        tables.execute("CREATE SCHEMA agents")
+        with PostgresSaver(theirs, schema="archive") as saver:
+            with pytest.raises(SchemaError, match='"agents"'):
+                saver.get(thread("old"))
+            saver.setup()
+            assert count(saver, "old") == 1
+    finally:
+        tables.execute("DROP OWNED BY writer")
+        tables.execute("DROP ROLE writer")
+
+
+def test_a_role_that_does_not_own_the_functions_is_given_the_script(url: str, tables: psycopg.Connection) -> None:
+    tables.execute("CREATE ROLE writer LOGIN")
+    try:
+        _renamed(url, tables)
+        tables.execute("GRANT USAGE ON SCHEMA archive TO writer")
+        tables.execute("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA archive TO writer")
+        with PostgresSaver(make_conninfo(url, user="writer"), schema="archive") as saver:
+            with pytest.raises(StoreError, match=r"ddl\('archive', since=1\)"):
+                saver.setup()
+            tables.execute(ddl("archive", since=1).encode())
+            saver.setup()
+            assert count(saver, "old") == 1
+    finally:
+        tables.execute("DROP OWNED BY writer")
+        tables.execute("DROP ROLE writer")
+
+
 def test_the_search_path_and_the_schema_may_lead_to_the_same_tables(url: str, tables: psycopg.Connection) -> None:
     tables.execute("CREATE SCHEMA agents")
     in_path = make_conninfo(url, options="-c search_path=agents")

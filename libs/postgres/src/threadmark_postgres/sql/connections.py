@@ -77,8 +77,11 @@ LEFT JOIN (
             FROM pg_catalog.pg_proc AS p
             CROSS JOIN LATERAL substring(p.prosrc FROM 'FROM (.*threadmark_position) AS') AS named (place)
             WHERE p.pronamespace = n.oid AND p.proname = 'threadmark_position_1'
-                AND pg_catalog.to_regclass(named.place)
-                    IS DISTINCT FROM pg_catalog.to_regclass(format('%I.threadmark_position', n.nspname))
+                AND CASE
+                    WHEN cardinality(parse_ident(named.place)) > 1 THEN (parse_ident(named.place))[1] <> n.nspname
+                    ELSE pg_catalog.to_regclass(named.place)
+                        IS DISTINCT FROM pg_catalog.to_regclass(format('%I.threadmark_position', n.nspname))
+                END
             LIMIT 1
         )
     FROM pg_catalog.pg_class AS c
