@@ -199,6 +199,37 @@ def test_a_pool_has_its_connection_back(url: str, tables: psycopg.Connection, ca
     asyncio.run(body())
 
 
+class _SlowToReturn(psycopg_pool.AsyncConnectionPool[Any]):
+    """A pool that takes a connection back when it is allowed to, as if others had its lock."""
+
+    def prepare(self) -> None:
+        self.returning, self.allowed = asyncio.Event(), asyncio.Event()
+
+    async def putconn(self, conn: Any) -> None:
+        self.returning.set()
+        await self.allowed.wait()
+        await super().putconn(conn)
+
+
+def test_a_pool_does_not_lose_the_connection_of_a_caller_who_is_cancelled_while_it_goes_back(url: str) -> None:
+    async def body() -> None:
+        async with _SlowToReturn(url, min_size=1, max_size=1, open=False) as pool, nothing_unheard():
+            pool.prepare()
+            pool.allowed.set()
+            saver = PostgresSaver(pool)
+            config = await aplay(saver, "one", 3)
+            pool.prepare()
+            task = asyncio.ensure_future(get(saver, None))
+            await pool.returning.wait()
+            task.cancel()
+            asyncio.get_running_loop().call_soon(pool.allowed.set)
+            await cancelled([task])
+            assert pool.get_stats()["pool_available"] == 1
+            await saver.aput(config, *step(3))
+
+    asyncio.run(body())
+
+
 def test_a_saver_from_a_url_works_on(url: str, tables: psycopg.Connection) -> None:
     async def body() -> None:
         async with PostgresSaver(url, pool_size=2) as saver, nothing_unheard():

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -28,7 +29,7 @@ from postgres.sessions import END_SESSIONS
 from postgres.steps import APIS, aplay, count, play, step, thread
 from threadmark import Saver, StoreError, TransientStoreError
 from threadmark.program import Program, Transaction
-from threadmark_postgres import PostgresSaver
+from threadmark_postgres import PostgresSaver, adding
 from threadmark_postgres.driver import blocking
 from threadmark_postgres.driver.failures import passes
 from threadmark_postgres.sql import connections
@@ -262,3 +263,30 @@ def test_a_saver_relies_on_nothing_that_a_server_has_lost_when_it_starts_again(*
             end = saver.put(end, *step(number, size=20))
             epochs.append(saver._driver.run(Transaction(saver._context.store.epoch, ("one",))))
         assert len({*epochs}) == 1
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_a_change_that_no_message_of_postgres_holds_is_refused_before_it_is_sent(
+    cluster: PostgresServer, url: str, monkeypatch: pytest.MonkeyPatch, api: Callable[[Saver], Any]
+) -> None:
+    async def body() -> None:
+        with Proxy(cluster.port) as proxy:
+            async with PostgresSaver(url.replace(f":{cluster.port}/", f":{proxy.port}/")) as saver:
+                calls = api(saver)
+                config = await aplay(calls, "one", 2)
+                before = proxy.round_trips
+                monkeypatch.setattr(adding, "_LARGEST", 100_000)
+                stored, *others = step(2)
+                stored["channel_values"]["messages"] = os.urandom(100_000)
+                for call in (
+                    partial(calls.aput, config, stored, *others),
+                    partial(calls.aput, config, stored, *others, expect_newest=True),
+                    partial(calls.aput_writes, config, [("messages", os.urandom(100_000))], "task"),
+                ):
+                    with pytest.raises(StoreError, match="less than 1 GiB") as refusal:
+                        await call()
+                    assert not isinstance(refusal.value, TransientStoreError)
+                assert proxy.round_trips == before
+                await calls.aput(config, *step(2))
+
+    asyncio.run(body())

@@ -9,6 +9,8 @@ from typing import Any
 import psycopg
 import psycopg_pool
 import pytest
+from psycopg.adapt import Loader
+from psycopg.pq import Format
 from psycopg.rows import dict_row, namedtuple_row
 
 from postgres.steps import aplay, count, play, step, thread
@@ -269,3 +271,42 @@ def test_statements_that_a_proxy_forgot_are_prepared_anew(url: str) -> None:
         connection.execute("DEALLOCATE ALL")
         saver.put(config, *step(3))
         assert count(saver, "one") == 3
+
+
+class _AsText(Loader):
+    """Reads every column as an application would that has other classes for it."""
+
+    format = Format.BINARY
+
+    def load(self, data: Any) -> str:
+        return f"read by the application: {bytes(data)!r}"
+
+
+@pytest.mark.parametrize("encoding", ["UTF8", "LATIN1"])
+def test_loaders_of_the_application_are_not_used(url: str, encoding: str) -> None:
+    def read_as_it_likes(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> None:
+        for name in ("bool", "bytea", "int4", "int8", "text", "name", "numeric"):
+            connection.adapters.register_loader(name, _AsText)
+
+    async def body() -> None:
+        async with await psycopg.AsyncConnection.connect(url, client_encoding=encoding) as connection:
+            read_as_it_likes(connection)
+            saver = PostgresSaver(connection)
+            await aplay(saver, "two", 3)
+            assert (await saver.aget_tuple(thread("two"))) == other.get_tuple(thread("two"))
+
+    with psycopg.connect(url, client_encoding=encoding) as connection, PostgresSaver(url) as other:
+        read_as_it_likes(connection)
+        saver = PostgresSaver(connection)
+        config = play(saver, "one", 4)
+        saver.put_writes(config, [("count", 1)], "task")
+        assert list(saver.list(None)) == list(other.list(None))
+        assert saver.list_threads() == other.list_threads()
+        assert saver.stats() == other.stats()
+        assert saver.verify() == other.verify()
+        assert saver.report() == other.report()
+        asyncio.run(body())
+        saver.prune(["one"], keep_last=1)
+        saver.delete_thread("one")
+        result = connection.execute("SELECT 1::bigint", binary=True).fetchall()
+        assert "application" in result[0][0]

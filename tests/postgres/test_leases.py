@@ -13,9 +13,11 @@ from psycopg.conninfo import make_conninfo
 
 from patience import wait_until
 from postgres.test_order import Scene, addition, change_of, checkpoint, scene
+from threadmark import StoreError
 from threadmark.program import Program
 from threadmark.store.contract import ANYONE, Added, Change
 from threadmark.store.threads import LeaseRow
+from threadmark_postgres import PostgresSaver
 from threadmark_postgres.arrays import register_dumpers
 from threadmark_postgres.steps import Query
 from threadmark_postgres.store import PostgresStore
@@ -249,3 +251,23 @@ def test_of_several_that_begin_a_thread_together_the_first_decides_whose_it_is(
 
 def epoch_of(tables: psycopg.Connection[Any]) -> int:
     return int(next(tables.execute("SELECT epoch FROM threadmark_thread"))[0])
+
+
+def test_a_lease_of_a_thread_that_a_policy_hides_is_an_error(url: str, tables: psycopg.Connection) -> None:
+    with PostgresSaver(url) as saver:
+        for name in ("a", "b"):
+            saver.create_thread(name)
+    tables.execute("CREATE ROLE tenant LOGIN")
+    try:
+        tables.execute("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO tenant")
+        tables.execute("ALTER TABLE threadmark_thread ENABLE ROW LEVEL SECURITY")
+        tables.execute("CREATE POLICY own ON threadmark_thread TO tenant USING (thread_id = 'a') WITH CHECK (true)")
+        limited = make_conninfo(url, user="tenant", options="-c statement_timeout=60000")
+        with PostgresSaver(limited) as saver:
+            with saver.lease("a"):
+                pass
+            with pytest.raises(StoreError, match="not for row-level security"), saver.lease("b"):
+                pass
+    finally:
+        tables.execute("DROP OWNED BY tenant")
+        tables.execute("DROP ROLE tenant")

@@ -3,9 +3,9 @@
 import asyncio
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import psycopg
 import pytest
@@ -16,7 +16,8 @@ from length import times
 from postgres import next_format
 from postgres.cluster import PostgresServer
 from postgres.steps import APIS, aplay, count, play, step, thread
-from threadmark import ConfigError, Saver, SchemaError, StoreError
+from threadmark import ConfigError, Saver, SchemaError, StoreError, ThreadDeletedError
+from threadmark.model import ThreadStatus
 from threadmark_postgres import PostgresSaver, ddl, migrations
 from threadmark_postgres.saver import open_url
 
@@ -302,9 +303,260 @@ def test_a_database_may_have_another_encoding(cluster: PostgresServer, encoding:
         cluster.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
+@pytest.fixture
+def in_english(cluster: PostgresServer) -> Iterator[str]:
+    """A database whose language sorts "B" behind "a", and before "b"."""
+    with psycopg.connect(cluster.url) as connection:
+        if connection.info.server_version < 150000:
+            pytest.skip("no database can have an ICU locale before Postgres 15")
+    cluster.execute("CREATE DATABASE in_english LOCALE_PROVIDER icu ICU_LOCALE 'en-US' TEMPLATE template0")
+    yield make_conninfo(cluster.url, dbname="in_english")
+    cluster.execute("DROP DATABASE in_english WITH (FORCE)")
+
+
+def test_ids_are_compared_as_code_points_in_a_database_of_any_language(in_english: str) -> None:
+    def put(saver: Saver, config: Any, checkpoint_id: str) -> Any:
+        stored, *others = step(1)
+        return saver.put(config, {**stored, "id": checkpoint_id}, *others)
+
+    with PostgresSaver(in_english) as saver, PostgresSaver(in_english) as other:
+        first = put(saver, thread("deleted"), "B")
+        last = put(saver, first, "a")
+        saver.delete_thread("deleted")
+        for config in (first, last):
+            with pytest.raises(ThreadDeletedError):
+                other.put_writes(config, [("messages", "late")], "task")
+            with pytest.raises(ThreadDeletedError):
+                put(other, config, "c")
+        assert saver.get_thread("deleted") is None
+        root = put(saver, thread("one"), "1F0ECAF7-4B35-67EF-8DB9-841AB53A5165")
+        put(saver, root, "1F9ECAF7-4B35-67EF-8DB9-841AB53A5165")
+        assert saver.restore(root)["configurable"]["checkpoint_id"] == newest_id(saver)
+
+
+def newest_id(saver: Saver) -> str:
+    found = saver.get_tuple(thread("one"))
+    assert found
+    return str(found.config["configurable"]["checkpoint_id"])
+
+
+def test_a_database_may_read_backslashes_as_it_once_did(url: str) -> None:
+    def seen(saver: PostgresSaver) -> list[Any]:
+        listed = [saver.list_threads(status=status) for status in get_args(ThreadStatus)]
+        return [*listed, saver.get_thread("one"), saver.verify(), saver.report()]
+
+    with PostgresSaver(make_conninfo(url, options="-c standard_conforming_strings=off")) as saver:
+        play(saver, "one", 2)
+        with PostgresSaver(url) as other:
+            assert seen(saver) == seen(other)
+        saver.prune(["one"], keep_last=1)
+        saver.delete_thread("one")
+
+
 def test_the_application_has_a_name(cluster: PostgresServer, url: str, tables: psycopg.Connection) -> None:
     assert cluster.port
     with PostgresSaver(url, application_name="agents") as saver:
         play(saver, "one", 1)
         names = tables.execute("SELECT application_name FROM pg_stat_activity").fetchall()
     assert ("agents",) in names
+
+
+def _renamed(url: str, tables: psycopg.Connection) -> None:
+    """Make tables in a schema that is then renamed, and tables under its name."""
+    with PostgresSaver(url, schema="agents") as saver:
+        play(saver, "old", 2)
+    tables.execute("ALTER SCHEMA agents RENAME TO archive")
+    with PostgresSaver(url, schema="agents") as saver:
+        play(saver, "new", 3)
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_a_saver_does_not_reach_through_functions_into_another_schema(
+    url: str, tables: psycopg.Connection, api: Callable[[Saver], Any]
+) -> None:
+    async def body() -> None:
+        async with PostgresSaver(url, schema="archive") as saver:
+            calls = api(saver)
+            for call in (calls.aget(thread("new")), calls.adelete_thread("new"), calls.aput(thread("x"), *step(0))):
+                with pytest.raises(SchemaError, match=r'schema "archive" use the tables of "agents".*setup\(\)'):
+                    await call
+            await calls.asetup()
+            assert [each.id for each in (await calls.alist_threads()).threads] == ["old"]
+            assert await calls.aget(thread("new")) is None
+            await aplay(calls, "old", 4)
+        async with PostgresSaver(url, schema="agents") as saver:
+            assert await api(saver).aget(thread("old")) is None
+            assert await asyncio.to_thread(count, saver, "new") == 2
+
+    _renamed(url, tables)
+    asyncio.run(body())
+
+
+def test_the_printed_script_mends_functions_of_another_schema(url: str, tables: psycopg.Connection) -> None:
+    _renamed(url, tables)
+    with PostgresSaver(url, schema="archive") as saver:
+        with pytest.raises(SchemaError, match=r"ddl\('archive', since=1\)"):
+            saver.get(thread("old"))
+        tables.execute(ddl("archive", since=1).encode())
+        assert count(saver, "old") == 1
+
+
+def test_functions_of_a_schema_that_the_role_may_not_use_are_mended_as_well(
+    url: str, tables: psycopg.Connection
+) -> None:
+    tables.execute("CREATE ROLE writer LOGIN")
+    try:
+        tables.execute(f"GRANT CREATE ON DATABASE {tables.info.dbname} TO writer".encode())
+        theirs = make_conninfo(url, user="writer")
+        with PostgresSaver(theirs, schema="agents") as saver:
+            play(saver, "old", 2)
+        tables.execute("ALTER SCHEMA agents RENAME TO archive")
+        tables.execute("CREATE SCHEMA agents")
+        with PostgresSaver(theirs, schema="archive") as saver:
+            with pytest.raises(SchemaError, match='"agents"'):
+                saver.get(thread("old"))
+            saver.setup()
+            assert count(saver, "old") == 1
+    finally:
+        tables.execute("DROP OWNED BY writer")
+        tables.execute("DROP ROLE writer")
+
+
+def test_a_role_that_does_not_own_the_functions_is_given_the_script(url: str, tables: psycopg.Connection) -> None:
+    tables.execute("CREATE ROLE writer LOGIN")
+    try:
+        _renamed(url, tables)
+        tables.execute("GRANT USAGE ON SCHEMA archive TO writer")
+        tables.execute("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA archive TO writer")
+        with PostgresSaver(make_conninfo(url, user="writer"), schema="archive") as saver:
+            with pytest.raises(StoreError, match=r"ddl\('archive', since=1\)"):
+                saver.setup()
+            tables.execute(ddl("archive", since=1).encode())
+            saver.setup()
+            assert count(saver, "old") == 1
+    finally:
+        tables.execute("DROP OWNED BY writer")
+        tables.execute("DROP ROLE writer")
+
+
+def test_the_search_path_and_the_schema_may_lead_to_the_same_tables(url: str, tables: psycopg.Connection) -> None:
+    tables.execute("CREATE SCHEMA agents")
+    in_path = make_conninfo(url, options="-c search_path=agents")
+    with PostgresSaver(in_path) as saver:
+        play(saver, "one", 2)
+    with PostgresSaver(in_path, schema="agents") as saver:
+        assert count(saver, "one") == 1
+    with PostgresSaver(url, schema="agents") as saver:
+        with pytest.raises(SchemaError, match="the connection's search path"):
+            saver.get(thread("one"))
+        saver.setup()
+        assert count(saver, "one") == 1
+    with PostgresSaver(in_path) as saver:
+        assert count(saver, "one") == 1
+
+
+def test_a_saver_that_is_read_only_does_not_mend_functions(url: str, tables: psycopg.Connection) -> None:
+    _renamed(url, tables)
+    with PostgresSaver(url, schema="archive", read_only=True) as saver, pytest.raises(SchemaError, match='"agents"'):
+        saver.setup()
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_setup_of_a_running_saver_makes_tables_that_were_dropped(
+    url: str, tables: psycopg.Connection, api: Callable[[Saver], Any]
+) -> None:
+    async def body() -> None:
+        async with PostgresSaver(url, schema="agents") as saver:
+            calls = api(saver)
+            await aplay(calls, "one", 2)
+            tables.execute("DROP SCHEMA agents CASCADE")
+            await calls.asetup()
+            assert await calls.aget(thread("one")) is None
+            await aplay(calls, "one", 3)
+            assert await asyncio.to_thread(count, saver, "one") == 2
+
+    asyncio.run(body())
+
+
+@pytest.mark.parametrize("api", APIS)
+@pytest.mark.parametrize("in_use", [True, False])
+def test_setup_makes_functions_that_are_missing(
+    url: str, tables: psycopg.Connection, api: Callable[[Saver], Any], *, in_use: bool
+) -> None:
+    async def body() -> None:
+        async with PostgresSaver(url, schema="agents") as before, PostgresSaver(url, schema="agents") as new:
+            config = await aplay(before, "one", 2)
+            for name in ("find_1", "add_one_1", "position_1"):
+                tables.execute(f"DROP FUNCTION agents.threadmark_{name}".encode())
+            calls = api(before if in_use else new)
+            with pytest.raises(StoreError, match=r"find_1.*setup\(\)"):
+                await calls.aget(thread("one"))
+            await calls.asetup()
+            assert await calls.aget(thread("one")) is not None
+            await calls.aput(config, *step(2))
+            assert await asyncio.to_thread(count, before, "one") == 2
+
+    asyncio.run(body())
+
+
+def test_setup_leaves_functions_that_are_in_order_as_they_are(url: str, tables: psycopg.Connection) -> None:
+    def made() -> Any:
+        query = "SELECT proname, oid, xmin::text FROM pg_proc WHERE proname LIKE 'threadmark%' ORDER BY 1"
+        return tables.execute(query).fetchall()
+
+    with PostgresSaver(url) as saver:
+        saver.setup()
+        before = made()
+        saver.setup()
+    assert made() == before != []
+
+
+def test_functions_that_a_switch_has_retired_are_not_made_again(
+    url: str, tables: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with PostgresSaver(url) as saver:
+        saver.setup()
+    next_format.install(monkeypatch)
+    with PostgresSaver(url) as saver:
+        saver.setup()
+        saver.upgrade()
+        tables.execute("DROP FUNCTION threadmark_find_1")
+        saver.setup()
+        assert saver.get(thread("one")) is None
+        for name in migrations.GATES:
+            (found,) = tables.execute("SELECT prosrc FROM pg_proc WHERE proname = %s", [f"threadmark_{name}"])
+            assert "later format" in found[0]
+
+
+_ANOTHERS = {
+    "a table": "CREATE TABLE threadmark_migration (id bigint)",
+    "a view": "CREATE VIEW threadmark_migration AS SELECT 1 AS id",
+    "another table": "CREATE TABLE threadmark_head (id bigint)",
+    "a type": "CREATE TYPE threadmark_added_1 AS (id bigint)",
+    "a function": "CREATE FUNCTION threadmark_gate_1() RETURNS text LANGUAGE sql AS 'SELECT 1::text'",
+    "a procedure": "CREATE PROCEDURE threadmark_gate_1() LANGUAGE sql AS 'SELECT 1'",
+}
+
+
+@pytest.mark.parametrize("api", APIS)
+@pytest.mark.parametrize("theirs", _ANOTHERS.values(), ids=_ANOTHERS)
+def test_an_object_of_another_application_is_named(
+    url: str, tables: psycopg.Connection, theirs: str, api: Callable[[Saver], Any]
+) -> None:
+    async def body() -> None:
+        async with PostgresSaver(url) as saver:
+            for _ in range(2):
+                with pytest.raises(
+                    SchemaError, match=r"threadmark_\w+.* belongs to another application.* another schema"
+                ):
+                    await api(saver).aput(thread("one"), *step(0))
+        async with PostgresSaver(url, schema="agents") as saver:
+            await aplay(api(saver), "one", 2)
+
+    tables.execute(theirs.encode())
+    asyncio.run(body())
+
+
+def test_setup_of_a_saver_that_is_read_only_names_the_saver_that_makes_tables(url: str) -> None:
+    with PostgresSaver(url, read_only=True) as saver, pytest.raises(SchemaError, match=r"setup\(\) of a saver without"):
+        saver.setup()

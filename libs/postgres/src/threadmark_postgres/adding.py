@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from threadmark.backends import Added, Change, Key, Program, Store, TransientStoreError, to_column
+from threadmark.backends import Added, Change, Key, Program, Store, StoreError, TransientStoreError, to_column
 from threadmark_postgres.arrays import Texts
 from threadmark_postgres.columns import any_rows, one_row, size_of
 from threadmark_postgres.schema import in_schema
@@ -21,6 +21,10 @@ of ours by then (`Query.likely_last`)."""
 
 _LARGE = 64 * 1024
 """A change of this many bytes or more is sent alone: it gains nothing from a batch and would delay the others."""
+
+_LARGEST = 2**30 - 2**24
+"""The most bytes of a change. A message of Postgres has less than 1 GiB; the rest is for names and lengths. The server
+ends the connection of a client that sends a longer one, which looks like a failure that passes."""
 
 _MOST_RESTARTS = 10_000
 """A store remembers of so many threads that their epoch has ended since the server started again."""
@@ -50,7 +54,14 @@ class AddingStore(PostgresThreadStore, Store):
 
     def _add(self, change: Change, *, replaces: bool) -> Program[Added]:
         is_plain = not (replaces or change.has_place) and change.copied is None
-        turn = _turn(change) if is_plain else ()
+        size = size_of(change)
+        if size > _LARGEST:
+            raise StoreError(
+                f"thread {change.thread_id!r}: a change with {size} bytes of values cannot be stored, because Postgres "
+                "takes less than 1 GiB in one message: divide it into several steps, or store a name in place of the "
+                "largest value"
+            )
+        turn = _turn(change) if is_plain and size < _LARGE else ()
         statement, params = adding.ADD_ONE, one_row(change) if is_plain else None
         if params is None:
             statement, params = adding.ADD, any_rows(change, replaces=replaces, waits=False)
@@ -97,9 +108,7 @@ class AddingStore(PostgresThreadStore, Store):
 
 
 def _turn(change: Change) -> tuple[str, ...]:
-    """Return the place of a change among those that it may be sent with, () if it is large."""
-    if size_of(change) >= _LARGE:
-        return ()
+    """Return the place of a change among those that it may be sent with."""
     return change.thread_id, min((row.outline.ns for row in change.checkpoints), default="")
 
 

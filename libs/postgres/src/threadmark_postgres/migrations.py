@@ -6,10 +6,10 @@ switch, which `upgrade` makes, is for the time when there is no such process. Wi
 earlier release calls raise an error: so a running process is refused, and pays nothing for it before.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from threadmark.backends import ConfigError, Format, Operation, Program, UpgradeReport
+from threadmark.backends import ConfigError, Format, Operation, Program, SchemaError, UpgradeReport
 from threadmark_postgres import indexes
 from threadmark_postgres.functions import refusal_of, text_of
 from threadmark_postgres.indexes import Index
@@ -39,11 +39,20 @@ class Found(NamedTuple):
     """As in `Layout`."""
     started: int | None = None
     """When the server started."""
+    functions: tuple[str, ...] = ()
+    """Those in the schema of the tables, with the names that they have there."""
+    elsewhere: str | None = None
+    """A sentence about functions that use the tables of another schema, if these do."""
 
     @property
     def number(self) -> int:
         """The last step; 0 if there are no tables."""
         return self.format.number
+
+    @property
+    def lacks_functions(self) -> bool:
+        """Whether `migrate` has to make the functions again: some are missing, or they use other tables."""
+        return self.elsewhere is not None or not {*_functions(self.format)} <= {*self.functions}
 
 
 class Table(NamedTuple):
@@ -301,9 +310,10 @@ def ddl(
     """Return the SQL script that sets up a database, if the saver's role may not create tables.
 
     By default the script is for an empty database. With `since` it updates a database of that format to the current
-    one, and processes of the earlier release may go on; the saver's error names the format that it found. Grant the
-    saver's role USAGE on the schema, SELECT, INSERT, UPDATE and DELETE on its tables, and EXECUTE on its functions,
-    which every role has unless it was revoked.
+    one, and processes of the earlier release may go on; the saver's error names the format that it found. It also makes
+    the functions again, in case they are missing or their schema was renamed. Grant the saver's role USAGE on the
+    schema, SELECT, INSERT, UPDATE and DELETE on its tables, and EXECUTE on its functions, which every role has unless
+    it was revoked.
     """
     if since not in range(CURRENT + 1):
         raise ConfigError(f"since must be a format from 0 (no tables yet) to {CURRENT}, not {since!r}")
@@ -312,6 +322,8 @@ def ddl(
     if since == 0:
         statements += [f"CREATE SCHEMA IF NOT EXISTS {quoted(schema)}"] if schema is not None else []
         statements += _first(layout, schema)
+    else:
+        statements += _statements(_again(Format(since, since, since)), layout, schema)
     for step in MIGRATIONS[since:]:
         least = (
             (str(step.least_reader), str(step.least_writer))
@@ -329,30 +341,36 @@ def ddl(
     return f"{script};\n"
 
 
-def format_of(schema: str | None, database: str, *, writes: bool) -> Program[Found]:
-    """Return the database's format. Raises SchemaError if this release must not read it, or `writes` and must not."""
-    found = yield from _recorded(schema)
+def format_of(schema: str | None, database: str, *, writes: bool, repairs: bool = False) -> Program[Found]:
+    """Return the database's format. Raises SchemaError if this release must not read it, or `writes` and must not.
+
+    Unless the caller `repairs` them, functions that use the tables of another schema are an error, too.
+    """
+    found = yield from _recorded(schema, database)
     found.format.expect_known(CURRENT, database, "threadmark-postgres", writes=writes)
+    if found.elsewhere is not None and not repairs:
+        raise SchemaError(f"{database}: {found.elsewhere}")
     return found
 
 
 def migrate(schema: str | None, layout: Layout, database: str) -> Program[Found]:
-    """Add the steps that are missing. Run it in a write transaction.
+    """Add the steps that are missing, and make the functions again if they need it. Run it in a write transaction.
 
     Returns the previous format and how the tables are distributed; new tables are distributed like existing ones, and
     a new database is written in the newest format at once.
     """
     yield from execute(connections.LOCK_SETUP)
-    found = yield from format_of(schema, database, writes=True)
+    found = yield from format_of(schema, database, writes=True, repairs=True)
     if found.number == 0:
         yield from _begin(layout, schema)
     else:
         layout = layout._replace(distribute=found.distribute)
         yield from execute(connections.SHORT_WAIT)
+    if found.lacks_functions:
+        yield from _execute_all(_statements(_again(found.format), layout, schema), schema)
     for step in MIGRATIONS[found.number :]:
         switched = () if found.number else (*_plain_indexes(step), *_switched(step))
-        for statement in (*_statements(step, layout, schema), *switched):
-            yield from execute(in_schema(statement, schema))
+        yield from _execute_all((*_statements(step, layout, schema), *switched), schema)
         least = found.format[1:] if found.number else (step.least_reader, step.least_writer)
         record = in_schema(connections.RECORD_MIGRATION, schema)
         yield from execute(record, (step.number, step.name, layout.distribute, *least))
@@ -373,7 +391,7 @@ def upgrade(schema: str | None, *, dry_run: bool) -> Program[UpgradeReport]:
     """Make the switch of every step, when all transactions that write have ended, and before the next one begins."""
     if not dry_run:
         yield from execute(connections.LOCK_SETUP)
-    found = (yield from _recorded(schema)).format
+    found = (yield from _recorded(schema, "this database")).format
     newest = MIGRATIONS[-1]
     report = UpgradeReport(found.least_writer, max(found.least_writer, newest.least_writer), newest.release)
     if dry_run or (newest.least_reader, newest.least_writer) <= found[1:]:
@@ -382,8 +400,7 @@ def upgrade(schema: str | None, *, dry_run: bool) -> Program[UpgradeReport]:
     yield from execute(in_schema(connections.LOCK_WRITING, schema))
     for step in MIGRATIONS:
         if (step.least_reader, step.least_writer) > found[1:]:
-            for statement in _switched(step):
-                yield from execute(in_schema(statement, schema))
+            yield from _execute_all(_switched(step), schema)
             record = in_schema(connections.RECORD_SWITCH, schema)
             yield from execute(record, (step.number, step.least_reader, step.least_writer))
     return report
@@ -407,16 +424,49 @@ def _begin(layout: Layout, schema: str | None) -> Program[None]:
         ((exists,),) = yield from execute(connections.HAS_SCHEMA, (schema,))
         if not exists:
             yield from execute(f"CREATE SCHEMA {quoted(schema)}")
-    for statement in _first(layout, schema):
+    yield from _execute_all(_first(layout, schema), schema)
+
+
+def _execute_all(statements: Iterable[str], schema: str | None) -> Program[None]:
+    for statement in statements:
         yield from execute(in_schema(statement, schema))
 
 
-def _recorded(schema: str | None) -> Program[Found]:
-    ((started, exists),) = yield from execute(connections.HAS_MIGRATIONS, (schema,))
-    if not exists:
+def _recorded(schema: str | None, database: str) -> Program[Found]:
+    ((started, place, is_ours, functions, named),) = yield from execute(connections.FIND_TABLES, (schema,))
+    if place is None:
         return Found(Format(0, 0, 0), started=started)
+    if not is_ours:
+        raise SchemaError(
+            f"{database}: threadmark_migration in the schema {quoted(place)} belongs to another application: choose "
+            "another schema"
+        )
     ((*columns, distribute),) = yield from execute(in_schema(connections.RECORDED_FORMAT, schema))
-    return Found(Format(*columns), distribute, started)
+    names = tuple(name.removeprefix("threadmark_") for name in functions)
+    elsewhere = None if named is None else _elsewhere(place, named, columns[0])
+    return Found(Format(*columns), distribute, started, names, elsewhere)
+
+
+def _elsewhere(schema: str, named: str, number: int) -> str:
+    other = named.removesuffix("threadmark_position").removesuffix(".") or "the connection's search path"
+    return (
+        f"the functions of Threadmark in the schema {quoted(schema)} use the tables of {other}. The schema was "
+        "renamed, or the tables were made under another option `schema`: run setup() of a saver that may make "
+        f"functions, or the script of threadmark_postgres.ddl({schema!r}, since={number})"
+    )
+
+
+def _functions(present: Format) -> list[str]:
+    """Return the functions of a format that processes may call: those of its steps that no switch has retired."""
+    steps = MIGRATIONS[: present.number]
+    switched = [step for step in steps if (step.least_reader, step.least_writer) <= present[1:]]
+    retired = {name for step in switched for name in step.retired}
+    return [name for step in steps for name in step.functions if name not in retired]
+
+
+def _again(present: Format) -> Migration:
+    """Return the step that makes these functions once more."""
+    return Migration(present.number, "functions", functions=tuple(_functions(present)))
 
 
 def _indexes() -> list[Index]:

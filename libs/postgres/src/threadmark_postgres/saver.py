@@ -4,6 +4,7 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
 import psycopg
@@ -134,7 +135,8 @@ class PostgresSaver(Saver):
 
         The first call of any method does this automatically. Call it to choose the time, to partition new tables by
         thread into `partitions` parts, or with `distribute="citus"` to distribute them by thread over the nodes of a
-        Citus cluster. Only this method builds indexes that a release adds to tables in use, while others write.
+        Citus cluster. Only this method builds indexes that a release adds to tables in use, while others write, and
+        makes functions again that are missing, or that use other tables because their schema was renamed.
         """
         self._postgres.setup(checked_layout(partitions, distribute))
         run(self._postgres, build_indexes(self._schema))
@@ -226,7 +228,7 @@ def _driver_of_pool(pool: Any, settings: Settings) -> PostgresDriver:
         return PostgresDriver(settings, borrowed=blocking.BorrowedConnection(pool.connection, pool.check))
     if isinstance(pool, kinds[1:]):
         settings = settings._replace(conninfo=_conninfo_of_pool(pool))
-        return PostgresDriver(settings, borrowed_async=aio.BorrowedConnection(pool.connection, pool.check))
+        return PostgresDriver(settings, borrowed_async=aio.BorrowedConnection(partial(aio.PoolLoan, pool), pool.check))
     raise ConfigError(f"expected a URL, a psycopg connection or a psycopg_pool pool, got {type(pool).__name__}")
 
 

@@ -11,13 +11,13 @@ from psycopg.generators import execute
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
-from threadmark.backends import ClosedError, ConfigError, StoreError, ThreadmarkError, aplay
+from threadmark.backends import ClosedError, ConfigError, StoreError, ThreadmarkError, aplay, in_spite_of_cancelling
 from threadmark_postgres.arrays import register_dumpers
 from threadmark_postgres.driver.batching import MOST, Batch
 from threadmark_postgres.driver.blocking import check_encoding, is_free, is_pipelined
 from threadmark_postgres.driver.cancellation import stopped
 from threadmark_postgres.driver.conversation import Conversation
-from threadmark_postgres.driver.exchange import exchange, is_plain, received, send_prepared
+from threadmark_postgres.driver.exchange import exchange, is_plain, received, send_prepared, use_standard_loaders
 from threadmark_postgres.driver.pipelines import pipeline
 from threadmark_postgres.driver.waiting import answered
 from threadmark_postgres.sql import connections
@@ -99,6 +99,23 @@ class BorrowedConnection:
                 "then one saver serves any number of loops"
             )
         self._loop = loop
+
+
+class PoolLoan:
+    """A connection of a pool that you opened. It goes back even if the borrower is cancelled at that moment.
+
+    A pool whose `putconn` is cancelled loses the connection, and never opens another one for it.
+    """
+
+    def __init__(self, pool: Any) -> None:
+        self._loan = pool.connection()
+
+    async def __aenter__(self) -> Connection:
+        connection: Connection = await self._loan.__aenter__()
+        return connection
+
+    async def __aexit__(self, *raised: object) -> None:
+        await in_spite_of_cancelling(self._loan.__aexit__(*raised))
 
 
 class StatementBatcher:
@@ -237,6 +254,8 @@ async def send(connection: Connection, batch: Sequence[Query], *, prepare: bool)
 
 async def _answers_of_cursors(connection: Connection, batch: Sequence[Query], *, prepare: bool | None) -> list[Rows]:
     cursors = [psycopg.AsyncRawCursor(connection, row_factory=tuple_row) for _ in batch]
+    for cursor in cursors:
+        use_standard_loaders(cursor)
     if len(batch) == 1 and not is_pipelined(connection):
         await _send(cursors[0], batch[0], prepare=prepare)
     else:

@@ -17,7 +17,7 @@ from threadmark_postgres.arrays import register_dumpers
 from threadmark_postgres.driver.batching import MOST, Batch
 from threadmark_postgres.driver.cancellation import in_use, of_thread
 from threadmark_postgres.driver.conversation import Conversation
-from threadmark_postgres.driver.exchange import exchange, is_plain, received, send_prepared
+from threadmark_postgres.driver.exchange import exchange, is_plain, received, send_prepared, use_standard_loaders
 from threadmark_postgres.driver.settings import Settings
 from threadmark_postgres.sql import connections
 from threadmark_postgres.steps import Query, Rows
@@ -321,6 +321,8 @@ def send(connection: Connection, batch: Sequence[Query], *, prepare: bool) -> li
 
 def _answers_of_cursors(connection: Connection, batch: Sequence[Query], *, prepare: bool | None) -> list[Rows]:
     cursors = [psycopg.RawCursor(connection, row_factory=tuple_row) for _ in batch]
+    for cursor in cursors:
+        use_standard_loaders(cursor)
     if len(batch) == 1 and not is_pipelined(connection):
         _send(cursors[0], batch[0], prepare=prepare)
     else:

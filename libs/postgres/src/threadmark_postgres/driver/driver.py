@@ -33,8 +33,8 @@ from threadmark_postgres.driver.cancellation import for_main_thread, in_order, o
 from threadmark_postgres.driver.conversation import LostCommit, conversation
 from threadmark_postgres.driver.failures import (
     Retries,
-    advising_on_privileges,
     check_worth_waiting,
+    explaining_migration,
     is_for_all,
     is_switched,
     note_failed_batch,
@@ -73,6 +73,8 @@ class PostgresDriver:
         self._process = os.getpid()
         self._closed = False
         self._layout = Layout()
+        self._repairs = False
+        """Whether functions that are missing, or use other tables, are made again."""
         self._combines = settings.combine
         self._reached = borrowed is not None or borrowed_async is not None
         """Whether there ever was a connection. A connection or pool that you passed counts."""
@@ -204,13 +206,13 @@ class PostgresDriver:
             yield connection
 
     def setup(self, layout: Layout) -> None:
-        """Create the tables, or update them to the current format."""
-        self._layout = layout
+        """Create the tables, or update them to the current format, and make functions again that need it."""
+        self._expect_setup(layout)
         self.run(self._checking())
 
     async def asetup(self, layout: Layout) -> None:
         """Like `setup`, for asyncio."""
-        self._layout = layout
+        self._expect_setup(layout)
         await self.arun(self._checking())
 
     def close(self) -> None:
@@ -380,10 +382,10 @@ class PostgresDriver:
         found = self._transact(connection, self._checking())
         if not (found.number or creates_tables):
             return False
-        if found.number < migrations.CURRENT:
+        if found.number < migrations.CURRENT or (self._repairs and found.lacks_functions):
             self._expect_writable(found.number)
             begun = time.monotonic()
-            with advising_on_privileges(self._settings, found.number):
+            with explaining_migration(self._settings, found.number):
                 found = self._transact(connection, self._migrating())
             log.note_migration(self._settings, found.number, migrations.CURRENT, begun)
         self._note_ready(found)
@@ -394,10 +396,10 @@ class PostgresDriver:
         found = await self._atransact(connection, self._checking())
         if not (found.number or creates_tables):
             return False
-        if found.number < migrations.CURRENT:
+        if found.number < migrations.CURRENT or (self._repairs and found.lacks_functions):
             self._expect_writable(found.number)
             begun = time.monotonic()
-            with advising_on_privileges(self._settings, found.number):
+            with explaining_migration(self._settings, found.number):
                 found = await self._atransact(connection, self._migrating())
             log.note_migration(self._settings, found.number, migrations.CURRENT, begun)
         self._note_ready(found)
@@ -415,11 +417,18 @@ class PostgresDriver:
             state = (
                 f"format {found}, and this release reads {migrations.CURRENT}" if found else "no tables of Threadmark"
             )
-            raise SchemaError(f"{self._settings} has {state}; a read-only saver does not change that, but setup() does")
+            raise SchemaError(
+                f"{self._settings} has {state}; a read-only saver does not change that, but setup() of a saver without "
+                "read_only does"
+            )
+
+    def _expect_setup(self, layout: Layout) -> None:
+        """Let the next transaction set up the database, even one that was ready: its tables may have been dropped."""
+        self._layout, self._repairs, self._ready = layout, not self._settings.read_only, False
 
     def _checking(self) -> Transaction[Found]:
         about = self._settings.schema, str(self._settings)
-        return Transaction(format_of, about, {"writes": not self._settings.read_only})
+        return Transaction(format_of, about, {"writes": not self._settings.read_only, "repairs": self._repairs})
 
     def _migrating(self) -> Transaction[Found]:
         return Transaction(migrate, (self._settings.schema, self._layout, str(self._settings)), writes=True)

@@ -15,8 +15,9 @@ from weakref import WeakKeyDictionary
 import psycopg
 from psycopg import errors
 from psycopg.abc import PQGen
-from psycopg.adapt import Transformer
+from psycopg.adapt import AdaptersMap, Transformer
 from psycopg.generators import execute, fetch_many, send
+from psycopg.postgres import register_default_adapters, types
 from psycopg.pq import DiagnosticField, ExecStatus, Format, PipelineStatus, TransactionStatus
 from psycopg.pq.abc import PGconn, PGresult
 
@@ -29,6 +30,16 @@ Connection = psycopg.Connection[Any] | psycopg.AsyncConnection[Any]
 
 _MOST = 100
 """The most statements that are prepared on one connection: the server keeps a plan for each."""
+
+
+_READ = [types[name] for name in ("bool", "bytea", "float4", "float8", "int4", "int8", "name", "numeric", "text")]
+"""The types of the columns that are read, also in arrays."""
+
+_STANDARD = AdaptersMap(types=types)
+"""psycopg's own loaders. Those of the connection may be the application's, which has bytes or numbers as it likes."""
+register_default_adapters(_STANDARD)
+for _info in _READ:
+    _info.register(_STANDARD)  # its array
 
 
 class _Names:
@@ -61,9 +72,9 @@ _UNKNOWN = (b"26000", b"42P05", b"0A000")
 class Statements:
     """The statements for which one connection has been used."""
 
-    def __init__(self, connection: Connection) -> None:
-        # It takes only the adapters: the connection keeps this object, which must not keep the connection.
-        self.loading = Transformer(connection.adapters)
+    def __init__(self) -> None:
+        # It is not of the connection, which keeps this object and must not be kept by it.
+        self.loading = Transformer(_STANDARD)
         self._uses: dict[str, int] = {}
         self.names: dict[str, bytes] = {}
         """The names of the prepared statements."""
@@ -91,6 +102,15 @@ class Statements:
 
 
 _of_connection: WeakKeyDictionary[Connection, Statements] = WeakKeyDictionary()
+
+
+def use_standard_loaders(cursor: psycopg.RawCursor[Any] | psycopg.AsyncRawCursor[Any]) -> None:
+    """Let a cursor read columns as `exchange` does."""
+    for info in _READ:
+        for oid in (info.oid, info.array_oid):
+            loader = _STANDARD.get_loader(oid, _BINARY)
+            if loader is not None:
+                cursor.adapters.register_loader(oid, loader)
 
 
 def is_plain(connection: Connection) -> bool:
@@ -127,7 +147,7 @@ def exchange(connection: Connection, batch: Sequence[Query], *, prepare: bool) -
     """Send statements together. Returns the rows of each. A statement is prepared as often as psycopg would."""
     statements = _of_connection.get(connection)
     if statements is None:
-        statements = _of_connection[connection] = Statements(connection)
+        statements = _of_connection[connection] = Statements()
     pgconn = connection.pgconn
     threshold = connection.prepare_threshold if prepare else None
     begins = pgconn.transaction_status == TransactionStatus.IDLE

@@ -14,7 +14,15 @@ from typing import NoReturn
 import psycopg
 from psycopg import errors
 
-from threadmark.backends import Attempts, ConfigError, Outage, StoreError, ThreadmarkError, TransientStoreError
+from threadmark.backends import (
+    Attempts,
+    ConfigError,
+    Outage,
+    SchemaError,
+    StoreError,
+    ThreadmarkError,
+    TransientStoreError,
+)
 from threadmark_postgres.driver.log import log
 from threadmark_postgres.driver.settings import Settings
 from threadmark_postgres.functions import SWITCHED
@@ -182,6 +190,11 @@ def to_threadmark_error(error: psycopg.Error, settings: Settings) -> ThreadmarkE
         )
     if isinstance(error, errors.InsufficientPrivilege):
         return StoreError(f"{settings}: {_words(error)}. Grant the role {_RIGHTS}")
+    if isinstance(error, errors.UndefinedFunction | errors.UndefinedTable | errors.InvalidSchemaName):
+        return StoreError(
+            f"{settings}: {_words(error)}. Something was dropped since Threadmark set it up, or was not restored: "
+            "setup() of the saver makes all tables of an empty schema, and functions that are missing"
+        )
     if isinstance(error, errors.QueryCanceled):
         return TransientStoreError(f"{settings}: {_words(error)}; the statement_timeout may be too short")
     return StoreError(f"{settings}: {_words(error)}")
@@ -198,10 +211,10 @@ def raise_encoding_error(error: UnicodeEncodeError) -> NoReturn:
 
 
 @contextmanager
-def advising_on_privileges(settings: Settings, found: int) -> Iterator[None]:
+def explaining_migration(settings: Settings, found: int) -> Iterator[None]:
     """A block that creates or changes tables. If the role may not, the error names the script to run instead.
 
-    `found` is the format of the database.
+    `found` is the format of the database. Raises SchemaError if an object of another application has one of our names.
     """
     try:
         yield
@@ -212,6 +225,15 @@ def advising_on_privileges(settings: Settings, found: int) -> Iterator[None]:
             f"{settings}: {_words(error)}. Let a role that may make tables run the script that "
             f"threadmark_postgres.ddl({', '.join(arguments)}) returns, and grant this one {_RIGHTS}"
         ) from error
+    except _TAKEN as error:
+        raise SchemaError(
+            f"{settings}: {_words(error)}. It belongs to another application, or is left of tables that were removed: "
+            "choose another schema, or remove it"
+        ) from error
+
+
+_TAKEN = errors.DuplicateObject, errors.DuplicateTable, errors.InvalidFunctionDefinition, errors.WrongObjectType
+"""An object has a name that a migration gives: a type, a relation, a function with another result, a procedure."""
 
 
 def _words(error: psycopg.Error) -> str:

@@ -27,7 +27,7 @@ DECLARE
     v_there boolean := false;
     v_conflicts boolean := false;
     v_owner text;
-    v_newest text;
+    v_newest text COLLATE "C";
     v_row record;
     v_key bytea;
     v_bytes bytea;

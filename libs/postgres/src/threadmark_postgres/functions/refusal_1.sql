@@ -10,6 +10,6 @@ CREATE OR REPLACE FUNCTION tm.refusal_1(
         WHEN p_only_owner AND owner IS DISTINCT FROM p_owner THEN 'owner'
         WHEN p_token NOT IN (token, 9223372036854775807) THEN 'lost'
         WHEN p_token IS NULL AND lease_ends > extract(epoch FROM clock_timestamp()) * 1000000 THEN 'busy'
-        WHEN p_continues <> '' AND p_continues <= deleted_up_to THEN 'too_late'
+        WHEN p_continues <> '' AND p_continues <= deleted_up_to COLLATE "C" THEN 'too_late'
     END
 $body$

@@ -52,16 +52,43 @@ IS_STANDBY = "SELECT pg_is_in_recovery(), NULL::bigint, NULL::integer"
 # Keeps other processes from setting up the tables until the transaction ends.
 LOCK_SETUP = "SELECT pg_advisory_xact_lock(6074030921331797345)"
 
-# This reads the tables of the catalogue, because after a wait for the lock above the server's look-up functions may
-# still answer from their cache.
-HAS_MIGRATIONS = f"""
-SELECT {STARTED}, EXISTS (
+# When the server started, and of our tables, if they are there: their schema, whether the table has our columns, the
+# names of the functions in the schema, and the table that a function names, if it is in another one. This reads the
+# tables of the catalogue, because after a wait for the lock above the server's look-up functions may still answer from
+# their cache.
+FIND_TABLES = f"""
+SELECT {STARTED}, found.*
+FROM (SELECT) AS always
+LEFT JOIN (
     SELECT
+        n.nspname::text,
+        (
+            SELECT count(*) = 4
+            FROM pg_catalog.pg_attribute AS a
+            WHERE a.attrelid = c.oid AND a.attname IN ('number', 'distribute', 'least_reader', 'least_writer')
+        ),
+        ARRAY(
+            SELECT p.proname::text
+            FROM pg_catalog.pg_proc AS p
+            WHERE p.pronamespace = n.oid AND p.proname LIKE 'threadmark%'
+        ),
+        (
+            SELECT named.place
+            FROM pg_catalog.pg_proc AS p
+            CROSS JOIN LATERAL substring(p.prosrc FROM 'FROM (.*threadmark_position) AS') AS named (place)
+            WHERE p.pronamespace = n.oid AND p.proname = 'threadmark_position_1'
+                AND CASE
+                    WHEN cardinality(parse_ident(named.place)) > 1 THEN (parse_ident(named.place))[1] <> n.nspname
+                    ELSE pg_catalog.to_regclass(named.place)
+                        IS DISTINCT FROM pg_catalog.to_regclass(format('%I.threadmark_position', n.nspname))
+                END
+            LIMIT 1
+        )
     FROM pg_catalog.pg_class AS c
     JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
     WHERE c.relname = 'threadmark_migration'
         AND CASE WHEN $1::text IS NULL THEN pg_catalog.pg_table_is_visible(c.oid) ELSE n.nspname = $1::text END
-)
+) AS found ON true
 """
 
 HAS_SCHEMA = "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1::text)"

@@ -19,7 +19,7 @@ SELECT
         FROM pg_catalog.pg_class AS c
         JOIN pg_catalog.pg_class AS ours ON ours.relnamespace = c.relnamespace
         WHERE ours.oid = (SELECT tableoid FROM tm.migration LIMIT 1)
-            AND c.relname LIKE 'threadmark\\_%'
+            AND starts_with(c.relname::text, 'threadmark_')
             AND c.relkind = 'r'
     ),
     ARRAY(

@@ -97,11 +97,12 @@ _FAILED = _WROTE.format(idx=_ERROR)
 _INTERRUPTED = _WROTE.format(idx=_INTERRUPT)
 
 # Whether nodes are still to run after it, by its stored header: `is_unfinished` of threadmark.backends.
-_SEALED, _LITERAL, _END = (f"'\\x{mark.hex()}'::bytea" for mark in UNFINISHED)
+# Literals have no backslash, which means something else under standard_conforming_strings = off.
+_SEALED, _LITERAL, _END, _ZERO = (f"decode('{mark.hex()}', 'hex')" for mark in (*UNFINISHED, b"\x00"))
 _IS_UNFINISHED = f"""
         CASE
             WHEN c.checksum = '' THEN substring(c.header FROM 1 FOR {len(UNFINISHED.sealed)}) = {_SEALED}
-            WHEN substring(c.header FROM 1 FOR 1) = '\\x00'::bytea THEN
+            WHEN substring(c.header FROM 1 FOR 1) = {_ZERO} THEN
                 substring(c.header FROM 1 FOR {len(UNFINISHED.literal)}) = {_LITERAL}
             ELSE substring(c.header FROM octet_length(c.header) - {len(UNFINISHED.end) - 1}) = {_END}
         END
