@@ -92,6 +92,17 @@ def test_a_value_may_be_1024_levels_deep(wrap: Callable[[Any], Any]) -> None:
         serde.dumps_typed([wrap(value)])
 
 
+@pytest.mark.parametrize("empty", [[], {}], ids=repr)
+def test_the_deepest_level_holds_no_list_or_dictionary_not_even_an_empty_one(empty: Any) -> None:
+    value = empty
+    for _ in range(1023):
+        value = [value]
+    stored = Serde().dumps_typed(value)
+    assert Serde().dumps_typed(Serde().loads_typed(stored)) == stored
+    with pytest.raises(SerializationError, match="nested deeper than 1024 levels"):
+        Serde().dumps_typed([value])
+
+
 def test_extra_values_that_come_later_are_stored_too() -> None:
     """The writer remembers how the model before looked, and that model is the user's to change."""
     serde, model = Serde(), s.Extra()

@@ -89,7 +89,7 @@ def test_a_message_is_not_in_the_file_of_an_aiosqlite_connection(tmp_path: Path)
 
 def test_a_reader_in_the_way_leaves_it_in_the_log_until_the_next_write(tmp_path: Path) -> None:
     path = tmp_path / "talk.db"
-    with SqliteSaver(path, timeout=0.1) as saver, closing(sqlite3.connect(path, isolation_level=None)) as reader:
+    with SqliteSaver(path) as saver, closing(sqlite3.connect(path, isolation_level=None)) as reader:
         talk = _talked(saver)
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM threadmark_checkpoint").fetchall()

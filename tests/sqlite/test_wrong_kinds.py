@@ -1,13 +1,15 @@
 """Every column of every table with a value of another kind: an error names the thread, and the others are served."""
 
 import sqlite3
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 
 from damage import Field, describe, fill, is_named
 from going_on import over_all_threads, refused, with_one_thread
 from sqlite_cells import TABLES, cells, row_key
-from threadmark import Saver
+from threadmark import CorruptDataError, Saver
 from threadmark_sqlite import SqliteSaver
 
 WRONG: tuple[object, ...] = ("a text", b"\xff\x00bytes", 1.5, -1, (1 << 63) - 1)
@@ -86,3 +88,14 @@ def test_an_operation_on_the_thread_is_done_or_names_it(
             assert error is None or "two" in error.location, f"{name} with {value!r} in {table}.{field.column}: {error}"
         assert [info.id for info in saver.list_threads(limit=10).threads if info.id == "one"] == ["one"]
         assert saver.get_thread("two") is None or field.column == "thread_id"
+
+
+@pytest.mark.parametrize("value", [b"\x00", "a text", 1.5], ids=repr)
+@pytest.mark.parametrize("column", ["least_reader", "least_writer"])
+def test_a_damaged_record_of_the_format_is_named(tmp_path: Path, column: str, value: object) -> None:
+    path = tmp_path / "threads.db"
+    SqliteSaver(path).setup()
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute(f"UPDATE threadmark_migration SET {column} = ?", (value,))
+    with SqliteSaver(path) as saver, pytest.raises(CorruptDataError, match=r"table threadmark_migration.*damaged"):
+        saver.list_threads()

@@ -12,7 +12,7 @@ from functools import cache
 from textwrap import dedent
 from typing import NamedTuple
 
-from threadmark.backends import ConfigError, Format, Program, SchemaError, UpgradeReport
+from threadmark.backends import ConfigError, CorruptDataError, Format, Program, SchemaError, UpgradeReport
 from threadmark_sqlite.sql import connections
 from threadmark_sqlite.steps import execute
 
@@ -262,6 +262,8 @@ def recorded_format() -> Program[Format]:
     """Return the format of a file that has tables."""
     ((number, least_reader, least_writer),) = yield from execute(connections.RECORDED_FORMAT)
     ((written,),) = yield from execute(connections.GET_WRITTEN)
+    if not all(isinstance(each, int) for each in (number, least_reader, least_writer)):
+        raise CorruptDataError("the record of its format is damaged", "table threadmark_migration")
     return Format(number, least_reader, max(least_writer, written))
 
 

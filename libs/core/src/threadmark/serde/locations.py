@@ -8,10 +8,8 @@ from typing import Any
 from threadmark.errors import LocatedError, SerializationError
 from threadmark.serde.dispatch import Dispatch, names_in
 from threadmark.serde.kinds_api import Reader, reference_to
-from threadmark.serde.wire import unpack
+from threadmark.serde.wire import DEEPEST, ENTERED, unpack
 
-DEEPEST = 1024
-"""The levels at which the packers and the unpacker stop."""
 _LONGEST_LOCATION = 200
 
 
@@ -20,7 +18,7 @@ def where_unstorable(value: Any, dispatch: Dispatch) -> SerializationError | Loc
     ahead: list[tuple[str, int, Any, type | None]] = [("", 0, value, None)]
     while ahead:
         location, depth, part, encoded = ahead.pop()
-        if depth > DEEPEST:
+        if depth > DEEPEST or (depth == DEEPEST and type(part) in ENTERED):
             problem = f"nested deeper than {DEEPEST} levels, or containing itself; that cannot be stored"
             if encoded is not None:
                 problem += f"; the function that was registered to encode {encoded.__qualname__} made part of it"

@@ -9,6 +9,7 @@ that they do not announce much more, and only if it does not, the bytes are pars
 import gc
 from collections.abc import Callable, Iterable
 from functools import lru_cache
+from itertools import count
 from typing import Any, TypeAlias
 
 import msgpack
@@ -117,6 +118,9 @@ def _is_short(encoded: bytes) -> bool:
     return not expected and location <= len(encoded)
 
 
+DEEPEST = 1024
+"""The levels at which the packers and the unpacker stop."""
+
 MARK_CODE = 84
 """The one extension type in stored values: it announces a typed array."""
 
@@ -156,15 +160,22 @@ def new_pack(write: Callable[[Any], Any], *, surrogates: bool = False) -> Pack:
 
 
 def holds_unasked(roots: Iterable[Any]) -> bool:
-    """Whether these values, or the lists and dictionaries in them, hold a type of `NEVER_ASKED_ABOUT`."""
+    """Whether these values, or the lists and dictionaries in them, hold a type of `NEVER_ASKED_ABOUT`.
+
+    Raises ValueError for a list or dictionary that is too deep. The packer takes one that is empty, and the unpacker
+    does not.
+    """
     level = list(roots)
-    while True:
+    for depth in count():
         types = set(map(type, level))
         if not NEVER_ASKED_ABOUT.isdisjoint(types):
             return True
         if ENTERED.isdisjoint(types):
-            return False
+            break
+        if depth == DEEPEST:
+            raise ValueError(f"nested deeper than {DEEPEST} levels")
         level = gc.get_referents(*[value for value in level if type(value) in ENTERED])
+    return False
 
 
 def pack_scalar(value: str | bytes | float | None) -> bytes:

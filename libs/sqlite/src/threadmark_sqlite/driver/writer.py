@@ -40,6 +40,8 @@ from threadmark_sqlite.driver.watch import ReplacedError, Watch
 from threadmark_sqlite.sql import connections
 
 _RECLAIMS = attrgetter("reclaims_space")
+_LONGEST_EMPTYING = 0.1
+"""Seconds that the log waits for readers after a removal: others cannot write then, and a later commit tries again."""
 
 Joining = Callable[[], Sequence[Transaction[Any]]]
 """Returns the transactions of callers that have come since. They share the commit."""
@@ -255,7 +257,7 @@ class Writer:
     ) -> None:
         """After a commit, or after it failed: raise if the data was not stored in files that others find."""
         if any(map(_RECLAIMS, transactions)) and not all(isinstance(outcome, Failed) for outcome in outcomes):
-            connection.execute(busy_timeout(self._timeout))  # readers are waited for
+            connection.execute(busy_timeout(min(self._timeout, _LONGEST_EMPTYING)))
             self._log_is_due = not give_space_back(connection)
             connection.execute(busy_timeout(self._round))
         elif self._log_is_due:
