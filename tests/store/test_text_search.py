@@ -1,9 +1,11 @@
 """Stores search by text: words, their rank, fields, owners and changes, alike on each backend and in both APIs."""
 
 import asyncio
+import itertools
 import logging
+import random
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -13,9 +15,14 @@ from langgraph.store.base import PutOp, SearchItem
 
 from search_backends import BACKENDS, opening
 from threadmark import ConfigError, Keyring, Saver
+from threadmark.backends import Program
 from threadmark.memory.saver import MemorySaver
+from threadmark.program import play
 from threadmark_sqlite import SqliteSaver
 from threadmark_store import Store
+from threadmark_store.shapes import ItemKey, Scope
+from threadmark_store.words.contract import WordRow, WordTotals
+from threadmark_store.words.ranking import best
 
 Ask = Callable[..., Any]
 
@@ -172,6 +179,39 @@ def test_words_of_values_that_changed_without_them_do_not_count(tmp_path: Path, 
         assert keys(ask(store, "search", ("docs",), query="tree")) == ["1", "3"]
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("SELECT count(*) FROM threadmark_store_word").fetchone() == (4,)
+
+
+class Rows:
+    """Stands for stored words, in some order."""
+
+    def __init__(self, rows: list[WordRow]) -> None:
+        self.rows = rows
+
+    def find(self, _: Scope, words: Sequence[str]) -> Program[list[WordRow]]:
+        yield from ()
+        return [row for row in self.rows if row.word in words]
+
+    def totals(self, _: Scope) -> Program[WordTotals]:
+        yield from ()
+        return WordTotals(50, 5000)
+
+
+def test_the_order_of_stored_words_changes_no_score() -> None:
+    texts = ["".join(letters) for letters in itertools.permutations("abcde", 3)]
+    words = random.Random(1).sample(texts, 12)
+    rows = [WordRow(ItemKey("docs", key), word, place + 1, 100, 1) for key in "12" for place, word in enumerate(words)]
+    rows += [WordRow(ItemKey("docs", f"{word}{n}"), word, 1, 90 + n, 1) for word in words for n in range(len(word))]
+    scores = set()
+    for number in range(20):
+        stored: Any = Rows(random.Random(number).sample(rows, len(rows)))
+        ranking = play(best(stored, Scope(), words, None), lambda _: None)
+        scores |= {ranking.scores["docs", key, 1] for key in "12"}
+    assert len(scores) == 1
+
+
+def test_damaged_counts_have_a_score() -> None:
+    rows: Any = Rows([WordRow(ItemKey("docs", str(count)), "tree", count, 300, 1) for count in (-3, 0, 3)])
+    assert len(play(best(rows, Scope(), ["tree"], None), lambda _: None).scores) == 3
 
 
 def test_what_a_text_search_cannot_have(saver: Saver) -> None:

@@ -45,7 +45,8 @@ def best(words: WordStore, scope: Scope, query: Iterable[str], wanted: int | Non
     usual_length = max(totals.words, 1) / max(totals.items, 1)
     scores: dict[Columns, float] = {}
     for (namespace, key), word, count, length, check, _ in sorted(rows, key=_WORD_OF):  # as sums depend on the order
-        discount = _SATURATION * (1 - _LENGTH_SHARE + _LENGTH_SHARE * length / usual_length)
+        times, words_there = max(count, 1), max(length, 1)  # damaged rows may have less, and the sum below be 0
+        discount = _SATURATION * (1 - _LENGTH_SHARE + _LENGTH_SHARE * words_there / usual_length)
         item = namespace, key, check
-        scores[item] = scores.get(item, 0.0) + rarity[word] * count * (_SATURATION + 1) / (count + discount)
+        scores[item] = scores.get(item, 0.0) + rarity[word] * times * (_SATURATION + 1) / (times + discount)
     return Ranking(scores)
