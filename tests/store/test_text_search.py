@@ -5,6 +5,8 @@ import itertools
 import logging
 import random
 import sqlite3
+import sys
+import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -22,7 +24,7 @@ from threadmark_sqlite import SqliteSaver
 from threadmark_store import Store
 from threadmark_store.shapes import ItemKey, Scope
 from threadmark_store.words.contract import WordRow, WordTotals
-from threadmark_store.words.ranking import best
+from threadmark_store.words.ranking import best, words_in
 
 Ask = Callable[..., Any]
 
@@ -85,6 +87,15 @@ def test_rare_words_count_more_and_long_texts_less(saver: Saver, ask: Ask) -> No
         ("user_id=7", "user_id", ["1"]),
         ("don't", "don", ["1"]),
         ("东京", "东京", ["1"]),
+        ("की", "की", ["1"]),
+        ("की", "का", []),
+        ("राम की किताब", "किताब", ["1"]),
+        ("ที่", "ทำ", []),
+        ("ที่", "ที่", ["1"]),
+        ("தமிழ்", "தமிழ", []),
+        ("a love\ufe0f ❤\ufe0f", "\ufe0f ☀\ufe0f", []),
+        ("a love\ufe0f ❤\ufe0f", "love", ["1"]),
+        ("one \u0301 two", "\u0301", []),
         ("tree", "trees", []),
         ("x" * 100, "x" * 70, ["1"]),
         ("a\x00b", "b", ["1"]),
@@ -207,6 +218,16 @@ def test_the_order_of_stored_words_changes_no_score() -> None:
         ranking = play(best(stored, Scope(), words, None), lambda _: None)
         scores |= {ranking.scores["docs", key, 1] for key in "12"}
     assert len(scores) == 1
+
+
+def test_every_mark_belongs_to_the_word_before_it() -> None:
+    marks = [each for each in map(chr, range(sys.maxunicode + 1)) if unicodedata.category(each) in ("Mn", "Mc")]
+    inside = [mark for mark in marks if "VARIATION SELECTOR" not in unicodedata.name(mark)]
+    for mark in inside:
+        word = unicodedata.normalize("NFKC", f"ক{mark}ক").casefold()
+        assert list(words_in([word])) == [word], ascii(mark)
+    for mark in set(marks) - set(inside):
+        assert list(words_in([f"a{mark} {mark} b"])) == ["a", "b"]
 
 
 def test_damaged_counts_have_a_score() -> None:
