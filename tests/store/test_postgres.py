@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import random
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +15,7 @@ from langgraph.store.base import GetOp, Op, PutOp, SearchOp
 
 from patience import wait_until
 from postgres.bouncer import shared_bouncer
-from postgres.cluster import PostgresServer, shared
+from postgres.cluster import PostgresServer, shared, with_pgvector
 from postgres.proxy import Proxy
 from threadmark import Saver, StoreError
 from threadmark.backends import ConfigError, CorruptDataError, Program
@@ -575,3 +576,46 @@ def _until_one_waits(url: str) -> None:
                 return
             threading.Event().wait(0.02)
     raise AssertionError("no session waits for a lock")
+
+
+# Longest keys
+
+
+@pytest.mark.parametrize("with_extension", [False, True])
+@pytest.mark.parametrize("sealed", [False, True])
+def test_keys_and_fields_that_no_index_holds_are_refused_by_name(*, sealed: bool, with_extension: bool) -> None:
+    server = with_pgvector() if with_extension else shared()
+    url = server.database(f"test_long_{next(_numbers)}")
+    dice = random.Random(1)
+
+    def text(length: int) -> str:
+        return "".join(dice.choices("abcdefghijklmnopqrstuvwxyz0123456789äöüßé", k=length))  # hardly compressed
+
+    if with_extension:
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("CREATE EXTENSION vector")
+    keyring = Keyring({"key": bytes(range(32))}, "key", digest_secret=bytes(32))
+    index: Any = {"dims": 1, "embed": lambda texts: [[1.0] for _ in texts], "fields": ["text"], "model": "m"}
+    with PostgresSaver(url, keyring=keyring if sealed else None) as saver:
+        finding = {"vectors": Store(saver, index=index)}
+        if not sealed:
+            finding["words"] = Store(saver, text_search=True)
+        for name, store in finding.items():
+            for length in range(2000, 2500, 9):
+                key, value = text(length), {"text": text(60)}
+                try:
+                    store.put(("n",), key, value)
+                except ConfigError as error:
+                    assert f"item {repr(key)[:100]}... of namespace 'n'" in str(error), name
+                    assert store.get(("n",), key) is None
+                else:
+                    assert store.get(("n",), key) is not None
+            with pytest.raises(ConfigError, match=r"item 'k' of namespace 'n' .* fewer or shorter fields"):
+                store.put(("n",), "k", {"text": "a"}, index=[text(90) for _ in range(30)])
+            with pytest.raises(
+                ConfigError, match=r"item 'k+\.*.* of namespace 'n' .* and Postgres indexes at most 2600"
+            ):
+                store.put(("n",), "k" * 2599, {"text": "a b"})
+            store.put(("n",), "k" * 2500, {"text": "a b"})
+            assert store.verify().problems == []
+    server.execute(f"DROP DATABASE {url.rpartition('/')[2]} WITH (FORCE)")
