@@ -17,10 +17,10 @@ from langgraph.store.memory import InMemoryStore
 
 from search_backends import BACKENDS, opening
 from threadmark import ConfigError, CorruptDataError, Keyring, Saver
-from threadmark.backends import Program
+from threadmark.backends import Program, now
 from threadmark.program import run, write
 from threadmark_sqlite import SqliteSaver
-from threadmark_store import Store
+from threadmark_store import Store, searching
 from threadmark_store.backends import rows_over
 from threadmark_store.shapes import ItemKey
 from threadmark_store.vectors.contract import CHOICE, Vector, VectorStore
@@ -204,6 +204,24 @@ def test_vectors_go_with_expired_items(saver: Saver, ask: Ask, engine: str) -> N
     assert ask(store, "sweep_ttl") == 1
     assert ask(store, "report")[1:] == (engine, 1, 0, None)
     assert (ask(store, "stats").items, ask(store, "stats").bytes) == (1, 17)
+
+
+def test_a_store_from_before_the_table_removes_vectors_with_their_items(
+    saver: Saver, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deleting, sweeping, putting = Store(saver), Store(saver), Store(saver)
+    for each in (deleting, sweeping, putting):
+        ask(each, "put", ("docs",), "first", {"text": "a"})  # no table of vectors yet, but in memory
+    store = Store(saver, index=index())
+    for key, ttl in (("1", None), ("2", 0), ("3", None)):
+        ask(store, "put", ("docs",), key, {"text": "a"}, ttl=ttl)
+    ask(deleting, "delete", ("docs",), "1")
+    assert ask(sweeping, "sweep_ttl") == 1
+    assert ask(store, "stats").vectors == 1
+    later = now() + 61_000_000
+    monkeypatch.setattr(searching, "now", lambda: later)
+    ask(putting, "put", ("docs",), "3", {"text": "b"})
+    assert ask(store, "stats").vectors == 0
 
 
 def test_a_batch_embeds_each_text_once_between_transactions(saver: Saver, ask: Ask) -> None:

@@ -17,11 +17,11 @@ from langgraph.store.base import PutOp, SearchItem
 
 from search_backends import BACKENDS, opening
 from threadmark import ConfigError, Keyring, Saver
-from threadmark.backends import Program
+from threadmark.backends import Program, now
 from threadmark.memory.saver import MemorySaver
 from threadmark.program import play
 from threadmark_sqlite import SqliteSaver
-from threadmark_store import Store
+from threadmark_store import Store, searching
 from threadmark_store.shapes import ItemKey, Scope
 from threadmark_store.words.contract import WordRow, WordTotals
 from threadmark_store.words.ranking import best, words_in
@@ -233,6 +233,33 @@ def test_every_mark_belongs_to_the_word_before_it() -> None:
 def test_damaged_counts_have_a_score() -> None:
     rows: Any = Rows([WordRow(ItemKey("docs", str(count)), "tree", count, 300, 1) for count in (-3, 0, 3)])
     assert len(play(best(rows, Scope(), ["tree"], None), lambda _: None).scores) == 3
+
+
+def test_a_store_from_before_the_table_removes_words_with_their_item(saver: Saver, ask: Ask) -> None:
+    before = Store(saver)
+    ask(before, "put", ("docs",), "first", {"text": "tree"})  # no table of words yet, but in memory
+    store = Store(saver, text_search=True)
+    for key in "12":
+        ask(store, "put", ("docs",), key, {"text": "a tree"})
+    ask(before, "delete", ("docs",), "1")
+    assert ask(store, "stats").words == 2
+
+
+def test_a_sweep_looks_for_words_and_so_does_a_put_after_a_minute(
+    saver: Saver, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sweeping, putting = Store(saver), Store(saver)
+    for each in (sweeping, putting):
+        ask(each, "put", ("docs",), "first", {"text": "tree"})
+    store = Store(saver, text_search=True)
+    ask(store, "put", ("docs",), "1", {"text": "a tree"}, ttl=0)
+    ask(store, "put", ("docs",), "2", {"text": "a tree"})
+    assert ask(sweeping, "sweep_ttl") == 1
+    assert ask(store, "stats").words == 2
+    later = now() + 61_000_000
+    monkeypatch.setattr(searching, "now", lambda: later)
+    ask(putting, "put", ("docs",), "2", {"text": "a river"})
+    assert ask(store, "stats").words == 0
 
 
 def test_what_a_text_search_cannot_have(saver: Saver) -> None:

@@ -130,9 +130,9 @@ class PostgresItems(TableItems):
         refused = sent.keys() - set(stored)
         return [row.key for key, row in sent.items() if key in refused]
 
-    def delete(self, keys: Sequence[ItemKey], owner: str | None, *, last: bool = False) -> Program[None]:
+    def delete(self, keys: Sequence[ItemKey], owner: str | None) -> Program[None]:
         """One statement."""
-        yield from self._database.among(_DELETE, keys, *[optional(owner)] * 2, last=last)
+        yield from self._database.among(_DELETE, keys, *[optional(owner)] * 2)
 
     def refresh(self, keys: Collection[ItemKey], now: int) -> Program[None]:
         """One statement."""

@@ -62,7 +62,7 @@ class SqliteItems(TableItems):
         yield from self._database.each(_PUT, sorted(map(_params, rows)))
         return []
 
-    def delete(self, keys: Sequence[ItemKey], owner: str | None, *, last: bool = False) -> Program[None]:
+    def delete(self, keys: Sequence[ItemKey], owner: str | None) -> Program[None]:
         owned = optional(owner)
         yield from self._database.each(_DELETE, [(*columns_of(key), owned, owned) for key in keys])
 

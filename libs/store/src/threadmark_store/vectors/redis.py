@@ -2,9 +2,9 @@
 
 Namespaces are spread over 16 shards by their names, as items are. All keys of a shard have one hash tag, and one script
 (`redis.lua`) changes them, after the one that puts the items. So a transaction ends with a look at the items: the
-vectors of those that are gone are removed, whoever removed them. An item has no vectors that count if the connection is
-lost between both, or if it is put while another caller removes it or a `reindex` stores its vectors: the next `reindex`
-computes them.
+vectors of those that are gone are removed, also if another caller removed the item. An item has no vectors that count
+if the connection is lost between both, or if it is put while another caller removes it or a `reindex` stores its
+vectors: the next `reindex` computes them.
 """
 
 from collections.abc import Iterator, Sequence
