@@ -11,10 +11,12 @@ from typing import Any
 
 import pytest
 from langgraph.store.base import BaseStore, ensure_embeddings
+from langgraph.store.memory import InMemoryStore as LangGraphsMemory
 from langgraph.store.postgres import AsyncPostgresStore, PostgresStore
 from langgraph.store.sqlite import AsyncSqliteStore, SqliteStore
 
 from postgres import cluster
+from search_backends import opening
 from threadmark import ConfigError, MemorySaver
 from threadmark_store import InMemoryStore, Store
 from threadmark_store.shapes import StoreMoved
@@ -80,6 +82,27 @@ def test_items_are_taken_over_and_go_back(stores: tuple[Blocking, Waiting]) -> N
         assert ours.migrate(theirs) == StoreMoved(0, 1, 1, [])
         assert ours.export(theirs).items == 1
         assert theirs.get(NS, "diet").value == {"n": 2}
+
+
+def test_a_later_version_goes_also_if_only_a_type_or_the_time_to_live_differs(stores: tuple[Blocking, Waiting]) -> None:
+    opened, _ = stores
+    with opened() as theirs:
+        theirs.setup()
+        ours = InMemoryStore()
+        ours.put(NS, "k", {"done": 1}, ttl=90)
+        assert ours.export(theirs) == StoreMoved(1, 0, 0, [])
+        ours.put(NS, "k", {"done": True}, ttl=90)
+        assert ours.export(theirs) == StoreMoved(1, 0, 0, [])
+        ((value, _, life),) = _rows(theirs)
+        assert (value["done"] is True, life) == (True, 90)
+        ours.put(NS, "k", {"done": True}, ttl=None)
+        assert ours.export(theirs) == StoreMoved(1, 0, 0, [])
+        ((_, _, life),) = _rows(theirs)
+        assert life is None
+        with theirs._cursor() as cursor:
+            (row,) = cursor.execute("SELECT expires_at FROM store").fetchall()
+        assert (row["expires_at"] if isinstance(row, dict) else row[0]) is None
+        assert ours.export(theirs) == StoreMoved(0, 1, 0, [])
 
 
 def _rows(theirs: Any) -> list[tuple[Any, ...]]:
@@ -164,6 +187,25 @@ def test_words_go_along_and_are_found() -> None:
     for query in ("river", "tree"):
         assert target.search((), query=query) == some.search((), query=query)
     assert (target.stats(), target.verify().problems) == (some.stats(), [])
+
+
+def test_an_item_that_the_target_refuses_stays_behind_and_is_named(tmp_path: Path) -> None:
+    long = "k" * 3000
+    source, theirs = InMemoryStore(), LangGraphsMemory()
+    for store in (source, theirs):
+        for key in ("a", long, "z"):
+            store.put(NS, key, {"n": 1})
+    with opening("postgres", tmp_path) as opened:
+        target = Store(opened())
+        for move, there in ((source.export, target), (target.migrate, theirs)):
+            moved = move(there)
+            assert moved[:3] == (2, 0, 0)
+            ((kind, location, problem),) = moved.problems
+            assert (kind, location) == ("unreadable", f"item {long!r} of namespace 'users.ada'")
+            assert "has a key of 3009 bytes with its namespace" in problem
+            for key in ("a", "z"):
+                assert target.get(NS, key) is not None
+                target.delete(NS, key)
 
 
 def test_something_that_is_no_store_is_refused() -> None:

@@ -1,6 +1,7 @@
 """Items on Redis: one command for a get, whole batches, indexes without leftovers, races, and a cluster's slots."""
 
 import random
+import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -28,6 +29,8 @@ from threadmark_store.items import items_of, redis_layout
 from threadmark_store.shapes import ItemKey, ItemRow, Place, Scope
 
 _numbers = count()
+
+INDEX: Any = {"dims": 2, "embed": lambda texts: [[float(len(text)), 1.0] for text in texts], "fields": ["text"]}
 
 PAST, NOW, LATER = 1_700_000_000_000_000, 1_800_000_000_000_000, 1_900_000_000_000_000
 
@@ -492,3 +495,51 @@ def test_a_damaged_row_is_reported(database: Database, saver: RedisSaver) -> Non
         with pytest.raises(Exception, match="item 'one' of namespace 'a'"):
             store.get(("a",), "one")
     server.client.hset(key, "one", whole)
+
+
+def test_a_put_and_a_delete_at_once_leave_no_vectors_without_an_item(saver: RedisSaver) -> None:
+    store = Store(saver, index=INDEX)
+    ready = threading.Barrier(2)
+
+    def put() -> None:
+        ready.wait(30)
+        store.put(("a",), "k", {"text": "another"})
+
+    def delete() -> None:
+        ready.wait(30)
+        store.delete(("a",), "k")
+
+    with ThreadPoolExecutor(2) as threads:
+        for _ in range(50):
+            store.put(("a",), "k", {"text": "first"})
+            for each in [threads.submit(put), threads.submit(delete)]:
+                each.result(60)
+            assert (store.stats().items, store.stats().vectors) in ((0, 0), (1, 1))
+
+
+def test_vectors_that_do_not_read_are_reported_and_computed_again(database: Database, saver: RedisSaver) -> None:
+    store = Store(saver, index=INDEX)
+    for key in ("k", "other"):
+        store.put(("a",), key, {"text": "abc"})
+    place = b"%b{vector-%d}:a" % (database.prefix.encode(), shard_of("a"))
+    server = database.cluster.master_of(place + b"r") if database.cluster else processes.shared()
+    for end in (b"r", b"h"):
+        whole: bytes = server.command("HGET", place + end, "k")
+        for damaged in (
+            whole[:-3],
+            b"\x93",
+            b"\x91\xc0",
+            b"\xc0",
+            b"\x07",
+            b"\x91\x93\x01\x02\x03",
+            b"\x91\x96\x90\x00\xc4\x00\xa0\x00\xc0",
+        ):
+            server.client.hset(place + end, "k", damaged)
+            if end == b"r":  # the rows with their data
+                assert [each.location for each in store.verify().problems] == ["item 'k' of namespace 'a', vector ''"]
+            else:
+                assert store.report().vectors_of_model == 1
+            assert {item.key for item in store.search(("a",), query="abc")} == {"k", "other"}
+            assert (store.reindex(), store.reindex()) == (1, 0)
+            assert store.verify().problems == []
+            assert store.report().vectors_of_model == 2

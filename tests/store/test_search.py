@@ -17,8 +17,13 @@ from langgraph.store.memory import InMemoryStore
 
 from search_backends import BACKENDS, opening
 from threadmark import ConfigError, CorruptDataError, Keyring, Saver
+from threadmark.backends import Program, now
+from threadmark.program import run, write
 from threadmark_sqlite import SqliteSaver
-from threadmark_store import Store
+from threadmark_store import Store, searching
+from threadmark_store.backends import rows_over
+from threadmark_store.shapes import ItemKey
+from threadmark_store.vectors.contract import CHOICE, Vector, VectorStore
 
 LETTERS = "abcdefgh"
 DIMS = len(LETTERS)
@@ -201,6 +206,24 @@ def test_vectors_go_with_expired_items(saver: Saver, ask: Ask, engine: str) -> N
     assert (ask(store, "stats").items, ask(store, "stats").bytes) == (1, 17)
 
 
+def test_a_store_from_before_the_table_removes_vectors_with_their_items(
+    saver: Saver, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deleting, sweeping, putting = Store(saver), Store(saver), Store(saver)
+    for each in (deleting, sweeping, putting):
+        ask(each, "put", ("docs",), "first", {"text": "a"})  # no table of vectors yet, but in memory
+    store = Store(saver, index=index())
+    for key, ttl in (("1", None), ("2", 0), ("3", None)):
+        ask(store, "put", ("docs",), key, {"text": "a"}, ttl=ttl)
+    ask(deleting, "delete", ("docs",), "1")
+    assert ask(sweeping, "sweep_ttl") == 1
+    assert ask(store, "stats").vectors == 1
+    later = now() + 61_000_000
+    monkeypatch.setattr(searching, "now", lambda: later)
+    ask(putting, "put", ("docs",), "3", {"text": "b"})
+    assert ask(store, "stats").vectors == 0
+
+
 def test_a_batch_embeds_each_text_once_between_transactions(saver: Saver, ask: Ask) -> None:
     embed = Counting()
 
@@ -337,6 +360,45 @@ def test_reindex_keeps_the_fields_of_a_put_of_the_same_value_in_between(saver: S
     store = Store(saver, index=index(model="new"))
     assert found(ask(store, "search", ("docs",), query="a")) == [("2", 1.0), ("1", None)]
     assert ask(store, "reindex") == 0
+
+
+def test_equal_vectors_have_equal_scores(saver: Saver, ask: Ask) -> None:
+    def scattered(texts: Sequence[str]) -> list[list[float]]:
+        chances = [random.Random(text) for text in texts]
+        return [[chance.gauss(0, 1) for _ in range(24)] for chance in chances]
+
+    store = Store(saver, index=index(scattered, dims=24))
+    keys = [f"{number:02}" for number in range(11)]
+    for number in range(11):
+        shuffled = random.Random(number).sample(keys, len(keys))
+        ask(store, "batch", [PutOp((f"n{number}",), key, {"text": "same"}) for key in shuffled])
+        pages = [
+            [item.key for item in ask(store, "search", (f"n{number}",), query="a question", limit=4, offset=offset)]
+            for offset in range(0, len(keys), 4)
+        ]
+        assert [key for page in pages for key in page] == keys
+
+
+@pytest.mark.parametrize("field", ["", "[", "7", "[7]", '"text"', "{}"])
+def test_a_damaged_choice_is_reported_and_reindex_computes_the_usual_fields(
+    open_saver: Callable[..., Saver], field: str
+) -> None:
+    saver = open_saver()
+    store = Store(saver, index=index())
+    store.put(("docs",), "1", {"text": "a", "title": "b"}, index=["title"])
+    store.put(("docs",), "2", {"text": "a"})
+
+    def damage(vectors: VectorStore) -> Program[None]:
+        rows = yield from vectors.whole_rows([ItemKey("docs", "1")])
+        damaged = [row._replace(vector=Vector(field, CHOICE, b"")) for row in rows if row.vector.number == CHOICE]
+        yield from vectors.replace([ItemKey("docs", "1")], damaged)
+
+    run(saver._driver, write(damage, rows_over(saver, "vectors")))
+    problems = [problem.location for problem in store.verify().problems]
+    assert problems == ([f"item '1' of namespace 'docs', vector {field!r}"] if field else [])
+    assert store.reindex() == 1
+    assert found(store.search(("docs",), query="a")) == [("1", 1.0), ("2", 1.0)]
+    assert (store.verify().problems, store.reindex()) == ([], 0)
 
 
 def test_many_items(saver: Saver, ask: Ask) -> None:

@@ -1,9 +1,13 @@
 """Stores search by text: words, their rank, fields, owners and changes, alike on each backend and in both APIs."""
 
 import asyncio
+import itertools
 import logging
+import random
 import sqlite3
-from collections.abc import Callable, Iterator
+import sys
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -13,9 +17,14 @@ from langgraph.store.base import PutOp, SearchItem
 
 from search_backends import BACKENDS, opening
 from threadmark import ConfigError, Keyring, Saver
+from threadmark.backends import Program, now
 from threadmark.memory.saver import MemorySaver
+from threadmark.program import play
 from threadmark_sqlite import SqliteSaver
-from threadmark_store import Store
+from threadmark_store import Store, searching
+from threadmark_store.shapes import ItemKey, Scope
+from threadmark_store.words.contract import WordRow, WordTotals
+from threadmark_store.words.ranking import best, words_in
 
 Ask = Callable[..., Any]
 
@@ -78,6 +87,15 @@ def test_rare_words_count_more_and_long_texts_less(saver: Saver, ask: Ask) -> No
         ("user_id=7", "user_id", ["1"]),
         ("don't", "don", ["1"]),
         ("东京", "东京", ["1"]),
+        ("की", "की", ["1"]),
+        ("की", "का", []),
+        ("राम की किताब", "किताब", ["1"]),
+        ("ที่", "ทำ", []),
+        ("ที่", "ที่", ["1"]),
+        ("தமிழ்", "தமிழ", []),
+        ("a love\ufe0f ❤\ufe0f", "\ufe0f ☀\ufe0f", []),
+        ("a love\ufe0f ❤\ufe0f", "love", ["1"]),
+        ("one \u0301 two", "\u0301", []),
         ("tree", "trees", []),
         ("x" * 100, "x" * 70, ["1"]),
         ("a\x00b", "b", ["1"]),
@@ -172,6 +190,76 @@ def test_words_of_values_that_changed_without_them_do_not_count(tmp_path: Path, 
         assert keys(ask(store, "search", ("docs",), query="tree")) == ["1", "3"]
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("SELECT count(*) FROM threadmark_store_word").fetchone() == (4,)
+
+
+class Rows:
+    """Stands for stored words, in some order."""
+
+    def __init__(self, rows: list[WordRow]) -> None:
+        self.rows = rows
+
+    def find(self, _: Scope, words: Sequence[str]) -> Program[list[WordRow]]:
+        yield from ()
+        return [row for row in self.rows if row.word in words]
+
+    def totals(self, _: Scope) -> Program[WordTotals]:
+        yield from ()
+        return WordTotals(50, 5000)
+
+
+def test_the_order_of_stored_words_changes_no_score() -> None:
+    texts = ["".join(letters) for letters in itertools.permutations("abcde", 3)]
+    words = random.Random(1).sample(texts, 12)
+    rows = [WordRow(ItemKey("docs", key), word, place + 1, 100, 1) for key in "12" for place, word in enumerate(words)]
+    rows += [WordRow(ItemKey("docs", f"{word}{n}"), word, 1, 90 + n, 1) for word in words for n in range(len(word))]
+    scores = set()
+    for number in range(20):
+        stored: Any = Rows(random.Random(number).sample(rows, len(rows)))
+        ranking = play(best(stored, Scope(), words, None), lambda _: None)
+        scores |= {ranking.scores["docs", key, 1] for key in "12"}
+    assert len(scores) == 1
+
+
+def test_every_mark_belongs_to_the_word_before_it() -> None:
+    marks = [each for each in map(chr, range(sys.maxunicode + 1)) if unicodedata.category(each) in ("Mn", "Mc")]
+    inside = [mark for mark in marks if "VARIATION SELECTOR" not in unicodedata.name(mark)]
+    for mark in inside:
+        word = unicodedata.normalize("NFKC", f"ক{mark}ক").casefold()
+        assert list(words_in([word])) == [word], ascii(mark)
+    for mark in set(marks) - set(inside):
+        assert list(words_in([f"a{mark} {mark} b"])) == ["a", "b"]
+
+
+def test_damaged_counts_have_a_score() -> None:
+    rows: Any = Rows([WordRow(ItemKey("docs", str(count)), "tree", count, 300, 1) for count in (-3, 0, 3)])
+    assert len(play(best(rows, Scope(), ["tree"], None), lambda _: None).scores) == 3
+
+
+def test_a_store_from_before_the_table_removes_words_with_their_item(saver: Saver, ask: Ask) -> None:
+    before = Store(saver)
+    ask(before, "put", ("docs",), "first", {"text": "tree"})  # no table of words yet, but in memory
+    store = Store(saver, text_search=True)
+    for key in "12":
+        ask(store, "put", ("docs",), key, {"text": "a tree"})
+    ask(before, "delete", ("docs",), "1")
+    assert ask(store, "stats").words == 2
+
+
+def test_a_sweep_looks_for_words_and_so_does_a_put_after_a_minute(
+    saver: Saver, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sweeping, putting = Store(saver), Store(saver)
+    for each in (sweeping, putting):
+        ask(each, "put", ("docs",), "first", {"text": "tree"})
+    store = Store(saver, text_search=True)
+    ask(store, "put", ("docs",), "1", {"text": "a tree"}, ttl=0)
+    ask(store, "put", ("docs",), "2", {"text": "a tree"})
+    assert ask(sweeping, "sweep_ttl") == 1
+    assert ask(store, "stats").words == 2
+    later = now() + 61_000_000
+    monkeypatch.setattr(searching, "now", lambda: later)
+    ask(putting, "put", ("docs",), "2", {"text": "a river"})
+    assert ask(store, "stats").words == 0
 
 
 def test_what_a_text_search_cannot_have(saver: Saver) -> None:

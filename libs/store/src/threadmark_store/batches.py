@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from threadmark.backends import Program
-from threadmark_store.contract import ItemStore, delete_all
+from threadmark_store.contract import ItemStore
 from threadmark_store.filters import conditions_of, meets
 from threadmark_store.namespaces import joined, literal_prefix, selected
 from threadmark_store.ranking import Ranking
@@ -96,6 +96,8 @@ class Batch:
     omits_expired: bool = False
     vectors: VectorTable | None = None
     words: WordStore | None = None
+    remove: Callable[[Sequence[ItemKey], str | None], Program[None]] = field(kw_only=True)
+    """Removes the vectors and words of items of an owner, which are gone."""
     clock: Callable[[], int] = field(kw_only=True)
     ends: bool = True
     """Whether its transaction ends with it, so that a backend may save round trips."""
@@ -234,8 +236,8 @@ class Batch:
     def _put(self, items: ItemStore, now: int, puts: Mapping[ItemKey, Put]) -> Program[None]:
         rows = list(self._rows(puts.values(), now))
         if removed := [key for key, put in puts.items() if put.stored is None]:
-            yield from items.delete(removed, self.owner, last=self.ends and not rows and not self._has_more)
-            yield from delete_all((self.vectors and self.vectors.store, self.words), removed, self.owner)
+            yield from items.delete(removed, self.owner)
+            yield from self.remove(removed, self.owner)
         if rows:
             refused = yield from items.put(rows, last=self.ends and not self._has_more)
             if refused:

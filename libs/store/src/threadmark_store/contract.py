@@ -64,8 +64,8 @@ class ItemStore(Table, Protocol):
         the program ends with this, or raises if there are such keys, so that a backend may save round trips.
         """
 
-    def delete(self, keys: Sequence[ItemKey], owner: str | None, *, last: bool = False) -> Program[None]:
-        """Remove items; with an owner, only those of this owner. `last` is that of `put`."""
+    def delete(self, keys: Sequence[ItemKey], owner: str | None) -> Program[None]:
+        """Remove items; with an owner, only those of this owner."""
 
     def refresh(self, keys: Collection[ItemKey], now: int) -> Program[None]:
         """Let items with a `ttl` live on for that long from now."""
@@ -79,11 +79,8 @@ class ItemStore(Table, Protocol):
     def namespaces(self, scope: Scope) -> Program[list[str]]:
         """Return the namespaces of the items of a scope, each once."""
 
-    def sweep(self, now: int, limit: int, *, last: bool = False) -> Program[list[ItemKey]]:
-        """Remove items that had expired at this time, at most `limit`. Returns their keys.
-
-        With `last` the program ends with this, so that a backend may save round trips.
-        """
+    def sweep(self, now: int, limit: int) -> Program[list[ItemKey]]:
+        """Remove items that had expired at this time, at most `limit`. Returns their keys."""
 
     def count(self, scope: Scope) -> Program[tuple[int, int]]:
         """Return how many items a scope has, and the bytes of their keys and values."""

@@ -3,7 +3,6 @@
 Nothing here needs LangGraph, creates tables or changes a row, so the command uses it on databases that it only reads.
 """
 
-import json
 import math
 import re
 import struct
@@ -21,6 +20,7 @@ from threadmark_store.contract import ItemStore, orphans_behind
 from threadmark_store.entries import Entries
 from threadmark_store.items import items_of
 from threadmark_store.shapes import ItemKey, ItemRow, Scope, StoreStats, StoreVerifyReport, time_of
+from threadmark_store.texts import fields_of
 from threadmark_store.values import Values, named
 from threadmark_store.vectors.contract import CHOICE, SEALED_MODEL, VectorRow, VectorStore, vector_name
 from threadmark_store.words.contract import HEAD, WordRow, WordStore, WordTotals
@@ -92,6 +92,16 @@ def page_behind(rows: Rows, after: ItemKey | None) -> Program[Page]:
     return Page(items, vectors, [row for row in words if row.word.startswith(HEAD)])
 
 
+def _all_behind(
+    rows: Rows, after: ItemKey | None
+) -> Program[tuple[Sequence[ItemRow], Sequence[VectorRow], Sequence[WordRow]]]:
+    """Return the next items with all of their vectors and words."""
+    items, vectors, _ = yield from page_behind(rows._replace(words=None), after)
+    keys = [item.key for item in items]
+    words = (yield from rows.words.whole_rows(keys)) if keys and rows.words else ()
+    return items, vectors, words
+
+
 def through_cached(rows: Rows, work: Callable[[Sequence[Placed]], Operation[int]]) -> Operation[int]:
     """Do something with all values of the cache of nodes, page by page. Returns the sum of the results."""
     if rows.cached is None or not (yield from read_existing(rows.cached.exists)):
@@ -113,9 +123,9 @@ def verify(rows: Rows, *, decode: bool = False, progress: OnItems | None = None)
         return findings.report()
     count = (yield from read_itself(there.items.count, Scope(owner=there.owner)))[0] if progress else 0
     after: ItemKey | None = None
-    while (page := (yield from read_itself(page_behind, there, after))).items:
-        after = page.items[-1].key
-        findings.add(*page)
+    while (found := (yield from read_itself(_all_behind, there, after)))[0]:
+        after = found[0][-1].key
+        findings.add(*found)
         if progress:
             progress(findings.items, max(findings.items, count))
     if there.owner is None:
@@ -137,7 +147,7 @@ class _Findings:
         self.problems: list[Problem] = []
         self._unreadable: list[Problem] = []
 
-    def add(self, items: Sequence[ItemRow], vectors: Iterable[VectorRow], heads: Iterable[WordRow]) -> None:
+    def add(self, items: Sequence[ItemRow], vectors: Iterable[VectorRow], words: Iterable[WordRow]) -> None:
         """Prove some items, and compare all that is stored of them."""
         self.items += len(items)
         of_key = {item.key: item for item in items}
@@ -148,9 +158,11 @@ class _Findings:
             location = f"{named(vector.key)}, vector {vector.vector.field!r}"
             if self._belongs(vector, of_key[vector.key], location):
                 self._vector(vector, location)
-        for head in heads:
-            self._texts += 1
-            self._belongs(head, of_key[head.key], f"{named(head.key)}, words")
+        words_of: dict[ItemKey, list[WordRow]] = {}
+        for word in words:
+            words_of.setdefault(word.key, []).append(word)
+        for key, some in words_of.items():
+            self._words(some, of_key[key], f"{named(key)}, words")
 
     def add_cached(self, entries: Sequence[Placed]) -> Operation[int]:
         """Prove some values of the cache. Returns how many."""
@@ -195,12 +207,21 @@ class _Findings:
             self.problems.append(Problem("orphan", location, "it is of an earlier value; reindex() computes it again"))
         return row.check == item.check
 
+    def _words(self, rows: Sequence[WordRow], item: ItemRow, location: str) -> None:
+        self._texts += sum(row.word.startswith(HEAD) for row in rows)
+        distinct = {(row.owner, row.check): row for row in rows}.values()
+        if all(self._belongs(row, item, location) for row in distinct):
+            count = sum(row.times for row in rows)
+            if {row.length for row in rows} != {count}:
+                self.problems.append(Problem("damaged", location, f"its words were counted, but not as {count:,}"))
+
     def _vector(self, row: VectorRow, location: str) -> None:
         field, number, data = row.vector
+        if number == CHOICE:
+            if row.model or data or (field and fields_of(field) is None):
+                self.problems.append(Problem("damaged", location, "it is no choice of fields"))
+            return
         try:
-            if number == CHOICE:
-                json.loads(field or "null")
-                return
             if row.model.endswith(SEALED_MODEL):
                 if self._cipher is None:
                     return

@@ -26,7 +26,11 @@ class Ranking(NamedTuple):
 
     def first(self, count: int) -> list[Ranked]:
         """Return the best items."""
-        found = heapq.nsmallest(count, ((-score, *item) for item, score in self.scores.items()))
+        try:
+            found = heapq.nsmallest(count, ((-score, *item) for item, score in self.scores.items()))
+        except TypeError:  # a damaged file has other types in columns: a key of one is refused, a check compared
+            ranked = (Ranked(key, score, check) for (key, check), score in self.by_key().items())
+            return heapq.nsmallest(count, ranked, key=lambda each: (-each.score, each.key))
         return [Ranked(self._key(namespace, key), -score, check) for score, namespace, key, check in found]
 
     def by_key(self) -> dict[tuple[ItemKey, int], float]:

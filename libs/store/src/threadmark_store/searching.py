@@ -1,6 +1,9 @@
 """The ways in which a store answers a query: by vectors with an `index`, by words with `text_search`, or not at all.
 
-A store without either still removes what another one has stored of the items that it changes.
+A store without either still removes what another one has stored of the items that it changes. As long as a table is
+missing, it looks for it in every transaction that removes items, and once a minute before a put: at every put, that
+would take Postgres more than twice as long. Until then, an item that it replaces keeps vectors and words that do not
+count any more.
 """
 
 from collections.abc import Sequence
@@ -9,7 +12,7 @@ from typing import Any, NamedTuple
 
 from langgraph.store.base import IndexConfig, Op, PutOp, SearchOp
 
-from threadmark.backends import ConfigError, Flow, Operation, Program
+from threadmark.backends import ConfigError, Flow, Operation, Program, now
 from threadmark.program import read, write
 from threadmark.saver import Saver
 from threadmark.sealing import Cipher
@@ -19,7 +22,7 @@ from threadmark_store.contract import ItemStore, delete_all
 from threadmark_store.embedding import Index
 from threadmark_store.log import log
 from threadmark_store.reindexing import Reindexing
-from threadmark_store.shapes import ItemKey, Scope, StoreReport
+from threadmark_store.shapes import MINUTE, ItemKey, Scope, StoreReport
 from threadmark_store.texts import Lacking, TextIndex
 from threadmark_store.values import Values
 from threadmark_store.vectors.contract import VectorTable
@@ -54,6 +57,7 @@ class Searching:
         self._owner = owner
         self._has_warned = False
         self.tables = Tables()
+        self._looks_at = 0
 
     def prepare(self) -> Operation[None]:
         """Create the tables that are missing, and find out which there are."""
@@ -67,6 +71,7 @@ class Searching:
         self.tables = Tables(
             self._vectors if self.index or has_vectors else None, words if self.text or has_words else None
         )
+        self._looks_at = now() + MINUTE
 
     def completed(
         self, ops: Sequence[Op], requests: Sequence[Request], queries: Sequence[str]
@@ -97,10 +102,35 @@ class Searching:
             for op, request in zip(ops, requests, strict=True)
         ]
 
-    def remove(self, keys: Sequence[ItemKey]) -> Program[None]:
-        """Remove the vectors and words of items, in the transaction that removes the items."""
+    def is_to_look(self) -> bool:
+        """Return whether a table was missing a minute ago. Another process may have created it since."""
+        return self._misses_any and now() >= self._looks_at
+
+    def look(self) -> Program[None]:
+        """Find the tables that were created since the last look."""
+        if self._misses_any:
+            self._looks_at = now() + MINUTE
+            vectors, words = self.tables
+            if vectors is None and (yield from self._vectors.store.exists()):
+                vectors = self._vectors
+            if words is None and self._words is not None and (yield from self._words.exists()):
+                words = self._words
+            self.tables = Tables(vectors, words)
+
+    def remove(self, keys: Sequence[ItemKey], owner: str | None) -> Program[None]:
+        """Remove the vectors and words of items that the same transaction has removed.
+
+        Missing tables are looked for behind the removal, which waits for those who put the items with vectors or words.
+        """
+        if keys:
+            yield from self.look()
+            vectors, words = self.tables
+            yield from delete_all((vectors and vectors.store, words), keys, owner)
+
+    @property
+    def _misses_any(self) -> bool:
         vectors, words = self.tables
-        yield from delete_all((vectors and vectors.store, words), keys, None)
+        return vectors is None or (words is None and self._words is not None)
 
     def reindex(self, items: ItemStore, values: Values) -> Flow[Any, int]:
         """Compute missing and outdated vectors and words again. Returns for how many items."""

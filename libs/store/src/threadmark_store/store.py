@@ -236,6 +236,8 @@ class Store(OverSaver, BaseStore):
         puts = [request.key for request in requests if isinstance(request, Put)]
         if puts:
             yield from self._expect_same_keys()
+            if self._searching.is_to_look():
+                yield from read(self._searching.look)
         items: ItemStore = self._items
         batch = self._batch_of(requests)
         if isinstance(items, PairItems):
@@ -262,7 +264,8 @@ class Store(OverSaver, BaseStore):
     def _batch_of(self, requests: Sequence[Request]) -> Batch:
         """Return the transaction that answers checked requests."""
         omits = bool(self.ttl_config and self.ttl_config.get("omit_expired"))
-        return Batch(requests, self._values, self._owner, omits, *self._searching.tables, clock=now)
+        searching = self._searching
+        return Batch(requests, self._values, self._owner, omits, *searching.tables, remove=searching.remove, clock=now)
 
     def _interval(self, minutes: float | None) -> float:
         """Return the seconds between two sweeps."""
@@ -308,8 +311,8 @@ class Store(OverSaver, BaseStore):
         return removed
 
     def _swept(self, now: int) -> Program[int]:
-        keys = yield from self._items.sweep(now, _SWEPT_AT_ONCE, last=not any(self._searching.tables))
-        yield from self._searching.remove(keys)
+        keys = yield from self._items.sweep(now, _SWEPT_AT_ONCE)
+        yield from self._searching.remove(keys, None)
         return len(keys)
 
     def _request(self, op: Op) -> Request:

@@ -118,8 +118,8 @@ def choice_of(fields: Fields) -> str:
 def fields_of(choice: str) -> Fields:
     """Return the fields of a choice, None if it is damaged."""
     try:
-        return (json.loads(choice) or False) if choice else None
-    except ValueError:
+        return checked_fields(json.loads(choice)) or False if choice else None
+    except (ValueError, RecursionError):
         return None
 
 

@@ -1,6 +1,7 @@
 """Damage is noticed: no read returns a value that was never put."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -9,6 +10,8 @@ from threadmark_conformance.item_stores.own_worlds import KEYRING, OwnWorld
 from threadmark_conformance.item_stores.worlds import Asked
 
 NS = ("users", "ann")
+_BEHIND_ALL_YEARS = 253_402_300_800_000_000
+"""The first microsecond of the year 10,000."""
 VALUES = {"json": {"n": 1234, "text": "abc"}, "typed": {"n": 1234, "set": {"abc"}}}
 
 
@@ -70,6 +73,26 @@ async def exchanged_values_are_noticed(world: OwnWorld) -> None:
         await world.set_rows(rows[mine]._replace(value=rows[theirs].value, check=rows[theirs].check))
         with pytest.raises(CorruptDataError):
             await store.get(*places[mine])
+
+
+async def a_time_that_is_none_is_noticed(world: OwnWorld) -> None:
+    store = world.store()
+    await store.put(NS, "other", {"n": 1})
+    await store.put(NS, "a", {"n": 1}, ttl=60)
+    row = await world.row(NS, "a")
+    for name in ("created_at", "updated_at", "expires_at"):
+        for time in (_BEHIND_ALL_YEARS, 2**63 - 1, -(2**62)):
+            changed: Any = {name: time}
+            await world.set_rows(row._replace(**changed))
+            if name != "expires_at":  # which a read does not return
+                with pytest.raises(CorruptDataError, match=r"'a' of namespace 'users\.ann'.* is no time"):
+                    await store.get(NS, "a")
+                with pytest.raises(CorruptDataError, match=r"'a' of namespace 'users\.ann'.* is no time"):
+                    await store.search(NS)
+            assert await store.value(NS, "other") == {"n": 1}
+            (problem,) = (await store.call("verify")).problems
+            assert (problem.kind, problem.location) == ("damaged", "item 'a' of namespace 'users.ann'")
+            assert "no time" in problem.problem
 
 
 async def a_damaged_item_can_be_replaced_and_removed(world: OwnWorld) -> None:

@@ -11,10 +11,10 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-from langgraph.store.base import GetOp, Item
+from langgraph.store.base import GetOp, Item, PutOp
 
 from threadmark.errors import SerializationError
-from threadmark_conformance.item_stores.own_worlds import OwnWorld
+from threadmark_conformance.item_stores.own_worlds import KEYRING, OwnWorld
 from threadmark_conformance.odd_values import Number, Word, long_text
 
 NS = ("users", "ann")
@@ -91,6 +91,17 @@ async def any_mapping_is_a_value(world: OwnWorld) -> None:
     await store.put(NS, "proxy", MappingProxyType({"n": 1}))
     await store.put(NS, "ordered", OrderedDict(n=1))
     assert await store.value(NS, "proxy") == await store.value(NS, "ordered") == {"n": 1}
+
+
+async def only_a_mapping_is_a_value(world: OwnWorld) -> None:
+    for store in (world.store(), world.with_keyring(KEYRING)):
+        values: tuple[Any, ...] = ([1], [("a", 1)], "text", b"bytes", 1, True, object())
+        for value in values:
+            with pytest.raises(TypeError, match="must be a dictionary, not "):
+                await store.put(NS, "a", value)
+            with pytest.raises(TypeError, match="must be a dictionary, not "):
+                await store.batch([PutOp(NS, "whole", {"n": 1}), PutOp(NS, "a", value)])
+        assert await store.search() == []
 
 
 async def a_value_that_cannot_come_back_is_refused(world: OwnWorld) -> None:

@@ -114,6 +114,21 @@ async def an_owners_items_go_alone(world: OwnWorld) -> None:
         await away.call("export", ada.store)
 
 
+async def a_later_version_goes_to_langgraphs_store_also_if_it_looks_equal(world: OwnWorld) -> None:
+    store, theirs = world.store(), InMemoryStore()
+    for before, after in (({"done": 1}, {"done": True}), ({"n": 1}, {"n": 1.0}), ({"n": [0]}, {"n": [False]})):
+        await store.put(NS, "a", before)
+        assert await store.call("export", theirs) == (1, 0, 0, [])
+        await store.put(NS, "a", after)
+        assert await store.call("export", theirs) == (1, 0, 0, [])
+        found = theirs.get(NS, "a")
+        assert found is not None
+        assert repr(found.value) == repr(after)
+        assert await store.call("export", theirs) == (0, 1, 0, [])
+        await store.put(NS, "a", after)  # no time of theirs would change
+        assert await store.call("export", theirs) == (0, 1, 0, [])
+
+
 async def items_go_to_langgraphs_store_and_back(world: OwnWorld) -> None:
     store, theirs = await _fill(world.store()), InMemoryStore()
     moved = await store.call("export", theirs)

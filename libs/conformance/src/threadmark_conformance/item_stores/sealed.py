@@ -7,6 +7,8 @@ import pytest
 from threadmark.errors import ConfigError, CorruptDataError
 from threadmark.sealing import Keyring
 from threadmark_conformance.item_stores.own_worlds import KEYRING, OwnWorld
+from threadmark_store import Cache
+from threadmark_store.shapes import StoreVerifyReport
 from threadmark_store.values import check_of
 
 NS, SECRET = ("users", "ann"), "the secret of ann"
@@ -42,13 +44,31 @@ async def equal_values_are_sealed_differently(world: OwnWorld) -> None:
 async def a_sealed_item_needs_the_keyring(world: OwnWorld) -> None:
     await world.with_keyring(KEYRING).put(NS, "a", {"text": SECRET})
     plain = world.with_keyring(None)
-    with pytest.raises(ConfigError, match=r"'a' of namespace 'users\.ann' is sealed"):
+    with pytest.raises(ConfigError, match=r"'a' of namespace 'users\.ann' is sealed: give keyring="):
         await plain.get(NS, "a")
-    with pytest.raises(ConfigError):
+    with pytest.raises(ConfigError, match="is sealed: give keyring="):
         await plain.search(NS)
     other = world.with_keyring(Keyring({"other": bytes(reversed(range(32)))}, "other", digest_secret=bytes(32)))
     with pytest.raises((ConfigError, CorruptDataError)):
         await other.get(NS, "a")
+
+
+async def a_verify_without_the_keyring_names_sealed_items(world: OwnWorld) -> None:
+    await world.with_keyring(None).put(NS, "plain", {"n": 1})
+    await world.with_keyring(KEYRING).put(NS, "a", {"text": SECRET})
+    found: StoreVerifyReport = await world.with_keyring(None).call("verify", decode=True)
+    (problem,) = found.problems
+    assert (found.items, problem.kind, problem.location) == (2, "damaged", "item 'a' of namespace 'users.ann'")
+    assert problem.problem.startswith("is sealed: give keyring=")
+
+
+async def a_verify_without_the_keyring_names_sealed_cached_values(world: OwnWorld) -> None:
+    sealed: Any = world.with_keyring(KEYRING).store
+    await Cache(sealed.saver).aset({(("graph", "node"), "k"): (SECRET, None)})
+    found: StoreVerifyReport = await world.with_keyring(None).call("verify", decode=True)
+    (problem,) = found.unreadable
+    assert (found.cached, found.problems, problem.location.partition(" value ")[0]) == (1, [], "cached")
+    assert "a value is sealed: give keyring=" in problem.problem
 
 
 async def an_earlier_key_still_opens(world: OwnWorld) -> None:

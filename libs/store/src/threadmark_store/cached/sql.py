@@ -39,7 +39,7 @@ SET value = excluded.value,
 _WITH_KEYS = "SELECT rowid FROM tm.store_cached WHERE key {among}"
 
 _PAGE = """
-SELECT key, namespace, owner, value, checksum, CAST(used_at AS bigint), CAST(expires_at AS bigint)
+SELECT key, namespace, owner, value, checksum, CAST(used_at AS bigint), CAST(expires_at AS bigint), size, used_at
 FROM tm.store_cached
 WHERE key > ?bytea AND {clauses}
 ORDER BY key
@@ -64,7 +64,7 @@ LIMIT ?bigint
 _DELETE = "DELETE FROM tm.store_cached"
 
 _SIZE = """
-SELECT count(*), CAST(coalesce(sum(size), 0) AS bigint)
+SELECT count(*), coalesce(sum(CAST(CAST(size AS bigint) AS double precision)), 0)
 FROM tm.store_cached
 WHERE {clauses}
 """
@@ -75,7 +75,7 @@ SELECT place
 FROM (
     SELECT place, sum(size) OVER (ORDER BY used_at, place) - size AS freed
     FROM (
-        SELECT rowid AS place, used_at, size
+        SELECT rowid AS place, used_at, CAST(CAST(size AS bigint) AS double precision) AS size
         FROM tm.store_cached
         WHERE owner = ?text
         ORDER BY used_at
@@ -103,7 +103,7 @@ class TableEntries(Table):
         self._drop = f"{_DELETE} WHERE rowid {free(f'{_WITH_KEYS} AND expires_at <= ?bigint')}"
         self._sweep = f"{_DELETE} WHERE rowid {free(_EXPIRED)}"
         oldest = f"SELECT rowid FROM tm.store_cached WHERE rowid {database.any_of(_OLDEST)}"
-        self._evict = f"{_DELETE} WHERE rowid {free(oldest)} RETURNING size"
+        self._evict = f"{_DELETE} WHERE rowid {free(oldest)} RETURNING CAST(size AS bigint)"
 
     def find(self, keys: Sequence[EntryKey], owner: str | None) -> Program[list[Entry]]:
         asked = {each.key: each for each in keys}
@@ -146,7 +146,7 @@ class TableEntries(Table):
         after = cursor[0] if cursor else b""
         rows = yield from self._database.select(_PAGE.format(clauses=clauses), after, *params, _PAGE_SIZE, last=True)
         found = [
-            Placed(key, _entry(EntryKey(bytes_in(key), bytes_in(namespace)), text_in(of) or None, *columns))
+            Placed(key, _whole_entry(EntryKey(bytes_in(key), bytes_in(namespace)), text_in(of) or None, *columns))
             for key, namespace, of, *columns in rows
         ]
         return found, (found[-1].place,) if len(found) == _PAGE_SIZE else None
@@ -163,17 +163,17 @@ class TableEntries(Table):
     def size(self, owner: str | None) -> Program[tuple[int, int]]:
         clauses, params = clauses_of(Scope(owner=owner))
         ((count, size),) = yield from self._database.select(_SIZE.format(clauses=clauses), *params, last=True)
-        return count, size
+        return count, int(size)
 
     def _make_room(self, owner: str, bound: Bound, size: int, now: int) -> Program[int]:
         """Make room for entries of an owner. Returns how many more bytes the bound leaves."""
         clauses, params = clauses_of(Scope(owner=owner))
         yield from self._database.select(self._sweep.format(clauses=clauses), now, *params, _ALL)
         ((count, stored),) = yield from self._database.select(_SIZE.format(clauses=clauses), *params)
-        left = int(bound.most - size - stored)
+        left = bound.most - size - int(stored)
         wanted = 0 if left >= 0 else bound.spare
         while left < wanted:
-            limit = likely_enough(wanted - left, count, stored)
+            limit = likely_enough(wanted - left, count, int(stored))
             rows = yield from self._database.select(self._evict, *params, limit, wanted - left)
             if not rows:  # the oldest are in the hands of others
                 break
@@ -186,3 +186,10 @@ rows_over = TableEntries
 
 def _entry(key: EntryKey, owner: str | None, value: Any, check: Any, used_at: int, expires_at: int | None) -> Entry:
     return Entry(key, owner, bytes_in(value), number_in(check), used_at, expires_at)
+
+
+def _whole_entry(key: EntryKey, owner: str | None, *columns: Any) -> Entry:
+    """Return the entry of a row whose other columns a search does not look at. If one is damaged, it has no value."""
+    *searched, size, used_at = columns
+    entry = _entry(key, owner, *searched)
+    return entry if size == entry.size and type(used_at) is int else entry._replace(value=b"")

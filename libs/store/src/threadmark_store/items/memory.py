@@ -39,7 +39,7 @@ class MemoryItems(MemoryTable):
         return refused
 
     @program
-    def delete(self, tables: Tables, keys: Sequence[ItemKey], owner: str | None, *, last: bool = False) -> None:
+    def delete(self, tables: Tables, keys: Sequence[ItemKey], owner: str | None) -> None:
         for key in keys:
             row = self._of(tables).get(key)
             if row is not None and owner in (None, row.owner):
@@ -69,7 +69,7 @@ class MemoryItems(MemoryTable):
         return sorted({row.key.namespace for row in self._in(tables, scope)})
 
     @program
-    def sweep(self, tables: Tables, now: int, limit: int, *, last: bool = False) -> list[ItemKey]:
+    def sweep(self, tables: Tables, now: int, limit: int) -> list[ItemKey]:
         rows = self._of(tables)
         expired = [key for key, row in rows.items() if row.expires_at is not None and row.expires_at <= now]
         for key in expired[:limit]:

@@ -9,17 +9,12 @@ from typing import Any
 
 import orjson
 
-from threadmark.backends import ConfigError, Program, short_repr
+from threadmark.backends import Program
 from threadmark_postgres.steps import Query, Rows
 from threadmark_store.items.sql import REPLACE, Clause, TableItems
 from threadmark_store.shapes import Condition, ItemKey, ItemRow
-from threadmark_store.tables.postgres import Database, arrays
+from threadmark_store.tables.postgres import Database, arrays, expect_indexable
 from threadmark_store.tables.sql import Kind, columns_of, from_optional, key_in, optional
-
-_LONGEST_KEY = 2600
-"""In bytes, with its namespace. The server indexes hardly more."""
-_MOST_BYTES = 4
-"""The most bytes of one character in a column."""
 
 _COLUMNS = "namespace, key, json::text, data, checksum, created_at, updated_at, owner, expires_at, ttl"
 
@@ -120,7 +115,8 @@ class PostgresItems(TableItems):
 
         If some of several items may be refused, it is part of a transaction: the caller undoes it.
         """
-        sent = {_checked_columns_of(row.key): row for row in rows}
+        sent = {columns_of(row.key): row for row in rows}
+        expect_indexable(self.table, ("namespace", "key"), list(sent))
         columns = [_columns(key, sent[key]) for key in sorted(sent)]
         if len(rows) == 1:
             turn = (*columns[0][:2], "item") if last else ()
@@ -134,9 +130,9 @@ class PostgresItems(TableItems):
         refused = sent.keys() - set(stored)
         return [row.key for key, row in sent.items() if key in refused]
 
-    def delete(self, keys: Sequence[ItemKey], owner: str | None, *, last: bool = False) -> Program[None]:
+    def delete(self, keys: Sequence[ItemKey], owner: str | None) -> Program[None]:
         """One statement."""
-        yield from self._database.among(_DELETE, keys, *[optional(owner)] * 2, last=last)
+        yield from self._database.among(_DELETE, keys, *[optional(owner)] * 2)
 
     def refresh(self, keys: Collection[ItemKey], now: int) -> Program[None]:
         """One statement."""
@@ -165,19 +161,6 @@ rows_over = PostgresItems
 
 def _steps(path: Sequence[str]) -> str:
     return " -> ?text" * len(path)
-
-
-def _checked_columns_of(key: ItemKey) -> tuple[str, str]:
-    """Return the columns of a key. Raises ConfigError if they are longer than an index holds."""
-    columns = columns_of(key)
-    if _MOST_BYTES * sum(map(len, columns)) > _LONGEST_KEY:
-        size = sum(len(column.encode()) for column in columns)
-        if size > _LONGEST_KEY:
-            raise ConfigError(
-                f"item {short_repr(key.key)} of namespace {short_repr(key.namespace)} has a key of {size} bytes with "
-                f"its namespace, and Postgres indexes at most {_LONGEST_KEY}: give a shorter one, such as a digest"
-            )
-    return columns
 
 
 def _columns(key: tuple[str, str], row: ItemRow) -> tuple[Any, ...]:

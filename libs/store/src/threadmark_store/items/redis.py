@@ -138,7 +138,7 @@ class RedisItems(RedisTable):
         _, refused = yield from self._make([*(removals.args[0] if isinstance(removals, partial) else ()), *puts])
         return refused
 
-    def delete(self, keys: Sequence[ItemKey], owner: str | None, *, last: bool = False) -> Program[None]:
+    def delete(self, keys: Sequence[ItemKey], owner: str | None) -> Program[None]:
         """Remove items, together with the puts that follow, or else at the end of the transaction."""
         work = yield from self._remove_now()
         there = filter(has_short_namespace, keys)
@@ -201,7 +201,7 @@ class RedisItems(RedisTable):
             buckets = yield from self._alive(buckets, scope.alive_at)
         return sorted({bucket.namespace for bucket in buckets})
 
-    def sweep(self, now: int, limit: int, *, last: bool = False) -> Program[list[ItemKey]]:
+    def sweep(self, now: int, limit: int) -> Program[list[ItemKey]]:
         asked: list[Command] = [
             (b"ZRANGEBYSCORE", shard.expiries, b"-inf", now, b"WITHSCORES", b"LIMIT", 0, limit)
             for shard in shards_of(self._prefix)

@@ -115,9 +115,9 @@ class TableItems(Table, ABC):
         """One statement."""
         return [name_in(namespace) for (namespace,) in (yield from self._of_scope(_NAMESPACES, scope))]
 
-    def sweep(self, now: int, limit: int, *, last: bool = False) -> Program[list[ItemKey]]:
+    def sweep(self, now: int, limit: int) -> Program[list[ItemKey]]:
         """One statement. It leaves out items that others are changing."""
-        return [key_in(*columns) for columns in (yield from self._database.select(self._sweep, now, limit, last=last))]
+        return [key_in(*columns) for columns in (yield from self._database.select(self._sweep, now, limit))]
 
     def count(self, scope: Scope) -> Program[tuple[int, int]]:
         """One statement."""

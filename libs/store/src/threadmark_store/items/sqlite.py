@@ -62,7 +62,7 @@ class SqliteItems(TableItems):
         yield from self._database.each(_PUT, sorted(map(_params, rows)))
         return []
 
-    def delete(self, keys: Sequence[ItemKey], owner: str | None, *, last: bool = False) -> Program[None]:
+    def delete(self, keys: Sequence[ItemKey], owner: str | None) -> Program[None]:
         owned = optional(owner)
         yield from self._database.each(_DELETE, [(*columns_of(key), owned, owned) for key in keys])
 
@@ -73,7 +73,7 @@ class SqliteItems(TableItems):
         """Return the row of `columns`. One with a wrong type has a check that is wrong."""
         namespace, key, value, check, created_at, updated_at, owner, expires_at, ttl = columns
         key = key_in(namespace, key)
-        numbers = check, created_at, updated_at, expires_at or 0, ttl or 0
+        numbers = check, created_at, updated_at, *(each for each in (expires_at, ttl) if each is not None)
         if type(value) not in (str, bytes) or set(map(type, numbers)) != {int}:
             return ItemRow(key, b"", 0, 0, 0)
         return ItemRow(key, value, check, created_at, updated_at, from_optional(owner), expires_at, ttl)
@@ -86,7 +86,10 @@ class SqliteItems(TableItems):
         """
         if not any(sign < " " or sign in '"\\' for key in condition.path for sign in key):
             path = "$" + "".join(f'."{key}"' for key in condition.path)
-            clause = f"(typeof(value) <> 'text' OR json_extract(value, ?text) {condition.operator} ?text)"
+            part = (
+                f"CASE WHEN json_valid(value) THEN json_extract(value, ?text) {condition.operator} ?text ELSE true END"
+            )
+            clause = f"(typeof(value) <> 'text' OR {part})"
             clauses.append((clause, (path, condition.value)))
 
 

@@ -37,7 +37,7 @@ class PairItems(PairTable):
         """Add or replace items, each later than everything that was known of it."""
         return on_side(_put, rows, self._shards)
 
-    def delete(self, keys: Sequence[ItemKey], owner: str | None, *, last: bool = False) -> Program[None]:
+    def delete(self, keys: Sequence[ItemKey], owner: str | None) -> Program[None]:
         """Remove items. It is recorded also if they are not there: the other side may have them."""
         return on_side(_delete, keys, owner, now() if self._issued is None else self._issued, self._shards)
 
@@ -53,7 +53,7 @@ class PairItems(PairTable):
         """Let items live on. None ends sooner than before: of two equal versions the one that ends later is later."""
         return on_side(_refresh, keys, now)
 
-    def sweep(self, now: int, limit: int, *, last: bool = False) -> Program[list[ItemKey]]:
+    def sweep(self, now: int, limit: int) -> Program[list[ItemKey]]:
         """Remove expired items."""
         return on_side(_sweep, now, limit)
 

@@ -10,13 +10,13 @@ from functools import lru_cache
 from inspect import cleandoc
 from typing import Any
 
-from threadmark.backends import Program, StoreError
+from threadmark.backends import ConfigError, Program, StoreError, short_repr
 from threadmark_postgres.arrays import Blobs, Numbers, Texts
 from threadmark_postgres.schema import in_schema, quoted
 from threadmark_postgres.sql.connections import LOCK_SETUP
 from threadmark_postgres.steps import Rows, execute
 from threadmark_store.shapes import ItemKey
-from threadmark_store.tables.sql import Columns, Keys, Kind, packed
+from threadmark_store.tables.sql import Columns, Keys, Kind, key_in, packed
 
 # The column of pgvector's type, if the database has the extension, and an index of the rows without a value in it.
 EMBEDDING = """
@@ -117,6 +117,17 @@ _TABLES = {
     ),
 }
 
+_INDEXED = {
+    "item": ("namespace", "key"),
+    "vector": ("namespace", "key", "field", "model"),
+    "word": ("namespace", "key", "word"),
+}
+"""The texts of the longest index of a table."""
+_INDEXED_BYTES = 2600
+"""An index holds hardly more bytes of a row."""
+_MOST_BYTES = 4
+"""The most bytes of one character in a column."""
+
 # This reads the tables of the catalogue, as its answers after a wait for a lock may come from a cache otherwise.
 _EXISTS = """
 SELECT EXISTS (
@@ -213,10 +224,12 @@ class Database:
     ) -> Program[None]:
         """One statement, whatever the number of rows."""
         if rows:
+            rows = list(map(packed, rows))
+            expect_indexable(table, columns, rows)
             kinds = list(columns.values())
             names, added = ", ".join(columns), ", ".join(f"?{kind}[]" for kind in kinds)
             statement = f"INSERT INTO tm.store_{table} ({names}) SELECT * FROM unnest({added}) {conflict}"
-            yield from self.select(statement, *arrays(kinds, map(packed, rows)), last=last)
+            yield from self.select(statement, *arrays(kinds, rows), last=last)
 
     def written(self, statement: str) -> str:
         """Return a statement for the server."""
@@ -226,6 +239,27 @@ class Database:
 def database_over(rows: Any) -> Database:
     """Return the database of a saver's rows: both have their tables in one schema."""
     return Database(rows._schema)  # noqa: SLF001 - see above
+
+
+def expect_indexable(table: str, columns: Iterable[str], rows: Sequence[Sequence[Any]]) -> None:
+    """Raise ConfigError if rows of a table have more text than an index holds. The server's error names no item."""
+    place_of = {column: place for place, column in enumerate(columns)}
+    places = [place_of[column] for column in _INDEXED.get(table, ())]
+    if _MOST_BYTES * sum(max(len(row[place]) for row in rows) for place in places) > _INDEXED_BYTES:
+        for row in rows:
+            _expect_indexable(_INDEXED[table], [row[place] for place in places])
+
+
+def _expect_indexable(columns: Sequence[str], texts: Sequence[str]) -> None:
+    size = sum(len(text.encode()) for text in texts)
+    if size > _INDEXED_BYTES:
+        namespace, key = key_in(*texts[:2])
+        others = "".join(f" and {column}" for column in columns[2:])
+        raise ConfigError(
+            f"item {short_repr(key)} of namespace {short_repr(namespace)} has a key of {size} bytes with its namespace"
+            f"{others}, and Postgres indexes at most {_INDEXED_BYTES}: give a shorter one, such as a digest"
+            f"{', or fewer or shorter fields' if others else ''}"
+        )
 
 
 def arrays(kinds: Sequence[Kind], rows: Iterable[Sequence[Any]]) -> list[Any]:

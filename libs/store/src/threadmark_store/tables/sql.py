@@ -152,8 +152,8 @@ def number_in(column: Any) -> int:
 
 
 def bytes_in(column: Any) -> bytes:
-    """Return the bytes of a column. A damaged file may have anything there, which becomes no bytes."""
-    return column if type(column) is bytes else b""
+    """Return the bytes of a column. A damaged file may have anything there, which becomes bytes that are no value."""
+    return column if type(column) is bytes else b"\xff"
 
 
 def optional(text: str | None) -> str | None:

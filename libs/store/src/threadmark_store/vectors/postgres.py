@@ -12,7 +12,7 @@ from typing import Any
 from threadmark.backends import Program, to_column
 from threadmark_postgres.arrays import Reals, reals_in
 from threadmark_store.shapes import Cursor, ItemKey, Scope
-from threadmark_store.tables.postgres import EMBEDDING, Database, arrays
+from threadmark_store.tables.postgres import EMBEDDING, Database, arrays, expect_indexable
 from threadmark_store.tables.sql import Rows, clauses_of, key_in, packed
 from threadmark_store.vectors.contract import SEALED_MODEL, Nearest, Scanned, VectorRow
 from threadmark_store.vectors.sql import ROWS, TableVectors, columns_of, row_of
@@ -141,7 +141,9 @@ class PostgresVectors(TableVectors):
         statement = _ADD.format(
             columns=", ".join(self.columns), arrays=", ".join(f"?{kind}[]" for kind in kinds), pgvector=pgvector
         )
-        columns = arrays([*kinds, "bigint", "bigint"], map(packed, added))
+        added = list(map(packed, added))
+        expect_indexable(self.table, self.columns, added)
+        columns = arrays([*kinds, "bigint", "bigint"], added)
         yield from self._database.select(statement, Reals(numbers), *columns)
 
     def adopt(self, cursor: Cursor | None) -> Program[Cursor | None]:

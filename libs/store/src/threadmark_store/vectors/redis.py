@@ -2,9 +2,9 @@
 
 Namespaces are spread over 16 shards by their names, as items are. All keys of a shard have one hash tag, and one script
 (`redis.lua`) changes them, after the one that puts the items. So a transaction ends with a look at the items: the
-vectors of those that are gone are removed, whoever removed them. An item has no vectors that count if the connection is
-lost between both, or if it is put while another caller removes it or a `reindex` stores its vectors: the next `reindex`
-computes them.
+vectors of those that are gone are removed, also if another caller removed the item. An item has no vectors that count
+if the connection is lost between both, or if it is put while another caller removes it or a `reindex` stores its
+vectors: the next `reindex` computes them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,6 +25,8 @@ from threadmark_store.vectors.contract import CHOICE, ComparedByNumpy, Scanned, 
 
 _ITEMS_AT_ONCE = 1024
 _NAMES_AT_ONCE = 64
+_TYPES = (str, int, bytes, str, int)
+"""Those of the columns of a row, in front of its owner."""
 
 
 class RedisVectors(ComparedByNumpy, RedisTable):
@@ -37,7 +39,10 @@ class RedisVectors(ComparedByNumpy, RedisTable):
         yield from ()
 
     def rows(self, keys: Sequence[ItemKey]) -> Program[list[VectorRow]]:
-        return (yield from self._rows(keys, b"h"))
+        """Return those that both hashes have, so that a `reindex` computes again what does not read."""
+        whole = yield from self.whole_rows(keys)
+        heads = {row._replace(vector=row.vector._replace(data=b"")) for row in whole}
+        return [row for row in (yield from self._rows(keys, b"h")) if row in heads]
 
     def whole_rows(self, keys: Sequence[ItemKey]) -> Program[list[VectorRow]]:
         return (yield from self._rows(keys, b"r"))
@@ -153,7 +158,14 @@ def _packed(key: ItemKey, rows: Sequence[VectorRow]) -> bytes:
 
 def _unpacked(key: ItemKey, packed: bytes) -> Iterator[VectorRow]:
     try:
-        for field, number, data, model, check, owner in msgpack.unpackb(packed, unicode_errors="surrogatepass"):
-            yield VectorRow(key, Vector(field, number, data), model, check, owner)
+        for columns in msgpack.unpackb(packed, unicode_errors="surrogatepass"):
+            yield _row(key, *columns)
     except (ValueError, TypeError):  # no item has this check, so `verify` reports it, and `reindex` computes it again
         yield VectorRow(key, Vector("", 0, b""), "", 0)
+
+
+def _row(key: ItemKey, field: str, number: int, data: bytes, model: str, check: int, owner: str | None) -> VectorRow:
+    """Return a row. Raises TypeError if its columns have other types."""
+    if tuple(map(type, (field, number, data, model, check))) != _TYPES or not isinstance(owner, str | None):
+        raise TypeError("the columns of a vector have other types")
+    return VectorRow(key, Vector(field, number, data), model, check, owner)

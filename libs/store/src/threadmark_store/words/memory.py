@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
+from threadmark.backends import Program
 from threadmark.memory.tables import Tables
-from threadmark_store.shapes import Scope
+from threadmark_store.shapes import ItemKey, Scope
 from threadmark_store.tables.memory import MemoryRowsOfItems, program
 from threadmark_store.words.contract import WordRow, WordTotals
 
@@ -12,6 +13,9 @@ class MemoryWords(MemoryRowsOfItems[WordRow]):
     """The rows of each item in a dictionary."""
 
     table = "word"
+
+    def whole_rows(self, keys: Sequence[ItemKey]) -> Program[list[WordRow]]:
+        return self.rows(keys)
 
     @program
     def find(self, tables: Tables, scope: Scope, words: Sequence[str]) -> list[WordRow]:

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from threadmark.backends import Program
 from threadmark_store.shapes import ItemKey, Scope
-from threadmark_store.tables.sql import Columns, TableOfRows, clauses_of, from_optional, key_in, number_in, text_in
+from threadmark_store.tables.sql import Columns, TableOfRows, clauses_of, from_optional, key_in, text_in
 from threadmark_store.words.contract import BEHIND_HEADS, HEAD, WordRow, WordTotals
 
 _IS_HEAD = f"word >= '{HEAD}' AND word < '{BEHIND_HEADS}'"
@@ -15,12 +15,13 @@ SELECT namespace, key, word, count, length, checksum, owner
 FROM tm.store_word
 """.strip()
 
-_HEADS = f"{_SELECT} WHERE (namespace, key) {{among}} AND {_IS_HEAD}"
+_WHOLE_ROWS = f"{_SELECT} WHERE (namespace, key) {{among}}"
+_HEADS = f"{_WHOLE_ROWS} AND {_IS_HEAD}"
 
 _FIND = f"{_SELECT} WHERE word {{among}} AND {{clauses}}"
 
 _TOTALS = f"""
-SELECT count(*), CAST(coalesce(sum(length), 0) AS bigint)
+SELECT count(*), coalesce(sum(CAST(CAST(length AS bigint) AS double precision)), 0)
 FROM tm.store_word
 WHERE {_IS_HEAD} AND {{clauses}}
 """
@@ -43,6 +44,9 @@ class TableWords(TableOfRows):
     def rows(self, keys: Sequence[ItemKey]) -> Program[list[WordRow]]:
         return list(map(_row, (yield from self._database.among(_HEADS, keys))))
 
+    def whole_rows(self, keys: Sequence[ItemKey]) -> Program[list[WordRow]]:
+        return list(map(_row, (yield from self._database.among(_WHOLE_ROWS, keys))))
+
     def replace(self, keys: Sequence[ItemKey], rows: Sequence[WordRow]) -> Program[None]:
         return self._replace(keys, [(*row.key, *row[1:]) for row in rows])
 
@@ -55,13 +59,15 @@ class TableWords(TableOfRows):
     def totals(self, scope: Scope) -> Program[WordTotals]:
         clauses, params = clauses_of(scope)
         rows = yield from self._database.select(_TOTALS.format(clauses=clauses), *params)
-        return WordTotals(*rows[0])
+        ((items, length),) = rows
+        return WordTotals(items, int(length))
 
 
 rows_over = TableWords
 
 
 def _row(columns: Sequence[Any]) -> WordRow:
-    namespace, key, word, count, length, check, owner = columns
-    name, word = key_in(namespace, key), text_in(word)
-    return WordRow(name, word, number_in(count), number_in(length), number_in(check), from_optional(owner))
+    """Return the row of columns. One with a wrong type has a check that no item has."""
+    namespace, key, word, *numbers, owner = columns
+    count, length, check = numbers if set(map(type, numbers)) == {int} else (1, 1, 0)
+    return WordRow(key_in(namespace, key), text_in(word), count, length, check, from_optional(owner))
