@@ -75,13 +75,14 @@ def lacking(moved: Content, there: Content) -> int:
     return len(_slots(moved).keys() - _slots(there).keys())
 
 
-def joined(one: Content, other: Content) -> list[tuple[str, str, Any]]:
-    """Return the pending writes of one side, with those of the other for each channel in which its tasks wrote more."""
-    more = {slot[:2] for slot in _slots(other).keys() - _slots(one).keys()}
-    return [
-        *(write for write in one.writes if write[:2] not in more),
-        *(write for write in other.writes if write[:2] in more),
-    ]
+def joined(there: Content, moved: Content, same: Same) -> list[tuple[str, str, Any]]:
+    """Return the pending writes to move in their order, with the other side's value for each that is the same there."""
+    values = _slots(there)
+    slots = {
+        slot: values[slot] if slot in values and same(values[slot], value) else value
+        for slot, value in _slots(moved).items()
+    }
+    return _writes(slots)
 
 
 def _difference_of_writes(moved: dict[_Slot, Any], there: dict[_Slot, Any], same: Same) -> Difference | None:
@@ -117,6 +118,18 @@ def _slots(content: Content) -> dict[_Slot, Any]:
             slots[task_id, channel, count[task_id, channel]] = value
             count[task_id, channel] += 1
     return slots
+
+
+def _writes(slots: dict[_Slot, Any]) -> list[tuple[str, str, Any]]:
+    """Return the writes that have these slots."""
+    writes: dict[_Slot, tuple[str, str, Any]] = {}
+    for (task_id, channel, number), value in slots.items():
+        if channel == RESUME and number != _REPLACED:
+            _, _, answers = writes.setdefault((task_id, channel, _REPLACED), (task_id, channel, []))
+            answers.append(value)
+        else:
+            writes[task_id, channel, number] = (task_id, channel, value)
+    return list(writes.values())
 
 
 def _order(slots: dict[_Slot, Any], others: dict[_Slot, Any]) -> list[_Slot]:

@@ -264,12 +264,13 @@ class _Move:
         self._moved.writes += writes
 
     def _before_export(self, ref: CheckpointRef, content: Content, there: CheckpointTuple) -> Content | None:
-        """Return the target's checkpoint with the writes of both, if the source has `export`'s form of it."""
+        """Return the target's checkpoint with the source's writes, if the source has `export`'s form of it."""
         ours = content_of(there)
         renamed, _ = self._names.renamed(ref, there.checkpoint)
-        if difference(ours._replace(checkpoint=renamed), content, kept_by(self._from.serde)):
+        same = kept_by(self._from.serde)
+        if difference(ours._replace(checkpoint=renamed), content, same):
             return None
-        return ours._replace(writes=joined(ours, content))
+        return ours._replace(writes=joined(ours, content, same))
 
     def _store(
         self, ref: CheckpointRef, content: Content, new: ChannelVersions, paths: dict[str, str], *, whole: bool
