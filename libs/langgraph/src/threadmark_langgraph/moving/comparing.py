@@ -72,7 +72,18 @@ def difference(moved: Content, there: Content, same: Same) -> Difference | None:
 
 def lacking(moved: Content, there: Content) -> int:
     """Return how many pending writes are missing on the other side."""
-    return len(_slots(moved).keys() - _slots(there).keys())
+    return len(_lacking(moved, there))
+
+
+def added(moved: Content, there: Content) -> Content:
+    """Return the content with the pending writes that are to be added to the other side's.
+
+    Those of a task to ordinary channels are left out if all of them are there. In the channels that keep only the
+    newest write, it replaces the other side's.
+    """
+    tasks = {task_id for task_id, channel, _ in _lacking(moved, there) if channel not in WRITES_IDX_MAP}
+    writes = [write for write in moved.writes if write[1] in WRITES_IDX_MAP or write[0] in tasks]
+    return moved._replace(writes=writes)
 
 
 def joined(there: Content, moved: Content, same: Same) -> list[tuple[str, str, Any]]:
@@ -83,6 +94,10 @@ def joined(there: Content, moved: Content, same: Same) -> list[tuple[str, str, A
         for slot, value in _slots(moved).items()
     }
     return _writes(slots)
+
+
+def _lacking(moved: Content, there: Content) -> set[_Slot]:
+    return _slots(moved).keys() - _slots(there).keys()
 
 
 def _difference_of_writes(moved: dict[_Slot, Any], there: dict[_Slot, Any], same: Same) -> Difference | None:
