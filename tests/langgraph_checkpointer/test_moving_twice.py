@@ -9,11 +9,12 @@ from typing import Annotated, Any, NamedTuple, TypedDict
 import pytest
 from langgraph.channels import DeltaChannel
 from langgraph.checkpoint.memory import InMemorySaver as TheirMemory
+from langgraph.checkpoint.serde.types import ERROR, INTERRUPT
 from langgraph.graph import START, StateGraph
 from langgraph.types import Command, interrupt
 
-from langgraph_checkpointer.theirs import location, their_postgres, their_sqlite
-from threadmark_langgraph import SqliteSaver, export, migrate
+from langgraph_checkpointer.theirs import checkpoint, location, store, their_postgres, their_sqlite
+from threadmark_langgraph import InMemorySaver, SqliteSaver, export, migrate
 
 THREAD = location("one")
 
@@ -195,3 +196,20 @@ def test_a_write_with_an_absurd_place_is_moved(tmp_path: Path) -> None:
         theirs.conn.execute("UPDATE writes SET idx = 4611686018427387904 WHERE idx = 1 AND channel = 'log'")
         assert migrate(theirs, ours).problems == []
         assert _states(ours) == _expected(_begin, lambda saver: _answer(saver, "a"))
+
+
+@pytest.mark.parametrize("channel", [ERROR, INTERRUPT])
+def test_the_target_keeps_an_error_or_a_question_until_its_task_is_done(channel: str) -> None:
+    """Which of the two is newer cannot be known."""
+    source: Any = TheirMemory()
+    target: Any = InMemorySaver()
+    config = store(source, THREAD, checkpoint({"log": []}))
+    source.put_writes(config, [(channel, "first")], "task")
+    assert migrate(source, target).problems == []
+    source.put_writes(config, [(channel, "second")], "task")
+    (problem,) = migrate(source, target).problems
+    assert f"the newest write of a task to channel {channel!r}, since the task ran again" in problem.reason
+    assert target.get_tuple(config).pending_writes == [("task", channel, "first")]
+    source.put_writes(config, [("log", ["done"])], "task")
+    assert migrate(source, target).problems == []
+    assert target.get_tuple(config).pending_writes == source.get_tuple(config).pending_writes

@@ -109,11 +109,17 @@ def _difference_of_writes(moved: dict[_Slot, Any], there: dict[_Slot, Any], same
     stays = not (only_moved or only_there)
     for slot, value in moved.items():
         if slot in there and (stays or slot[2] != _REPLACED) and not same(value, there[slot]):
-            return first_difference(f"the pending writes to channel {slot[1]!r}", value, there[slot], same)
+            return first_difference(_what_differs(slot), value, there[slot], same)
     order, order_there = _order(moved, there), _order(there, moved)
     if order == order_there:
         return None
     return first_difference("the order of pending writes", _named(order), _named(order_there), same)
+
+
+def _what_differs(slot: _Slot) -> str:
+    if slot[2] == _REPLACED:
+        return f"the newest write of a task to channel {slot[1]!r}, since the task ran again on one side"
+    return f"the pending writes to channel {slot[1]!r}"
 
 
 def _named(slots: Iterable[_Slot]) -> list[str]:
