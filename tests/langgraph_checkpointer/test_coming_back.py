@@ -8,7 +8,7 @@ import pytest
 from langgraph.graph import START, StateGraph
 from langgraph.types import Command, interrupt
 
-from langgraph_checkpointer.theirs import THEIRS, location
+from langgraph_checkpointer.theirs import THEIRS, location, their_sqlite
 from threadmark_langgraph import SqliteSaver, export, migrate
 
 ONE, TWO = location("one"), location("two")
@@ -58,3 +58,24 @@ def test_a_checkpoint_that_differs_by_more_than_its_export_is_reported(tmp_path:
     assert (moved.checkpoints, moved.already_there, len(moved.problems)) == (0, 0, 3)
     assert all("it differs in" in problem.reason for problem in moved.problems)
     assert moved.incomplete == []
+
+
+def test_writes_of_tasks_that_were_before_others_come_back_in_their_order(tmp_path: Path) -> None:
+    """The task that answered there is before the one whose writes are here already."""
+
+    def graph(saver: Any) -> Any:
+        builder: Any = StateGraph(Log).add_node("note", lambda _: {"log": ["noted"]})
+        for name in ("early", "late"):
+            builder.add_node(name, lambda _, name=name: {"log": [name + interrupt(name)]}).add_edge(START, name)
+        return builder.add_edge(START, "note").compile(checkpointer=saver)
+
+    def answer(saver: Any, name: str) -> Any:
+        chosen = {each.id: "!" for each in graph(saver).get_state(ONE).interrupts if each.value == name}
+        return graph(saver).invoke(Command(resume=chosen), ONE)
+
+    with SqliteSaver(tmp_path / "ours.db") as ours, their_sqlite(tmp_path) as back:
+        graph(ours).invoke({"log": []}, ONE)
+        export(ours, back)
+        answer(back, "early")
+        assert migrate(back, ours).problems == []
+        assert answer(ours, "late") == {"log": ["early!", "late!", "noted"]}

@@ -23,6 +23,7 @@ from langgraph.checkpoint.postgres import PostgresSaver as TheirPostgres
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.serde.types import TASKS
 from langgraph.checkpoint.sqlite import SqliteSaver as TheirSqlite
+from langgraph.errors import InvalidUpdateError
 from langgraph.graph import START, StateGraph
 from langgraph.types import Command, Send, interrupt
 
@@ -601,6 +602,27 @@ def test_everything_can_go_back(theirs: Callable[[Path], Any], tmp_path: Path) -
         assert contents(target) == contents(source)
         result = subgraphs.nested(target, memory=None).invoke(Command(resume="yes"), THREAD)
         assert result["steps"][-1] == "shut"
+
+
+@pytest.mark.parametrize("theirs", THEIRS)
+def test_an_update_that_could_be_of_two_nodes_stays_ambiguous_on_the_way_back(
+    theirs: Callable[[Path], Any], tmp_path: Path
+) -> None:
+    def graph(saver: BaseCheckpointSaver[Any]) -> Any:
+        builder: Any = StateGraph(Answers)
+        for name in ("one", "two", "last"):
+            builder.add_node(name, lambda _: {})
+        builder.add_edge(START, "one").add_edge(START, "two").add_edge("one", "last")
+        return builder.compile(checkpointer=saver, interrupt_before=["last"])
+
+    with InMemorySaver() as source, theirs(tmp_path) as target:
+        threads = [location(str(n)) for n in range(3)]
+        for thread in threads:
+            graph(source).invoke({"given": []}, thread)
+        assert export(source, target).problems == []
+        for thread in threads:
+            with pytest.raises(InvalidUpdateError, match="Ambiguous"):
+                graph(target).update_state(thread, {"given": [1]})
 
 
 def test_forks_stay_apart_in_a_saver_that_goes_by_versions() -> None:

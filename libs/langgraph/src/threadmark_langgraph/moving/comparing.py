@@ -72,16 +72,32 @@ def difference(moved: Content, there: Content, same: Same) -> Difference | None:
 
 def lacking(moved: Content, there: Content) -> int:
     """Return how many pending writes are missing on the other side."""
-    return len(_slots(moved).keys() - _slots(there).keys())
+    return len(_lacking(moved, there))
 
 
-def joined(one: Content, other: Content) -> list[tuple[str, str, Any]]:
-    """Return the pending writes of one side, with those of the other for each channel in which its tasks wrote more."""
-    more = {slot[:2] for slot in _slots(other).keys() - _slots(one).keys()}
-    return [
-        *(write for write in one.writes if write[:2] not in more),
-        *(write for write in other.writes if write[:2] in more),
-    ]
+def added(moved: Content, there: Content) -> Content:
+    """Return the content with the pending writes that are to be added to the other side's.
+
+    Those of a task to ordinary channels are left out if all of them are there. In the channels that keep only the
+    newest write, it replaces the other side's.
+    """
+    tasks = {task_id for task_id, channel, _ in _lacking(moved, there) if channel not in WRITES_IDX_MAP}
+    writes = [write for write in moved.writes if write[1] in WRITES_IDX_MAP or write[0] in tasks]
+    return moved._replace(writes=writes)
+
+
+def joined(there: Content, moved: Content, same: Same) -> list[tuple[str, str, Any]]:
+    """Return the pending writes to move in their order, with the other side's value for each that is the same there."""
+    values = _slots(there)
+    slots = {
+        slot: values[slot] if slot in values and same(values[slot], value) else value
+        for slot, value in _slots(moved).items()
+    }
+    return _writes(slots)
+
+
+def _lacking(moved: Content, there: Content) -> set[_Slot]:
+    return _slots(moved).keys() - _slots(there).keys()
 
 
 def _difference_of_writes(moved: dict[_Slot, Any], there: dict[_Slot, Any], same: Same) -> Difference | None:
@@ -93,11 +109,17 @@ def _difference_of_writes(moved: dict[_Slot, Any], there: dict[_Slot, Any], same
     stays = not (only_moved or only_there)
     for slot, value in moved.items():
         if slot in there and (stays or slot[2] != _REPLACED) and not same(value, there[slot]):
-            return first_difference(f"the pending writes to channel {slot[1]!r}", value, there[slot], same)
+            return first_difference(_what_differs(slot), value, there[slot], same)
     order, order_there = _order(moved, there), _order(there, moved)
     if order == order_there:
         return None
     return first_difference("the order of pending writes", _named(order), _named(order_there), same)
+
+
+def _what_differs(slot: _Slot) -> str:
+    if slot[2] == _REPLACED:
+        return f"the newest write of a task to channel {slot[1]!r}, since the task ran again on one side"
+    return f"the pending writes to channel {slot[1]!r}"
 
 
 def _named(slots: Iterable[_Slot]) -> list[str]:
@@ -117,6 +139,18 @@ def _slots(content: Content) -> dict[_Slot, Any]:
             slots[task_id, channel, count[task_id, channel]] = value
             count[task_id, channel] += 1
     return slots
+
+
+def _writes(slots: dict[_Slot, Any]) -> list[tuple[str, str, Any]]:
+    """Return the writes that have these slots."""
+    writes: dict[_Slot, tuple[str, str, Any]] = {}
+    for (task_id, channel, number), value in slots.items():
+        if channel == RESUME and number != _REPLACED:
+            _, _, answers = writes.setdefault((task_id, channel, _REPLACED), (task_id, channel, []))
+            answers.append(value)
+        else:
+            writes[task_id, channel, number] = (task_id, channel, value)
+    return list(writes.values())
 
 
 def _order(slots: dict[_Slot, Any], others: dict[_Slot, Any]) -> list[_Slot]:

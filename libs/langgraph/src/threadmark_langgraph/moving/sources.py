@@ -5,10 +5,10 @@ cannot be read does not hide others. Any other saver lists them through its inte
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
@@ -17,7 +17,7 @@ from threadmark import Saver
 from threadmark.names import MESSAGES_NS
 from threadmark.program import Operation, read_existing, run
 from threadmark.program import read as reading
-from threadmark.saver.batches import is_record
+from threadmark.saver.batches import proven_batches
 from threadmark.saver.paging import Pages
 from threadmark.store.contract import Scope, Store
 from threadmark.types import CheckpointRef
@@ -35,6 +35,22 @@ def config_of(ref: CheckpointRef, checkpoint_id: str | None) -> RunnableConfig:
     return {"configurable": configurable | ({"checkpoint_id": checkpoint_id} if checkpoint_id else {})}
 
 
+class TaskOrder(NamedTuple):
+    """The order of a task among the others, and of its writes, which no `CheckpointTuple` has."""
+
+    path: str
+    places: tuple[int, ...] = ()
+    """The places of its writes to ordinary channels, ascending; empty if they are not known.
+
+    A write's place is that in the call of `put_writes`, in which an answer to the task may have come before it. A task
+    that runs once more stores its writes in the same places, and so once.
+    """
+
+
+Orders = Mapping[str, TaskOrder]
+"""The order of each task with pending writes, by its id, as far as it is known."""
+
+
 class Source(Protocol):
     """A saver that checkpoints come from or go to."""
 
@@ -47,8 +63,8 @@ class Source(Protocol):
     def refs(self) -> list[CheckpointRef]:
         """Return all checkpoints, in any order."""
 
-    def paths(self, ref: CheckpointRef, found: CheckpointTuple) -> dict[str, str]:
-        """Return the task path of each task with pending writes, as far as it is known."""
+    def orders(self, ref: CheckpointRef, found: CheckpointTuple) -> Orders:
+        """Return the order of each task with pending writes."""
 
     def orphan_writes(self) -> list[CheckpointRef]:
         """Return the missing checkpoints of pending writes, as far as they are known."""
@@ -80,7 +96,7 @@ class _Tables(ABC):
 
     def __init__(self, saver: Any, writes: str, mark: str) -> None:
         self._saver = saver
-        self._paths = sql.TASK_PATHS.format(writes=writes, mark=mark)
+        self._writes, self._mark = writes, mark
         self._orphan_writes = sql.ORPHAN_WRITES.format(writes=writes)
 
     @abstractmethod
@@ -93,10 +109,10 @@ class _Tables(ABC):
     def refs(self) -> list[CheckpointRef]:
         return [CheckpointRef(*row) for row in self._rows(sql.CHECKPOINTS)] if self.has_tables() else []
 
-    def paths(self, ref: CheckpointRef, found: CheckpointTuple) -> dict[str, str]:
+    def orders(self, ref: CheckpointRef, found: CheckpointTuple) -> Orders:
         if not found.pending_writes:
             return {}
-        return dict(self._rows(self._paths, ref[:3]))
+        return _orders(self._rows(self._places, ref[:3]))
 
     def orphan_writes(self) -> list[CheckpointRef]:
         rows = self._rows(self._orphan_writes) if self.has_tables() else ()
@@ -104,6 +120,14 @@ class _Tables(ABC):
 
     def ranks(self) -> Ranks:
         return {}
+
+    @cached_property
+    def _places(self) -> str:
+        path = "task_path" if self._has_paths() else "''"
+        return sql.PLACES.format(writes=self._writes, path=path, mark=self._mark)
+
+    def _has_paths(self) -> bool:
+        return True
 
     @abstractmethod
     def _cursor(self) -> AbstractContextManager[Any]:
@@ -124,10 +148,6 @@ class _SqliteTables(_Tables):
         with closing(self._saver.conn.cursor()) as cursor:
             return cursor.execute(sql.SQLITE_HAS_TABLES).fetchone() is not None
 
-    def paths(self, ref: CheckpointRef, found: CheckpointTuple) -> dict[str, str]:
-        return super().paths(ref, found) if self._has_paths else {}
-
-    @cached_property
     def _has_paths(self) -> bool:
         """Whether a release from 3.1.2 on made the table of writes, or has written to it. Older ones kept no paths."""
         with closing(self._saver.conn.cursor()) as cursor:
@@ -154,7 +174,7 @@ class _PostgresTables(_Tables):
 
 
 class _Listed:
-    """Any saver, through LangGraph's interface, which does not tell task paths."""
+    """Any saver, through LangGraph's interface, which does not tell task paths and places."""
 
     def __init__(self, saver: BaseCheckpointSaver[Any]) -> None:
         self._saver = saver
@@ -168,10 +188,12 @@ class _Listed:
     def refs(self) -> list[CheckpointRef]:
         return [_ref_to(found) for found in self._saver.list(None)]
 
-    def paths(self, ref: CheckpointRef, found: CheckpointTuple) -> dict[str, str]:  # noqa: ARG002 - as the protocol has it
+    def orders(self, ref: CheckpointRef, found: CheckpointTuple) -> Orders:  # noqa: ARG002 - as the protocol has it
         tasks = list(dict.fromkeys(task_id for task_id, _, _ in found.pending_writes or ()))
         # An order other than that of the tasks' ids came from their paths. Any paths with the same order will do.
-        return {} if tasks == sorted(tasks) else {task_id: f"{index:08d}" for index, task_id in enumerate(tasks)}
+        if tasks == sorted(tasks):
+            return {}
+        return {task_id: TaskOrder(f"{index:08d}") for index, task_id in enumerate(tasks)}
 
     def orphan_writes(self) -> list[CheckpointRef]:
         return []
@@ -194,14 +216,14 @@ class _Threadmarks(_Listed):
         """Return all checkpoints except the messages of conversations, which `messages.py` moves."""
         return [ref for ref in self._stored.list_checkpoint_refs() if ref.ns != MESSAGES_NS]
 
-    def paths(self, ref: CheckpointRef, found: CheckpointTuple) -> dict[str, str]:
-        """Return the paths as they are stored: a task that writes after this move has its place among the others."""
+    def orders(self, ref: CheckpointRef, found: CheckpointTuple) -> Orders:
+        """Return the orders as they are stored: a task that writes after this move has its place among the others."""
         stored = self._stored
         if not found.pending_writes or not isinstance(stored, Saver):  # a proxy does not return task paths
-            return super().paths(ref, found)
-        store = stored._context.store  # noqa: SLF001 - no public method returns task paths
+            return super().orders(ref, found)
+        store = stored._context.store  # noqa: SLF001 - no public method returns task paths and places
         rows = run(stored._driver, reading(store.writes, ref.thread_id, [(ref.ns, ref.id)]))  # noqa: SLF001 - see above
-        return {row.task_id: row.task_path for row in rows if not is_record(row)}
+        return _orders((row.task_id, row.task_path, row.idx) for row in proven_batches(ref.thread_id, rows))
 
     def orphan_writes(self) -> list[CheckpointRef]:
         return list(self._stored.list_orphan_writes())
@@ -212,6 +234,16 @@ class _Threadmarks(_Listed):
         if not isinstance(stored, Saver):
             return {}
         return run(stored._driver, _ranks_in(stored._context.store))  # noqa: SLF001 - no public method returns ranks
+
+
+def _orders(places: Iterable[tuple[str, str, int]]) -> Orders:
+    """Return the orders of tasks from the ids, paths and places of their writes."""
+    paths: dict[str, str] = {}
+    ordinary: dict[str, list[int]] = {}
+    for task_id, path, place in places:
+        paths[task_id] = path
+        ordinary.setdefault(task_id, []).extend([place] if place >= 0 else [])
+    return {task_id: TaskOrder(path, tuple(sorted(ordinary[task_id]))) for task_id, path in paths.items()}
 
 
 def _ranks_in(store: Store) -> Operation[Ranks]:

@@ -33,9 +33,10 @@ SELECT thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id
 FROM checkpoints
 """
 
-# The task paths of a checkpoint's pending writes. {writes} is their table, {mark} a parameter as the driver writes it.
-TASK_PATHS = """
-SELECT DISTINCT task_id, task_path
+# The places of a checkpoint's pending writes. {writes} is their table, {path} its column of task paths or an expression
+# in its place, {mark} a parameter as the driver writes it.
+PLACES = """
+SELECT task_id, {path}, idx
 FROM {writes}
 WHERE thread_id = {mark} AND checkpoint_ns = {mark} AND checkpoint_id = {mark}
 """

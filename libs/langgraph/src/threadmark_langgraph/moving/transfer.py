@@ -29,6 +29,7 @@ from threadmark_langgraph.checkpointer import Checkpointer, wrap
 from threadmark_langgraph.log import log
 from threadmark_langgraph.moving.comparing import (
     Content,
+    added,
     alike,
     content_of,
     difference,
@@ -42,7 +43,7 @@ from threadmark_langgraph.moving.describing import create, describe, threads_exc
 from threadmark_langgraph.moving.differences import Difference
 from threadmark_langgraph.moving.messages import NO_PLACE, last_of_each, message_refs, move_messages
 from threadmark_langgraph.moving.report import Changed, Moved, NotMoved, Progress
-from threadmark_langgraph.moving.sources import Source, config_of, read, source_of
+from threadmark_langgraph.moving.sources import Orders, Source, TaskOrder, config_of, read, source_of
 from threadmark_langgraph.moving.versions import Renaming
 
 
@@ -109,6 +110,13 @@ def _name(allowed: type) -> tuple[str, str]:
             f"allow must be a list of classes, not of {short_repr(allowed)}: import the class, and give that"
         )
     return allowed.__module__, allowed.__qualname__
+
+
+_Write = tuple[str, Any]
+"""A channel and the value that a task wrote to it."""
+
+_LAST_PLACE = 100_000
+"""A write with a higher place is moved to another, since every place before it is filled."""
 
 
 class _CannotMove(Exception):  # noqa: N818 - it never leaves this module
@@ -258,32 +266,35 @@ class _Move:
             raise _CannotMove(self._conflicts[ref.thread_id])
         writes = lacking(content, content_of(there)) if there else len(content.writes)
         if writes or not there:
-            self._store(ref, content, new, source.paths(ref, found), whole=not there)
+            with _refused("it cannot be read"):
+                orders = source.orders(ref, found)
+            self._store(ref, content, new, orders, there)
         self._moved.already_there += bool(there)
         self._moved.checkpoints += not there
         self._moved.writes += writes
 
     def _before_export(self, ref: CheckpointRef, content: Content, there: CheckpointTuple) -> Content | None:
-        """Return the target's checkpoint with the writes of both, if the source has `export`'s form of it."""
+        """Return the target's checkpoint with the source's writes, if the source has `export`'s form of it."""
         ours = content_of(there)
         renamed, _ = self._names.renamed(ref, there.checkpoint)
-        if difference(ours._replace(checkpoint=renamed), content, kept_by(self._from.serde)):
+        same = kept_by(self._from.serde)
+        if difference(ours._replace(checkpoint=renamed), content, same):
             return None
-        return ours._replace(writes=joined(ours, content))
+        return ours._replace(writes=joined(ours, content, same))
 
     def _store(
-        self, ref: CheckpointRef, content: Content, new: ChannelVersions, paths: dict[str, str], *, whole: bool
+        self, ref: CheckpointRef, content: Content, new: ChannelVersions, orders: Orders, there: CheckpointTuple | None
     ) -> None:
-        """Store a checkpoint, or only its writes, and compare it with its copy when read back."""
+        """Store a checkpoint, or the writes that it lacks there, and compare it with its copy when read back."""
         to = self._to
         if self._dry_run:
             # Everything in it is new there.
-            to, new, whole = _in_memory(to), content.checkpoint["channel_versions"], True
+            to, new, there = _in_memory(to), content.checkpoint["channel_versions"], None
         with _refused("it cannot be stored"):
-            if whole:
-                _put_whole(to, ref, content, new, paths)
+            if there is None:
+                _put_whole(to, ref, content, new, orders)
             else:
-                _put_writes(to, ref, content, paths)
+                _put_writes(to, ref, added(content, content_of(there)), orders)
             stored = read(to, ref)
         if stored is None:
             raise _CannotMove("stored, it is not there")
@@ -352,7 +363,7 @@ def _in_memory(saver: BaseCheckpointSaver[Any]) -> BaseCheckpointSaver[Any]:
 
 
 def _put_whole(
-    saver: BaseCheckpointSaver[Any], ref: CheckpointRef, content: Content, new: ChannelVersions, paths: dict[str, str]
+    saver: BaseCheckpointSaver[Any], ref: CheckpointRef, content: Content, new: ChannelVersions, orders: Orders
 ) -> None:
     """Store a checkpoint with its writes. The checkpoint comes last, so that a checkpoint is always complete."""
     config = config_of(ref, ref.parent)
@@ -360,24 +371,41 @@ def _put_whole(
         config["configurable"]["expect_newest"] = False  # a branch stays a branch
     put = functools.partial(saver.put, config, content.checkpoint, content.metadata, new)
     try:
-        _put_writes(saver, ref, content, paths)
+        _put_writes(saver, ref, content, orders)
     except ThreadDeletedError:  # only a first checkpoint brings a deleted thread back
         put()
-        _put_writes(saver, ref, content, paths)
+        _put_writes(saver, ref, content, orders)
     else:
         put()
 
 
-def _put_writes(saver: BaseCheckpointSaver[Any], ref: CheckpointRef, content: Content, paths: dict[str, str]) -> None:
-    by_task: dict[str, list[tuple[str, Any]]] = {}
+def _put_writes(saver: BaseCheckpointSaver[Any], ref: CheckpointRef, content: Content, orders: Orders) -> None:
+    by_task: dict[str, list[_Write]] = {}
     for task_id, channel, value in content.writes:
         by_task.setdefault(task_id, []).append((channel, value))
     for task_id, writes in by_task.items():
-        # A write's place in its batch is its place in the task, except in the special channels.
-        writes.sort(key=lambda write: write[0] in WRITES_IDX_MAP)
+        order = orders.get(task_id, TaskOrder(""))
         config = config_of(ref, ref.id)
         config["metadata"] = dict(content.metadata)  # the writes create the thread, so they name its owner
-        saver.put_writes(config, writes, task_id, paths.get(task_id, ""))
+        for batch in _batches(writes, order.places):
+            saver.put_writes(config, batch, task_id, order.path)
+
+
+def _batches(writes: Sequence[_Write], places: Sequence[int]) -> Iterator[list[_Write]]:
+    """Yield the batches that store a task's writes.
+
+    Those to special channels are a batch of their own, because in any other LangGraph's savers do not replace them. In
+    the other batch they take the places that no ordinary write had, since a write's index is its place there.
+    """
+    special = [write for write in writes if write[0] in WRITES_IDX_MAP]
+    ordinary = [write for write in writes if write[0] not in WRITES_IDX_MAP]
+    if special:
+        yield special
+    if ordinary:
+        if not special or len(places) != len(ordinary) or places[-1] > _LAST_PLACE:
+            places = range(len(ordinary))
+        placed = dict(zip(places, ordinary, strict=True))
+        yield [placed.get(place) or special[0] for place in range(max(placed) + 1)]
 
 
 def _names(events: Iterable[SerdeEvent]) -> str:

@@ -32,7 +32,7 @@ class Renaming:
         def name(channel: str, version: Any) -> str:
             key = (channel, version)
             if key not in names:
-                names[key] = inherited.get(key) or _unique(ref, channel, version)
+                names[key] = inherited.get(key) or _unique(ref, version)
             return names[key]
 
         versions: ChannelVersions = {
@@ -53,8 +53,9 @@ class Renaming:
         self._names.pop((ref.ns, ref.id), None)
 
 
-def _unique(ref: CheckpointRef, channel: str, version: Any) -> str:
-    made_by = sha256(f"{ref.id} {channel} {version}".encode("utf-8", "surrogatepass")).digest()
+def _unique(ref: CheckpointRef, version: Any) -> str:
+    """Return the new version, which is the same for all channels: LangGraph knows by it that one step wrote them."""
+    made_by = sha256(f"{ref.id} {version}".encode("utf-8", "surrogatepass")).digest()
     return f"{_count(version):032d}.{int.from_bytes(made_by[:8]) % _FRACTION_LIMIT:016d}"
 
 
