@@ -97,6 +97,6 @@ def test_a_lease_that_is_interrupted_at_any_instruction_is_over_soon(tmp_path: P
     assert said_by("signals.leasing", str(tmp_path / "threads.db"), "7", "149") > 20
 
 
-@pytest.mark.parametrize("backend", ["sqlite file", "postgres url"])
+@pytest.mark.parametrize("backend", [*IN_THIS_PROCESS, "sqlite file", "postgres url"])
 def test_a_transaction_that_is_interrupted_at_any_instruction_is_over(backend: str, where: str) -> None:
     assert said_by("signals.blocks", backend, where, "7", "149") > 20

@@ -38,7 +38,7 @@ from threadmark.program import (
     relay,
     run,
 )
-from threadmark.runtime.blocks import INSIDE, expect_outside
+from threadmark.runtime.blocks import INSIDE, Turn, expect_outside
 from threadmark.runtime.compiled import counterpart, implementation
 from threadmark.runtime.logs import Log, slow_after
 from threadmark.runtime.outages import Outage
@@ -136,7 +136,7 @@ __all__ = [  # noqa: RUF022 - by what they are for, as the page has them
     "deleted_up_to", "from_column", "greatest_id", "is_pack_index", "packed_uuid", "to_column", "unpack_writes",
     "uuid_text",
     # threads of the process, forks, logs, compiled code, and the blocks of transactions
-    "Answer", "Failed", "INSIDE", "Log", "Outage", "WaitingCall", "Workers", "close_at_exit", "counterpart",
+    "Answer", "Failed", "INSIDE", "Log", "Outage", "Turn", "WaitingCall", "Workers", "close_at_exit", "counterpart",
     "expect_outside", "implementation", "in_spite_of_cancelling", "may_be_interrupted", "reset_after_fork",
     "run_on_loop", "settle", "was_closed",
     # caches

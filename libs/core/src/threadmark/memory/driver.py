@@ -7,7 +7,7 @@ from typing import TypeVar
 from threadmark.errors import ClosedError
 from threadmark.memory.tables import Tables, execute
 from threadmark.program import Transaction, play
-from threadmark.runtime.blocks import INSIDE, expect_outside
+from threadmark.runtime.blocks import INSIDE, Turn, expect_outside
 from threadmark.runtime.processes import reset_after_fork
 
 T = TypeVar("T")
@@ -20,9 +20,7 @@ class MemoryDriver:
 
     def __init__(self) -> None:
         self._tables: Tables | None = Tables()
-        self._lock = threading.Lock()
-        self.held: HeldMemory | None = None
-        """The transaction over several calls that has the lock."""
+        self._turn = Turn()
         reset_after_fork(self)
 
     def __str__(self) -> str:
@@ -32,7 +30,9 @@ class MemoryDriver:
         """Run the program in one transaction and return its result."""
         if INSIDE.get():
             expect_outside(self)
-        with self._lock:
+        with self._turn.lock:
+            if self._turn.holder is not None:
+                self._turn.wait()
             if self._tables is None:
                 raise ClosedError
             tables = self._tables
@@ -47,37 +47,38 @@ class MemoryDriver:
 
     async def arun(self, transaction: Transaction[T]) -> T:
         """Like `run`, for asyncio. Nothing here waits, so another thread would gain nothing."""
-        if self.held is not None:
+        if self._turn.holder is not None:
             await self.until_free()
         return self.run(transaction)
 
-    def hold(self, holder: "HeldMemory") -> Tables:
+    def hold(self, holder: object) -> Tables:
         """Take the dictionaries for a transaction over several calls, which gives them back by `release`."""
-        self._lock.acquire()
-        if self._tables is None:
-            self._lock.release()
-            raise ClosedError
-        self._tables.roll_back()
-        self.held = holder
-        return self._tables
+        with self._turn.lock:
+            self._turn.wait()
+            if self._tables is None:
+                raise ClosedError
+            self._tables.roll_back()
+            self._turn.holder = holder
+            return self._tables
 
-    def release(self) -> None:
+    def release(self, holder: object) -> None:
         """Let others have the dictionaries."""
-        self.held = None
-        self._lock.release()
+        self._turn.give_back(holder)
+
+    def is_held_by(self, holder: object) -> bool:
+        """Return whether a transaction has the dictionaries. In the child of a fork, it is the parent's."""
+        return self._turn.holder is holder
 
     async def until_free(self) -> None:
         """Wait until no transaction over several calls has the dictionaries."""
-        import asyncio  # programs without it need not load it
-
         expect_outside(self)
-        while self.held is not None:  # noqa: ASYNC110 - any thread may release them, and cannot wake a task
-            await asyncio.sleep(0.002)
+        await self._turn.until_free()
 
     def close(self) -> None:
         """Drop all data."""
         expect_outside(self)
-        with self._lock:
+        with self._turn.lock:
+            self._turn.wait()
             self._tables = None
 
     async def aclose(self) -> None:
@@ -86,8 +87,8 @@ class MemoryDriver:
         self.close()
 
     def _reset_after_fork(self) -> None:
-        """In the child of a fork: replace the lock, which a thread of the parent may have held during a transaction."""
-        self._lock, self.held = threading.Lock(), None
+        """In the child of a fork, the turn may be that of a thread that does not exist there."""
+        self._turn = Turn()
 
 
 class HeldMemory:
@@ -98,6 +99,8 @@ class HeldMemory:
     def __init__(self, driver: MemoryDriver) -> None:
         self._driver = driver
         self._turn = threading.Lock()
+        self._key = object()
+        """Stands for this transaction in the driver."""
         self._tables: Tables | None = None
         self._kept = 0
         """How many changes the programs made that did not fail."""
@@ -108,10 +111,15 @@ class HeldMemory:
     def __del__(self) -> None:
         """Roll back, if an interrupt came between the beginning and the block."""
         self.end(commit=False)
+        self._driver.release(self._key)
 
     def begin(self) -> None:
         """Begin it when no other caller has the dictionaries."""
-        self._tables = self._driver.hold(self)
+        try:
+            self._tables = self._driver.hold(self._key)
+        except BaseException:
+            self._driver.release(self._key)
+            raise
 
     async def abegin(self) -> None:
         """Like `begin`, for asyncio."""
@@ -144,7 +152,7 @@ class HeldMemory:
             tables.roll_back(self._kept if commit else 0)
             tables.commit()
             self._tables = None
-            self._driver.release()
+            self._driver.release(self._key)
 
     async def aend(self, *, commit: bool) -> None:
         """Like `end`, for asyncio."""
@@ -158,8 +166,8 @@ class HeldMemory:
 
     @property
     def _is_open(self) -> bool:
-        """Whether it has begun and not ended. In the child of a fork, it is the parent's."""
-        return self._tables is not None and self._driver.held is self
+        """Whether it has begun and not ended."""
+        return self._tables is not None and self._driver.is_held_by(self._key)
 
     def _expect_open(self) -> Tables:
         if self._tables is None or not self._is_open:

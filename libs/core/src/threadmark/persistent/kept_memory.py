@@ -140,7 +140,7 @@ class KeptDriver(MemoryDriver):
         with self._closing:
             tables = self._tables
             try:
-                with self._lock:
+                with self._turn.lock:
                     self._tables = None  # from now on nothing is put that would not be stored
                 if tables is not None and self._storage.is_open:
                     tables.roll_back()
@@ -169,7 +169,7 @@ class KeptDriver(MemoryDriver):
         self._closing = threading.RLock()
 
     def _snapshot(self) -> list[ThreadEntry]:
-        with self._lock:
+        with self._turn.lock:
             if self._tables is None:
                 raise ClosedError
             self._tables.roll_back()  # the rest of a transaction that was interrupted

@@ -140,6 +140,8 @@ class HeldInMemory:
         self._driver = driver
         self._savepoints = Savepoints(driver.settings)
         self._turn = threading.Lock()
+        self._key = object()
+        """Stands for this transaction in the driver."""
         self._connection: sqlite3.Connection | None = None
 
     def __str__(self) -> str:
@@ -147,11 +149,15 @@ class HeldInMemory:
 
     def __del__(self) -> None:
         """Roll back, if an interrupt came between the beginning and the block."""
-        self.end(commit=False)
+        self._driver.release(self._key, commit=False)
 
     def begin(self) -> None:
         """Begin it when no other caller has the connection."""
-        self._connection = self._driver.hold()
+        try:
+            self._connection = self._driver.hold(self._key)
+        except BaseException:
+            self._driver.release(self._key, commit=False)
+            raise
 
     async def abegin(self) -> None:
         """Like `begin`, for asyncio."""
@@ -175,7 +181,7 @@ class HeldInMemory:
             connection = self._expect_open()
             self._connection = None
             is_lost = not connection.in_transaction
-            self._driver.release(connection, commit=commit and not is_lost)
+            self._driver.release(self._key, commit=commit and not is_lost)
             if commit and is_lost:
                 raise lost_error(self._driver.settings)
 

@@ -2,11 +2,10 @@
 
 import os
 import sqlite3
-import threading
 from contextlib import suppress
 from typing import Any
 
-from threadmark.backends import ClosedError, StoreError, Transaction, close_at_exit, expect_outside, was_closed
+from threadmark.backends import ClosedError, StoreError, Transaction, Turn, close_at_exit, expect_outside, was_closed
 from threadmark_sqlite.driver.connection import (
     NotThereError,
     Settings,
@@ -32,10 +31,8 @@ class SharedDriver:
         self._settings = settings
         self._owned = owned
         self._process = os.getpid()
-        self._lock = threading.Lock()
+        self._turn = Turn()
         self._prepared = False
-        self._held = False
-        """Whether a transaction over several calls has the lock."""
         if owned:
             close_at_exit(self)
 
@@ -47,7 +44,8 @@ class SharedDriver:
         self.expect_own_process()
         expect_outside(self)
         try:
-            with self._lock:
+            with self._turn.lock:
+                self._turn.wait()
                 return self._run_alone(transaction)
         finally:
             if log.noted:
@@ -58,23 +56,28 @@ class SharedDriver:
         await self.until_free()
         return self.run(transaction)
 
-    def hold(self) -> sqlite3.Connection:
+    def hold(self, holder: object) -> sqlite3.Connection:
         """Begin a transaction over several calls, which `release` ends. Other callers wait. Returns the connection."""
         self.run(Transaction(execute, (connections.GET_WRITTEN,)))  # makes the tables
-        self._lock.acquire()
-        try:
+        with self._turn.lock:
+            self._turn.wait()
             connection = self._open_connection()
-            connection.execute(connections.BEGIN_WRITE)
-        except BaseException as error:
-            self._lock.release()
-            if isinstance(error, sqlite3.Error):
-                raise to_threadmark_error(error, self._settings) from error
-            raise
-        self._held = True
-        return connection
+            try:
+                connection.execute(connections.BEGIN_WRITE)
+                self._turn.holder = holder
+            except BaseException as error:
+                with suppress(sqlite3.Error):
+                    end_transaction(connection)
+                if isinstance(error, sqlite3.Error):
+                    raise to_threadmark_error(error, self._settings) from error
+                raise
+            return connection
 
-    def release(self, connection: sqlite3.Connection, *, commit: bool) -> None:
-        """End the transaction."""
+    def release(self, holder: object, *, commit: bool) -> None:
+        """End the transaction, if it has not ended."""
+        connection = self._connection
+        if connection is None or self._turn.holder is not holder:
+            return
         try:
             if commit:
                 connection.execute(connections.COMMIT)
@@ -83,17 +86,12 @@ class SharedDriver:
         finally:
             with suppress(sqlite3.Error):
                 end_transaction(connection)
-            self._held = False
-            self._lock.release()
+            self._turn.give_back(holder)
 
     async def until_free(self) -> None:
-        """Wait until no transaction over several calls is open. A lock cannot wake a task, so look again and again."""
+        """Wait until no transaction over several calls is open."""
         expect_outside(self)
-        if self._held:
-            import asyncio  # blocking programs need not load it
-
-            while self._held:  # noqa: ASYNC110 - any thread may end it, and cannot wake a task
-                await asyncio.sleep(0.002)
+        await self._turn.until_free()
 
     @property
     def settings(self) -> Settings:
@@ -110,7 +108,8 @@ class SharedDriver:
         if self._process != os.getpid():
             return
         expect_outside(self)
-        with self._lock:
+        with self._turn.lock:
+            self._turn.wait()
             connection, self._connection = self._connection, None
             if connection is not None and self._owned:
                 connection.close()
