@@ -196,6 +196,37 @@ def test_work_handed_over_before_the_end_is_not_refused_as_late() -> None:
     asyncio.run(body())
 
 
+def test_a_cancelled_task_waits_for_a_put_that_has_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it reads then is what stays: the put does not take effect later."""
+    has_begun, go_on = threading.Event(), threading.Event()
+
+    def pausing(begin: Callable[[], Program[Any]]) -> Program[Any]:
+        result = yield from begin()
+        has_begun.set()
+        assert go_on.wait(60)
+        return result
+
+    def arun(transaction: Transaction[Any]) -> Any:
+        return driver_arun(transaction.through(pausing) if transaction.writes else transaction)
+
+    async def main() -> None:
+        put = asyncio.ensure_future(saver.aput(at("thread"), checkpoint(), {}, {}))
+        await asyncio.to_thread(has_begun.wait, 60)
+        for _ in range(3):
+            put.cancel()
+            await asyncio.sleep(0)
+        assert not put.done()
+        go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await put
+        assert await saver.aget_tuple(at("thread")) is not None
+
+    with SqliteSaver(tmp_path / "threads.db") as saver:
+        driver_arun = saver._driver.arun
+        monkeypatch.setattr(saver._driver, "arun", arun)
+        asyncio.run(main())
+
+
 @pytest.mark.parametrize("attempt", range(4))
 def test_a_cancelled_put_is_there_whole_or_not_at_all(attempt: int, tmp_path: Path) -> None:
     path = tmp_path / "threads.db"

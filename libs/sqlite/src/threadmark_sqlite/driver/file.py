@@ -90,7 +90,7 @@ class FileDriver:
                 log.flush()
 
     async def arun(self, transaction: Transaction[Any]) -> Any:
-        """Like `run`, for asyncio. A write that was begun is finished even if its task is cancelled."""
+        """Like `run`, for asyncio. If the task is cancelled, a write that has begun is finished before it goes on."""
         if transaction.writes and (self._settings.read_only or INSIDE.get()):
             self._expect_writing()
         try:

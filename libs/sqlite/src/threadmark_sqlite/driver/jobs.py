@@ -8,10 +8,10 @@ from each other at every statement, and every answer would wake the loop.
 import asyncio
 import queue
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from threadmark.backends import Answer, ClosedError, Failed, Transaction, WaitingCall, settle
+from threadmark.backends import Answer, ClosedError, Failed, Program, Transaction, WaitingCall, settle
 
 BATCH = 64
 """The most transactions of one commit."""
@@ -22,6 +22,39 @@ class Job(NamedTuple):
 
     transaction: Transaction[Any]
     waiting: WaitingCall
+
+
+class _Awaited(asyncio.Future[Any]):
+    """The result of a transaction that can be withdrawn until it begins. After that, a cancelled task waits for it.
+
+    Otherwise the task could go on and read, on another connection, before the commit.
+    """
+
+    _begun = False
+
+    def __init__(self, *, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(loop=loop)
+        self._decided = threading.Lock()
+        """Taken once, by the thread that begins the transaction or by the task that withdraws it."""
+
+    def begin(self) -> bool:
+        """Return whether the transaction may begin, or begin again. Called by the writer's thread."""
+        if self._decided.acquire(blocking=False):
+            self._begun = True
+        return self._begun
+
+    def cancel(self, msg: Any = None) -> bool:
+        """Withdraw the transaction. Returns False if it has begun: then asyncio cancels the task after it."""
+        return self._decided.acquire(blocking=False) and super().cancel(msg)
+
+
+def _unless_withdrawn(begin: Callable[[], Program[Any]], awaited: _Awaited) -> Program[Any]:
+    """Begin a program, unless the task that asked for it was cancelled while it waited for the file's lock."""
+    return begin() if awaited.begin() else _nothing()
+
+
+def _nothing() -> Program[None]:
+    yield from ()
 
 
 class Jobs:
@@ -53,8 +86,8 @@ class Jobs:
     def asubmit(self, transaction: Transaction[Any]) -> asyncio.Future[Any]:
         """Like `submit`, for asyncio."""
         loop = asyncio.get_running_loop()
-        future = loop.create_future()
-        self._turns.setdefault(loop, []).append(Job(transaction, future))
+        future = _Awaited(loop=loop)
+        self._turns.setdefault(loop, []).append(Job(transaction.through(_unless_withdrawn, future), future))
         # Each task asks for the hand-over. If only the first did and an interrupt lost its call, none would be handed
         # over.
         loop.call_soon(self._end_turn, loop)
