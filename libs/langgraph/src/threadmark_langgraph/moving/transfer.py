@@ -394,7 +394,7 @@ def _put_writes(saver: BaseCheckpointSaver[Any], ref: CheckpointRef, content: Co
 def _batches(writes: Sequence[_Write], places: Sequence[int]) -> Iterator[list[_Write]]:
     """Yield the batches that store a task's writes.
 
-    Those to special channels are a batch of their own, because in any other LangGraph's savers do not replace them. In
+    Those to special channels are a separate batch, because in any other LangGraph's savers do not replace them. In
     the other batch they take the places that no ordinary write had, since a write's index is its place there.
     """
     special = [write for write in writes if write[0] in WRITES_IDX_MAP]
