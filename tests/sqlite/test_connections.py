@@ -241,6 +241,24 @@ def test_a_url_of_another_backend_is_no_path(url: str) -> None:
     assert "secret" not in str(caught.value)
 
 
+def test_a_path_that_no_file_can_have_is_an_error_of_ours(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="has a NUL character"):
+        SqliteSaver("threads\0.db")
+    with SqliteSaver(tmp_path / ("x" * 300)) as saver, pytest.raises(StoreError, match="cannot be"):
+        saver.list_threads()
+
+
+@pytest.mark.parametrize("encoding", ["UTF-16le", "UTF-16be"])
+def test_a_file_in_another_encoding_is_refused_and_left_as_it_is(encoding: str, tmp_path: Path) -> None:
+    path = tmp_path / "theirs.db"
+    with closing(sqlite3.connect(path)) as theirs:
+        theirs.executescript(f"PRAGMA encoding = '{encoding}'; CREATE TABLE theirs (name)")
+    with SqliteSaver(path) as saver, pytest.raises(SchemaError, match=f"encoding {encoding}.*choose another file"):
+        saver.setup()
+    with closing(sqlite3.connect(path)) as theirs:
+        assert theirs.execute("SELECT name FROM sqlite_master").fetchall() == [("theirs",)]
+
+
 def test_a_path_may_have_two_slashes_and_a_colon(tmp_path: Path) -> None:
     (tmp_path / "a:").mkdir()
     with SqliteSaver(f"{tmp_path}/a://agents.db") as saver:

@@ -368,6 +368,7 @@ def migrate(location: str) -> Program[int]:
         return CURRENT
     is_made_before = yield from is_made(location)
     found = (yield from recorded_format()) if is_made_before else Format(0, 0, 0)
+    yield from _expect_utf8(location)
     for step in MIGRATIONS[found.number :]:
         for statement in step.statements if found.number else _all_of(step):
             yield from execute(statement)
@@ -378,6 +379,13 @@ def migrate(location: str) -> Program[int]:
         yield from execute(connections.SET_WRITTEN.format(number=MIGRATIONS[-1].least_writer))
         yield from execute(connections.SET_APPLICATION_ID)
     return found.number
+
+
+def _expect_utf8(location: str) -> Program[None]:
+    """Raise SchemaError for a file in another encoding, in which text is not in the order of its code points."""
+    ((encoding,),) = yield from execute(connections.GET_ENCODING)
+    if encoding != "UTF-8":
+        raise SchemaError(f"{location} was made with the encoding {encoding}, and ids need UTF-8: choose another file")
 
 
 def upgrade(*, dry_run: bool) -> Program[UpgradeReport]:

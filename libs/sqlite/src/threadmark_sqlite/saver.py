@@ -15,6 +15,7 @@ from threadmark.backends import (
     check_seconds,
     options_in,
     run,
+    short_repr,
     slow_after,
 )
 from threadmark_sqlite.driver import FileDriver, Settings, SharedDriver
@@ -186,6 +187,8 @@ def _settings_of(database: "str | os.PathLike[str]", settings: Settings) -> Sett
         )
     if not path:
         raise ConfigError(f"an empty path: give a file, or {MEMORY!r}")
+    if "\0" in path:
+        raise ConfigError(f"the path {short_repr(path)} has a NUL character, which no file's name has")
     return settings if path == MEMORY else settings._replace(path=_absolute(path))
 
 

@@ -62,7 +62,8 @@ def location(settings: Settings, *, unchanging: bool = False) -> str:
 
 def for_reading(settings: Settings) -> Settings:
     """Return the settings to read with. A file without write permission is opened read-only."""
-    protected = Path(settings.path).exists() and not os.access(settings.path, os.W_OK)  # it may be made in between
+    exists = os.path.exists(settings.path)  # noqa: PTH110 - unlike Path, it takes a name that is too long
+    protected = exists and not os.access(settings.path, os.W_OK)  # it may be made in between
     return settings._replace(read_only=True) if protected else settings
 
 
@@ -223,7 +224,9 @@ _MEANINGS = {
     sqlite3.SQLITE_LOCKED: LOCKED,
     sqlite3.SQLITE_FULL: " cannot grow: the disk (or the size that was allowed) is full",
     sqlite3.SQLITE_READONLY: READ_ONLY,
-    sqlite3.SQLITE_CANTOPEN: " cannot be opened: check that its folder exists, and who may read and write them",
+    sqlite3.SQLITE_CANTOPEN: (
+        " cannot be opened: check that its folder exists, who may read and write them, and how many files may be open"
+    ),
 }
 
 

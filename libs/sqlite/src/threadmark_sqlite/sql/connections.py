@@ -71,6 +71,8 @@ SET epoch = max(epoch + 1, ?)
 
 GET_APPLICATION_ID = "PRAGMA application_id"
 SET_APPLICATION_ID = f"PRAGMA application_id = {APPLICATION_ID:d}"
+# Chosen by the program that made the file.
+GET_ENCODING = "PRAGMA encoding"
 # The format in which the file is written, so that each transaction learns of a switch by one short statement.
 GET_WRITTEN = "PRAGMA user_version"
 SET_WRITTEN = "PRAGMA user_version = {number:d}"
