@@ -66,7 +66,7 @@ def test_a_file_that_cannot_be_opened_is_no_matter_of_a_server(tmp_path: Path) -
     Path(f"{database}-wal").mkdir()  # it fails as for a user without rights, for any user
     ran = in_pipe("doctor", str(database))
     assert ran.code == 5
-    assert "check that its folder exists, and who may read and write them" in ran.out
+    assert "check that its folder exists, who may read and write them, and how many files may be open" in ran.out
     assert "look at the file, and at who may use it" in ran.out
 
 

@@ -155,7 +155,7 @@ uses = {
         lambda: saver._context.encoding_cache._lock,
         lambda: saver.put(at("a"), checkpoint({"a": 1}), {}, {"a": 1}),
     ),
-    "memory": (lambda: saver._driver._lock, lambda: saver.put(at("a"), checkpoint({"a": 1}), {}, {"a": 1})),
+    "memory": (lambda: saver._driver._turn.lock, lambda: saver.put(at("a"), checkpoint({"a": 1}), {}, {"a": 1})),
     "workers": (lambda: workers._pool._changing, lambda: workers.run(lambda: None)),
 }
 for name, (lock, use) in uses.items():

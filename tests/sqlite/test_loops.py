@@ -269,7 +269,7 @@ if pid == 0:
         try:
             use()
         except ClosedError as error:
-            assert "forked during a transaction" in str(error)
+            assert "in a transaction when this process was forked" in str(error)
         else:
             assert sys.argv[2] == "ends"
     os._exit(0)

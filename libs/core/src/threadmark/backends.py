@@ -38,11 +38,12 @@ from threadmark.program import (
     relay,
     run,
 )
-from threadmark.runtime.blocks import INSIDE, Turn, expect_outside
+from threadmark.runtime.blocks import INSIDE, expect_outside
 from threadmark.runtime.compiled import counterpart, implementation
 from threadmark.runtime.logs import Log, slow_after
 from threadmark.runtime.outages import Outage
 from threadmark.runtime.processes import close_at_exit, reset_after_fork, was_closed
+from threadmark.runtime.turns import Turn
 from threadmark.runtime.workers import (
     Answer,
     Failed,

@@ -4,7 +4,8 @@ import os
 from typing import TYPE_CHECKING, Unpack
 
 from threadmark.errors import ConfigError
-from threadmark.memory.driver import HeldMemory, MemoryDriver
+from threadmark.memory.driver import MemoryDriver
+from threadmark.memory.holding import HeldMemory
 from threadmark.memory.store import MemoryStore
 from threadmark.saver import Saver, SaverOptions
 from threadmark.saver.options import options_in

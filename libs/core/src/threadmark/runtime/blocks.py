@@ -4,7 +4,6 @@ In the block of a transaction, a call that does not belong to it would wait for 
 Tasks and threads that the block starts with a copy of its context count as inside, too.
 """
 
-import threading
 from contextvars import ContextVar
 from typing import Protocol
 from weakref import ref
@@ -45,36 +44,3 @@ def expect_outside(driver: object) -> None:
             "a transaction of this saver is open in this block, and the call would wait for its end: "
             "use the saver of the transaction (`tx.saver`), or call it after the block"
         )
-
-
-class Turn:
-    """The turn of one call at a time, or of one block, on data that all callers share.
-
-    A call has the lock. A block is the holder and has no lock, since an interrupt could come between taking a lock and
-    noting that.
-    """
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self._free = threading.Condition(self.lock)
-        self.holder: object | None = None
-        """Stands for the block that has the turn. It must not keep the block alive."""
-
-    def wait(self) -> None:
-        """Wait until no block has the turn. The caller has the lock."""
-        while self.holder is not None:
-            self._free.wait()
-
-    def give_back(self, holder: object) -> None:
-        """End the turn of a block, if it still has it."""
-        with self.lock:
-            if self.holder is holder:
-                self.holder = None
-                self._free.notify_all()
-
-    async def until_free(self) -> None:
-        """Wait until no block has the turn: for tasks, which must not wait for a lock."""
-        import asyncio  # programs without it need not load it
-
-        while self.holder is not None:  # noqa: ASYNC110 - any thread may end it, and cannot wake a task
-            await asyncio.sleep(0.002)

@@ -34,10 +34,9 @@ from threadmark_sqlite.driver.watch import ReplacedError
 _drivers = Drivers()
 
 _inherited: dict[str, list[Handles]] = {}
-"""By the path of the file, handles that were in use when this process was forked.
+"""By the path of the file, handles that were in use when this process was forked: SQLite cannot use the file here.
 
-They are kept, because closing them could touch the parent's files. SQLite has their locks in this process's memory, so
-it cannot use these files here.
+They are kept, because closing them could touch the parent's files.
 """
 
 
@@ -188,10 +187,7 @@ class FileDriver:
 
     def _open(self) -> Handles:
         if _inherited and os.path.realpath(self.path) in _inherited:
-            raise ClosedError(
-                f"{self} cannot be used in this process, which was forked during a transaction on it: fork outside of "
-                "transactions, or start the process in another way"
-            )
+            raise ClosedError(f"{self} was in a transaction when this process was forked: fork outside of transactions")
         handles = Handles(self._settings)
         self._opened.append(handles)
         pause_for_forks(handles)
