@@ -141,6 +141,7 @@ class KeptDriver(MemoryDriver):
             tables = self._tables
             try:
                 with self._turn.lock:
+                    self._turn.wait()
                     self._tables = None  # from now on nothing is put that would not be stored
                 if tables is not None and self._storage.is_open:
                     tables.roll_back()
@@ -170,6 +171,7 @@ class KeptDriver(MemoryDriver):
 
     def _snapshot(self) -> list[ThreadEntry]:
         with self._turn.lock:
+            self._turn.wait()
             if self._tables is None:
                 raise ClosedError
             self._tables.roll_back()  # the rest of a transaction that was interrupted

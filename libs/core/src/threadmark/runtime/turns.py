@@ -2,6 +2,9 @@
 
 import threading
 
+_LONGEST_WAIT = 0.05
+"""Seconds between two looks of those who wait, who are not always notified."""
+
 
 class Turn:
     """The turn of one call at a time, or of one block, on data that all callers share.
@@ -19,14 +22,18 @@ class Turn:
     def wait(self) -> None:
         """Wait until no block has the turn. The caller has the lock."""
         while self.holder is not None:
-            self._free.wait()
+            self._free.wait(_LONGEST_WAIT)
 
     def give_back(self, holder: object) -> None:
-        """End the turn of a block, if it still has it."""
-        with self.lock:
-            if self.holder is holder:
-                self.holder = None
+        """End the turn of a block, if it still has it.
+
+        This waits for no lock: the garbage collector may call it, in a thread that has the lock.
+        """
+        if self.holder is holder:
+            self.holder = None
+            if self.lock.acquire(blocking=False):
                 self._free.notify_all()
+                self.lock.release()
 
     async def until_free(self) -> None:
         """Wait until no block has the turn: for tasks, which must not wait for a lock."""
