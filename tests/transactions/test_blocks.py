@@ -308,6 +308,18 @@ def test_items_of_a_store_are_stored_with_checkpoints_or_not_at_all(place: str, 
         assert item.value == {"name": "Sacher"}
 
 
+def test_a_memory_saver_with_a_file_waits_for_a_block_before_it_stores(tmp_path: Path) -> None:
+    with MemorySaver(file=tmp_path / "kept") as saver, ThreadPoolExecutor(1) as other:
+        with saver.transaction() as tx:
+            tx.saver.create_thread("first")
+            synced = other.submit(saver.sync)
+            with pytest.raises(TimeoutError):
+                synced.result(timeout=0.2)
+            tx.saver.create_thread("second")
+        synced.result()
+        assert {thread.id for thread in saver.list_threads().threads} == {"first", "second"}
+
+
 def test_a_memory_saver_with_a_file_keeps_what_a_block_stored(tmp_path: Path) -> None:
     path = tmp_path / "kept"
     with MemorySaver(file=path) as saver:
