@@ -16,7 +16,7 @@ from serde.catalogue import EXACT
 from serde.test_safe import crafted
 from threadmark.errors import CorruptDataError, SerializationError
 from threadmark.serde import Serde
-from threadmark.serde.wire import _is_short
+from threadmark.serde.whole import _is_short
 
 SERDE = Serde()
 A_BYTE = 200  # the most memory that a byte of an encoding may stand for: a deque of nothing has five bytes
@@ -203,7 +203,7 @@ from serde.catalogue import EXACT
 from serde.test_fuzz import STORED, damaged, read
 from threadmark.errors import CorruptDataError
 from threadmark.serde import Serde
-from threadmark.serde.wire import _is_short
+from threadmark.serde.whole import _is_short
 warnings.simplefilter("ignore")
 serde, rng = Serde(), random.Random(11)
 large = [serde.dumps_typed(value) for value in (bytes(1 << 28), [bytes(1 << 28), (1,)])]

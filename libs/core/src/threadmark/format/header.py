@@ -14,7 +14,8 @@ from threadmark.format.digests import pack_plain
 from threadmark.format.stored import Encoded, Stored
 from threadmark.ids import Version
 from threadmark.serde import Serializer
-from threadmark.serde.wire import NotPlainError, check_complete, holds_unasked, unpack_plain
+from threadmark.serde.whole import check_complete
+from threadmark.serde.wire import NotPlainError, holds_unasked, unpack_plain
 
 HEADER_TAG = "h1"
 UNFINISHED_TAG = "u1"

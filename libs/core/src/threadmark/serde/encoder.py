@@ -7,7 +7,8 @@ from threadmark.errors import SerializationError
 from threadmark.runtime.compiled import counterpart
 from threadmark.serde.dispatch import Dispatch
 from threadmark.serde.kinds_api import Deconstruct, Shape
-from threadmark.serde.wire import ENTERED, NEVER_ASKED_ABOUT, holds_unasked, is_whole, mark, new_pack, packed_mark
+from threadmark.serde.whole import is_whole
+from threadmark.serde.wire import ENTERED, NEVER_ASKED_ABOUT, holds_unasked, mark, new_pack, packed_mark
 
 DEEPEST_SETS = 8
 """How deep sets may be nested. Their members are sorted by their encodings, each made by a packer within the running
