@@ -2,8 +2,3 @@
 
 # All reads of a file are of one moment: the first read after this fixes it, and writers do not wait.
 BEGIN_READ = "BEGIN DEFERRED"
-
-READ_ANYTHING = """
-SELECT COUNT(*)
-FROM sqlite_master
-"""

@@ -52,7 +52,6 @@ def _once(path: Path, work: Callable[[sqlite3.Connection], T], how: str) -> T:
         connection.row_factory = sqlite3.Row
         connection.execute(sql.BEGIN_READ)
         expect_plain_tables(connection, ("checkpoints", "writes"), str(path))
-        connection.execute(sql.READ_ANYTHING).fetchall()
         return work(connection)
 
 

@@ -83,7 +83,7 @@ class Work:
     after: dict[str | None, Callable[[], Program[None]]] = field(default_factory=dict)
     """The actions for each thread after the commit, and one that is about none (None)."""
     at_end: list[Callable[[], Program[None]]] = field(default_factory=list)
-    """Actions behind all of these."""
+    """The actions that come last, after those of `after`."""
     proofs: list[dict[Command, Any]] = field(default_factory=list)
     """For every read of other data than threads, commands with their replies: all must be the same at the end."""
     kept: dict[Any, Any] = field(default_factory=dict)

@@ -15,7 +15,7 @@ from threadmark.backends import ConfigError, short_repr
 from threadmark.sealing import Cipher
 from threadmark_store.shapes import ItemKey, ItemRow
 from threadmark_store.texts import WHOLE, Fields, Lacking, checked_fields, choice_of, fields_of, texts_of
-from threadmark_store.vectors.contract import CHOICE, SEALED_MODEL, Vector, VectorRow, vector_name
+from threadmark_store.vectors.contract import CHOICE, Vector, VectorRow, model_name, vector_name
 from threadmark_store.vectors.ranking import numpy, unit
 
 T = TypeVar("T")
@@ -55,7 +55,7 @@ class Index:
         self.fields = checked_fields(config.get("fields") or [WHOLE])
         self.cipher = cipher
         name = config.get("model") or _name_of(self.embeddings)
-        self.model = f"{name} ({self._dims}{SEALED_MODEL if cipher else ')'}"
+        self.model = model_name(name, self._dims, is_sealed=cipher is not None)
         """The name of the space in which vectors can be compared."""
 
     def queries(self, texts: Iterable[str]) -> Embedding[dict[str, bytes]]:

@@ -13,10 +13,10 @@ from typing import Any, Final, NamedTuple
 
 from threadmark.backends import CorruptDataError
 from threadmark.format.stored import announced_size, expand, shrink
+from threadmark.saver.kit import HOW_TO_OPEN
 from threadmark.sealing import Cipher
 from threadmark.serde import Serializer
 from threadmark_store.shapes import Labels
-from threadmark_store.values import HOW_TO_OPEN
 
 FullKey = tuple[Labels, str]
 """A namespace and a key in it."""

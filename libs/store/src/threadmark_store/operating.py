@@ -4,7 +4,6 @@ Nothing here needs LangGraph, creates tables or changes a row, so the command us
 """
 
 import math
-import re
 import struct
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeVar
@@ -22,7 +21,7 @@ from threadmark_store.items import items_of
 from threadmark_store.shapes import ItemKey, ItemRow, Scope, StoreStats, StoreVerifyReport, time_of
 from threadmark_store.texts import fields_of
 from threadmark_store.values import Values, named
-from threadmark_store.vectors.contract import CHOICE, SEALED_MODEL, VectorRow, VectorStore, vector_name
+from threadmark_store.vectors.contract import CHOICE, SEALED_MODEL, VectorRow, VectorStore, dims_of, vector_name
 from threadmark_store.words.contract import HEAD, WordRow, WordStore, WordTotals
 
 T = TypeVar("T")
@@ -32,7 +31,6 @@ AT_ONCE = 256
 
 _FLOAT_BYTES = 4
 _NOT_OF_LENGTH_1 = 1e-3
-_DIMS = re.compile(r"\((\d+)(?:, sealed)?\)$")
 
 OnItems = Callable[[int, int], object]
 """Called between two transactions with the number of items that are done, and of all."""
@@ -230,8 +228,7 @@ class _Findings:
         except (CorruptDataError, ValueError) as error:
             self.problems.append(Problem("damaged", location, f"it does not read: {error}"))
             return
-        dims = _DIMS.search(row.model)
-        if dims is None or len(numbers) != int(dims[1]):
+        if len(numbers) != dims_of(row.model):
             problem = f"it has {len(numbers):,} dimensions, unlike its model {row.model!r}"
             self.problems.append(Problem("damaged", location, problem))
             return

@@ -11,6 +11,7 @@ from typing import Any, Final
 import orjson
 
 from threadmark.backends import ConfigError, CorruptDataError, short_repr
+from threadmark.saver.kit import HOW_TO_OPEN
 from threadmark.sealing import Cipher
 from threadmark.serde import Serializer
 from threadmark_store.shapes import ItemKey, ItemRow
@@ -18,7 +19,6 @@ from threadmark_store.shapes import ItemKey, ItemRow
 _TYPED, _SEALED_JSON, _SEALED_TYPED = b"\x01", b"\x02", b"\x03"
 _TAG_END = b"\0"
 _DEEPEST: Final = 100
-HOW_TO_OPEN: Final = "give keyring=, the command --keyring FILE"
 _GREATEST: Final = 2**63
 """Integers from here on are left to the serializer: some databases would round them."""
 

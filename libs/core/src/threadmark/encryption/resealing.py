@@ -8,7 +8,7 @@ from threadmark.encryption.store import SealedStore
 from threadmark.errors import ConfigError, CorruptDataError, located
 from threadmark.model import OnProgress
 from threadmark.program import Operation, write
-from threadmark.saver.kit import SaverContext, check_word, reporter_of_threads, some_threads
+from threadmark.saver.kit import HOW_TO_OPEN, SaverContext, check_word, reporter_of_threads, some_threads
 
 PlainRows = Literal["refuse", "seal"]
 """The modes of `reencrypt` for rows that were stored without a keyring."""
@@ -41,9 +41,7 @@ def reencrypt(
     context.expect_no_view()
     store = context.store
     if not isinstance(store, SealedStore):
-        raise ConfigError(
-            "this saver has no keyring: give keyring=, the command --keyring FILE, with the keys of the stored rows"
-        )
+        raise ConfigError(f"this saver has no keyring: {HOW_TO_OPEN}, with the keys of the stored rows")
     reporter = yield from reporter_of_threads(context, thread_id, progress)
     count = 0
     failed: list[CorruptDataError] = []

@@ -26,6 +26,7 @@ NOT_OPENED = b"not opened"
 OF_ANOTHER_LIFE = b"of another life"
 """Stands for the check of a row that opens, and does not belong to the thread as its own row has it."""
 
+HOW_TO_OPEN = "give keyring=, the command --keyring FILE"
 HOW_TO_SEAL = "reencrypt(plain='seal') seals what was stored without a keyring (the command: reencrypt --plain seal)"
 
 CHECK_SIZE = 12

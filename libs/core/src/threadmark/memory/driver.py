@@ -31,7 +31,7 @@ class MemoryDriver:
         if INSIDE.get():
             expect_outside(self)
         with self._turn.lock:
-            if self._turn.holder is not None:
+            if self._turn.holder is not None:  # hardly ever, so a put is spared the call
                 self._turn.wait()
             if self._tables is None:
                 raise ClosedError

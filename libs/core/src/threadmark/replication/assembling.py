@@ -30,7 +30,7 @@ KINDS: Mapping[str, Any] = {
     "deadline": float | None,
     "failback_delay": Duration | None,
 }
-"""The types of what a URL may have."""
+"""The types of the options that a URL may have."""
 _MOST_SECONDS = 86_400
 """A day. Much longer times overflow when a thread waits."""
 

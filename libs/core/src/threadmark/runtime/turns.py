@@ -9,8 +9,8 @@ _LONGEST_WAIT = 0.05
 class Turn:
     """The turn of one call at a time, or of one block, on data that all callers share.
 
-    A call has the lock. A block is the holder and has no lock, since an interrupt could come between taking a lock and
-    noting that.
+    A call takes the lock, and then calls `wait`. Both are written where they are needed: an `__enter__` in Python could
+    be interrupted between its two steps. A block is the holder and has no lock, for the same reason.
     """
 
     def __init__(self) -> None:

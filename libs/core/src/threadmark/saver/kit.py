@@ -7,6 +7,7 @@ alone; a change to a name in this module may affect every folder.
 
 from threadmark.format.digests import (
     CHECK_SIZE,
+    HOW_TO_OPEN,
     HOW_TO_SEAL,
     NOT_OPENED,
     NOT_SEALED,
@@ -118,11 +119,11 @@ __all__ = [  # noqa: RUF022 - by their purpose
     "parse_place", "good", "is_snapshot", "listing", "load", "load_many", "load_value", "loaders", "may_be_delta",
     "missing_headers", "new_cursor", "open_headers", "parts_of_cursor", "thread_ids", "whole",
     # proving
-    "CHECK_SIZE", "HOW_TO_SEAL", "NOT_OPENED", "NOT_SEALED", "OF_ANOTHER_LIFE", "Write", "checkpoint_location",
-    "checkpoint_row", "count_writes", "header_location", "is_pack", "is_record", "lacking", "members",
-    "members_or_itself", "metadata_of", "missing", "opened_write", "prove_absent", "prove_checkpoint", "prove_complete",
-    "prove_write", "proven_batches", "proven_row", "proven_writes", "rebound_write", "sound_row", "task_location",
-    "with_check", "without_records", "write_location",
+    "CHECK_SIZE", "HOW_TO_OPEN", "HOW_TO_SEAL", "NOT_OPENED", "NOT_SEALED", "OF_ANOTHER_LIFE", "Write",
+    "checkpoint_location", "checkpoint_row", "count_writes", "header_location", "is_pack", "is_record", "lacking",
+    "members", "members_or_itself", "metadata_of", "missing", "opened_write", "prove_absent", "prove_checkpoint",
+    "prove_complete", "prove_write", "proven_batches", "proven_row", "proven_writes", "rebound_write", "sound_row",
+    "task_location", "with_check", "without_records", "write_location",
     # writing
     "Allowance", "Deduplicator", "Draft", "Header", "LITERAL_LIMIT", "Source", "Stored", "add_change", "add_first",
     "announced_size", "busy_error", "check_keyring", "encode", "expand", "expect_compression", "first_expiry", "layout",

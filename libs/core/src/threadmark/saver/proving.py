@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from threadmark.errors import CorruptDataError
-from threadmark.format.digests import HOW_TO_SEAL, NOT_OPENED, NOT_SEALED, OF_ANOTHER_LIFE, check_of
+from threadmark.format.digests import HOW_TO_OPEN, HOW_TO_SEAL, NOT_OPENED, NOT_SEALED, OF_ANOTHER_LIFE, check_of
 from threadmark.format.packs import PACK, is_pack_index
 from threadmark.metadata import from_json
 from threadmark.model import Metadata
@@ -125,7 +125,7 @@ def _problem(check: bytes) -> str:
 
 _PROBLEMS = {
     # A sealed row has its check inside the body.
-    b"": "is sealed: give keyring=, the command --keyring FILE (if nothing was ever sealed, it is damaged)",
+    b"": f"is sealed: {HOW_TO_OPEN} (if nothing was ever sealed, it is damaged)",
     NOT_OPENED: "is damaged, or sealed with a key that is not on the keyring",
     NOT_SEALED: f"is not sealed: {HOW_TO_SEAL}",
     OF_ANOTHER_LIFE: (

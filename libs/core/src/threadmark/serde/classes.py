@@ -120,7 +120,7 @@ class Classes:
         return None
 
     def _check_arguments(self, cls: type) -> None:
-        """Check that the policy allows what a generic model is made of."""
+        """Check that the policy allows the type arguments of a generic model."""
         generic = vars(cls).get("__pydantic_generic_metadata__")
         for each in _classes_in(generic["args"] if generic else ()):
             self._check_allowed(canonical_name(each), each)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple, Protocol
 
 from threadmark.errors import CorruptDataError
-from threadmark.format.digests import CHECK_SIZE, HOW_TO_SEAL, NOT_SEALED, row_check
+from threadmark.format.digests import CHECK_SIZE, HOW_TO_OPEN, HOW_TO_SEAL, NOT_SEALED, row_check
 from threadmark.format.header import UNFINISHED_TAG
 from threadmark.format.stored import after_digest, before_literal
 from threadmark.model import ThreadStatus
@@ -50,9 +50,7 @@ def expect_sound_thread(row: ThreadRow) -> None:
     if row.check == NOT_SEALED:
         raise CorruptDataError(f"its own row is not sealed: {HOW_TO_SEAL}", f"thread {row.thread_id!r}")
     if len(row.check) > CHECK_SIZE:
-        raise CorruptDataError(
-            "its own row is sealed: give keyring=, the command --keyring FILE", f"thread {row.thread_id!r}"
-        )
+        raise CorruptDataError(f"its own row is sealed: {HOW_TO_OPEN}", f"thread {row.thread_id!r}")
     if not is_sound_thread(row):
         raise CorruptDataError(
             "its owner, title, metadata or expiry is not as it was written: `update_thread` with all four of them, "

@@ -1,5 +1,6 @@
 """The questions that a backend answers about the vectors of items, as programs of the saver's own driver."""
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, Protocol
 
@@ -13,6 +14,19 @@ CHOICE = -1
 
 SEALED_MODEL = ", sealed)"
 """The end of the name of a model whose vectors are sealed."""
+
+_DIMS = re.compile(rf"\((\d+)(?:{re.escape(SEALED_MODEL)}|\))$")
+
+
+def model_name(name: object, dims: int, *, is_sealed: bool) -> str:
+    """Return the name under which the vectors of a model are stored and compared."""
+    return f"{name} ({dims}{SEALED_MODEL if is_sealed else ')'}"
+
+
+def dims_of(model: str) -> int | None:
+    """Return the dimensions in a name that `model_name` made, None for any other name."""
+    found = _DIMS.search(model)
+    return int(found[1]) if found else None
 
 
 class Vector(NamedTuple):

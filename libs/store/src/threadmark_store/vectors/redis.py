@@ -26,7 +26,7 @@ from threadmark_store.vectors.contract import CHOICE, ComparedByNumpy, Scanned, 
 _ITEMS_AT_ONCE = 1024
 _NAMES_AT_ONCE = 64
 _TYPES = (str, int, bytes, str, int)
-"""Those of the columns of a row, in front of its owner."""
+"""The types of the first columns of a row: field, number, data, model and check."""
 
 
 class RedisVectors(ComparedByNumpy, RedisTable):

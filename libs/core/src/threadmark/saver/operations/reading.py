@@ -4,6 +4,7 @@ from functools import partial
 
 from threadmark.config import ParsedConfig, parse_config
 from threadmark.errors import ConfigError
+from threadmark.format.digests import HOW_TO_OPEN
 from threadmark.model import CheckpointRef, CheckpointTuple, Config
 from threadmark.program import Operation, Program, read
 from threadmark.saver.caches import fill
@@ -90,6 +91,6 @@ def expect_plain(context: SaverContext) -> Operation[None]:
     # A sealed row has its check inside the body.
     if found is not None and not found[0] and looks_sealed(found[1]):
         raise ConfigError(
-            "the database is sealed: give keyring=, the command --keyring FILE, with the keys that its rows were "
-            "stored with; without it new rows would be stored in clear"
+            f"the database is sealed: {HOW_TO_OPEN}, with the keys that its rows were stored with; without it new rows "
+            "would be stored in clear"
         )
