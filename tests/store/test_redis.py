@@ -52,7 +52,7 @@ class Database:
         """Everything that is stored of items: hashes, and sorted sets with their scores."""
         found: dict[bytes, Any] = {}
         for master in self.masters:
-            for key in master.client.scan_iter(f"{self.prefix}{{item-*", count=10_000):
+            for key in master.client.scan_iter(f"{self.prefix}{{item-*}}[^v]*", count=10_000):  # vectors have "v" there
                 is_hash = master.client.type(key) == b"hash"
                 parts = (
                     master.command("HGETALL", key) if is_hash else master.command("ZRANGE", key, 0, -1, "WITHSCORES")
@@ -497,7 +497,7 @@ def test_a_damaged_row_is_reported(database: Database, saver: RedisSaver) -> Non
     server.client.hset(key, "one", whole)
 
 
-def test_a_put_and_a_delete_at_once_leave_no_vectors_without_an_item(saver: RedisSaver) -> None:
+def test_a_put_and_a_delete_at_once_leave_an_item_with_its_vectors_or_neither(saver: RedisSaver) -> None:
     store = Store(saver, index=INDEX)
     ready = threading.Barrier(2)
 
@@ -521,7 +521,7 @@ def test_vectors_that_do_not_read_are_reported_and_computed_again(database: Data
     store = Store(saver, index=INDEX)
     for key in ("k", "other"):
         store.put(("a",), key, {"text": "abc"})
-    place = b"%b{vector-%d}:a" % (database.prefix.encode(), shard_of("a"))
+    place = b"%b{item-%d}v:a" % (database.prefix.encode(), shard_of("a"))
     server = database.cluster.master_of(place + b"r") if database.cluster else processes.shared()
     for end in (b"r", b"h"):
         whole: bytes = server.command("HGET", place + end, "k")

@@ -55,9 +55,14 @@ def has_short_namespace(key: ItemKey) -> bool:
     return len(to_bytes(key.namespace)) <= LONGEST_NAMESPACE
 
 
+def start_of(prefix: bytes, shard: int) -> bytes:
+    """Return the beginning of all keys of a shard."""
+    return b"%b{item-%d}" % (prefix, shard)
+
+
 def shard_keys(prefix: bytes, shard: int) -> Shard:
     """Return the keys of a shard."""
-    start = _start(prefix, shard)
+    start = start_of(prefix, shard)
     return Shard(start + b"n", start + b"o", start + b"x")
 
 
@@ -68,21 +73,17 @@ def shards_of(prefix: bytes) -> list[Shard]:
 
 def items_key(prefix: bytes, namespace: str) -> bytes:
     """Return the key of the hash with the items of a namespace."""
-    return b"%b:%bi" % (_start(prefix, shard_of(namespace)), to_bytes(namespace))
+    return b"%b:%bi" % (start_of(prefix, shard_of(namespace)), to_bytes(namespace))
 
 
 def names_key(prefix: bytes, namespace: str) -> bytes:
     """Return the key of the sorted set with the keys of a namespace's items."""
-    return b"%b:%bk" % (_start(prefix, shard_of(namespace)), to_bytes(namespace))
+    return b"%b:%bk" % (start_of(prefix, shard_of(namespace)), to_bytes(namespace))
 
 
 def bucket_of(prefix: bytes, namespace: str, mark: bytes) -> Bucket:
     """Return a bucket."""
-    return Bucket(namespace, mark, b"%b:%b\0%bu" % (_start(prefix, shard_of(namespace)), escaped(namespace), mark))
-
-
-def _start(prefix: bytes, shard: int) -> bytes:
-    return b"%b{item-%d}" % (prefix, shard)
+    return Bucket(namespace, mark, b"%b:%b\0%bu" % (start_of(prefix, shard_of(namespace)), escaped(namespace), mark))
 
 
 def mark_of(owner: str | None) -> bytes:

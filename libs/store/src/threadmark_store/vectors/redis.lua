@@ -1,9 +1,10 @@
--- Replace the vectors of items. KEYS: the shard's names of namespaces, then for each item its namespace's keys, heads and
--- rows. ARGV: for each item an array: the namespace, the item's key, and the head and the rows unless they go.
+-- Replace the vectors of items. KEYS: the shard's names of namespaces, then for each item its namespace's items, keys,
+-- heads and rows. ARGV: for each item an array: the namespace, the item's key, and the head and the rows, false if they
+-- go, or nothing if they go unless the item is there.
 
 for number = 1, #ARGV do
-    local base = 1 + (number - 1) * 3
-    local keys, heads, rows = KEYS[base + 1], KEYS[base + 2], KEYS[base + 3]
+    local base = 1 + (number - 1) * 4
+    local items, keys, heads, rows = KEYS[base + 1], KEYS[base + 2], KEYS[base + 3], KEYS[base + 4]
     local change = cmsgpack.unpack(ARGV[number])
     local namespace, key = change[1], change[2]
     if change[3] then
@@ -11,7 +12,7 @@ for number = 1, #ARGV do
         redis.call('ZADD', keys, 0, key)
         redis.call('HSET', heads, key, change[3])
         redis.call('HSET', rows, key, change[4])
-    else
+    elseif change[3] == false or redis.call('HEXISTS', items, key) == 0 then
         redis.call('ZREM', keys, key)
         redis.call('HDEL', heads, key)
         redis.call('HDEL', rows, key)

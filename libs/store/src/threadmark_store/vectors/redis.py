@@ -1,13 +1,12 @@
 """Vectors on Redis: two hashes for each namespace, of all rows of an item, and of these without their data.
 
-Namespaces are spread over 16 shards by their names, as items are. All keys of a shard have one hash tag, and one script
-(`redis.lua`) changes them, after the one that puts the items. So a transaction ends with a look at the items: the
-vectors of those that are gone are removed, also if another caller removed the item. An item has no vectors that count
-if the connection is lost between both, or if it is put while another caller removes it or a `reindex` stores its
-vectors: the next `reindex` computes them.
+Their keys have the hash tag of the items' shard, and one script (`redis.lua`) changes them, after the one that changes
+the items. At the end of a transaction the script removes the vectors of those items that are gone, also if another
+caller removed them. An item has no vectors that count if the connection is lost between both, or if another caller or
+a `reindex` stores those of an earlier value at that time: the next `reindex` computes them.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 import msgpack
@@ -17,7 +16,7 @@ from threadmark_redis.columns import from_bytes, pack, to_bytes
 from threadmark_redis.keys import SHARDS, shard_of
 from threadmark_redis.steps import Command, commands, run
 from threadmark_redis.transactions import the_work
-from threadmark_store.items.redis_layout import items_key
+from threadmark_store.items.redis_layout import items_key, start_of
 from threadmark_store.namespaces import bounds_below, is_within
 from threadmark_store.shapes import Cursor, ItemKey, Scope
 from threadmark_store.tables.redis import RedisTable, script
@@ -51,13 +50,7 @@ class RedisVectors(ComparedByNumpy, RedisTable):
         of_item: dict[ItemKey, list[VectorRow]] = {key: [] for key in keys}
         for row in rows:
             of_item[row.key].append(row)
-        shards: dict[int, list[ItemKey]] = {}
-        for key in of_item:
-            shards.setdefault(shard_of(key.namespace), []).append(key)
-        for shard, some in shards.items():
-            names = [self._names_key(shard)]
-            names += [self._key(key.namespace, end) for key in some for end in (b"k", b"h", b"r")]
-            yield from run(script("vectors"), names, [_packed(key, of_item[key]) for key in some])
+        yield from self._change({key: _ends(rows) for key, rows in of_item.items()})
         if rows:
             yield from self._look_at_end(keys)
 
@@ -67,12 +60,20 @@ class RedisVectors(ComparedByNumpy, RedisTable):
 
     def _look_at_end(self, keys: Sequence[ItemKey]) -> Program[None]:
         work = yield from the_work()
-        work.at_end.append(partial(self._remove_without_item, keys))
+        work.at_end.append(partial(self._change, dict.fromkeys(keys, ())))
 
-    def _remove_without_item(self, keys: Sequence[ItemKey]) -> Program[None]:
-        asked: list[Command] = [(b"HEXISTS", items_key(self._prefix, key.namespace), to_bytes(key.key)) for key in keys]
-        there = yield from commands(asked)
-        yield from self.replace([key for key, exists in zip(keys, there, strict=True) if not exists], [])
+    def _change(self, changes: Mapping[ItemKey, tuple[object, ...]]) -> Program[None]:
+        """Run the script for items, each with the end of its arguments."""
+        shards: dict[int, list[ItemKey]] = {}
+        for key in changes:
+            shards.setdefault(shard_of(key.namespace), []).append(key)
+        for shard, some in shards.items():
+            names = [self._names_key(shard), *(name for key in some for name in self._keys_of(key.namespace))]
+            yield from run(
+                script("vectors"),
+                names,
+                [pack((to_bytes(key.namespace), to_bytes(key.key), *changes[key])) for key in some],
+            )
 
     def page(self, scope: Scope, model: str, cursor: Cursor | None) -> Program[tuple[list[Scanned], Cursor | None]]:
         keys, cursor = yield from self._keys(scope, cursor)
@@ -139,21 +140,27 @@ class RedisVectors(ComparedByNumpy, RedisTable):
         return [row for key, packed in zip(keys, replies, strict=True) if packed for row in _unpacked(key, packed)]
 
     def _names_key(self, shard: int) -> bytes:
-        return b"%b{vector-%d}n" % (self._prefix, shard)
+        return start_of(self._prefix, shard) + b"vn"
 
     def _key(self, namespace: str, end: bytes) -> bytes:
-        return b"%b{vector-%d}:%b%b" % (self._prefix, shard_of(namespace), to_bytes(namespace), end)
+        return b"%bv:%b%b" % (start_of(self._prefix, shard_of(namespace)), to_bytes(namespace), end)
+
+    def _keys_of(self, namespace: str) -> Iterator[bytes]:
+        yield items_key(self._prefix, namespace)
+        for end in (b"k", b"h", b"r"):
+            yield self._key(namespace, end)
 
 
 rows_over = RedisVectors
 
 
-def _packed(key: ItemKey, rows: Sequence[VectorRow]) -> bytes:
-    """Return the script's arguments for an item."""
+def _ends(rows: Sequence[VectorRow]) -> tuple[object, ...]:
+    """Return the end of the script's arguments for an item that gets these rows."""
+    if not rows:
+        return (False,)
     columns = [(*row.vector, row.model, row.check, row.owner) for row in rows]
     heads = [(field, number, b"", *others) for field, number, _, *others in columns]
-    ends = [msgpack.packb(each, unicode_errors="surrogatepass") for each in (heads, columns)] if rows else [False]
-    return pack((to_bytes(key.namespace), to_bytes(key.key), *ends))
+    return tuple(msgpack.packb(each, unicode_errors="surrogatepass") for each in (heads, columns))
 
 
 def _unpacked(key: ItemKey, packed: bytes) -> Iterator[VectorRow]:
