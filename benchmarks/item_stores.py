@@ -70,7 +70,7 @@ def main() -> None:
     parser.add_argument("--postgres", help="the URL of an empty database; by default a server is started")
     parser.add_argument("--only", choices=("sqlite", "postgres"))
     asked = parser.parse_args()
-    items, rounds = (2000, 2) if asked.smoke else (asked.items, asked.rounds)
+    items, rounds = (500, 1) if asked.smoke else (asked.items, asked.rounds)
     for name, opened in (("SQLite", _on_sqlite()), ("Postgres", _on_postgres(asked.postgres))):
         if asked.only not in (None, name.lower()):
             continue

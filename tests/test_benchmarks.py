@@ -12,6 +12,7 @@ from contextlib import closing
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
+import psycopg
 import pytest
 
 import musts
@@ -37,7 +38,7 @@ from measuring.jobs import (
 from measuring.places import new_place
 from measuring.rounds import CPU, WALL, Measured
 from measuring.sides import Ours
-from postgres.cluster import shared
+from postgres.cluster import shared, with_pgvector
 from redis_backend.processes import RedisProcess
 from storage import Sizes
 from threadmark.runtime.compiled import SWITCH
@@ -263,6 +264,29 @@ def test_bars_go_right_where_ours_is_better_and_left_where_it_is_not() -> None:
     width = float(svg.attrib["width"])
     for bar in (better, equal, worse):
         assert 0 <= float(bar.attrib["x"]) <= float(bar.attrib["x"]) + float(bar.attrib["width"]) <= width
+
+
+def _rows(script: str, *arguments: str) -> set[str]:
+    """The names of the rows that a script of the benchmarks prints."""
+    command = [sys.executable, str(Path(__file__).parent.parent / "benchmarks" / script), "--smoke", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return {line.split(" | ")[0].removeprefix("| ") for line in done.stdout.splitlines() if line.startswith("| ")}
+
+
+@pytest.mark.parametrize("database", [SQLITE, POSTGRES])
+def test_stores_of_items_are_measured(database: str) -> None:
+    url = shared().database("stores_measured") if database == POSTGRES else ""
+    rows = _rows("item_stores.py", "--only", database, "--postgres", url)
+    assert {"bytes of an item", "put a new item", "get an item", "search all items, a range"} <= rows
+
+
+def test_searches_by_vectors_are_measured() -> None:
+    url = with_pgvector().database("vectors_measured")
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("CREATE EXTENSION vector")
+    rows = _rows("vector_search.py", "--postgres", url)
+    assert {"put 500 items", "search in all items", "found in all items"} <= rows
 
 
 def test_puts_through_a_pair_are_measured() -> None:
