@@ -1,5 +1,6 @@
 """The functions of the server: each is made by a step of the format, and named with its number."""
 
+import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import files
@@ -31,6 +32,18 @@ def test_they_are_where_the_tables_are(tables: psycopg.Connection, schema: str |
     )
     expected = sorted((schema or "public", f"threadmark_{name}", False, None) for _, name in NAMES)
     assert found.fetchall() == expected
+
+
+def test_no_change_of_rows_calls_a_volatile_function(tables: psycopg.Connection) -> None:
+    """Citus refuses such an UPDATE or DELETE, also in a function."""
+    tables.execute(ddl().encode())
+    volatile = {name for (name,) in tables.execute("SELECT proname FROM pg_proc WHERE provolatile = 'v'")}
+    assert {"clock_timestamp", "threadmark_add_1"} <= volatile
+    bodies = tables.execute("SELECT prosrc FROM pg_proc WHERE proname LIKE 'threadmark%'").fetchall()
+    texts = [re.sub("--.*", "", text) for (text,) in bodies]
+    changes = [change for text in texts for change in re.findall(r"\b(?:UPDATE|DELETE FROM) \w+[^;]*", text)]
+    assert len(changes) > 20
+    assert [change for change in changes if {*re.findall(r"\w+(?=\()", change)} & volatile] == []
 
 
 def test_a_migration_may_replace_them_under_load(url: str, tables: psycopg.Connection) -> None:

@@ -90,8 +90,11 @@ def test_a_role_that_may_only_change_rows_works_on_a_prepared_schema(url: str, t
     tables.execute("REVOKE CREATE ON SCHEMA public FROM public")
     writer = make_conninfo(url, user="writer")
     try:
-        with PostgresSaver(writer, schema="agents") as saver, pytest.raises(StoreError, match="ddl"):
-            saver.put(thread("one"), {"id": "1"}, {}, {})
+        with PostgresSaver(writer, schema="agents") as saver:
+            with pytest.raises(StoreError, match=r"ddl\('agents'\)"):
+                saver.put(thread("one"), {"id": "1"}, {}, {})
+            with pytest.raises(StoreError, match=r"ddl\('agents', partitions=2\)"):
+                saver.setup(partitions=2)
         tables.execute(ddl("agents", partitions=2).encode())
         tables.execute("GRANT USAGE ON SCHEMA agents TO writer")
         tables.execute("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA agents TO writer")

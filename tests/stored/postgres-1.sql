@@ -1025,6 +1025,7 @@ DECLARE
     v_head record;
     v_greatest text COLLATE "C";
     v_is_time boolean;
+    v_clock bigint;
 BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' THEN
         outcome := 'begin';
@@ -1078,7 +1079,9 @@ BEGIN
     DELETE FROM "stored".threadmark_write AS w WHERE w.thread_id = p_thread;
     DELETE FROM "stored".threadmark_segment AS s WHERE s.thread_id = p_thread;
     -- Where there ever was a lease it gets the next token: no earlier one is accepted in a thread of the same name. As
-    -- in set_lease_1 the clock is the server's: that of a caller may be wrong by days, and tokens must grow.
+    -- in set_lease_1 the clock is the server's: that of a caller may be wrong by days, and tokens must grow. It is read
+    -- before the change, in which Citus allows no volatile function.
+    v_clock := extract(epoch FROM clock_timestamp()) * 1000000;
     UPDATE "stored".threadmark_thread AS t
     SET live = false,
         owner = NULL,
@@ -1087,10 +1090,7 @@ BEGIN
         metadata = NULL,
         expires_at = NULL,
         checksum = NULL,
-        token = CASE
-            WHEN t.token > 0 THEN greatest(t.token + 1, extract(epoch FROM clock_timestamp()) * 1000000)
-            ELSE 0
-        END,
+        token = CASE WHEN t.token > 0 THEN greatest(t.token + 1, v_clock) ELSE 0 END,
         lease_ends = NULL,
         lease_ttl = NULL,
         holder = NULL,

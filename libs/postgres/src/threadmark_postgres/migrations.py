@@ -341,6 +341,14 @@ def ddl(
     return f"{script};\n"
 
 
+def ddl_call(schema: str | None, layout: Layout, since: int) -> str:
+    """Return the call of `ddl` that an error names: its script does to a database what `migrate` would do."""
+    arguments = [repr(schema)] if schema is not None else []
+    arguments += [f"{name}={value!r}" for name, value in layout._asdict().items() if value is not None]
+    arguments += [f"since={since}"] if since else []
+    return f"threadmark_postgres.ddl({', '.join(arguments)})"
+
+
 def format_of(schema: str | None, database: str, *, writes: bool, repairs: bool = False) -> Program[Found]:
     """Return the database's format. Raises SchemaError if this release must not read it, or `writes` and must not.
 
@@ -443,16 +451,16 @@ def _recorded(schema: str | None, database: str) -> Program[Found]:
         )
     ((*columns, distribute),) = yield from execute(in_schema(connections.RECORDED_FORMAT, schema))
     names = tuple(name.removeprefix("threadmark_") for name in functions)
-    elsewhere = None if named is None else _elsewhere(place, named, columns[0])
+    elsewhere = None if named is None else _elsewhere(place, named, Layout(distribute=distribute), columns[0])
     return Found(Format(*columns), distribute, started, names, elsewhere)
 
 
-def _elsewhere(schema: str, named: str, number: int) -> str:
+def _elsewhere(schema: str, named: str, layout: Layout, number: int) -> str:
     other = named.removesuffix("threadmark_position").removesuffix(".") or "the connection's search path"
     return (
         f"the functions of Threadmark in the schema {quoted(schema)} use the tables of {other}. The schema was "
         "renamed, or the tables were made under another option `schema`: run setup() of a saver that may make "
-        f"functions, or the script of threadmark_postgres.ddl({schema!r}, since={number})"
+        f"functions, or the script of {ddl_call(schema, layout, number)}"
     )
 
 

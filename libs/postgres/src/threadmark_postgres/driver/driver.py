@@ -385,7 +385,7 @@ class PostgresDriver:
         if found.number < migrations.CURRENT or (self._repairs and found.lacks_functions):
             self._expect_writable(found.number)
             begun = time.monotonic()
-            with explaining_migration(self._settings, found.number):
+            with explaining_migration(self._settings, self._script(found)):
                 found = self._transact(connection, self._migrating())
             log.note_migration(self._settings, found.number, migrations.CURRENT, begun)
         self._note_ready(found)
@@ -399,7 +399,7 @@ class PostgresDriver:
         if found.number < migrations.CURRENT or (self._repairs and found.lacks_functions):
             self._expect_writable(found.number)
             begun = time.monotonic()
-            with explaining_migration(self._settings, found.number):
+            with explaining_migration(self._settings, self._script(found)):
                 found = await self._atransact(connection, self._migrating())
             log.note_migration(self._settings, found.number, migrations.CURRENT, begun)
         self._note_ready(found)
@@ -432,6 +432,10 @@ class PostgresDriver:
 
     def _migrating(self) -> Transaction[Found]:
         return Transaction(migrate, (self._settings.schema, self._layout, str(self._settings)), writes=True)
+
+    def _script(self, found: Found) -> str:
+        layout = self._layout._replace(distribute=found.distribute) if found.number else self._layout
+        return migrations.ddl_call(self._settings.schema, layout, found.number)
 
     def _source(self) -> blocking.ConnectionSource:
         if self._pool is not None and self._process == os.getpid() and not self._closed:

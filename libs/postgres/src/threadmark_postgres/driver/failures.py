@@ -211,19 +211,17 @@ def raise_encoding_error(error: UnicodeEncodeError) -> NoReturn:
 
 
 @contextmanager
-def explaining_migration(settings: Settings, found: int) -> Iterator[None]:
+def explaining_migration(settings: Settings, script: str) -> Iterator[None]:
     """A block that creates or changes tables. If the role may not, the error names the script to run instead.
 
-    `found` is the format of the database. Raises SchemaError if an object of another application has one of our names.
+    Raises SchemaError if an object of another application has one of our names.
     """
     try:
         yield
     except errors.InsufficientPrivilege as error:
-        arguments = [repr(settings.schema)] if settings.schema is not None else []
-        arguments += [f"since={found}"] if found else []
         raise StoreError(
-            f"{settings}: {_words(error)}. Let a role that may make tables run the script that "
-            f"threadmark_postgres.ddl({', '.join(arguments)}) returns, and grant this one {_RIGHTS}"
+            f"{settings}: {_words(error)}. Let a role that may make tables run the script that {script} returns, "
+            f"and grant this one {_RIGHTS}"
         ) from error
     except _TAKEN as error:
         raise SchemaError(

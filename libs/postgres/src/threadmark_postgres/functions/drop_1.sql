@@ -16,6 +16,7 @@ DECLARE
     v_head record;
     v_greatest text COLLATE "C";
     v_is_time boolean;
+    v_clock bigint;
 BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' THEN
         outcome := 'begin';
@@ -69,7 +70,9 @@ BEGIN
     DELETE FROM tm.write AS w WHERE w.thread_id = p_thread;
     DELETE FROM tm.segment AS s WHERE s.thread_id = p_thread;
     -- Where there ever was a lease it gets the next token: no earlier one is accepted in a thread of the same name. As
-    -- in set_lease_1 the clock is the server's: that of a caller may be wrong by days, and tokens must grow.
+    -- in set_lease_1 the clock is the server's: that of a caller may be wrong by days, and tokens must grow. It is read
+    -- before the change, in which Citus allows no volatile function.
+    v_clock := extract(epoch FROM clock_timestamp()) * 1000000;
     UPDATE tm.thread AS t
     SET live = false,
         owner = NULL,
@@ -78,10 +81,7 @@ BEGIN
         metadata = NULL,
         expires_at = NULL,
         checksum = NULL,
-        token = CASE
-            WHEN t.token > 0 THEN greatest(t.token + 1, extract(epoch FROM clock_timestamp()) * 1000000)
-            ELSE 0
-        END,
+        token = CASE WHEN t.token > 0 THEN greatest(t.token + 1, v_clock) ELSE 0 END,
         lease_ends = NULL,
         lease_ttl = NULL,
         holder = NULL,
