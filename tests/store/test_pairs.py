@@ -17,7 +17,17 @@ from length import ALL
 from postgres.cluster import shared
 from replication.backends import BACKENDS
 from replication.links import Link, linked
-from threadmark import Checkpoint, ConfigError, Keyring, MemorySaver, ReplicationError, Saver, new_id, replicated
+from threadmark import (
+    Checkpoint,
+    ConfigError,
+    Keyring,
+    MemorySaver,
+    ReplicationError,
+    Saver,
+    States,
+    new_id,
+    replicated,
+)
 from threadmark.backends import Program, StoreError, now
 from threadmark.errors import CorruptDataError, MissingDependencyError
 from threadmark.program import Transaction
@@ -201,6 +211,42 @@ def test_items_that_only_the_other_side_has_stay_there_unless_you_ask_for_them()
         assert two.pair.reconcile(both_ways=True).items_only_there == 0
         assert two.equal_keys() == ["copied", "only there"]
         assert json.loads(two.rows()[0][0].value) == {"n": 2}
+
+
+@pytest.mark.parametrize("restored", ["active", "standby"])
+def test_a_side_that_was_restored_from_a_backup_is_completed_from_the_other_one(tmp_path: Path, restored: str) -> None:
+    paths = [tmp_path / "active.db", tmp_path / "standby.db"]
+
+    def pair() -> ReplicatedSaver:
+        return replicated(*map(SqliteSaver, paths))
+
+    with pair() as saver:
+        store = Store(saver)
+        for key in ("changed", "removed"):
+            store.put(_NS, key, {"n": 1})
+            States(saver).save(key, {"n": 1})
+    path = tmp_path / f"{restored}.db"
+    before = path.read_bytes()
+    with pair() as saver:
+        store = Store(saver)
+        for key in ("changed", "begun"):
+            store.put(_NS, key, {"n": 2})
+            States(saver).save(key, {"n": 2})
+        store.delete(_NS, "removed")
+        saver.delete_thread("removed")
+    path.write_bytes(before)
+    with pair() as saver:
+        store = Store(saver)
+        report = saver.reconcile(both_ways=restored == "active")
+        assert report.items_only_there == (1 if restored == "standby" else 0)
+        store.delete(_NS, "removed")
+        saver.delete_thread("removed")
+        assert saver.reconcile(dry_run=True).different == 0
+    expected = {"changed": {"n": 2}, "begun": {"n": 2}}
+    for side in paths:
+        with SqliteSaver(side) as one:
+            assert {item.key: item.value for item in Store(one).search(_NS)} == expected
+            assert {each.id: States(one).load(each.id) for each in one.list_threads().threads} == expected
 
 
 def test_vectors_and_words_are_computed_on_the_other_side(memory: Sides) -> None:
