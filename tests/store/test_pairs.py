@@ -299,6 +299,29 @@ def test_an_owner_removes_no_item_of_another(memory: Sides) -> None:
         assert (wins(removal, row), wins(row, removal)) == (removes, not removes)
 
 
+def test_a_removal_counts_though_an_owner_removes_the_item_once_more(memory: Sides) -> None:
+    ada, bob = (Store(memory.pair.for_owner(owner)) for owner in ("ada", "bob"))
+    memory.store.put(_NS, "of all", {"n": 1})
+    ada.put(_NS, "hers", {"n": 1})
+    memory.links[1].way = "closed"
+    for store, key in ((memory.store, "of all"), (ada, "of all"), (ada, "hers"), (bob, "hers")):
+        with pytest.raises(ReplicationError, match="has what was written to items"):
+            store.delete(_NS, key)
+    memory.links[1].way = "open"
+    assert memory.pair.drain() == 0
+    assert memory.equal_keys() == []
+
+
+def test_removals_by_several_owners_are_told_apart() -> None:
+    key = ItemKey("a", "b")
+    made = Removal(3, "bob", (Removal(1), Removal(2, "ada")))
+    assert Changed.in_entries([Entry("x", 1, Changed({key: made}).to_bytes())]).keys == {key: made}
+    for owner, at in (("bob", 3), ("ada", 2), (None, 1)):
+        for time in (at - 1, at, at + 1):
+            row = ItemRow(key, "{}", 1, time, time, owner)
+            assert (wins(made, row), wins(row, made)) == (time <= at, time > at)
+
+
 def test_a_database_remembers_how_far_a_shard_was_copied(memory: Sides) -> None:
     """It forgets the positions of ids without a thread in time, unless a lease keeps them."""
     memory.store.put(_NS, "a", {})
