@@ -7,6 +7,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -23,6 +24,7 @@ from threadmark_conformance.engine import at, checkpoint
 from threadmark_sqlite import SqliteSaver
 from threadmark_sqlite.driver.connection import Settings, for_reading
 from threadmark_sqlite.steps import Query
+from threadmark_store import Store
 
 SURVIVORS = {"a": 1}
 
@@ -129,6 +131,21 @@ async def _aread(saver: SqliteSaver) -> None:
     assert (item.checkpoint["channel_values"], item.pending_writes) == (SURVIVORS, [("task", "a", 2)])
     assert [each.metadata["run_id"] async for each in saver.alist(None)] == ["run"]
     assert await saver.ahas_tables()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_a_read_only_saver_reads_lives_no_longer(way: Way, path: Path) -> None:
+    with SqliteSaver(path, ttl=60) as saver:
+        saver.update_thread("thread", expires_at=timedelta(seconds=30))
+        Store(saver).put(("users",), "ada", {"n": 1}, ttl=1)
+        ends = saver.get_thread("thread")
+    with way(path) as database, SqliteSaver(database, ttl=60, refresh_on_read=True) as reader:
+        assert reader.get(at("thread")) is not None
+        assert asyncio.run(reader.aget(at("thread"))) is not None
+        assert reader.get_thread("thread") == ends
+        store = Store(reader)
+        assert store.get(("users",), "ada") is not None
+        assert [item.key for item in asyncio.run(store.asearch(("users",)))] == ["ada"]
 
 
 READ_ONLY = r"agents #1\.db' is read-only: nothing can be stored in it; give the saver a path, or a connection"

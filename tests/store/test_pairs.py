@@ -17,7 +17,17 @@ from length import ALL
 from postgres.cluster import shared
 from replication.backends import BACKENDS
 from replication.links import Link, linked
-from threadmark import Checkpoint, ConfigError, Keyring, MemorySaver, ReplicationError, Saver, new_id, replicated
+from threadmark import (
+    Checkpoint,
+    ConfigError,
+    Keyring,
+    MemorySaver,
+    ReplicationError,
+    Saver,
+    States,
+    new_id,
+    replicated,
+)
 from threadmark.backends import Program, StoreError, now
 from threadmark.errors import CorruptDataError, MissingDependencyError
 from threadmark.program import Transaction
@@ -203,6 +213,42 @@ def test_items_that_only_the_other_side_has_stay_there_unless_you_ask_for_them()
         assert json.loads(two.rows()[0][0].value) == {"n": 2}
 
 
+@pytest.mark.parametrize("restored", ["active", "standby"])
+def test_a_side_that_was_restored_from_a_backup_is_completed_from_the_other_one(tmp_path: Path, restored: str) -> None:
+    paths = [tmp_path / "active.db", tmp_path / "standby.db"]
+
+    def pair() -> ReplicatedSaver:
+        return replicated(*map(SqliteSaver, paths))
+
+    with pair() as saver:
+        store = Store(saver)
+        for key in ("changed", "removed"):
+            store.put(_NS, key, {"n": 1})
+            States(saver).save(key, {"n": 1})
+    path = tmp_path / f"{restored}.db"
+    before = path.read_bytes()
+    with pair() as saver:
+        store = Store(saver)
+        for key in ("changed", "begun"):
+            store.put(_NS, key, {"n": 2})
+            States(saver).save(key, {"n": 2})
+        store.delete(_NS, "removed")
+        saver.delete_thread("removed")
+    path.write_bytes(before)
+    with pair() as saver:
+        store = Store(saver)
+        report = saver.reconcile(both_ways=restored == "active")
+        assert report.items_only_there == (1 if restored == "standby" else 0)
+        store.delete(_NS, "removed")
+        saver.delete_thread("removed")
+        assert saver.reconcile(dry_run=True).different == 0
+    expected = {"changed": {"n": 2}, "begun": {"n": 2}}
+    for side in paths:
+        with SqliteSaver(side) as one:
+            assert {item.key: item.value for item in Store(one).search(_NS)} == expected
+            assert {each.id: States(one).load(each.id) for each in one.list_threads().threads} == expected
+
+
 def test_vectors_and_words_are_computed_on_the_other_side(memory: Sides) -> None:
     def embed(texts: Sequence[str]) -> list[list[float]]:
         return [[float("cat" in text), float("dog" in text)] for text in texts]
@@ -251,6 +297,29 @@ def test_an_owner_removes_no_item_of_another(memory: Sides) -> None:
     for owner, removes in (("bob", False), ("ada", True), (None, True)):
         removal = Removal(row.updated_at, owner)
         assert (wins(removal, row), wins(row, removal)) == (removes, not removes)
+
+
+def test_a_removal_counts_though_an_owner_removes_the_item_once_more(memory: Sides) -> None:
+    ada, bob = (Store(memory.pair.for_owner(owner)) for owner in ("ada", "bob"))
+    memory.store.put(_NS, "of all", {"n": 1})
+    ada.put(_NS, "hers", {"n": 1})
+    memory.links[1].way = "closed"
+    for store, key in ((memory.store, "of all"), (ada, "of all"), (ada, "hers"), (bob, "hers")):
+        with pytest.raises(ReplicationError, match="has what was written to items"):
+            store.delete(_NS, key)
+    memory.links[1].way = "open"
+    assert memory.pair.drain() == 0
+    assert memory.equal_keys() == []
+
+
+def test_removals_by_several_owners_are_told_apart() -> None:
+    key = ItemKey("a", "b")
+    made = Removal(3, "bob", (Removal(1), Removal(2, "ada")))
+    assert Changed.in_entries([Entry("x", 1, Changed({key: made}).to_bytes())]).keys == {key: made}
+    for owner, at in (("bob", 3), ("ada", 2), (None, 1)):
+        for time in (at - 1, at, at + 1):
+            row = ItemRow(key, "{}", 1, time, time, owner)
+            assert (wins(made, row), wins(row, made)) == (time <= at, time > at)
 
 
 def test_a_database_remembers_how_far_a_shard_was_copied(memory: Sides) -> None:

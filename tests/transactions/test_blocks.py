@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from threadmark import ClosedError, ConfigError, ConflictError, Keyring, MemoryS
 from threadmark_langgraph import wrap
 from threadmark_sqlite import SqliteSaver
 from threadmark_store import Store
-from transactions.databases import APIS, PLACES, THREAD, Calls, LeftError, checkpoint, opened, run
+from transactions.databases import APIS, OF_USERS, PLACES, THREAD, Calls, LeftError, checkpoint, opened, run
 
 
 @pytest.fixture(params=PLACES)
@@ -74,6 +75,24 @@ def test_others_see_nothing_before_the_end(saver: Saver) -> None:
             assert seen == [None]
     reader.join()
     assert len(seen) == 1
+
+
+@pytest.mark.parametrize("place", OF_USERS)
+def test_what_is_read_beside_a_block_lives_no_longer(place: str, tmp_path: Path, calls: Calls) -> None:
+    async def case(saver: Saver) -> None:
+        store = Store(saver)
+        await calls(store, "put", ("users",), "ada", {"n": 1}, ttl=1)
+        await calls.put(saver, "before")
+        saver.update_thread("trip", expires_at=timedelta(seconds=30))
+        async with calls.block(saver) as tx:
+            await calls(Store(tx.saver), "put", ("users",), "ada", {"n": 2}, ttl=1)
+            assert (await calls(store, "get", ("users",), "ada")).value == {"n": 1}
+            assert [item.value for item in await calls(store, "search", ("users",))] == [{"n": 1}]
+            assert await calls.text(saver) == "before"
+        assert (await calls(store, "get", ("users",), "ada")).value == {"n": 2}
+
+    with opened(place, tmp_path, ttl=60, refresh_on_read=True) as refreshing:
+        run(case(refreshing))
 
 
 def test_a_call_that_is_refused_leaves_the_others_as_they_are(saver: Saver, calls: Calls) -> None:

@@ -43,6 +43,7 @@ from threadmark.runtime.compiled import counterpart, implementation
 from threadmark.runtime.logs import Log, slow_after
 from threadmark.runtime.outages import Outage
 from threadmark.runtime.processes import close_at_exit, reset_after_fork, was_closed
+from threadmark.runtime.refusals import ReadOnlyError
 from threadmark.runtime.turns import Turn
 from threadmark.runtime.workers import (
     Answer,
@@ -143,7 +144,7 @@ __all__ = [  # noqa: RUF022 - by what they are for, as the page has them
     # caches
     "Cache", "CacheRequest", "Filling", "Got",
     # errors
-    "ClosedError", "ConfigError", "CorruptDataError", "MissingDependencyError", "SchemaError", "StoreError",
-    "ThreadmarkError", "TransientStoreError", "short_repr",
+    "ClosedError", "ConfigError", "CorruptDataError", "MissingDependencyError", "ReadOnlyError", "SchemaError",
+    "StoreError", "ThreadmarkError", "TransientStoreError", "short_repr",
 ]
 # fmt: on

@@ -21,8 +21,8 @@ from langgraph.store.base import (
 )
 
 from threadmark.backends import ConfigError, CorruptDataError, Program, now, short_repr
-from threadmark.errors import ReplicationError
 from threadmark.program import Flow, Operation, aplay, arun, play, read, run, write
+from threadmark.runtime.refusals import REFUSALS
 from threadmark.saver.kit import checked_count
 from threadmark_store.backends import checked_saver
 from threadmark_store.batches import Answer, Batch, Found, Get, ListNamespaces, Put, Request, Search, key_of
@@ -250,7 +250,7 @@ class Store(OverSaver, BaseStore):
         else:
             answered = yield from (write if puts else read)(batch.answers, items)
         if answered.refreshed:
-            with suppress(ReplicationError):  # a pair of which one database is away is only read, or not equal yet
+            with suppress(*REFUSALS):
                 yield from write(self._items.refresh, answered.refreshed, now())
         return [_result(op, answer) for op, answer in zip(ops, answered.answers, strict=True)]
 

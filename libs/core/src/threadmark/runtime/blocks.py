@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from typing import Protocol
 from weakref import ref
 
-from threadmark.errors import ConfigError
+from threadmark.runtime.refusals import InsideError
 
 
 class Block(Protocol):
@@ -37,10 +37,10 @@ def leave(block: Block) -> None:
 
 
 def expect_outside(driver: object) -> None:
-    """Raise ConfigError if the running code is in the block of a transaction of this driver."""
+    """Raise InsideError if the running code is in the block of a transaction of this driver."""
     blocks = (each() for each in INSIDE.get())
     if any(block and block.is_open and block._driver is driver for block in blocks):  # noqa: SLF001 - users never see it
-        raise ConfigError(
+        raise InsideError(
             "a transaction of this saver is open in this block, and the call would wait for its end: "
             "use the saver of the transaction (`tx.saver`), or call it after the block"
         )

@@ -7,12 +7,13 @@ from difflib import get_close_matches
 from functools import partial
 from typing import Any, NamedTuple, TypedDict
 
-from threadmark.errors import ConfigError, ReplicationError, short_repr
+from threadmark.errors import ConfigError, short_repr
 from threadmark.format.digests import segment_key
 from threadmark.format.incarnations import MOST_KNOWN, KnownIncarnations
 from threadmark.format.stored import EXPANSION_BYTES
 from threadmark.model import Duration
 from threadmark.program import Operation, Program, read, write
+from threadmark.runtime.refusals import REFUSALS
 from threadmark.saver.arguments import check_flag, check_keep_last, microseconds_in
 from threadmark.saver.caches import EncodingCache, SegmentCache
 from threadmark.saver.options import checked_duration
@@ -249,7 +250,7 @@ def refresh_expiry(context: SaverContext, thread_id: str) -> Operation[None]:
     """Extend the life of a thread that was read, if it is due."""
     outline = yield from read(context.store.thread, thread_id)
     if outline is not None and is_due(context, outline.row.expires_at):
-        with suppress(ReplicationError):  # the result of the read is worth more: the next reader can do this
+        with suppress(*REFUSALS):
             yield from extend_expiry(context, thread_id)
 
 

@@ -61,7 +61,7 @@ _names = _Names()
 
 # Looking up a member of an enumeration takes ten times as long as a constant of the module.
 _BINARY, _OFF = Format.BINARY, PipelineStatus.OFF
-_TUPLES_OK, _COMMAND_OK = ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK
+_TUPLES_OK, _COMMAND_OK, _SYNC = ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK, ExecStatus.PIPELINE_SYNC
 
 _GOOD = (_TUPLES_OK, _COMMAND_OK)
 
@@ -191,7 +191,10 @@ def _together(
     answers: list[list[PGresult]] = []
     while len(answers) < len(prepares):
         answers.append((yield from fetch_many(pgconn)))
-    yield from fetch_many(pgconn)
+    end = yield from fetch_many(pgconn)
+    if end[-1].status != _SYNC:  # PgBouncer reports with which error the session has ended
+        for results in (*answers, end):
+            _check(results, statements)
     pgconn.exit_pipeline_mode()  # a connection that was interrupted before is dropped
     for results, prepared in zip(answers, prepares, strict=True):
         if prepared is not None and results[-1].status not in _GOOD:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from threadmark.backends import Driver, StoreError, Transaction
+from threadmark.backends import Driver, ReadOnlyError, Transaction
 
 
 class ReadOnlyDriver:
@@ -34,4 +34,4 @@ class ReadOnlyDriver:
 
     def _expect_reading(self, transaction: Transaction[Any]) -> None:
         if transaction.writes:
-            raise StoreError(f"{self._driver} is read-only for this saver: open one without read_only=True")
+            raise ReadOnlyError(f"{self._driver} is read-only for this saver: open one without read_only=True")

@@ -74,7 +74,9 @@ class _Within:
         if self._process != os.getpid():
             raise ClosedError("this saver's connection belongs to the process that forked")
         if connection.closed:
-            raise ClosedError("the connection given was closed")
+            raise ClosedError(
+                "the connection was closed or lost, and the transaction with it: repeat it on another one"
+            )
         if blocking.is_pipelined(connection):
             raise StoreError("the connection given is in a pipeline: leave the block of its pipeline() first")
         status = connection.pgconn.transaction_status

@@ -11,6 +11,7 @@ import aiosqlite
 from threadmark.backends import (
     ClosedError,
     ConfigError,
+    ReadOnlyError,
     StoreError,
     Transaction,
     aplay,
@@ -78,7 +79,7 @@ class WithinOnLoop:
         if self._process != os.getpid():
             raise ClosedError("this saver's connection belongs to the process that forked")
         if transaction.writes and self._settings.read_only:
-            raise StoreError(f"{self._settings}{READ_ONLY}")
+            raise ReadOnlyError(f"{self._settings}{READ_ONLY}")
         async with self._turn:
             connection = self._connection
             if connection is None:

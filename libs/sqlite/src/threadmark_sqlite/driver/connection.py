@@ -9,7 +9,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from threadmark.backends import CorruptDataError, StoreError, ThreadmarkError, Transaction, TransientStoreError
+from threadmark.backends import (
+    CorruptDataError,
+    ReadOnlyError,
+    StoreError,
+    ThreadmarkError,
+    Transaction,
+    TransientStoreError,
+)
 from threadmark.bounded_sqlite import BoundedConnection
 from threadmark_sqlite import migrations
 from threadmark_sqlite.driver.log import log
@@ -103,7 +110,7 @@ def expect_file(settings: Settings, *, creates_tables: bool) -> None:
         raise StoreError(f"{settings} cannot be opened: it is a folder")
     if path.exists():
         if not settings.read_only and not os.access(path, os.W_OK):
-            raise StoreError(f"{settings}{READ_ONLY}")
+            raise ReadOnlyError(f"{settings}{READ_ONLY}")
     elif not creates_tables and (settings.read_only or os.access(path.parent, os.W_OK)):
         raise NotThereError
     elif settings.read_only:
@@ -202,6 +209,8 @@ def to_threadmark_error(error: Exception, settings: Settings) -> ThreadmarkError
     if primary == sqlite3.SQLITE_INTERRUPT:
         return CorruptDataError("reading it takes more steps than its size explains: it is damaged", str(settings))
     meaning = _MEANINGS[primary].format(timeout=settings.timeout) if primary in _MEANINGS else f": {error}"
+    if primary == sqlite3.SQLITE_READONLY:
+        return ReadOnlyError(f"{settings}{meaning}")
     return (TransientStoreError if primary in _PASSING else StoreError)(f"{settings}{meaning}")
 
 

@@ -12,6 +12,7 @@ from weakref import finalize
 from threadmark.backends import (
     INSIDE,
     ClosedError,
+    ReadOnlyError,
     StoreError,
     Transaction,
     Workers,
@@ -170,7 +171,7 @@ class FileDriver:
 
     def _expect_writing(self) -> None:
         if self._settings.read_only:
-            raise StoreError(f"{self._settings}{READ_ONLY}")
+            raise ReadOnlyError(f"{self._settings}{READ_ONLY}")
         expect_outside(self)
 
     def _of_this_process(self) -> Handles:

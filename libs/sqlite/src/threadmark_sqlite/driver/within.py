@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from threadmark.backends import ClosedError, ConfigError, SchemaError, StoreError, Transaction
+from threadmark.backends import ClosedError, ConfigError, ReadOnlyError, SchemaError, StoreError, Transaction
 from threadmark_sqlite.driver.connection import MEMORY, READ_ONLY, Settings
 from threadmark_sqlite.driver.playing import plain_text, played
 from threadmark_sqlite.driver.savepoints import Savepoints, meaning_of
@@ -40,7 +40,7 @@ class WithinDriver:
         if self._process != os.getpid():
             raise ClosedError("this saver's connection belongs to the process that forked")
         if transaction.writes and self._settings.read_only:
-            raise StoreError(f"{self._settings}{READ_ONLY}")
+            raise ReadOnlyError(f"{self._settings}{READ_ONLY}")
         with self._turn:
             try:
                 return self._run(transaction)

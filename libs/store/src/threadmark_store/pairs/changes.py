@@ -27,6 +27,19 @@ class Removal(NamedTuple):
 
     at: int
     owner: str | None = None
+    earlier: tuple["Removal", ...] = ()
+    """The last ones by other owners: an owner's removal of an item that is gone does not take their place."""
+
+    @classmethod
+    def last_of(cls, times: Mapping[str | None, int]) -> "Removal | None":
+        """Return the last of the removals by these owners, with the others; None if there are none."""
+        removals = sorted((cls(at, owner) for owner, at in times.items()), key=lambda each: each.at)
+        return removals[-1]._replace(earlier=tuple(removals[:-1])) if removals else None
+
+    def of(self, item: ItemRow) -> "Removal | None":
+        """Return the last removal that concerns this version of the item: an owner removes no item of another."""
+        mine = [each for each in (self, *self.earlier) if each.owner in (None, item.owner)]
+        return max(mine, key=lambda each: each.at, default=None)
 
 
 Version = ItemRow | Removal
@@ -36,28 +49,32 @@ Place = tuple[int, bool, int, int, int, int, str]
 
 
 class Changed(NamedTuple):
-    """The keys that changed, each with its last removal if it was removed."""
+    """The keys that changed, each with its last removals if it was removed."""
 
     keys: Mapping[ItemKey, Removal | None]
 
     def to_bytes(self) -> bytes:
         """Return the body of an entry."""
-        body = [[*key, *removal] if removal else [*key] for key, removal in self.keys.items()]
+        body: list[list[object]] = []
+        for key, removal in self.keys.items():
+            removals = [removal, *removal.earlier] if removal else []
+            body += [[*key, each.at, each.owner] for each in removals] or [[*key]]
         return json.dumps(body, separators=(",", ":")).encode()
 
     @classmethod
     def in_entries(cls, entries: Iterable[Entry]) -> "Changed":
         """Return all changes of some entries. Raises CorruptDataError if one cannot be read."""
-        keys: dict[ItemKey, Removal | None] = {}
+        removed: dict[ItemKey, dict[str | None, int]] = {}
         try:
             for entry in entries:
                 for namespace, key, *removal in json.loads(entry.body):
-                    last = keys.setdefault(ItemKey(namespace, key), None)
-                    if removal and (last is None or removal[0] > last.at):
-                        keys[ItemKey(namespace, key)] = Removal(*removal)
+                    times = removed.setdefault(ItemKey(namespace, key), {})
+                    if removal:
+                        at, owner = removal
+                        times[owner] = max(at, times.get(owner, 0))
         except (ValueError, TypeError) as error:
             raise CorruptDataError("an entry of the outbox about items is damaged, or from a later release") from error
-        return cls(keys)
+        return cls({key: Removal.last_of(times) for key, times in removed.items()})
 
 
 def shard_id_for(key: ItemKey) -> str:
@@ -90,9 +107,12 @@ def wins(version: Version, there: Version | None) -> bool:
     """Whether a version replaces the one that is there, None if none is known. An owner removes no item of another."""
     if there is None:
         return True
-    for removal, item in ((version, there), (there, version)):
-        if isinstance(removal, Removal) and isinstance(item, ItemRow) and removal.owner not in (None, item.owner):
-            return item is version
+    if isinstance(version, Removal) and isinstance(there, ItemRow):
+        removal = version.of(there)
+        return removal is not None and place_of(removal) > place_of(there)
+    if isinstance(version, ItemRow) and isinstance(there, Removal):
+        removal = there.of(version)
+        return removal is None or place_of(version) > place_of(removal)
     return place_of(version) > place_of(there)
 
 
