@@ -111,7 +111,7 @@ class Sentinels:
     """The server that Sentinels say is the master."""
 
     def __init__(self, servers: Servers) -> None:
-        self._sentinels = list(servers.addresses)
+        self._sentinels: Sequence[Address] = servers.addresses
         self._service = servers.service
         self._master: Address | None = None
 
@@ -152,7 +152,7 @@ class Sentinels:
 
     def _ask(self) -> Conversation:
         said: Failure = Lost("no Sentinel answers")
-        for sentinel in list(self._sentinels):
+        for sentinel in self._sentinels:
             command = ("SENTINEL", "GET-MASTER-ADDR-BY-NAME", self._service)
             outcome = yield Exchange(sentinel, [command], sentinel=True)
             if not isinstance(outcome, Answered):
@@ -160,8 +160,8 @@ class Sentinels:
                 continue
             (reply,) = outcome.replies
             if isinstance(reply, list):
-                self._sentinels.remove(sentinel)
-                self._sentinels.insert(0, sentinel)  # the next Sentinel to ask
+                # The next one to ask.
+                self._sentinels = tuple(dict.fromkeys((sentinel, *self._sentinels)))
                 return Address(reply[0].decode(), int(reply[1]))
             said = reply if isinstance(reply, Refused) else Refused("REPLICA", f"{sentinel} knows no {self._service!r}")
         raise UnreachableError(said)
@@ -203,7 +203,8 @@ class Cluster:
         return found
 
     def masters(self) -> Conversation:
-        """Return the addresses of all nodes that have slots."""
+        """Return the addresses of all nodes that have slots, as they are now: one may have joined without a failure."""
+        self._stale = True
         slots = yield from self._current()
         return sorted(set(slots.owners))
 
