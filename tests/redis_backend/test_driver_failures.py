@@ -270,6 +270,23 @@ def test_a_full_server_is_an_error_that_names_maxmemory(own: RedisProcess, key: 
 
 
 @BOTH
+def test_a_change_that_is_too_long_is_an_error_that_names_the_setting(
+    own: RedisProcess, key: bytes, call: Call
+) -> None:
+    """The server would close the connection, and the driver take that for an outage."""
+    own.client.config_set("proto-max-bulk-len", "1mb")
+    try:
+        driver = driver_of(own.url)
+        with pytest.raises(StoreError, match=r"has 20,000,000 bytes.* takes 1,048,576 .*proto-max-bulk-len") as caught:
+            call(driver, adding(key, b"x" * 20_000_000))
+        assert not isinstance(caught.value, TransientStoreError)
+        assert call(driver, adding(key, b"x" * 2**20)) == 1
+        driver.close()
+    finally:
+        own.client.config_set("proto-max-bulk-len", "512mb")
+
+
+@BOTH
 def test_a_forbidden_script_is_an_error_that_names_the_command(own: RedisProcess, key: bytes, call: Call) -> None:
     own.command("ACL", "SETUSER", "noscripts", "on", ">secret", "~*", "+@all", "-@scripting")
     driver = driver_of(f"redis://noscripts:secret@{HOST}:{own.port}")

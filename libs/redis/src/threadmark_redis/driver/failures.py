@@ -191,6 +191,8 @@ _ADVICE = {
     "NOAUTH": "Give user and password in the URL: redis://user:password@host",
     "WRONGPASS": "Give user and password in the URL: redis://user:password@host",
     "MISCONF": "The server cannot write to its disk, as its log says, and takes no writes until it can",
+    "TOOLONG": "Store less in one step, item or result, or copy a shorter thread; or raise the server's setting "
+    "proto-max-bulk-len",
     "WRONGTYPE": "Another application uses keys with this prefix: give the saver another prefix",
 }
 

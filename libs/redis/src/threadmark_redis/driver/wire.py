@@ -6,7 +6,7 @@ from typing import Any
 from redis import exceptions
 
 from threadmark.backends import ConfigError
-from threadmark_redis.driver.facts import Facts, proofs
+from threadmark_redis.driver.facts import Facts, expect_short, proofs
 from threadmark_redis.driver.failures import Refused, failure_of
 from threadmark_redis.driver.settings import Settings
 from threadmark_redis.driver.topology import Answered, Exchange
@@ -50,7 +50,9 @@ def refused(error: exceptions.ResponseError) -> Refused:
 
 
 def whole(asked: Exchange, facts: Facts | None, settings: Settings) -> Sequence[Command]:
-    """Return all commands of an exchange, including the proofs after a change."""
+    """Return all commands of an exchange, including the proofs after a change. Raises RefusedError for a long one."""
+    if facts is not None:
+        expect_short(asked.commands, facts)
     if asked.change is None or facts is None:
         return asked.commands
     return [*asked.commands, *proofs(asked.change, facts, settings)]
