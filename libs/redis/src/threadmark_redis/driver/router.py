@@ -20,6 +20,7 @@ from threadmark_redis.driver.failures import Failure, Lost, Refused, Retries
 from threadmark_redis.driver.log import log
 from threadmark_redis.driver.settings import Settings
 from threadmark_redis.driver.topology import (
+    ASKING,
     Answered,
     Conversation,
     Exchange,
@@ -241,7 +242,7 @@ class Router:
             return outcome
         for index, reply in enumerate(outcome.replies):
             if isinstance(reply, Refused) and reply.code == "ASK":
-                answer = yield Exchange(_target(reply, Address("", 0)), [("ASKING",), asked[index]], change)
+                answer = yield Exchange(_target(reply, Address("", 0)), [ASKING, asked[index]], change)
                 self._see(answer)
                 if not isinstance(answer, Answered):
                     return answer

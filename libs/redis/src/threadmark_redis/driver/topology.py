@@ -43,6 +43,9 @@ class Answered(NamedTuple):
 Outcome = Answered | Failure
 """The outcome of an exchange. It failed as a whole if there was no connection, or the connection was refused."""
 
+ASKING: Command = ("ASKING",)
+"""Lets a node execute the next command for a slot that is on its way to it."""
+
 UNOPENED = Refused("UNOPENED", "no connection is open")
 
 Conversation = Flow[Exchange | Pause, Any]
