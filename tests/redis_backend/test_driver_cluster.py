@@ -20,7 +20,7 @@ from threadmark.backends import Pause, play
 from threadmark.program import Transaction
 from threadmark_redis.driver import RedisDriver
 from threadmark_redis.driver.connecting import Address, Connecting, Servers
-from threadmark_redis.driver.topology import Answered, Exchange, Sentinels
+from threadmark_redis.driver.topology import Answered, Cluster, Exchange, Sentinels
 from threadmark_redis.steps import all_keys, run_each
 
 
@@ -132,6 +132,50 @@ def test_a_cluster_is_known_by_any_of_its_nodes(cluster: RedisCluster) -> None:
     assert len(driver.survey()) == 3
     driver.close()
     gone.__exit__()
+
+
+def test_a_node_that_knows_no_slots_is_passed_over(cluster: RedisCluster) -> None:
+    """It was taken out of the cluster, or came back without its files."""
+    with RedisProcess({"cluster-enabled": "yes"}).start() as lone:
+        driver = driver_of(f"redis+cluster://{HOST}:{lone.port},{HOST}:{cluster.nodes[0].port}")
+        assert _both(driver, echoing(b"{any}", b"well")) == [b"well"] * 2
+        driver.close()
+        lost = driver_of(f"redis+cluster://{HOST}:{lone.port}", timeout=0.1)
+        with pytest.raises(TransientStoreError, match=f"{lone.port} knows no slots"):
+            lost.run(echoing(b"{any}", b"well"))
+        lost.close()
+
+
+def test_the_node_that_failed_is_the_last_to_be_asked_for_the_slots() -> None:
+    """If it is silent, each question to it takes as long as an answer may."""
+    nodes = [Address("one", 6379), Address("two", 6379)]
+    topology = Cluster(Servers("cluster", tuple(nodes), Connecting("tcp", {})))
+    asked: list[Address] = []
+
+    def answer(exchange: Exchange | Pause) -> Answered:
+        assert isinstance(exchange, Exchange)
+        asked.append(exchange.address)
+        return Answered([[[0, 8191, [b"one", 6379]], [8192, 16383, [b"two", 6379]]]])
+
+    assert play(topology.locate(0), answer) == nodes[0]
+    topology.forget(nodes[0])
+    assert play(topology.masters(), answer) == nodes
+    assert asked == nodes
+
+
+def test_a_change_waits_for_replicas_where_its_slot_arrives() -> None:
+    key = b"{arrives}set"
+    with RedisCluster(masters=2, replicas=1) as cluster:
+        driver = driver_of(cluster.url, durability="replicas:1", timeout=60)
+        driver.run(adding(key, 1))
+        target = _other(cluster, cluster.master_of(key))
+        hasty = driver_of(cluster.url, durability="replicas:1", timeout=5)
+        with cluster.moving(key_slot(key), target) as source:
+            cluster.migrate([key], source, target)
+            assert _both(hasty, adding(key, 2)) == [1, 0]
+        assert cluster.replica_of(target).client.keys() == [key]
+        hasty.close()
+        driver.close()
 
 
 @pytest.mark.parametrize(

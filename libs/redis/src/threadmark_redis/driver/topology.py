@@ -193,6 +193,8 @@ class Cluster:
         self._strays: dict[int, Address] = {}
         """Slots that have moved to another node since the nodes were asked."""
         self._stale = True
+        self._failed: Address | None = None
+        """The node that failed last, which is asked last: it may take long to be silent."""
 
     def locate(self, slot: int) -> Conversation:
         """Return the address of the node that has a slot."""
@@ -215,9 +217,10 @@ class Cluster:
         """Return the outcome. A node that was replaced refuses commands until it knows the others."""
         return (yield asked)
 
-    def forget(self, address: Address) -> None:  # noqa: ARG002 - another may have taken over from any
-        """Ask the nodes again."""
+    def forget(self, address: Address) -> None:
+        """Ask the nodes again: another may have taken over from any."""
         self._stale = True
+        self._failed = address
 
     def moved(self, slot: int, address: Address) -> None:
         """Remember one slot. Only a failure makes all nodes be asked: while slots move, every step would ask them."""
@@ -230,7 +233,8 @@ class Cluster:
             return self._slots
         known = (self._slots.owners, self._slots.replicas) if self._slots else ((), ())
         said: Failure = Lost("no node answers")
-        for address in dict.fromkeys([*known[0], *self._seeds, *known[1]]):
+        nodes = dict.fromkeys([*known[0], *self._seeds, *known[1]])
+        for address in sorted(nodes, key=lambda node: node == self._failed):
             outcome = yield Exchange(address, [("CLUSTER", "SLOTS")])
             if not isinstance(outcome, Answered):
                 said = outcome
@@ -238,6 +242,9 @@ class Cluster:
             (reply,) = outcome.replies
             if isinstance(reply, Refused):
                 said = reply
+                continue
+            if not reply:  # it came back without its files, or was taken out of the cluster
+                said = Refused("CLUSTERDOWN", f"{address} knows no slots")
                 continue
             self._slots, self._strays, self._stale = _slots(reply, address), {}, False
             log.note(logging.DEBUG, "asked %s for the cluster's slots", str(address))
