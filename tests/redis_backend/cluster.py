@@ -50,6 +50,7 @@ class RedisCluster:
         count = masters * (1 + replicas)
         self.nodes = [self._stack.enter_context(RedisProcess(own)) for _ in range(count)]
         self.proxies = [self._stack.enter_context(Proxy(node.port)) for node in self.nodes] if behind_proxies else []
+        self._settings_of_node = own
         self._ids = [secrets.token_hex(20) for _ in self.nodes]
         self.masters: Sequence[RedisProcess] = self.nodes[:masters]
         """Those that were masters when the cluster was formed."""
@@ -122,6 +123,20 @@ class RedisCluster:
         """Move keys of a slot that is on its way."""
         source.command("MIGRATE", HOST, target.port, "", 0, 30_000, "KEYS", *keys)
 
+    def join(self) -> RedisProcess:
+        """Start a further master, which has no slots yet."""
+        node = self._stack.enter_context(RedisProcess(self._settings_of_node)).start()
+        known = self.nodes[0]
+        node.command("CLUSTER", "MEET", HOST, known.port, bus_port(known.port))
+        self.nodes.append(node)
+        self.masters = [*self.masters, node]
+        self._ports.append(node.port)
+        self._ids.append(node.command("CLUSTER", "MYID").decode())
+        for each in self.nodes:
+            wait_until(partial(_knows, each, len(self.nodes)), f"the node at {each.port} does not know the others")
+        self.wait()
+        return node
+
     def __enter__(self) -> Self:
         return self
 
@@ -159,6 +174,11 @@ class RedisCluster:
 
     def _id(self, node: RedisProcess) -> str:
         return self._ids[self.nodes.index(node)]
+
+
+def _knows(node: RedisProcess, count: int) -> bool:
+    cluster: Any = node.command("CLUSTER", "INFO")
+    return b"cluster_known_nodes:%d\r" % count in cluster
 
 
 def _is_well(node: RedisProcess) -> bool:

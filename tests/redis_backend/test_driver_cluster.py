@@ -1,8 +1,10 @@
 """Slots that move and masters that change, seen by the driver: a step goes to the right server, and is done once."""
 
 import asyncio
+import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -14,9 +16,12 @@ from redis_backend.drivers import adding, driver_of, echoing, members, running, 
 from redis_backend.processes import FORGETFUL, HOST, RedisProcess
 from redis_backend.sentinel import NAME, Watched
 from threadmark import ConfigError, StoreError, TransientStoreError
+from threadmark.backends import Pause, play
 from threadmark.program import Transaction
 from threadmark_redis.driver import RedisDriver
-from threadmark_redis.steps import run_each
+from threadmark_redis.driver.connecting import Address, Connecting, Servers
+from threadmark_redis.driver.topology import Answered, Cluster, Exchange, Sentinels
+from threadmark_redis.steps import all_keys, run_each
 
 
 @pytest.fixture(scope="module")
@@ -129,6 +134,50 @@ def test_a_cluster_is_known_by_any_of_its_nodes(cluster: RedisCluster) -> None:
     gone.__exit__()
 
 
+def test_a_node_that_knows_no_slots_is_passed_over(cluster: RedisCluster) -> None:
+    """It was taken out of the cluster, or came back without its files."""
+    with RedisProcess({"cluster-enabled": "yes"}).start() as lone:
+        driver = driver_of(f"redis+cluster://{HOST}:{lone.port},{HOST}:{cluster.nodes[0].port}")
+        assert _both(driver, echoing(b"{any}", b"well")) == [b"well"] * 2
+        driver.close()
+        lost = driver_of(f"redis+cluster://{HOST}:{lone.port}", timeout=0.1)
+        with pytest.raises(TransientStoreError, match=f"{lone.port} knows no slots"):
+            lost.run(echoing(b"{any}", b"well"))
+        lost.close()
+
+
+def test_the_node_that_failed_is_the_last_to_be_asked_for_the_slots() -> None:
+    """If it is silent, each question to it takes as long as an answer may."""
+    nodes = [Address("one", 6379), Address("two", 6379)]
+    topology = Cluster(Servers("cluster", tuple(nodes), Connecting("tcp", {})))
+    asked: list[Address] = []
+
+    def answer(exchange: Exchange | Pause) -> Answered:
+        assert isinstance(exchange, Exchange)
+        asked.append(exchange.address)
+        return Answered([[[0, 8191, [b"one", 6379]], [8192, 16383, [b"two", 6379]]]])
+
+    assert play(topology.locate(0), answer) == nodes[0]
+    topology.forget(nodes[0])
+    assert play(topology.masters(), answer) == nodes
+    assert asked == nodes
+
+
+def test_a_change_waits_for_replicas_where_its_slot_arrives() -> None:
+    key = b"{arrives}set"
+    with RedisCluster(masters=2, replicas=1) as cluster:
+        driver = driver_of(cluster.url, durability="replicas:1", timeout=60)
+        driver.run(adding(key, 1))
+        target = _other(cluster, cluster.master_of(key))
+        hasty = driver_of(cluster.url, durability="replicas:1", timeout=5)
+        with cluster.moving(key_slot(key), target) as source:
+            cluster.migrate([key], source, target)
+            assert _both(hasty, adding(key, 2)) == [1, 0]
+        assert cluster.replica_of(target).client.keys() == [key]
+        hasty.close()
+        driver.close()
+
+
 @pytest.mark.parametrize(
     ("scheme", "path", "remedy"),
     [
@@ -143,6 +192,23 @@ def test_a_server_of_another_kind_than_the_url_says_so(
     with pytest.raises(ConfigError, match=remedy):
         driver.run(echoing(b"{any}", b"well"))
     driver.close()
+
+
+def test_a_node_that_has_joined_is_asked_for_its_keys() -> None:
+    """Nothing has failed since the driver asked for the slots, and no command was redirected."""
+    keys = {b"{%d}joined" % number for number in range(4)}
+    with RedisCluster(masters=2, replicas=0) as cluster:
+        driver = driver_of(cluster.url)
+        for key in keys:
+            driver.run(adding(key, 1))
+        found = Transaction(all_keys, (b"*joined",))
+        assert list(map(set, _both(driver, found))) == [keys, keys]
+        joined = cluster.join()
+        with cluster.moving(key_slot(b"{0}joined"), joined) as source:
+            cluster.migrate([b"{0}joined"], source, joined)
+        assert list(map(set, _both(driver, found))) == [keys, keys]
+        assert len(driver.survey()) == 3
+        driver.close()
 
 
 def test_a_replica_that_has_taken_over_a_cluster_is_found() -> None:
@@ -222,6 +288,29 @@ def _watch_instead(watched: Watched, other: RedisProcess) -> None:
         sentinel.command("SENTINEL", "REMOVE", NAME)
     for sentinel in watched.sentinels:
         sentinel.command("SENTINEL", "MONITOR", NAME, HOST, other.port, 2)
+
+
+def test_threads_may_ask_the_sentinels_at_once() -> None:
+    """Each puts the one that answered before the others."""
+    places = tuple(Address(f"sentinel{number}", 26379) for number in range(3))
+    sentinels = Sentinels(Servers("sentinel", places, Connecting("tcp", {}), NAME))
+    knows, knows_nothing = Answered([[b"master", b"6379"]]), Answered([None])
+
+    def ask(last: int) -> Any:
+        def answer(asked: Exchange | Pause) -> Answered:
+            return knows if isinstance(asked, Exchange) and asked.address == places[last] else knows_nothing
+
+        sentinels.forget(Address("master", 6379))
+        return play(sentinels.locate(0), answer)
+
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as threads:
+            found = set(threads.map(ask, [number % 3 for number in range(30_000)], chunksize=1))
+    finally:
+        sys.setswitchinterval(usual)
+    assert found == {Address("master", 6379)}
 
 
 def test_sentinels_that_are_away_are_passed_over_and_a_wrong_name_is_told() -> None:

@@ -11,6 +11,7 @@ from typing import Any, BinaryIO
 
 import pytest
 
+from patience import wait_until
 from redis_backend.cluster import RedisCluster
 from redis_backend.drivers import adding, driver_of, members
 from redis_backend.processes import DURABLE, FORGETFUL, HOST, RedisProcess
@@ -130,6 +131,25 @@ def test_a_change_waits_for_as_many_replicas_as_asked() -> None:
         with pytest.raises(TransientStoreError, match="1 of 2 replicas"):
             more.run(adding(KEY, 2))
         more.close()
+
+
+def test_a_change_that_waits_for_replicas_while_its_server_becomes_one_is_made_again() -> None:
+    """The server ends the wait with an error: UNBLOCKED."""
+    with Watched(replicas=1, settings=FORGETFUL) as watched:
+        master, replica = watched.servers
+        driver = driver_of(master.url, durability="replicas:1", timeout=60)
+        assert driver.run(adding(KEY, 1)) == 1
+        replica.suspend()
+        done: list[Any] = []
+        waiting = threading.Thread(target=lambda: done.append(driver.run(adding(KEY, 2))))
+        waiting.start()
+        wait_until(lambda: master.information("clients")["blocked_clients"] == 1, "it does not wait")
+        master.command("REPLICAOF", HOST, replica.port)
+        master.command("REPLICAOF", "NO", "ONE")
+        replica.resume()
+        waiting.join(60)
+        assert done == [0], "it was made by the first attempt"
+        driver.close()
 
 
 @pytest.mark.parametrize("text", ["fully", "replicas:0", "replicas:", "replicas:x", None, 1])

@@ -14,12 +14,17 @@ import redis
 
 from patience import wait_until
 from ports import free_port
-from redis_backend.drivers import adding, driver_of, echoing, members, running
+from redis_backend.drivers import ECHO, adding, driver_of, echoing, members, running
 from redis_backend.processes import FORGETFUL, HOST, RedisProcess
 from redis_backend.proxy import Proxy
 from threadmark import ClosedError, ConfigError, StoreError, TransientStoreError
+from threadmark.backends import Pause, play
 from threadmark.program import Transaction
-from threadmark_redis.driver import RedisDriver
+from threadmark_redis.driver import RedisDriver, Settings, durability_of, servers_of_url
+from threadmark_redis.driver.failures import Refused
+from threadmark_redis.driver.router import Router
+from threadmark_redis.driver.topology import Answered, Exchange
+from threadmark_redis.steps import RunEach
 
 Call = Callable[[RedisDriver, Transaction[Any]], Any]
 
@@ -107,6 +112,21 @@ def test_a_lost_script_is_sent_with_its_text_once(server: RedisProcess, proxy: P
     assert sent == ["EVALSHA", "EVAL", "EVALSHA", "EVALSHA"]
     driver.close()
     assert server.client.ping()
+
+
+def test_a_script_that_is_lost_again_before_the_last_of_several_calls_is_sent_with_each(key: bytes) -> None:
+    """Someone flushes the scripts all the time."""
+    settings = Settings(servers_of_url("redis://server"), durability_of("memory"), 1, 30.0)
+    router = Router(settings)
+
+    def answer(asked: Exchange | Pause) -> Answered:
+        assert isinstance(asked, Exchange), "it need not wait"
+        lost = Refused("NOSCRIPT", "No matching script")
+        replies = {"EVALSHA": lost, "EVAL": 1, "PING": b"PONG"}
+        return Answered([replies.get(str(command[0]), [None] * 3) for command in asked.commands])
+
+    calls = RunEach(ECHO, [([key], [number]) for number in range(3)])
+    assert play(router.answer(calls, router.retries()), answer) == [1, 1, 1]
 
 
 @BOTH
@@ -247,6 +267,23 @@ def test_a_full_server_is_an_error_that_names_maxmemory(own: RedisProcess, key: 
     assert isinstance(caught.value.__cause__, redis.ResponseError)
     assert call(driver, adding(key, 2)) == 1
     driver.close()
+
+
+@BOTH
+def test_a_change_that_is_too_long_is_an_error_that_names_the_setting(
+    own: RedisProcess, key: bytes, call: Call
+) -> None:
+    """The server would close the connection, and the driver take that for an outage."""
+    own.client.config_set("proto-max-bulk-len", "1mb")
+    try:
+        driver = driver_of(own.url)
+        with pytest.raises(StoreError, match=r"has 20,000,000 bytes.* takes 1,048,576 .*proto-max-bulk-len") as caught:
+            call(driver, adding(key, b"x" * 20_000_000))
+        assert not isinstance(caught.value, TransientStoreError)
+        assert call(driver, adding(key, b"x" * 2**20)) == 1
+        driver.close()
+    finally:
+        own.client.config_set("proto-max-bulk-len", "512mb")
 
 
 @BOTH

@@ -103,6 +103,11 @@ def test_a_report_on_a_cluster_has_every_master() -> None:
             assert any("redis+cluster://" in warning for warning in lost.report().warnings)
 
 
+def test_a_report_needs_no_prefix_that_is_unicode(server: RedisProcess) -> None:
+    with RedisSaver(server.url, prefix="\udcff", **OPTIONS) as saver:
+        assert [each.runs_scripts for each in saver.report().servers] == [True]
+
+
 def test_a_report_says_that_scripts_are_forbidden() -> None:
     with RedisProcess(FORGETFUL) as server:
         server.start()

@@ -193,3 +193,5 @@ def test_what_is_no_client_of_redis_is_refused() -> None:
         servers_of_client(pool)
     with pytest.raises(ConfigError, match="ssl_validate_ocsp"):
         servers_of_client(redis.Redis(ssl=True, ssl_validate_ocsp=True))
+    with pytest.raises(ConfigError, match="cluster-announce-ip"):
+        servers_of_client(aioredis.RedisCluster("db.example", address_remap=lambda place: place))

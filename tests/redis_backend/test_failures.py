@@ -130,6 +130,22 @@ def test_a_server_whose_memory_is_full_says_so_and_is_used_when_there_is_room() 
         assert count(saver, "one") == 2
 
 
+def test_a_server_whose_memory_is_full_lets_go_of_what_is_removed() -> None:
+    with RedisProcess({"maxmemory-policy": "noeviction"}).start() as own, RedisSaver(own.url, **OPTIONS) as saver:
+        newest = [play(saver, name, 9, 100) for name in ("one", "two", "three")]
+        own.command("CONFIG", "SET", "maxmemory", "1")
+        assert saver.prune(["one"], keep_last=2).checkpoints == 7
+        assert saver.delete_checkpoint(newest[1])
+        assert saver.delete_thread("three")
+        saver.rename_thread("two", "two again")
+        with pytest.raises(StoreError, match="maxmemory"):
+            saver.copy_thread("one", "copy")
+        own.command("CONFIG", "SET", "maxmemory", "0")
+        assert [count(saver, name) for name in ("one", "two again")] == [8, 7]
+        assert {each.id for each in saver.list_threads().threads} == {"one", "two again"}
+        assert saver.verify(decode=True).problems == []
+
+
 @pytest.mark.parametrize("place", PLACES)
 def test_scripts_that_the_server_forgets_are_sent_again(place: str, prefix: str) -> None:
     """A restart forgets all scripts, and so does SCRIPT FLUSH, at any moment."""

@@ -543,3 +543,15 @@ def test_vectors_that_do_not_read_are_reported_and_computed_again(database: Data
             assert (store.reindex(), store.reindex()) == (1, 0)
             assert store.verify().problems == []
             assert store.report().vectors_of_model == 2
+
+
+def test_the_proof_of_a_change_is_no_key_of_a_namespace() -> None:
+    """It is a key of a moment, named after the first one that the change is about."""
+    name = next(name for name in map("docs{}".format, count()) if shard_of(name) == shard_of(f"{name}i:mar"))
+    with RedisSaver(cluster.shared().url, prefix="proof:", durability="replicas:1") as saver:
+        store = Store(saver)
+        for namespace in (f"{name}i:mar", name):
+            store.put((namespace,), "key", {})
+        assert store.verify().items == 2
+    for master in cluster.shared().masters:
+        master.command("FLUSHALL")

@@ -50,6 +50,11 @@ def _of_cluster(client: Any) -> Servers:
     manager = client.nodes_manager
     nodes: Iterable[Any] = manager.startup_nodes.values()
     parameters = dict(manager.connection_kwargs)
+    if getattr(manager, "address_remap", None) is not None:
+        raise ConfigError(
+            "the client changes the addresses that the cluster's nodes tell (address_remap), and the saver would not: "
+            "have each node announce the one by which you reach it (cluster-announce-ip, cluster-announce-port)"
+        )
     connection_class = parameters.get("connection_class", object)
     tls = parameters.get("ssl") or issubclass(connection_class, (redis.SSLConnection, aioredis.SSLConnection))
     addresses = tuple(Address(node.host, int(node.port)) for node in nodes)

@@ -4,7 +4,7 @@ Storing threads needs none of these facts: a command that the provider forbids l
 `durability="full"` may then be unprovable, and its error names the option that does without.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from threadmark.backends import ConfigError
@@ -17,6 +17,7 @@ GREETING: Sequence[Command] = (
     ("INFO",),
     ("CONFIG", "GET", "*appendfsync*"),  # with it no-appendfsync-on-rewrite: there are no two patterns before Redis 7
     ("WAITAOF", 1, 0, 1),  # waits for a millisecond if the server knows it and has an append-only file
+    ("CONFIG", "GET", "proto-max-bulk-len"),
 )
 """Sent once on every new connection: a server that was restarted or has taken over may be another one."""
 
@@ -41,6 +42,8 @@ class Facts(NamedTuple):
     """The setting maxmemory-policy."""
     max_memory: int | None
     """The setting maxmemory in bytes, 0 for no limit."""
+    longest_argument: int | None
+    """The setting proto-max-bulk-len: the most bytes that an argument of a command may have."""
     forbidden: tuple[str, ...]
     """The commands of the greeting that the server refuses."""
 
@@ -52,12 +55,13 @@ class Facts(NamedTuple):
 
 def facts_of(address: Address, replies: Sequence[Any]) -> Facts:
     """Return the facts in the replies to `GREETING`."""
-    about, configured, waited = replies
+    about, configured, waited, limited = replies
     info = _lines(about) if isinstance(about, bytes) else {}
-    config = _pairs(configured) if isinstance(configured, list) else {}
+    config = {name: value for each in (configured, limited) if isinstance(each, list) for name, value in _pairs(each)}
     forbidden = [name for name, reply in (("INFO", about), ("CONFIG", configured)) if isinstance(reply, Refused)]
     fsync_pauses = config.get("no-appendfsync-on-rewrite")
     max_memory = info.get("maxmemory", "")
+    longest = config.get("proto-max-bulk-len", "")
     return Facts(
         address=str(address),
         server=_name(info),
@@ -69,6 +73,7 @@ def facts_of(address: Address, replies: Sequence[Any]) -> Facts:
         waits_for_disk=isinstance(waited, list),
         eviction=info.get("maxmemory_policy"),
         max_memory=int(max_memory) if max_memory.isdigit() else None,
+        longest_argument=int(longest) if longest.isdigit() else None,
         forbidden=tuple(forbidden),
     )
 
@@ -118,14 +123,28 @@ def _check_durability(facts: Facts, settings: Settings) -> None:
     )
 
 
+def expect_short(asked: Sequence[Command], facts: Facts) -> None:
+    """Raise RefusedError for an argument that is too long: the server would only close the connection."""
+    most = facts.longest_argument
+    if most is None:
+        return
+    longest = max((len(each) for command in asked for each in command if isinstance(each, bytes)), default=0)
+    if longest > most:
+        raise RefusedError(
+            Refused("TOOLONG", f"a change or a key has {longest:,} bytes, and the server takes {most:,} at once")
+        )
+
+
 def proofs(key: bytes, facts: Facts, settings: Settings) -> list[Command]:
     """Return the commands to send after a change, so that their replies tell where it is stored.
 
     WAIT and WAITAOF only consider the last change of their own connection. A change that an earlier attempt has made,
     whose reply was lost, does not count there: so the proofs begin with a change that vanishes at once.
+
+    That key ends like no other one: what stands behind a namespace of items ends with i, k or u.
     """
     milliseconds = settings.proof_milliseconds
-    mark: Command = ("SET", key + b":mark", b"", "PX", 1)
+    mark: Command = ("SET", key + b":proof", b"", "PX", 1)
     if settings.durability.replicas:
         return [mark, ("WAIT", settings.durability.replicas, milliseconds)]
     if settings.durability.disk and not facts.syncs_before_replying:
@@ -172,6 +191,6 @@ def _lines(reply: bytes) -> dict[str, str]:
     return {name: value for name, colon, value in (line.partition(":") for line in lines) if colon}
 
 
-def _pairs(reply: Sequence[bytes]) -> dict[str, str]:
+def _pairs(reply: Sequence[bytes]) -> Iterator[tuple[str, str]]:
     texts = [each.decode("utf-8", "replace") for each in reply]
-    return dict(zip(texts[::2], texts[1::2], strict=True))
+    return zip(texts[::2], texts[1::2], strict=True)

@@ -64,6 +64,7 @@ _PASSING = {
     "ASK",
     "MOVED",
     "NOREPLICAS",
+    "UNBLOCKED",
     "UNPROVEN",  # our own: the change is not yet as durable as the saver requires
     "REPLICA",  # our own: the Sentinels' master says that it is none
     "REPLACED",  # our own: the Sentinels name another master now
@@ -145,6 +146,7 @@ _EVENTS = {
     "ASK": "the thread's slot moves to another node",
     "MOVED": "the cluster's slots change places",
     "NOREPLICAS": "the server lacks the replicas that its min-replicas-to-write asks for",
+    "UNBLOCKED": "the server became a replica while a change waited for its durability",
     "UNPROVEN": "the change is in the server's memory, but not where the saver's durability wants it",
     "ERR": "the server has no connection left; give a smaller pool_size, or the server a larger maxclients",
 }
@@ -191,6 +193,8 @@ _ADVICE = {
     "NOAUTH": "Give user and password in the URL: redis://user:password@host",
     "WRONGPASS": "Give user and password in the URL: redis://user:password@host",
     "MISCONF": "The server cannot write to its disk, as its log says, and takes no writes until it can",
+    "TOOLONG": "Store less in one step, item or result, or copy a shorter thread; or raise the server's setting "
+    "proto-max-bulk-len",
     "WRONGTYPE": "Another application uses keys with this prefix: give the saver another prefix",
 }
 

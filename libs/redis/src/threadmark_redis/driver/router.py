@@ -13,12 +13,14 @@ from itertools import islice
 from typing import Any
 
 from threadmark.backends import Outage, Pause, Step
+from threadmark_redis.columns import to_bytes
 from threadmark_redis.driver.connecting import Address
 from threadmark_redis.driver.facts import Facts, unproven, warnings_about
 from threadmark_redis.driver.failures import Failure, Lost, Refused, Retries
 from threadmark_redis.driver.log import log
 from threadmark_redis.driver.settings import Settings
 from threadmark_redis.driver.topology import (
+    ASKING,
     Answered,
     Conversation,
     Exchange,
@@ -81,7 +83,8 @@ class Router:
 
     def survey(self, retries: Retries) -> Conversation:
         """Return each master's facts about itself, and whether it runs scripts."""
-        trial: Command = ("EVAL", _TRIAL, 1, f"{self._settings.prefix}trial")  # some refuse a script without a key
+        # Some refuse a script without a key.
+        trial: Command = ("EVAL", _TRIAL, 1, to_bytes(self._settings.prefix) + b"trial")
         found = yield from self._of_masters(lambda: self._ask_all(trial), retries)
         self._started = True
         return [(answered.facts, _has_run(answered.replies[0])) for answered in found]
@@ -104,10 +107,9 @@ class Router:
         batches: dict[int, _Batch] = {}
         for index, call in enumerate(step.calls):
             batch = batches.setdefault(self._slot(call[0][0]), _Batch([], [], []))
-            # The first call with the text makes the script known to the following ones, but in a cluster not to the
-            # node that some of them are sent to while their slot moves.
-            by_name = batch.commands and self._settings.servers.layout != "cluster"
-            batch.instead.append(_by_name(step.script, call) if by_name else _by_text(step.script, call))
+            # All have the text then: the server may lose the script again before the last call, and while a slot of a
+            # cluster moves, some are sent to a node that has not got the first one.
+            batch.instead.append(_by_text(step.script, call))
             batch.add(index, _by_name(step.script, call))
         return (yield from self._sent(batches, retries))
 
@@ -240,7 +242,7 @@ class Router:
             return outcome
         for index, reply in enumerate(outcome.replies):
             if isinstance(reply, Refused) and reply.code == "ASK":
-                answer = yield Exchange(_target(reply, Address("", 0)), [("ASKING",), asked[index]], change)
+                answer = yield Exchange(_target(reply, Address("", 0)), [ASKING, asked[index]], change)
                 self._see(answer)
                 if not isinstance(answer, Answered):
                     return answer

@@ -43,6 +43,9 @@ class Answered(NamedTuple):
 Outcome = Answered | Failure
 """The outcome of an exchange. It failed as a whole if there was no connection, or the connection was refused."""
 
+ASKING: Command = ("ASKING",)
+"""Lets a node execute the next command for a slot that is on its way to it."""
+
 UNOPENED = Refused("UNOPENED", "no connection is open")
 
 Conversation = Flow[Exchange | Pause, Any]
@@ -111,7 +114,7 @@ class Sentinels:
     """The server that Sentinels say is the master."""
 
     def __init__(self, servers: Servers) -> None:
-        self._sentinels = list(servers.addresses)
+        self._sentinels: Sequence[Address] = servers.addresses
         self._service = servers.service
         self._master: Address | None = None
 
@@ -152,7 +155,7 @@ class Sentinels:
 
     def _ask(self) -> Conversation:
         said: Failure = Lost("no Sentinel answers")
-        for sentinel in list(self._sentinels):
+        for sentinel in self._sentinels:
             command = ("SENTINEL", "GET-MASTER-ADDR-BY-NAME", self._service)
             outcome = yield Exchange(sentinel, [command], sentinel=True)
             if not isinstance(outcome, Answered):
@@ -160,8 +163,8 @@ class Sentinels:
                 continue
             (reply,) = outcome.replies
             if isinstance(reply, list):
-                self._sentinels.remove(sentinel)
-                self._sentinels.insert(0, sentinel)  # the next Sentinel to ask
+                # The next one to ask.
+                self._sentinels = tuple(dict.fromkeys((sentinel, *self._sentinels)))
                 return Address(reply[0].decode(), int(reply[1]))
             said = reply if isinstance(reply, Refused) else Refused("REPLICA", f"{sentinel} knows no {self._service!r}")
         raise UnreachableError(said)
@@ -190,6 +193,8 @@ class Cluster:
         self._strays: dict[int, Address] = {}
         """Slots that have moved to another node since the nodes were asked."""
         self._stale = True
+        self._failed: Address | None = None
+        """The node that failed last, which is asked last: it may take long to be silent."""
 
     def locate(self, slot: int) -> Conversation:
         """Return the address of the node that has a slot."""
@@ -203,7 +208,8 @@ class Cluster:
         return found
 
     def masters(self) -> Conversation:
-        """Return the addresses of all nodes that have slots."""
+        """Return the addresses of all nodes that have slots, as they are now: one may have joined without a failure."""
+        self._stale = True
         slots = yield from self._current()
         return sorted(set(slots.owners))
 
@@ -211,9 +217,10 @@ class Cluster:
         """Return the outcome. A node that was replaced refuses commands until it knows the others."""
         return (yield asked)
 
-    def forget(self, address: Address) -> None:  # noqa: ARG002 - another may have taken over from any
-        """Ask the nodes again."""
+    def forget(self, address: Address) -> None:
+        """Ask the nodes again: another may have taken over from any."""
         self._stale = True
+        self._failed = address
 
     def moved(self, slot: int, address: Address) -> None:
         """Remember one slot. Only a failure makes all nodes be asked: while slots move, every step would ask them."""
@@ -226,7 +233,8 @@ class Cluster:
             return self._slots
         known = (self._slots.owners, self._slots.replicas) if self._slots else ((), ())
         said: Failure = Lost("no node answers")
-        for address in dict.fromkeys([*known[0], *self._seeds, *known[1]]):
+        nodes = dict.fromkeys([*known[0], *self._seeds, *known[1]])
+        for address in sorted(nodes, key=lambda node: node == self._failed):
             outcome = yield Exchange(address, [("CLUSTER", "SLOTS")])
             if not isinstance(outcome, Answered):
                 said = outcome
@@ -234,6 +242,9 @@ class Cluster:
             (reply,) = outcome.replies
             if isinstance(reply, Refused):
                 said = reply
+                continue
+            if not reply:  # it came back without its files, or was taken out of the cluster
+                said = Refused("CLUSTERDOWN", f"{address} knows no slots")
                 continue
             self._slots, self._strays, self._stale = _slots(reply, address), {}, False
             log.note(logging.DEBUG, "asked %s for the cluster's slots", str(address))

@@ -6,10 +6,10 @@ from typing import Any
 from redis import exceptions
 
 from threadmark.backends import ConfigError
-from threadmark_redis.driver.facts import Facts, proofs
+from threadmark_redis.driver.facts import Facts, expect_short, proofs
 from threadmark_redis.driver.failures import Refused, failure_of
 from threadmark_redis.driver.settings import Settings
-from threadmark_redis.driver.topology import Answered, Exchange
+from threadmark_redis.driver.topology import ASKING, Answered, Exchange
 from threadmark_redis.steps import Command
 
 # redis-py's name and version, which each connection sends. Otherwise each reads them from files, in 0.4 ms.
@@ -50,10 +50,14 @@ def refused(error: exceptions.ResponseError) -> Refused:
 
 
 def whole(asked: Exchange, facts: Facts | None, settings: Settings) -> Sequence[Command]:
-    """Return all commands of an exchange, including the proofs after a change."""
+    """Return all commands of an exchange, including the proofs after a change. Raises RefusedError for a long one."""
+    if facts is not None:
+        expect_short(asked.commands, facts)
     if asked.change is None or facts is None:
         return asked.commands
-    return [*asked.commands, *proofs(asked.change, facts, settings)]
+    # Where a slot arrives, each command for its keys must be announced.
+    asking = asked.commands[:1] if asked.commands[0] == ASKING else ()
+    return [*asked.commands, *asking, *proofs(asked.change, facts, settings)]
 
 
 def answered(asked: Exchange, replies: Sequence[Any], facts: Facts | None) -> Answered:

@@ -49,6 +49,8 @@ local function make(base, thread, joined)
     if thread[2] then
         redis.call('UNLINK', KEYS[base + 2], KEYS[base + 3], KEYS[base + 4], KEYS[base + 5])
     end
+    -- First, because a server whose memory is full refuses additions until the script has removed something.
+    each('ZREM', KEYS[base + 3], thread[8], CHUNK)
     each('HSET', KEYS[base + 1], thread[3], CHUNK)
     each('HDEL', KEYS[base + 1], thread[4], CHUNK)
     redis.call('HSET', KEYS[base + 1], COMMIT, joined)
@@ -58,7 +60,6 @@ local function make(base, thread, joined)
     for _, member in ipairs(thread[7]) do
         redis.call('ZADD', KEYS[base + 3], 0, member)
     end
-    each('ZREM', KEYS[base + 3], thread[8], CHUNK)
     each('HSET', KEYS[base + 4], thread[9], CHUNK)
     each('HDEL', KEYS[base + 4], thread[10], CHUNK)
     each('HSET', KEYS[base + 5], thread[11], CHUNK)

@@ -1,6 +1,8 @@
 -- The index of threads. Its keys: ids, created, updated, owners, expiries. Behind thread.lua, whose `measured` it uses.
 
+-- It begins with a removal, so that a server whose memory is full allows the rest, too: the thread is stored already.
 local function index_thread(base, id, created, updated, owner, expires)
+    redis.call('ZREM', KEYS[base + 5], id)
     redis.call('ZADD', KEYS[base + 1], 0, id)
     redis.call('ZADD', KEYS[base + 2], created, id)
     redis.call('ZADD', KEYS[base + 3], updated, id)
@@ -9,8 +11,6 @@ local function index_thread(base, id, created, updated, owner, expires)
     end
     if expires then
         redis.call('ZADD', KEYS[base + 5], expires, id)
-    else
-        redis.call('ZREM', KEYS[base + 5], id)
     end
 end
 
