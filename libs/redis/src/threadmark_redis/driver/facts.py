@@ -141,7 +141,7 @@ def proofs(key: bytes, facts: Facts, settings: Settings) -> list[Command]:
     WAIT and WAITAOF only consider the last change of their own connection. A change that an earlier attempt has made,
     whose reply was lost, does not count there: so the proofs begin with a change that vanishes at once.
 
-    That key ends like no other one: what stands behind a namespace of items ends with i, k or u.
+    That key ends like no other one: behind a namespace of items stands a single letter, which is never an f.
     """
     milliseconds = settings.proof_milliseconds
     mark: Command = ("SET", key + b":proof", b"", "PX", 1)
