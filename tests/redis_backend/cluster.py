@@ -116,6 +116,9 @@ class RedisCluster:
         target.command("CLUSTER", "SETSLOT", slot, "IMPORTING", self._id(source))
         source.command("CLUSTER", "SETSLOT", slot, "MIGRATING", self._id(target))
         yield source
+        # One that was to prove a change has expired, and counts until the server notices.
+        count = partial(source.command, "CLUSTER", "COUNTKEYSINSLOT", slot)
+        wait_until(lambda: count() == 0, f"keys of slot {slot} stay at {source.port}")
         for node in (target, source, *(each for each in self.masters if each not in (source, target))):
             node.command("CLUSTER", "SETSLOT", slot, "NODE", self._id(target))
 
