@@ -18,8 +18,9 @@ from threadmark.backends import ConfigError, CorruptDataError, Driver, Flow, Ope
 from threadmark.errors import LocatedError
 from threadmark.model import Problem
 from threadmark.program import read, read_itself, write
+from threadmark_store.calls import Call
 from threadmark_store.embedding import Index
-from threadmark_store.langgraphs import Call, Passed, Theirs, langgraphs
+from threadmark_store.langgraphs import Passed, Theirs, langgraphs
 from threadmark_store.namespaces import labels_of
 from threadmark_store.operating import OnItems, Page, Rows, existing, page_behind
 from threadmark_store.resealing import expect_same_keys, vector_sealed_again

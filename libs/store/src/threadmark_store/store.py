@@ -26,11 +26,10 @@ from threadmark.program import Flow, Operation, aplay, arun, play, read, run, wr
 from threadmark.saver.kit import checked_count
 from threadmark_store.backends import checked_saver
 from threadmark_store.batches import Answer, Batch, Found, Get, ListNamespaces, Put, Request, Search, key_of
+from threadmark_store.calls import Call
 from threadmark_store.contract import ItemStore
-from threadmark_store.embedding import Embed
 from threadmark_store.filters import check_filter
 from threadmark_store.items import items_of
-from threadmark_store.langgraphs import Call
 from threadmark_store.moving import Finding, Move, copy, export, migrate
 from threadmark_store.namespaces import joined, labels_of
 from threadmark_store.operating import OnItems, existing, rows_of, stats, verify
@@ -214,10 +213,10 @@ class Store(OverSaver, BaseStore):
 
     def _answer(self, request: Any) -> Any:
         """Answer a request of a flow."""
-        return request.answer() if isinstance(request, (Embed, Call)) else self._driver.run(request)
+        return request.answer() if isinstance(request, Call) else self._driver.run(request)
 
     async def _aanswer(self, request: Any) -> Any:
-        return await (request.aanswer() if isinstance(request, (Embed, Call)) else self._driver.arun(request))
+        return await (request.aanswer() if isinstance(request, Call) else self._driver.arun(request))
 
     def _prepared(self) -> Operation[None]:
         if not self._is_ready:
