@@ -33,7 +33,10 @@ class RowsOfItems(Table, Protocol[Row]):
         """Keep others from changing items until the end of the transaction, if the database does not do so anyway."""
 
     def rows(self, keys: Sequence[ItemKey]) -> Program[list[Row]]:
-        """Return the rows of items, without data. Of words only the heads are wanted."""
+        """Return the rows of items: vectors without data, and of words only the heads."""
+
+    def whole_rows(self, keys: Sequence[ItemKey]) -> Program[list[Row]]:
+        """Return all rows of items, with their data."""
 
     def replace(self, keys: Sequence[ItemKey], rows: Sequence[Row]) -> Program[None]:
         """Remove all rows of items, and add these."""

@@ -148,7 +148,7 @@ def _ready(target: Rows, source: Rows, *, dry_run: bool) -> Operation[Rows | Non
 
 def _copies(source: Rows, target: Rows, page: Page, move: Move) -> Iterator[Whole]:
     """Yield the rows of the target for a page of the source."""
-    heads = {head.key: head for head in page.heads}
+    heads = {head.key: head for head in page.words}
     for item in page.items:
         try:
             plain = source.values.plain(item)
@@ -354,7 +354,7 @@ def _as_json(value: Any) -> bytes | None:
 def _puts(source: Rows, page: Page, move: Move) -> Iterator[tuple[ItemRow, PutOp]]:
     """Yield the items of a page that LangGraph's stores can keep."""
     checks = {item.key: item.check for item in page.items}
-    fields = {head.key: chosen_in(head.word) for head in page.heads if head.check == checks[head.key]}
+    fields = {head.key: chosen_in(head.word) for head in page.words if head.check == checks[head.key]}
     for row in page.vectors:
         if row.vector.number == CHOICE and row.check == checks[row.key]:
             fields[row.key] = fields_of(row.vector.field)

@@ -5,7 +5,7 @@ Nothing here needs LangGraph, creates tables or changes a row, so the command us
 
 import math
 import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
 from threadmark.backends import ConfigError, CorruptDataError, Operation, Program, Saver, now
@@ -54,7 +54,8 @@ class Page(NamedTuple):
 
     items: Sequence[ItemRow]
     vectors: Sequence[VectorRow]
-    heads: Sequence[WordRow]
+    words: Sequence[WordRow]
+    """Their heads, or all of them if these were asked for."""
 
 
 def rows_of(saver: Saver) -> Rows:
@@ -81,35 +82,27 @@ def existing(rows: Rows) -> Operation[Rows | None]:
     return rows._replace(vectors=vectors, words=words)
 
 
-def page_behind(rows: Rows, after: ItemKey | None) -> Program[Page]:
+def page_behind(rows: Rows, after: ItemKey | None, *, all_words: bool = False) -> Program[Page]:
     """Return the next items in the order of their keys, none at the end."""
     items = yield from rows.items.in_key_order(Scope(owner=rows.owner), after, AT_ONCE)
     keys = [item.key for item in items]
     vectors = (yield from rows.vectors.whole_rows(keys)) if keys and rows.vectors else ()
-    words = (yield from rows.words.rows(keys)) if keys and rows.words else ()
-    return Page(items, vectors, [row for row in words if row.word.startswith(HEAD)])
-
-
-def _all_behind(
-    rows: Rows, after: ItemKey | None
-) -> Program[tuple[Sequence[ItemRow], Sequence[VectorRow], Sequence[WordRow]]]:
-    """Return the next items with all of their vectors and words."""
-    items, vectors, _ = yield from page_behind(rows._replace(words=None), after)
-    keys = [item.key for item in items]
-    words = (yield from rows.words.whole_rows(keys)) if keys and rows.words else ()
-    return items, vectors, words
+    words: Sequence[WordRow] = ()
+    if keys and rows.words:
+        words = yield from (rows.words.whole_rows if all_words else rows.words.rows)(keys)
+    return Page(items, vectors, words)
 
 
 def through_cached(rows: Rows, work: Callable[[Sequence[Placed]], Operation[int]]) -> Operation[int]:
     """Do something with all values of the cache of nodes, page by page. Returns the sum of the results."""
     if rows.cached is None or not (yield from read_existing(rows.cached.exists)):
         return 0
-    some, cursor = yield from read_itself(rows.cached.page, rows.owner, None)
-    done = yield from work(some)
-    while cursor is not None:
+    done, cursor = 0, None
+    while True:
         some, cursor = yield from read_itself(rows.cached.page, rows.owner, cursor)
         done += yield from work(some)
-    return done
+        if cursor is None:
+            return done
 
 
 def verify(rows: Rows, *, decode: bool = False, progress: OnItems | None = None) -> Operation[StoreVerifyReport]:
@@ -121,9 +114,9 @@ def verify(rows: Rows, *, decode: bool = False, progress: OnItems | None = None)
         return findings.report()
     count = (yield from read_itself(there.items.count, Scope(owner=there.owner)))[0] if progress else 0
     after: ItemKey | None = None
-    while (found := (yield from read_itself(_all_behind, there, after)))[0]:
-        after = found[0][-1].key
-        findings.add(*found)
+    while (page := (yield from read_itself(page_behind, there, after, all_words=True))).items:
+        after = page.items[-1].key
+        findings.add(page)
         if progress:
             progress(findings.items, max(findings.items, count))
     if there.owner is None:
@@ -145,8 +138,9 @@ class _Findings:
         self.problems: list[Problem] = []
         self._unreadable: list[Problem] = []
 
-    def add(self, items: Sequence[ItemRow], vectors: Iterable[VectorRow], words: Iterable[WordRow]) -> None:
+    def add(self, page: Page) -> None:
         """Prove some items, and compare all that is stored of them."""
+        items, vectors, words = page
         self.items += len(items)
         of_key = {item.key: item for item in items}
         for item in items:
@@ -255,11 +249,13 @@ def _problem_of_times(item: ItemRow) -> str:
 
 def _find_orphans(items: ItemStore, what: str, table: VectorStore | WordStore, findings: _Findings) -> Operation[None]:
     """Report the vectors or words of items that are gone."""
-    gone, cursor = yield from read_itself(orphans_behind, items, table, None)
-    orphans = dict.fromkeys(gone)
-    while cursor is not None:
+    orphans: dict[ItemKey, None] = {}
+    cursor = None
+    while True:
         gone, cursor = yield from read_itself(orphans_behind, items, table, cursor)
         orphans.update(dict.fromkeys(gone))
+        if cursor is None:
+            break
     if orphans:
         location = f"{what} of {len(orphans)} items, such as {named(next(iter(orphans)))}"
         findings.problems.append(Problem("orphan", location, "the items are gone; reindex() removes them"))

@@ -81,8 +81,7 @@ class TextIndex:
 
     def lacking(self, item: ItemRow, value: Mapping[str, Any], rows: Iterable[WordRow]) -> Lacking | None:
         """Return what to compute of an item with these rows, None if they are those of its value."""
-        heads = (row.word for row in rows if row.word.startswith(HEAD) and row.check == item.check)
-        head = next(heads, "")
+        head = next((row.word for row in rows if row.check == item.check), "")
         is_chosen = head.startswith(f"{HEAD}{_CHOSEN}")
         return None if head == self.head or is_chosen else Lacking(item.key, value, None)
 
