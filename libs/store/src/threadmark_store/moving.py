@@ -9,7 +9,7 @@ later version stays as it is there, so you can repeat a move that was stopped.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import orjson
 from langgraph.store.base import PutOp
@@ -24,8 +24,9 @@ from threadmark_store.langgraphs import Passed, Theirs, langgraphs
 from threadmark_store.namespaces import labels_of
 from threadmark_store.operating import OnItems, Page, Rows, existing, page_behind
 from threadmark_store.resealing import expect_same_keys, vector_sealed_again
+from threadmark_store.searching import Searching
 from threadmark_store.shapes import MINUTE, ItemKey, ItemRow, Scope, StoreMoved
-from threadmark_store.texts import Fields, Lacking, TextIndex, chosen_in, fields_of, texts_of, words_as
+from threadmark_store.texts import Fields, Lacking, chosen_in, fields_of, texts_of, words_as
 from threadmark_store.values import check_of, named
 from threadmark_store.vectors.contract import CHOICE, SEALED_MODEL, Vector, VectorRow, VectorTable
 from threadmark_store.vectors.ranking import unit
@@ -71,12 +72,8 @@ class Move:
 
     def refuse(self, key: ItemKey, error: LocatedError | str) -> None:
         """Note an item that was not stored, or not whole."""
-        if isinstance(error, str):
-            self.problems.append(Problem("unreadable", named(key), error))
-        elif isinstance(error, CorruptDataError):
-            self.problems.append(Problem("damaged", named(key), error.problem))
-        else:
-            self.refuse(key, error.problem)
+        kind: Literal["damaged", "unreadable"] = "damaged" if isinstance(error, CorruptDataError) else "unreadable"
+        self.problems.append(Problem(kind, named(key), error if isinstance(error, str) else error.problem))
 
     def moved(self) -> StoreMoved:
         """Return the result."""
@@ -214,13 +211,6 @@ def _is_same(target: Rows, one: ItemRow, other: ItemRow) -> bool:
         return False
 
 
-class Finding(NamedTuple):
-    """The ways in which a store finds the items that it takes over."""
-
-    by_vectors: Index | None
-    by_words: TextIndex | None
-
-
 class _Put(NamedTuple):
     """An item of LangGraph's store that is taken over."""
 
@@ -232,26 +222,26 @@ class _Put(NamedTuple):
 
 
 def migrate(
-    target: Rows, there: Rows | None, finding: Finding, driver: Driver, store: object, move: Move
+    target: Rows, there: Rows | None, searching: Searching, driver: Driver, store: object, move: Move
 ) -> Flow[Any, StoreMoved]:
     """Copy every item of LangGraph's store. `there` is the target with the tables that it has."""
     source = langgraphs(store)
     config = getattr(store, "index_config", None)
-    index = Index(config, None) if config and finding.by_vectors else None
+    index = Index(config, None) if config and searching.index else None
     passed = Passed()
     while found := (yield from source.after(passed)):
         passed = Passed(passed.items + len(found), found[-1].key)
-        puts = [put for each in found if (put := _taken(target, finding, index, each, move)) is not None]
+        puts = [put for each in found if (put := _taken(target, searching, index, each, move)) is not None]
         if move.dry_run:
             items = [Whole(put.row) for put in puts]
         else:
-            items = yield from _found_by(there or target, finding, puts)
+            items = yield from _found_by(there or target, searching, puts)
         yield from _stored(there, driver, items, move)
         move.done(len(found))
     return move.moved()
 
 
-def _taken(target: Rows, finding: Finding, index: Index | None, each: Theirs, move: Move) -> _Put | None:
+def _taken(target: Rows, searching: Searching, index: Index | None, each: Theirs, move: Move) -> _Put | None:
     """Return an item of a store whose vectors are of this index, None if it cannot be stored."""
     try:
         if isinstance(each.value, CorruptDataError):
@@ -262,9 +252,9 @@ def _taken(target: Rows, finding: Finding, index: Index | None, each: Theirs, mo
         return None
     times = each.created_at, each.updated_at
     row = ItemRow(each.key, stored, check_of(each.key, stored), *times, target.owner, each.expires_at, each.ttl)
-    if index is None or finding.by_vectors is None:
+    if index is None or searching.index is None:
         return _Put(row, each.value)
-    is_same_model = finding.by_vectors.model.replace(SEALED_MODEL, ")") == index.model
+    is_same_model = searching.index.model.replace(SEALED_MODEL, ")") == index.model
     fields = _chosen(each.value, each.vectors, index.fields)
     return _Put(row, each.value, fields, each.vectors if is_same_model else {})
 
@@ -288,17 +278,17 @@ def _by_name(value: Mapping[str, Any], fields: Fields, usual: Sequence[str]) -> 
     return {f"{field}.{number}" if field in several else field: (field, number) for field, number in texts}
 
 
-def _found_by(target: Rows, finding: Finding, puts: Sequence[_Put]) -> Flow[Any, list[Whole]]:
+def _found_by(target: Rows, searching: Searching, puts: Sequence[_Put]) -> Flow[Any, list[Whole]]:
     """Return items with their vectors or words. Vectors of another model are computed."""
     vectors: dict[ItemKey, tuple[Vector, ...]] = {}
-    index = finding.by_vectors
+    index = searching.index
     if index:
         vectors = {put.row.key: known for put in puts if (known := _known(index, put)) is not None}
         lacking = [Lacking(put.row.key, put.value, put.fields) for put in puts if put.row.key not in vectors]
         vectors |= yield from index.of_values(lacking)
     items = []
     for put in puts:
-        words = finding.by_words.words(put.value, put.fields) if finding.by_words else None
+        words = searching.text.words(put.value, put.fields) if searching.text else None
         made = vectors.get(put.row.key, ())
         rows = VectorTable(target.vectors, index.model).rows_of(put.row, made) if index and target.vectors else ()
         items.append(Whole(put.row, rows, list(rows_of(put.row, words)) if words else ()))

@@ -17,7 +17,6 @@ from threadmark_store.backends import PAIR, backend_of, rows_over
 from threadmark_store.cached.contract import CachedStore, Placed
 from threadmark_store.contract import ItemStore, orphans_behind
 from threadmark_store.entries import Entries
-from threadmark_store.items import items_of
 from threadmark_store.shapes import ItemKey, ItemRow, Scope, StoreStats, StoreVerifyReport, time_of
 from threadmark_store.texts import fields_of
 from threadmark_store.values import Values, named
@@ -39,6 +38,7 @@ OnItems = Callable[[int, int], object]
 class Rows(NamedTuple):
     """Everything that a store keeps in a saver's database, and that belongs to the saver's owner."""
 
+    backend: str
     items: ItemStore
     values: Values
     owner: str | None
@@ -60,14 +60,20 @@ class Page(NamedTuple):
 
 def rows_of(saver: Saver) -> Rows:
     """Return what a store keeps in a saver's database. Raises ConfigError if this backend has no items."""
+    backend = backend_of(saver)
     context = saver._context  # noqa: SLF001 - it works on the saver's database as the saver itself does
-    values = Values(context.serde, context.cipher)
-    words = None if backend_of(saver) == "redis" else rows_over(saver, "words")
-    vectors = rows_over(saver, "vectors")
-    cached = None if backend_of(saver) == PAIR else rows_over(saver, "cached")
-    owner, cipher = context.threads.owner, context.cipher
-    entries = Entries(context.serde, cipher, owner)
-    return Rows(items_of(saver), values, owner, cipher, vectors, words, cached, entries)
+    serde, cipher, owner = context.serde, context.cipher, context.threads.owner
+    return Rows(
+        backend,
+        items=rows_over(saver, "items"),
+        values=Values(serde, cipher),
+        owner=owner,
+        cipher=cipher,
+        vectors=rows_over(saver, "vectors"),
+        words=None if backend == "redis" else rows_over(saver, "words"),
+        cached=None if backend == PAIR else rows_over(saver, "cached"),
+        entries=Entries(serde, cipher, owner),
+    )
 
 
 def existing(rows: Rows) -> Operation[Rows | None]:

@@ -8,7 +8,6 @@ from threadmark.backends import ConfigError, CorruptDataError, Operation, Progra
 from threadmark.program import read, read_itself, write
 from threadmark.saver.kit import HOW_TO_SEAL
 from threadmark.sealing import Cipher
-from threadmark_store.backends import backend_of
 from threadmark_store.cached.contract import Placed
 from threadmark_store.operating import AT_ONCE, Rows, existing, rows_of, through_cached
 from threadmark_store.pairs.changes import of_one_owner
@@ -43,10 +42,9 @@ def reencrypt(saver: Saver, plain: bool) -> Operation[int]:  # noqa: FBT001 - as
     Cached values that do not open, or were stored without a keyring, cannot be found: with `plain` they go.
     """
     try:
-        backend_of(saver)
+        rows = rows_of(saver)
     except ConfigError:  # there are none
         return 0
-    rows = rows_of(saver)
     count, failed = 0, list[CorruptDataError]()
     there = yield from existing(rows)
     after: ItemKey | None = None
