@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 from threadmark.backends import Program
 from threadmark_store.shapes import Cursor, ItemKey, ItemRow, Place, Scope
 
-Row = TypeVar("Row")
+Row = TypeVar("Row", bound=Any)
 
 
 class Table(Protocol):
@@ -87,6 +87,14 @@ class ItemStore(Table, Protocol):
 
     def count(self, scope: Scope) -> Program[tuple[int, int]]:
         """Return how many items a scope has, and the bytes of their keys and values."""
+
+
+def by_item(rows: Iterable[Row]) -> dict[ItemKey, list[Row]]:
+    """Return the rows of each item that has any."""
+    found: dict[ItemKey, list[Row]] = {}
+    for row in rows:
+        found.setdefault(row.key, []).append(row)
+    return found
 
 
 def orphans_behind(

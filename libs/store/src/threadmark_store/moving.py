@@ -6,7 +6,7 @@ to live, the fields that a put chose, and vectors of the same model. An item tha
 later version stays as it is there, so you can repeat a move that was stopped.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 from typing import Any, Literal, NamedTuple
@@ -19,6 +19,7 @@ from threadmark.errors import LocatedError
 from threadmark.model import Problem
 from threadmark.program import read, read_itself, write
 from threadmark_store.calls import Call
+from threadmark_store.contract import by_item
 from threadmark_store.embedding import Index
 from threadmark_store.langgraphs import Passed, Theirs, langgraphs
 from threadmark_store.namespaces import labels_of
@@ -26,7 +27,7 @@ from threadmark_store.operating import OnItems, Page, Rows, existing, page_behin
 from threadmark_store.resealing import expect_same_keys, vector_sealed_again
 from threadmark_store.searching import Searching
 from threadmark_store.shapes import MINUTE, ItemKey, ItemRow, Scope, StoreMoved
-from threadmark_store.texts import Fields, Lacking, chosen_in, fields_of, texts_of, words_as
+from threadmark_store.texts import Fields, Lacking, chosen_in, fields_of, texts_of
 from threadmark_store.values import check_of, named
 from threadmark_store.vectors.contract import CHOICE, SEALED_MODEL, Vector, VectorRow, VectorTable
 from threadmark_store.vectors.ranking import unit
@@ -92,10 +93,12 @@ def copy(source: Rows, target: Rows, driver: Driver, move: Move) -> Flow[Any, St
     there = yield from existing(source)
     if there is None:
         return move.moved()
+    if target.words is None or target.cipher:  # it has no search by text
+        there = there._replace(words=None)
     yield from move.expect(there)
     ready = yield from _on(driver, partial(_ready, target, there, dry_run=move.dry_run))
     after: ItemKey | None = None
-    while (page := (yield from read_itself(page_behind, there, after))).items:
+    while (page := (yield from read_itself(page_behind, there, after, all_words=True))).items:
         after = page.items[-1].key
         yield from _stored(ready, driver, list(_copies(there, target, page, move)), move)
         move.done(len(page.items))
@@ -137,7 +140,7 @@ def _ready(target: Rows, source: Rows, *, dry_run: bool) -> Operation[Rows | Non
     if source.vectors and target.vectors:
         yield from write(target.vectors.create)
         vectors = target.vectors
-    if source.words and target.words and target.cipher is None:
+    if source.words and target.words:
         yield from write(target.words.create)
         words = target.words
     return target._replace(vectors=vectors, words=words)
@@ -145,7 +148,7 @@ def _ready(target: Rows, source: Rows, *, dry_run: bool) -> Operation[Rows | Non
 
 def _copies(source: Rows, target: Rows, page: Page, move: Move) -> Iterator[Whole]:
     """Yield the rows of the target for a page of the source."""
-    heads = {head.key: head for head in page.words}
+    vectors_of, words_of = by_item(page.vectors), by_item(page.words)
     for item in page.items:
         try:
             plain = source.values.plain(item)
@@ -154,20 +157,18 @@ def _copies(source: Rows, target: Rows, page: Page, move: Move) -> Iterator[Whol
             continue
         stored = item.value if source.cipher is target.cipher is None else target.values.stored(item.key, plain)
         row = item._replace(value=stored, check=check_of(item.key, stored))
-        words: Iterable[WordRow] = ()
+        current = [each for each in vectors_of.get(item.key, ()) if each.check == item.check]
         try:
-            vectors = [
-                vector_sealed_again(source.cipher, target.cipher, each, row)
-                for each in page.vectors
-                if each.key == item.key and each.check == item.check
-            ]
-            head = heads.get(item.key)
-            if head is not None and head.check == item.check and target.words and target.cipher is None:
-                words = rows_of(row, words_as(head.word, source.values.decoded(item)))
+            vectors = [vector_sealed_again(source.cipher, target.cipher, each, row) for each in current]
         except LocatedError as error:
             move.refuse(item.key, f"it is found by no search until reindex(): {error}")
             vectors = []
-        yield Whole(row, vectors if target.vectors else (), list(words))
+        words = [
+            each._replace(check=row.check, owner=row.owner)
+            for each in words_of.get(item.key, ())
+            if each.check == item.check
+        ]
+        yield Whole(row, vectors, words)
 
 
 def _add(target: Rows, items: Sequence[Whole], *, dry_run: bool) -> Program[tuple[int, int, int]]:

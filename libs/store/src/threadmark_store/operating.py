@@ -15,7 +15,7 @@ from threadmark.program import read_existing, read_itself
 from threadmark.sealing import Cipher
 from threadmark_store.backends import PAIR, backend_of, rows_over
 from threadmark_store.cached.contract import CachedStore, Placed
-from threadmark_store.contract import ItemStore, orphans_behind
+from threadmark_store.contract import ItemStore, by_item, orphans_behind
 from threadmark_store.entries import Entries
 from threadmark_store.shapes import ItemKey, ItemRow, Scope, StoreStats, StoreVerifyReport, time_of
 from threadmark_store.texts import fields_of
@@ -156,10 +156,7 @@ class _Findings:
             location = f"{named(vector.key)}, vector {vector.vector.field!r}"
             if self._belongs(vector, of_key[vector.key], location):
                 self._vector(vector, location)
-        words_of: dict[ItemKey, list[WordRow]] = {}
-        for word in words:
-            words_of.setdefault(word.key, []).append(word)
-        for key, some in words_of.items():
+        for key, some in by_item(words).items():
             self._words(some, of_key[key], f"{named(key)}, words")
 
     def add_cached(self, entries: Sequence[Placed]) -> Operation[int]:

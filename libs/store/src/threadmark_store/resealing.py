@@ -9,6 +9,7 @@ from threadmark.program import read, read_itself, write
 from threadmark.saver.kit import HOW_TO_SEAL
 from threadmark.sealing import Cipher
 from threadmark_store.cached.contract import Placed
+from threadmark_store.contract import by_item
 from threadmark_store.operating import AT_ONCE, Rows, existing, rows_of, through_cached
 from threadmark_store.pairs.changes import of_one_owner
 from threadmark_store.pairs.items import PairItems
@@ -80,9 +81,7 @@ def _items_sealed_again(
     elif holder:
         yield from holder.hold(keys)
     stored = yield from items.items(keys)
-    vectors: dict[ItemKey, list[VectorRow]] = {key: [] for key in stored}
-    for vector in (yield from rows.vectors.whole_rows(list(stored))) if rows.vectors and stored else ():
-        vectors[vector.key].append(vector)
+    vectors = by_item((yield from rows.vectors.whole_rows(list(stored))) if rows.vectors and stored else ())
     sealed: list[ItemRow] = []
     found_by: list[VectorRow] = []
     failed: list[CorruptDataError] = []
@@ -90,7 +89,7 @@ def _items_sealed_again(
         try:
             again = _sealed(rows, row, plain=plain)
             keys_of = rows.cipher, rows.cipher
-            same = [each for each in vectors[row.key] if each.check == row.check]
+            same = [each for each in vectors.get(row.key, ()) if each.check == row.check]
             found_by += [vector_sealed_again(*keys_of, each, again) for each in same]
         except CorruptDataError as error:
             failed.append(error)

@@ -96,13 +96,6 @@ class TextIndex:
         return {text: tuple(words_in([text])) for text in texts}
 
 
-def words_as(head: str, value: Mapping[str, Any]) -> Words:
-    """Return the words of a value by the fields that a head names."""
-    fields, usual = chosen_in(head), head.removeprefix(HEAD)
-    index = TextIndex((fields is None and fields_of(usual)) or True, is_sealed=False)
-    return index.words(value, fields)
-
-
 def chosen_in(head: str) -> Fields:
     """Return the fields that the put of an item with this head chose, None if it did not."""
     choice = head.removeprefix(f"{HEAD}{_CHOSEN}")
