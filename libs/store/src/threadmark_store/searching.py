@@ -6,7 +6,7 @@ would take Postgres more than twice as long. Until then, an item that it replace
 count any more.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from logging import WARNING
 from typing import Any, NamedTuple
 
@@ -20,7 +20,7 @@ from threadmark_store.embedding import Index
 from threadmark_store.log import log
 from threadmark_store.operating import Rows
 from threadmark_store.reindexing import Reindexing
-from threadmark_store.shapes import MINUTE, ItemKey, Scope, StoreReport
+from threadmark_store.shapes import MINUTE, ItemKey, ItemRow, Scope, StoreReport
 from threadmark_store.texts import Lacking, TextIndex
 from threadmark_store.values import Values
 from threadmark_store.vectors.contract import VectorTable
@@ -130,21 +130,21 @@ class Searching:
 
     def reindex(self, items: ItemStore, values: Values) -> Flow[Any, int]:
         """Compute missing and outdated vectors and words again. Returns for how many items."""
-        of_vectors, of_words = self.index, self.text
-        found_by: tuple[Any, ...]
-        if of_vectors:
+        table: Any
+        make_rows: Callable[[ItemRow, Any], Iterable[Any]]
+        if self.index:
             cursor = yield from write(self._vectors.store.adopt, None)
             while cursor is not None:
                 cursor = yield from write(self._vectors.store.adopt, cursor)
-            found_by = self._vectors.store, of_vectors.lacking, of_vectors.of_values, self._vectors.rows_of
-        elif of_words:
-            found_by = self._words, of_words.lacking, of_words.of_values, rows_of
+            table, make_rows = self._vectors.store, self._vectors.rows_of
+        elif self.text:
+            table, make_rows = self._words, rows_of
         else:
             raise ConfigError(
                 "the store has neither `index` nor `text_search`, so there is nothing to compute: "
                 "Store(saver, index={...})"
             )
-        return (yield from Reindexing(items, values, self._owner, *found_by).all())
+        return (yield from Reindexing(items, values, self._owner, table, self.computing, make_rows).all())
 
     def report(self) -> Operation[StoreReport]:
         """Return how the store searches."""
