@@ -239,15 +239,11 @@ class Batch:
             yield from items.delete(removed, self.owner)
             yield from self.remove(removed, self.owner)
         if rows:
-            refused = yield from items.put(rows, last=self.ends and not self._has_more)
+            has_more = self.vectors is not None or self.words is not None  # to store than the items
+            refused = yield from items.put(rows, last=self.ends and not has_more)
             if refused:
                 raise PermissionError(f"{named(refused[0])} belongs to another owner than {self.owner!r}")
             yield from self._put_found_by(items, {row.key: row for row in rows}, puts)
-
-    @property
-    def _has_more(self) -> bool:
-        """Whether more than the items is stored."""
-        return self.vectors is not None or self.words is not None
 
     def _put_found_by(
         self, items: ItemStore, rows: dict[ItemKey, ItemRow], puts: Mapping[ItemKey, Put]

@@ -88,9 +88,8 @@ def _items_sealed_again(
     for row in stored.values():
         try:
             again = _sealed(rows, row, plain=plain)
-            keys_of = rows.cipher, rows.cipher
             same = [each for each in vectors.get(row.key, ()) if each.check == row.check]
-            found_by += [vector_sealed_again(*keys_of, each, again) for each in same]
+            found_by += [vector_sealed_again(rows.cipher, rows.cipher, each, again) for each in same]
         except CorruptDataError as error:
             failed.append(error)
         else:
