@@ -12,7 +12,7 @@ from page.test_browser_ease import fits
 from threadmark import MemorySaver, Saver
 from threadmark.program import Transaction
 from threadmark_store import Store
-from threadmark_store.items import items_of
+from threadmark_store.backends import rows_over
 
 NAME = ODD.replace("\ud800", "")  # chromedriver cannot return it
 
@@ -28,7 +28,7 @@ def saver() -> Iterator[Saver]:
 
 
 def _damage(saver: Saver, key: str) -> None:
-    items = items_of(saver)
+    items = rows_over(saver, "items")
 
     def spoil() -> Any:
         rows = yield from items.in_key_order(_all(), None, 100)

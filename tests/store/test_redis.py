@@ -25,7 +25,8 @@ from threadmark_redis.columns import from_bytes, to_bytes
 from threadmark_redis.keys import shard_of
 from threadmark_redis.steps import Commands, Run
 from threadmark_store import Store
-from threadmark_store.items import items_of, redis_layout
+from threadmark_store.backends import rows_over
+from threadmark_store.items import redis_layout
 from threadmark_store.shapes import ItemKey, ItemRow, Place, Scope
 
 _numbers = count()
@@ -129,7 +130,7 @@ def _sent(saver: Saver, program: Callable[[], Program[Any]]) -> list[Step]:
 
 
 def test_a_get_is_one_command(saver: RedisSaver) -> None:
-    items = items_of(saver)
+    items = rows_over(saver, "items")
     _do(saver, lambda: items.put([_row("one")]))
     (step,) = _sent(saver, lambda: items.items([ItemKey("a", "one")]))
     assert isinstance(step, Commands)
@@ -137,7 +138,7 @@ def test_a_get_is_one_command(saver: RedisSaver) -> None:
 
 
 def test_text_and_bytes_come_back_as_they_are(saver: RedisSaver) -> None:
-    items = items_of(saver)
+    items = rows_over(saver, "items")
     values: list[str | bytes] = ['{"a":1}', b'{"a":1}', "", b"", "\u00e4\u20ac\ud7ff", bytes(range(256)), "t" * 100_000]
     rows = [_row(str(number), at=NOW + number)._replace(value=value) for number, value in enumerate(values)]
     _do(saver, lambda: items.put(rows))
@@ -147,7 +148,7 @@ def test_text_and_bytes_come_back_as_they_are(saver: RedisSaver) -> None:
 
 
 def test_nothing_is_left_when_the_last_item_goes(database: Database, saver: RedisSaver) -> None:
-    items = items_of(saver)
+    items = rows_over(saver, "items")
     rows = [
         _row(f"{number}", namespace=namespace, owner=owner, expires_at=expires_at, ttl=None if number else 5)
         for namespace in ("a", "a.b", "c}h", "d\0e", "\u00fc" * 200)
@@ -193,7 +194,7 @@ def test_a_batch_with_an_item_of_another_owner_changes_nothing(database: Databas
 
 
 def test_puts_and_removals_of_a_batch_are_one_script_on_one_server(database: Database, saver: RedisSaver) -> None:
-    items = items_of(saver)
+    items = rows_over(saver, "items")
     _do(saver, lambda: items.put([_row("old", namespace=str(number)) for number in range(30)]))
 
     def program() -> Program[None]:
@@ -206,7 +207,7 @@ def test_puts_and_removals_of_a_batch_are_one_script_on_one_server(database: Dat
 
 
 def test_reads_of_a_transaction_see_its_removals(saver: RedisSaver) -> None:
-    items = items_of(saver)
+    items = rows_over(saver, "items")
     key = ItemKey("a", "one")
     reads: list[tuple[Callable[[], Program[Any]], Any]] = [
         (lambda: items.items([key]), {}),
@@ -228,7 +229,7 @@ def test_reads_of_a_transaction_see_its_removals(saver: RedisSaver) -> None:
 
 
 def test_an_item_keeps_its_owner_if_one_without_an_owner_replaces_it(saver: RedisSaver) -> None:
-    items = items_of(saver)
+    items = rows_over(saver, "items")
     _do(saver, lambda: items.put([_row("one", at=PAST, owner="ada", expires_at=LATER)]))
     assert _do(saver, lambda: items.put([_row("one"), _row("two")])) == []
     (found,) = _do(saver, lambda: items.search(Scope(owner="ada"), None, 10, 0))
@@ -240,7 +241,7 @@ def test_an_item_keeps_its_owner_if_one_without_an_owner_replaces_it(saver: Redi
 
 def test_an_item_that_is_replaced_by_another_owner_s_in_between(database: Database, saver: RedisSaver) -> None:
     """One without an owner learns whose an item is from the script, and this may change until it is sent again."""
-    items = items_of(saver)
+    items = rows_over(saver, "items")
     _do(saver, lambda: items.put([_row("one", owner="ada")]))
     key = ItemKey("a", "one")
     scripts = count()
@@ -263,7 +264,7 @@ def test_an_item_that_is_replaced_by_another_owner_s_in_between(database: Databa
 def test_a_sweep_leaves_an_item_that_was_changed_since_it_was_found(
     database: Database, saver: RedisSaver, change: str
 ) -> None:
-    items = items_of(saver)
+    items = rows_over(saver, "items")
     keys = [ItemKey("a", str(number)) for number in range(3)]
     _do(saver, lambda: items.put([_row(key.key, at=PAST, owner="ada", expires_at=PAST, ttl=10) for key in keys]))
     with database.saver() as other:
@@ -286,7 +287,7 @@ def test_a_sweep_leaves_an_item_that_was_changed_since_it_was_found(
 
 
 def test_a_sweep_takes_the_first_that_expired_and_no_more_than_asked(saver: RedisSaver) -> None:
-    items = items_of(saver)
+    items = rows_over(saver, "items")
     rows = [_row("one", namespace=str(number), expires_at=PAST + number) for number in range(50)]
     _do(saver, lambda: items.put(rows))
     assert len(_do(saver, lambda: items.sweep(PAST + 40, 7))) == 7
@@ -297,7 +298,7 @@ def test_a_sweep_takes_the_first_that_expired_and_no_more_than_asked(saver: Redi
 
 
 def test_entries_that_lead_to_nothing_do_not_stop_sweeps(database: Database, saver: RedisSaver) -> None:
-    items = items_of(saver)
+    items = rows_over(saver, "items")
     _do(saver, lambda: items.put([_row("one", expires_at=PAST), _row("two", expires_at=PAST + 1)]))
     stray = redis_layout.expiry_member(ItemKey("a", "lost"), b"")
     key = next(key for key in database.stored() if key.endswith(b"x"))
@@ -308,7 +309,7 @@ def test_entries_that_lead_to_nothing_do_not_stop_sweeps(database: Database, sav
 
 
 def test_a_search_finds_an_item_that_is_updated_while_it_runs(database: Database, saver: RedisSaver) -> None:
-    items = items_of(saver)
+    items = rows_over(saver, "items")
     _do(saver, lambda: items.put([_row(str(number), at=PAST + number) for number in range(10)]))
     with database.saver() as other:
 
@@ -323,7 +324,7 @@ def test_a_search_finds_an_item_that_is_updated_while_it_runs(database: Database
 
 @pytest.mark.parametrize("at", range(1, 6))
 def test_reads_of_a_transaction_show_one_moment(database: Database, saver: RedisSaver, at: int) -> None:
-    items = items_of(saver)
+    items = rows_over(saver, "items")
     keys = [ItemKey(namespace, "one") for namespace in ("a", "b", "c")]
     _do(saver, lambda: items.put([_row("one", at=PAST, namespace=key.namespace) for key in keys[:2]]))
     sent = count()
@@ -347,7 +348,7 @@ def test_reads_of_a_transaction_show_one_moment(database: Database, saver: Redis
 
 @pytest.mark.parametrize("size", [1, 3, 100])
 def test_items_of_one_moment_are_paged_by_key(saver: RedisSaver, size: int) -> None:
-    items = items_of(saver)
+    items = rows_over(saver, "items")
     rows = [
         _row(f"{number:02}", at=NOW - (number % 2), namespace=namespace, owner=owner)
         for number in range(12)
@@ -365,7 +366,7 @@ def test_items_of_one_moment_are_paged_by_key(saver: RedisSaver, size: int) -> N
 
 
 def test_pages_in_the_order_of_keys_go_through_many_namespaces(saver: RedisSaver) -> None:
-    items = items_of(saver)
+    items = rows_over(saver, "items")
     names = [f"a.{number:04}" for number in range(1500)]
     rows = [_row(str(number), namespace=name) for name in [*names, "b"] for number in range(2 if name < "b" else 300)]
     _do(saver, lambda: items.put(rows))
@@ -383,7 +384,7 @@ def test_answers_are_those_of_items_in_memory(database: Database, saver: RedisSa
     keys = ["one", "one.two", "", "\0", "\U0001f600", "\udfff", "o\0"]
     owners = [None, None, "ada", "", "ada\0"]
     with MemorySaver() as memory:
-        theirs, ours = items_of(memory), items_of(saver)
+        theirs, ours = rows_over(memory, "items"), rows_over(saver, "items")
 
         def key() -> ItemKey:
             return ItemKey(dice.choice(labels), dice.choice(keys))

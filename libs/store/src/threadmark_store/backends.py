@@ -58,11 +58,10 @@ def rows_over(saver: Saver, folder: str, what: str = ITEMS) -> Any:
 
     Raises ConfigError if there are none for this backend.
     """
-    backend = backend_of(saver, what)
     place: Any = saver._store  # noqa: SLF001 - see above
-    if backend == PAIR:
+    if backend_of(saver, what) == PAIR:
         return import_module(f"threadmark_store.{PAIR}.{folder}").rows_over(place)
-    return _rows_of(backend, place, folder)
+    return over(place, folder)
 
 
 def may_have_items(place: object) -> bool:
@@ -77,10 +76,7 @@ def may_be_paired(place: object) -> bool:
 
 def over(place: Any, folder: str) -> Any:
     """Return the items, vectors or words in the database of a backend's own rows."""
-    return _rows_of(_MODULES[type(place).__module__], place, folder)
-
-
-def _rows_of(backend: str, place: Any, folder: str) -> Any:
+    backend = _MODULES[type(place).__module__]
     if backend in _IN_COMMON:
         place = import_module(f"threadmark_store.tables.{backend}").database_over(place)
     module = "sql" if folder in _IN_COMMON.get(backend, ()) else backend

@@ -15,7 +15,7 @@ from threadmark_store.filters import conditions_of, meets
 from threadmark_store.namespaces import joined, literal_prefix, selected
 from threadmark_store.ranking import Ranking
 from threadmark_store.shapes import ItemKey, ItemRow, Labels, Match, Place, Ranked, Scope
-from threadmark_store.values import Values, check_of
+from threadmark_store.values import Values, check_of, named
 from threadmark_store.vectors.contract import Vector, VectorTable
 from threadmark_store.vectors.ranking import nearest
 from threadmark_store.words.contract import Words, WordStore, rows_of
@@ -239,18 +239,11 @@ class Batch:
             yield from items.delete(removed, self.owner)
             yield from self.remove(removed, self.owner)
         if rows:
-            refused = yield from items.put(rows, last=self.ends and not self._has_more)
+            has_more = self.vectors is not None or self.words is not None  # to store than the items
+            refused = yield from items.put(rows, last=self.ends and not has_more)
             if refused:
-                key = refused[0]
-                raise PermissionError(
-                    f"item {key.key!r} of namespace {key.namespace!r} belongs to another owner than {self.owner!r}"
-                )
+                raise PermissionError(f"{named(refused[0])} belongs to another owner than {self.owner!r}")
             yield from self._put_found_by(items, {row.key: row for row in rows}, puts)
-
-    @property
-    def _has_more(self) -> bool:
-        """Whether more than the items is stored."""
-        return self.vectors is not None or self.words is not None
 
     def _put_found_by(
         self, items: ItemStore, rows: dict[ItemKey, ItemRow], puts: Mapping[ItemKey, Put]

@@ -3,34 +3,11 @@
 import os
 from typing import TYPE_CHECKING, Any, Unpack
 
-from threadmark.saver.context import StorageOptions
-from threadmark.serde import Serializer
 from threadmark_store.backends import saver_class
 from threadmark_store.cache import CACHE_BYTES, Cache
 
-
-class CacheOptions(StorageOptions, total=False):
-    """The options of every cache that opens its saver."""
-
-    serde: Serializer | None
-    """The serializer of results. The default is `threadmark.Serde()`."""
-    max_bytes: int
-    """How many bytes the entries may count (default: 64 MiB)."""
-
-
 if TYPE_CHECKING:
-    from threadmark_postgres.options import ConnectionOptions
-    from threadmark_redis.options import ServerOptions
-    from threadmark_sqlite.options import FileOptions
-
-    class SqliteCacheOptions(FileOptions, CacheOptions, total=False):
-        """Options of a `SqliteCache`."""
-
-    class RedisCacheOptions(ServerOptions, CacheOptions, total=False):
-        """Options of a `RedisCache`."""
-
-    class PostgresCacheOptions(ConnectionOptions, CacheOptions, total=False):
-        """Options of a `PostgresCache`."""
+    from threadmark_store.options import CacheOptions, PostgresCacheOptions, RedisCacheOptions, SqliteCacheOptions
 
 
 class _OnDatabase(Cache):
@@ -46,7 +23,7 @@ class _OnDatabase(Cache):
 class InMemoryCache(_OnDatabase):
     """Keeps results in this process."""
 
-    def __init__(self, **options: Unpack[CacheOptions]) -> None:
+    def __init__(self, **options: "Unpack[CacheOptions]") -> None:
         super().__init__("memory", **options)
 
 

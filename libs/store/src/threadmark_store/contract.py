@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 from threadmark.backends import Program
 from threadmark_store.shapes import Cursor, ItemKey, ItemRow, Place, Scope
 
-Row = TypeVar("Row")
+Row = TypeVar("Row", bound=Any)
 
 
 class Table(Protocol):
@@ -33,7 +33,10 @@ class RowsOfItems(Table, Protocol[Row]):
         """Keep others from changing items until the end of the transaction, if the database does not do so anyway."""
 
     def rows(self, keys: Sequence[ItemKey]) -> Program[list[Row]]:
-        """Return the rows of items, without data. Of words only the heads are wanted."""
+        """Return the rows of items: vectors without data, and of words only the heads."""
+
+    def whole_rows(self, keys: Sequence[ItemKey]) -> Program[list[Row]]:
+        """Return all rows of items, with their data."""
 
     def replace(self, keys: Sequence[ItemKey], rows: Sequence[Row]) -> Program[None]:
         """Remove all rows of items, and add these."""
@@ -84,6 +87,14 @@ class ItemStore(Table, Protocol):
 
     def count(self, scope: Scope) -> Program[tuple[int, int]]:
         """Return how many items a scope has, and the bytes of their keys and values."""
+
+
+def by_item(rows: Iterable[Row]) -> dict[ItemKey, list[Row]]:
+    """Return the rows of each item that has any."""
+    found: dict[ItemKey, list[Row]] = {}
+    for row in rows:
+        found.setdefault(row.key, []).append(row)
+    return found
 
 
 def orphans_behind(

@@ -21,7 +21,6 @@ from threadmark_store.backends import saver_class
 from threadmark_store.store import Store
 
 if TYPE_CHECKING:
-    import asyncio
     import os
     import sqlite3
 
@@ -88,26 +87,10 @@ class _OnDatabase(Store):
 class _Asyncio(Store):
     """A store whose methods for upkeep are awaited under their plain names, too, as of LangGraph's asyncio stores."""
 
-    async def setup(self) -> None:  # type: ignore[override]  # LangGraph's name for it, which is awaited here
-        """Like `asetup`."""
-        await self.asetup()
-
-    async def sweep_ttl(self) -> int:  # type: ignore[override]  # as `setup`
-        """Like `asweep_ttl`."""
-        return await self.asweep_ttl()
-
-    async def start_ttl_sweeper(  # type: ignore[override]  # as `setup`
-        self, sweep_interval_minutes: float | None = None
-    ) -> "asyncio.Task[None]":
-        """Like `astart_ttl_sweeper`."""
-        return await self.astart_ttl_sweeper(sweep_interval_minutes)
-
-    async def stop_ttl_sweeper(  # type: ignore[override]  # as `setup`
-        self,
-        timeout: float | None = None,  # noqa: ASYNC109 - LangGraph's parameter
-    ) -> bool:
-        """Like `astop_ttl_sweeper`."""
-        return await self.astop_ttl_sweeper(timeout)
+    setup = Store.asetup  # type: ignore[assignment]  # LangGraph's name for it, which is awaited here
+    sweep_ttl = Store.asweep_ttl  # type: ignore[assignment]  # as `setup`
+    start_ttl_sweeper = Store.astart_ttl_sweeper  # type: ignore[assignment]  # as `setup`
+    stop_ttl_sweeper = Store.astop_ttl_sweeper  # type: ignore[assignment]  # as `setup`
 
 
 class SqliteStore(_OnDatabase):

@@ -5,44 +5,18 @@ of a batch, with each distinct text once.
 """
 
 import asyncio
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any
 
-from langchain_core.embeddings import Embeddings
 from langgraph.store.base import IndexConfig, ensure_embeddings
 
-from threadmark.backends import ConfigError, short_repr
+from threadmark.backends import ConfigError, Flow, short_repr
 from threadmark.sealing import Cipher
+from threadmark_store.calls import Call
 from threadmark_store.shapes import ItemKey, ItemRow
 from threadmark_store.texts import WHOLE, Fields, Lacking, checked_fields, choice_of, fields_of, texts_of
 from threadmark_store.vectors.contract import CHOICE, Vector, VectorRow, model_name, vector_name
 from threadmark_store.vectors.ranking import numpy, unit
-
-T = TypeVar("T")
-
-
-class Embed(NamedTuple):
-    """A request of a flow for the vectors of texts."""
-
-    embeddings: Embeddings
-    texts: tuple[str, ...]
-    are_queries: bool = False
-
-    def answer(self) -> Sequence[Sequence[float]]:
-        """Ask for the vectors."""
-        if self.are_queries:
-            return [self.embeddings.embed_query(text) for text in self.texts]
-        return self.embeddings.embed_documents(list(self.texts))
-
-    async def aanswer(self) -> Sequence[Sequence[float]]:
-        """Like `answer`, for asyncio."""
-        if self.are_queries:
-            return await asyncio.gather(*map(self.embeddings.aembed_query, self.texts))
-        return await self.embeddings.aembed_documents(list(self.texts))
-
-
-Embedding = Generator[Embed, Any, T]
-"""A flow that asks for vectors."""
 
 
 class Index:
@@ -58,10 +32,12 @@ class Index:
         self.model = model_name(name, self._dims, is_sealed=cipher is not None)
         """The name of the space in which vectors can be compared."""
 
-    def queries(self, texts: Iterable[str]) -> Embedding[dict[str, bytes]]:
+    def queries(self, texts: Iterable[str]) -> Flow[Call, dict[str, bytes]]:
         """Return the vectors of queries."""
-        distinct = tuple(dict.fromkeys(texts))
-        found = (yield from _answered(Embed(self.embeddings, distinct, are_queries=True))) if distinct else {}
+        embed, aembed = self.embeddings.embed_query, self.embeddings.aembed_query
+        found = yield from _embedded(
+            texts, lambda each: list(map(embed, each)), lambda each: asyncio.gather(*map(aembed, each))
+        )
         return {text: self._unit(numbers, "the query") for text, numbers in found.items()}
 
     def lacking(self, item: ItemRow, value: Mapping[str, Any], rows: Iterable[VectorRow]) -> Lacking | None:
@@ -72,11 +48,11 @@ class Index:
         texts = {text[:2] for text in texts_of(value, fields, self.fields)}
         return None if found == texts else Lacking(item.key, value, fields)
 
-    def of_values(self, values: Iterable[Lacking]) -> Embedding[dict[ItemKey, tuple[Vector, ...]]]:
+    def of_values(self, values: Iterable[Lacking]) -> Flow[Call, dict[ItemKey, tuple[Vector, ...]]]:
         """Return the vectors of values, and the choice of fields if there was one."""
         texts = {key: (list(texts_of(value, fields, self.fields)), fields) for key, value, fields in values}
-        distinct = tuple(dict.fromkeys(text for some, _ in texts.values() for _, _, text in some))
-        found = (yield from _answered(Embed(self.embeddings, distinct))) if distinct else {}
+        all_texts = (text for some, _ in texts.values() for _, _, text in some)
+        found = yield from _embedded(all_texts, self.embeddings.embed_documents, self.embeddings.aembed_documents)
         units: dict[str, bytes] = {}
         vectors: dict[ItemKey, tuple[Vector, ...]] = {}
         for key, (some, fields) in texts.items():
@@ -114,14 +90,22 @@ class Index:
         return data
 
 
-def _answered(request: Embed) -> Embedding[dict[str, Sequence[float]]]:
-    vectors = yield request
-    if len(vectors) != len(request.texts):
+def _embedded(
+    texts: Iterable[str],
+    embed: Callable[[list[str]], Sequence[Sequence[float]]],
+    aembed: Callable[[list[str]], Awaitable[Sequence[Sequence[float]]]],
+) -> Flow[Call, dict[str, Sequence[float]]]:
+    """Return the numbers of each distinct text."""
+    distinct = tuple(dict.fromkeys(texts))
+    if not distinct:
+        return {}
+    vectors = yield Call(lambda: embed(list(distinct)), lambda: aembed(list(distinct)))
+    if len(vectors) != len(distinct):
         raise ConfigError(
-            f"the embeddings of the store's index returned {len(vectors)} vectors for {len(request.texts)} texts: "
+            f"the embeddings of the store's index returned {len(vectors)} vectors for {len(distinct)} texts: "
             "there must be one for each text, in their order"
         )
-    return dict(zip(request.texts, vectors, strict=True))
+    return dict(zip(distinct, vectors, strict=True))
 
 
 def _checked_dims(config: IndexConfig) -> int:

@@ -18,26 +18,12 @@ from langgraph.store.base import BaseStore, GetOp, Item, PutOp, SearchOp
 
 from threadmark.backends import ConfigError, CorruptDataError, Flow
 from threadmark_store import sql
+from threadmark_store.calls import Call
 from threadmark_store.namespaces import joined, labels_of
 from threadmark_store.shapes import EPOCH, MINUTE, ItemKey, ItemRow, time_of
 
 _MICROSECOND = timedelta(microseconds=1)
 _AT_ONCE = 256
-
-
-class Call(NamedTuple):
-    """A request of a flow: a call for the blocking API, and one for asyncio."""
-
-    blocking: Callable[[], Any]
-    waiting: Callable[[], Awaitable[Any]]
-
-    def answer(self) -> Any:
-        """Make the blocking call."""
-        return self.blocking()
-
-    async def aanswer(self) -> Any:
-        """Make the call for asyncio."""
-        return await self.waiting()
 
 
 class Theirs(NamedTuple):

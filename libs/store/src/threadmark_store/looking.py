@@ -108,11 +108,7 @@ class Items:
             problem = error.problem
         ends = None if row.expires_at is None else time_of(row.expires_at)
         times = time_of(row.created_at), time_of(row.updated_at), ends
-        size = sum(
-            len(part) if isinstance(part, bytes) else len(part.encode("utf-8", "surrogatepass"))
-            for part in (*row.key, row.value)
-        )
-        return ItemView(labels_of(row.key.namespace), row.key.key, value, problem, *times, row.owner, size)
+        return ItemView(labels_of(row.key.namespace), row.key.key, value, problem, *times, row.owner, row.size)
 
 
 def _remove(there: Rows, prefix: str, key: str | None) -> Program[int]:

@@ -6,10 +6,10 @@ to live, the fields that a put chose, and vectors of the same model. An item tha
 later version stays as it is there, so you can repeat a move that was stopped.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import orjson
 from langgraph.store.base import PutOp
@@ -18,13 +18,16 @@ from threadmark.backends import ConfigError, CorruptDataError, Driver, Flow, Ope
 from threadmark.errors import LocatedError
 from threadmark.model import Problem
 from threadmark.program import read, read_itself, write
+from threadmark_store.calls import Call
+from threadmark_store.contract import by_item
 from threadmark_store.embedding import Index
-from threadmark_store.langgraphs import Call, Passed, Theirs, langgraphs
+from threadmark_store.langgraphs import Passed, Theirs, langgraphs
 from threadmark_store.namespaces import labels_of
 from threadmark_store.operating import OnItems, Page, Rows, existing, page_behind
 from threadmark_store.resealing import expect_same_keys, vector_sealed_again
+from threadmark_store.searching import Searching
 from threadmark_store.shapes import MINUTE, ItemKey, ItemRow, Scope, StoreMoved
-from threadmark_store.texts import Fields, Lacking, TextIndex, chosen_in, fields_of, texts_of, words_as
+from threadmark_store.texts import Fields, Lacking, chosen_in, fields_of, texts_of
 from threadmark_store.values import check_of, named
 from threadmark_store.vectors.contract import CHOICE, SEALED_MODEL, Vector, VectorRow, VectorTable
 from threadmark_store.vectors.ranking import unit
@@ -70,12 +73,8 @@ class Move:
 
     def refuse(self, key: ItemKey, error: LocatedError | str) -> None:
         """Note an item that was not stored, or not whole."""
-        if isinstance(error, str):
-            self.problems.append(Problem("unreadable", named(key), error))
-        elif isinstance(error, CorruptDataError):
-            self.problems.append(Problem("damaged", named(key), error.problem))
-        else:
-            self.refuse(key, error.problem)
+        kind: Literal["damaged", "unreadable"] = "damaged" if isinstance(error, CorruptDataError) else "unreadable"
+        self.problems.append(Problem(kind, named(key), error if isinstance(error, str) else error.problem))
 
     def moved(self) -> StoreMoved:
         """Return the result."""
@@ -94,10 +93,12 @@ def copy(source: Rows, target: Rows, driver: Driver, move: Move) -> Flow[Any, St
     there = yield from existing(source)
     if there is None:
         return move.moved()
+    if target.words is None or target.cipher:  # it has no search by text
+        there = there._replace(words=None)
     yield from move.expect(there)
     ready = yield from _on(driver, partial(_ready, target, there, dry_run=move.dry_run))
     after: ItemKey | None = None
-    while (page := (yield from read_itself(page_behind, there, after))).items:
+    while (page := (yield from read_itself(page_behind, there, after, all_words=True))).items:
         after = page.items[-1].key
         yield from _stored(ready, driver, list(_copies(there, target, page, move)), move)
         move.done(len(page.items))
@@ -139,7 +140,7 @@ def _ready(target: Rows, source: Rows, *, dry_run: bool) -> Operation[Rows | Non
     if source.vectors and target.vectors:
         yield from write(target.vectors.create)
         vectors = target.vectors
-    if source.words and target.words and target.cipher is None:
+    if source.words and target.words:
         yield from write(target.words.create)
         words = target.words
     return target._replace(vectors=vectors, words=words)
@@ -147,7 +148,7 @@ def _ready(target: Rows, source: Rows, *, dry_run: bool) -> Operation[Rows | Non
 
 def _copies(source: Rows, target: Rows, page: Page, move: Move) -> Iterator[Whole]:
     """Yield the rows of the target for a page of the source."""
-    heads = {head.key: head for head in page.heads}
+    vectors_of, words_of = by_item(page.vectors), by_item(page.words)
     for item in page.items:
         try:
             plain = source.values.plain(item)
@@ -156,20 +157,18 @@ def _copies(source: Rows, target: Rows, page: Page, move: Move) -> Iterator[Whol
             continue
         stored = item.value if source.cipher is target.cipher is None else target.values.stored(item.key, plain)
         row = item._replace(value=stored, check=check_of(item.key, stored))
-        words: Iterable[WordRow] = ()
+        current = [each for each in vectors_of.get(item.key, ()) if each.check == item.check]
         try:
-            vectors = [
-                vector_sealed_again(source.cipher, target.cipher, each, row)
-                for each in page.vectors
-                if each.key == item.key and each.check == item.check
-            ]
-            head = heads.get(item.key)
-            if head is not None and head.check == item.check and target.words and target.cipher is None:
-                words = rows_of(row, words_as(head.word, source.values.decoded(item)))
+            vectors = [vector_sealed_again(source.cipher, target.cipher, each, row) for each in current]
         except LocatedError as error:
             move.refuse(item.key, f"it is found by no search until reindex(): {error}")
             vectors = []
-        yield Whole(row, vectors if target.vectors else (), list(words))
+        words = [
+            each._replace(check=row.check, owner=row.owner)
+            for each in words_of.get(item.key, ())
+            if each.check == item.check
+        ]
+        yield Whole(row, vectors, words)
 
 
 def _add(target: Rows, items: Sequence[Whole], *, dry_run: bool) -> Program[tuple[int, int, int]]:
@@ -213,13 +212,6 @@ def _is_same(target: Rows, one: ItemRow, other: ItemRow) -> bool:
         return False
 
 
-class Finding(NamedTuple):
-    """The ways in which a store finds the items that it takes over."""
-
-    by_vectors: Index | None
-    by_words: TextIndex | None
-
-
 class _Put(NamedTuple):
     """An item of LangGraph's store that is taken over."""
 
@@ -231,26 +223,26 @@ class _Put(NamedTuple):
 
 
 def migrate(
-    target: Rows, there: Rows | None, finding: Finding, driver: Driver, store: object, move: Move
+    target: Rows, there: Rows | None, searching: Searching, driver: Driver, store: object, move: Move
 ) -> Flow[Any, StoreMoved]:
     """Copy every item of LangGraph's store. `there` is the target with the tables that it has."""
     source = langgraphs(store)
     config = getattr(store, "index_config", None)
-    index = Index(config, None) if config and finding.by_vectors else None
+    index = Index(config, None) if config and searching.index else None
     passed = Passed()
     while found := (yield from source.after(passed)):
         passed = Passed(passed.items + len(found), found[-1].key)
-        puts = [put for each in found if (put := _taken(target, finding, index, each, move)) is not None]
+        puts = [put for each in found if (put := _taken(target, searching, index, each, move)) is not None]
         if move.dry_run:
             items = [Whole(put.row) for put in puts]
         else:
-            items = yield from _found_by(there or target, finding, puts)
+            items = yield from _found_by(there or target, searching, puts)
         yield from _stored(there, driver, items, move)
         move.done(len(found))
     return move.moved()
 
 
-def _taken(target: Rows, finding: Finding, index: Index | None, each: Theirs, move: Move) -> _Put | None:
+def _taken(target: Rows, searching: Searching, index: Index | None, each: Theirs, move: Move) -> _Put | None:
     """Return an item of a store whose vectors are of this index, None if it cannot be stored."""
     try:
         if isinstance(each.value, CorruptDataError):
@@ -261,9 +253,9 @@ def _taken(target: Rows, finding: Finding, index: Index | None, each: Theirs, mo
         return None
     times = each.created_at, each.updated_at
     row = ItemRow(each.key, stored, check_of(each.key, stored), *times, target.owner, each.expires_at, each.ttl)
-    if index is None or finding.by_vectors is None:
+    if index is None or searching.index is None:
         return _Put(row, each.value)
-    is_same_model = finding.by_vectors.model.replace(SEALED_MODEL, ")") == index.model
+    is_same_model = searching.index.model.replace(SEALED_MODEL, ")") == index.model
     fields = _chosen(each.value, each.vectors, index.fields)
     return _Put(row, each.value, fields, each.vectors if is_same_model else {})
 
@@ -287,17 +279,17 @@ def _by_name(value: Mapping[str, Any], fields: Fields, usual: Sequence[str]) -> 
     return {f"{field}.{number}" if field in several else field: (field, number) for field, number in texts}
 
 
-def _found_by(target: Rows, finding: Finding, puts: Sequence[_Put]) -> Flow[Any, list[Whole]]:
+def _found_by(target: Rows, searching: Searching, puts: Sequence[_Put]) -> Flow[Any, list[Whole]]:
     """Return items with their vectors or words. Vectors of another model are computed."""
     vectors: dict[ItemKey, tuple[Vector, ...]] = {}
-    index = finding.by_vectors
+    index = searching.index
     if index:
         vectors = {put.row.key: known for put in puts if (known := _known(index, put)) is not None}
         lacking = [Lacking(put.row.key, put.value, put.fields) for put in puts if put.row.key not in vectors]
         vectors |= yield from index.of_values(lacking)
     items = []
     for put in puts:
-        words = finding.by_words.words(put.value, put.fields) if finding.by_words else None
+        words = searching.text.words(put.value, put.fields) if searching.text else None
         made = vectors.get(put.row.key, ())
         rows = VectorTable(target.vectors, index.model).rows_of(put.row, made) if index and target.vectors else ()
         items.append(Whole(put.row, rows, list(rows_of(put.row, words)) if words else ()))
@@ -353,7 +345,7 @@ def _as_json(value: Any) -> bytes | None:
 def _puts(source: Rows, page: Page, move: Move) -> Iterator[tuple[ItemRow, PutOp]]:
     """Yield the items of a page that LangGraph's stores can keep."""
     checks = {item.key: item.check for item in page.items}
-    fields = {head.key: chosen_in(head.word) for head in page.heads if head.check == checks[head.key]}
+    fields = {head.key: chosen_in(head.word) for head in page.words if head.check == checks[head.key]}
     for row in page.vectors:
         if row.vector.number == CHOICE and row.check == checks[row.key]:
             fields[row.key] = fields_of(row.vector.field)

@@ -5,7 +5,7 @@ Nothing here needs LangGraph, creates tables or changes a row, so the command us
 
 import math
 import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
 from threadmark.backends import ConfigError, CorruptDataError, Operation, Program, Saver, now
@@ -15,9 +15,8 @@ from threadmark.program import read_existing, read_itself
 from threadmark.sealing import Cipher
 from threadmark_store.backends import PAIR, backend_of, rows_over
 from threadmark_store.cached.contract import CachedStore, Placed
-from threadmark_store.contract import ItemStore, orphans_behind
+from threadmark_store.contract import ItemStore, by_item, orphans_behind
 from threadmark_store.entries import Entries
-from threadmark_store.items import items_of
 from threadmark_store.shapes import ItemKey, ItemRow, Scope, StoreStats, StoreVerifyReport, time_of
 from threadmark_store.texts import fields_of
 from threadmark_store.values import Values, named
@@ -39,6 +38,7 @@ OnItems = Callable[[int, int], object]
 class Rows(NamedTuple):
     """Everything that a store keeps in a saver's database, and that belongs to the saver's owner."""
 
+    backend: str
     items: ItemStore
     values: Values
     owner: str | None
@@ -54,19 +54,26 @@ class Page(NamedTuple):
 
     items: Sequence[ItemRow]
     vectors: Sequence[VectorRow]
-    heads: Sequence[WordRow]
+    words: Sequence[WordRow]
+    """Their heads, or all of them if these were asked for."""
 
 
 def rows_of(saver: Saver) -> Rows:
     """Return what a store keeps in a saver's database. Raises ConfigError if this backend has no items."""
+    backend = backend_of(saver)
     context = saver._context  # noqa: SLF001 - it works on the saver's database as the saver itself does
-    values = Values(context.serde, context.cipher)
-    words = None if backend_of(saver) == "redis" else rows_over(saver, "words")
-    vectors = rows_over(saver, "vectors")
-    cached = None if backend_of(saver) == PAIR else rows_over(saver, "cached")
-    owner, cipher = context.threads.owner, context.cipher
-    entries = Entries(context.serde, cipher, owner)
-    return Rows(items_of(saver), values, owner, cipher, vectors, words, cached, entries)
+    serde, cipher, owner = context.serde, context.cipher, context.threads.owner
+    return Rows(
+        backend,
+        items=rows_over(saver, "items"),
+        values=Values(serde, cipher),
+        owner=owner,
+        cipher=cipher,
+        vectors=rows_over(saver, "vectors"),
+        words=None if backend == "redis" else rows_over(saver, "words"),
+        cached=None if backend == PAIR else rows_over(saver, "cached"),
+        entries=Entries(serde, cipher, owner),
+    )
 
 
 def existing(rows: Rows) -> Operation[Rows | None]:
@@ -81,35 +88,27 @@ def existing(rows: Rows) -> Operation[Rows | None]:
     return rows._replace(vectors=vectors, words=words)
 
 
-def page_behind(rows: Rows, after: ItemKey | None) -> Program[Page]:
+def page_behind(rows: Rows, after: ItemKey | None, *, all_words: bool = False) -> Program[Page]:
     """Return the next items in the order of their keys, none at the end."""
     items = yield from rows.items.in_key_order(Scope(owner=rows.owner), after, AT_ONCE)
     keys = [item.key for item in items]
     vectors = (yield from rows.vectors.whole_rows(keys)) if keys and rows.vectors else ()
-    words = (yield from rows.words.rows(keys)) if keys and rows.words else ()
-    return Page(items, vectors, [row for row in words if row.word.startswith(HEAD)])
-
-
-def _all_behind(
-    rows: Rows, after: ItemKey | None
-) -> Program[tuple[Sequence[ItemRow], Sequence[VectorRow], Sequence[WordRow]]]:
-    """Return the next items with all of their vectors and words."""
-    items, vectors, _ = yield from page_behind(rows._replace(words=None), after)
-    keys = [item.key for item in items]
-    words = (yield from rows.words.whole_rows(keys)) if keys and rows.words else ()
-    return items, vectors, words
+    words: Sequence[WordRow] = ()
+    if keys and rows.words:
+        words = yield from (rows.words.whole_rows if all_words else rows.words.rows)(keys)
+    return Page(items, vectors, words)
 
 
 def through_cached(rows: Rows, work: Callable[[Sequence[Placed]], Operation[int]]) -> Operation[int]:
     """Do something with all values of the cache of nodes, page by page. Returns the sum of the results."""
     if rows.cached is None or not (yield from read_existing(rows.cached.exists)):
         return 0
-    some, cursor = yield from read_itself(rows.cached.page, rows.owner, None)
-    done = yield from work(some)
-    while cursor is not None:
+    done, cursor = 0, None
+    while True:
         some, cursor = yield from read_itself(rows.cached.page, rows.owner, cursor)
         done += yield from work(some)
-    return done
+        if cursor is None:
+            return done
 
 
 def verify(rows: Rows, *, decode: bool = False, progress: OnItems | None = None) -> Operation[StoreVerifyReport]:
@@ -121,9 +120,9 @@ def verify(rows: Rows, *, decode: bool = False, progress: OnItems | None = None)
         return findings.report()
     count = (yield from read_itself(there.items.count, Scope(owner=there.owner)))[0] if progress else 0
     after: ItemKey | None = None
-    while (found := (yield from read_itself(_all_behind, there, after)))[0]:
-        after = found[0][-1].key
-        findings.add(*found)
+    while (page := (yield from read_itself(page_behind, there, after, all_words=True))).items:
+        after = page.items[-1].key
+        findings.add(page)
         if progress:
             progress(findings.items, max(findings.items, count))
     if there.owner is None:
@@ -145,8 +144,9 @@ class _Findings:
         self.problems: list[Problem] = []
         self._unreadable: list[Problem] = []
 
-    def add(self, items: Sequence[ItemRow], vectors: Iterable[VectorRow], words: Iterable[WordRow]) -> None:
+    def add(self, page: Page) -> None:
         """Prove some items, and compare all that is stored of them."""
+        items, vectors, words = page
         self.items += len(items)
         of_key = {item.key: item for item in items}
         for item in items:
@@ -156,10 +156,7 @@ class _Findings:
             location = f"{named(vector.key)}, vector {vector.vector.field!r}"
             if self._belongs(vector, of_key[vector.key], location):
                 self._vector(vector, location)
-        words_of: dict[ItemKey, list[WordRow]] = {}
-        for word in words:
-            words_of.setdefault(word.key, []).append(word)
-        for key, some in words_of.items():
+        for key, some in by_item(words).items():
             self._words(some, of_key[key], f"{named(key)}, words")
 
     def add_cached(self, entries: Sequence[Placed]) -> Operation[int]:
@@ -255,11 +252,13 @@ def _problem_of_times(item: ItemRow) -> str:
 
 def _find_orphans(items: ItemStore, what: str, table: VectorStore | WordStore, findings: _Findings) -> Operation[None]:
     """Report the vectors or words of items that are gone."""
-    gone, cursor = yield from read_itself(orphans_behind, items, table, None)
-    orphans = dict.fromkeys(gone)
-    while cursor is not None:
+    orphans: dict[ItemKey, None] = {}
+    cursor = None
+    while True:
         gone, cursor = yield from read_itself(orphans_behind, items, table, cursor)
         orphans.update(dict.fromkeys(gone))
+        if cursor is None:
+            break
     if orphans:
         location = f"{what} of {len(orphans)} items, such as {named(next(iter(orphans)))}"
         findings.problems.append(Problem("orphan", location, "the items are gone; reindex() removes them"))

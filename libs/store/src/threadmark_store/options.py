@@ -1,7 +1,7 @@
-"""Types for the options of the stores under LangGraph's names.
+"""Types for the options of the stores and caches under LangGraph's names.
 
 Only type checkers import this module: at run time a backend is imported when you make a store on it. The options about
-threads are left out, since a store has none.
+threads are left out, since neither has any.
 """
 
 from threadmark.saver import StorageOptions
@@ -30,3 +30,24 @@ class PostgresOptions(ConnectionOptions, ItemOptions, total=False):
 
 class RedisOptions(ServerOptions, ItemOptions, total=False):
     """The options of `RedisStore` and `AsyncRedisStore`."""
+
+
+class CacheOptions(StorageOptions, total=False):
+    """The options of every cache that opens its saver."""
+
+    serde: Serializer | None
+    """The serializer of results. The default is `threadmark.Serde()`."""
+    max_bytes: int
+    """How many bytes the entries may count (default: 64 MiB)."""
+
+
+class SqliteCacheOptions(FileOptions, CacheOptions, total=False):
+    """The options of `SqliteCache`."""
+
+
+class PostgresCacheOptions(ConnectionOptions, CacheOptions, total=False):
+    """The options of `PostgresCache`."""
+
+
+class RedisCacheOptions(ServerOptions, CacheOptions, total=False):
+    """The options of `RedisCache`."""

@@ -5,35 +5,30 @@ Each batch of items is read, computed between two transactions, and written if t
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from threadmark.backends import Flow, Program
 from threadmark.program import read, write
 from threadmark_store.contract import ItemStore, RowsOfItems, orphans_behind
+from threadmark_store.embedding import Index
 from threadmark_store.shapes import Cursor, ItemKey, ItemRow, Scope
-from threadmark_store.texts import Lacking
+from threadmark_store.texts import TextIndex
 from threadmark_store.values import Values
-
-Row = TypeVar("Row")
-Made = TypeVar("Made")
 
 _AT_ONCE = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Reindexing(Generic[Row, Made]):
+class Reindexing:
     """The work on one store."""
 
     items: ItemStore
     values: Values
     owner: str | None
-    table: RowsOfItems[Row]
-    lacking: Callable[[ItemRow, Mapping[str, Any], Iterable[Row]], Lacking | None]
-    """Returns what to compute of an item with these rows, None if they are those of its value."""
-    of_values: Callable[[Iterable[Lacking]], Flow[Any, Mapping[ItemKey, Made]]]
-    """Computes it."""
-    rows_of: Callable[[ItemRow, Made], Iterable[Row]]
-    """Returns the rows to store."""
+    table: RowsOfItems[Any]
+    computing: Index | TextIndex
+    rows_of: Callable[[ItemRow, Any], Iterable[Any]]
+    """Returns the rows to store of what was computed."""
 
     def all(self) -> Flow[Any, int]:
         """Go through all items. Returns for how many something was computed."""
@@ -41,10 +36,10 @@ class Reindexing(Generic[Row, Made]):
         while items := (yield from read(self.items.in_key_order, Scope(owner=self.owner), after, _AT_ONCE)):
             after = items[-1].key
             rows = yield from read(self._rows, [item.key for item in items])
-            lacking = [self.lacking(item, self.values.decoded(item), rows[item.key]) for item in items]
+            lacking = [self.computing.lacking(item, self.values.decoded(item), rows[item.key]) for item in items]
             wanted = [each for each in lacking if each is not None]
             if wanted:
-                made = yield from self.of_values(wanted)
+                made = yield from self.computing.of_values(wanted)
                 computed += yield from write(self._write, [item for item in items if item.key in made], made, rows)
         cursor = yield from write(self._remove_orphans, None)
         while cursor is not None:
@@ -60,7 +55,7 @@ class Reindexing(Generic[Row, Made]):
         return rows
 
     def _write(
-        self, items: Sequence[ItemRow], made: Mapping[ItemKey, Made], before: Mapping[ItemKey, set[Any]]
+        self, items: Sequence[ItemRow], made: Mapping[ItemKey, Any], before: Mapping[ItemKey, set[Any]]
     ) -> Program[int]:
         """Store the rows that were made. An item that was put since then stays, also if its value is as before."""
         keys = [item.key for item in items]

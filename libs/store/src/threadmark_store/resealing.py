@@ -8,8 +8,8 @@ from threadmark.backends import ConfigError, CorruptDataError, Operation, Progra
 from threadmark.program import read, read_itself, write
 from threadmark.saver.kit import HOW_TO_SEAL
 from threadmark.sealing import Cipher
-from threadmark_store.backends import backend_of
 from threadmark_store.cached.contract import Placed
+from threadmark_store.contract import by_item
 from threadmark_store.operating import AT_ONCE, Rows, existing, rows_of, through_cached
 from threadmark_store.pairs.changes import of_one_owner
 from threadmark_store.pairs.items import PairItems
@@ -43,10 +43,9 @@ def reencrypt(saver: Saver, plain: bool) -> Operation[int]:  # noqa: FBT001 - as
     Cached values that do not open, or were stored without a keyring, cannot be found: with `plain` they go.
     """
     try:
-        backend_of(saver)
+        rows = rows_of(saver)
     except ConfigError:  # there are none
         return 0
-    rows = rows_of(saver)
     count, failed = 0, list[CorruptDataError]()
     there = yield from existing(rows)
     after: ItemKey | None = None
@@ -82,18 +81,15 @@ def _items_sealed_again(
     elif holder:
         yield from holder.hold(keys)
     stored = yield from items.items(keys)
-    vectors: dict[ItemKey, list[VectorRow]] = {key: [] for key in stored}
-    for vector in (yield from rows.vectors.whole_rows(list(stored))) if rows.vectors and stored else ():
-        vectors[vector.key].append(vector)
+    vectors = by_item((yield from rows.vectors.whole_rows(list(stored))) if rows.vectors and stored else ())
     sealed: list[ItemRow] = []
     found_by: list[VectorRow] = []
     failed: list[CorruptDataError] = []
     for row in stored.values():
         try:
             again = _sealed(rows, row, plain=plain)
-            keys_of = rows.cipher, rows.cipher
-            same = [each for each in vectors[row.key] if each.check == row.check]
-            found_by += [vector_sealed_again(*keys_of, each, again) for each in same]
+            same = [each for each in vectors.get(row.key, ()) if each.check == row.check]
+            found_by += [vector_sealed_again(rows.cipher, rows.cipher, each, again) for each in same]
         except CorruptDataError as error:
             failed.append(error)
         else:

@@ -6,7 +6,7 @@ would take Postgres more than twice as long. Until then, an item that it replace
 count any more.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from logging import WARNING
 from typing import Any, NamedTuple
 
@@ -14,15 +14,13 @@ from langgraph.store.base import IndexConfig, Op, PutOp, SearchOp
 
 from threadmark.backends import ConfigError, Flow, Operation, Program, now
 from threadmark.program import read, write
-from threadmark.saver import Saver
-from threadmark.sealing import Cipher
-from threadmark_store.backends import backend_of, rows_over
 from threadmark_store.batches import Put, Request, Search
 from threadmark_store.contract import ItemStore, delete_all
 from threadmark_store.embedding import Index
 from threadmark_store.log import log
+from threadmark_store.operating import Rows
 from threadmark_store.reindexing import Reindexing
-from threadmark_store.shapes import MINUTE, ItemKey, Scope, StoreReport
+from threadmark_store.shapes import MINUTE, ItemKey, ItemRow, Scope, StoreReport
 from threadmark_store.texts import Lacking, TextIndex
 from threadmark_store.values import Values
 from threadmark_store.vectors.contract import VectorTable
@@ -39,22 +37,20 @@ class Tables(NamedTuple):
 class Searching:
     """The search by vectors or by text of one store."""
 
-    def __init__(
-        self, saver: Saver, index: IndexConfig | None, text_search: object, cipher: Cipher | None, owner: str | None
-    ) -> None:
+    def __init__(self, rows: Rows, index: IndexConfig | None, text_search: object) -> None:
         if index and text_search:
             raise ConfigError("a store searches by vectors or by text: give it `index` or `text_search`, not both")
-        self.index = Index(index, cipher) if index else None
-        self.text = TextIndex(text_search, is_sealed=cipher is not None) if text_search else None
+        self.index = Index(index, rows.cipher) if index else None
+        self.text = TextIndex(text_search, is_sealed=rows.cipher is not None) if text_search else None
         self.computing: Any = self.index or self.text
-        self._backend = backend_of(saver)
-        self._vectors = VectorTable(rows_over(saver, "vectors"))
+        self._backend, self._owner, self._words = rows.backend, rows.owner, rows.words
+        vectors: Any = rows.vectors  # each backend has these; None stands for a missing table elsewhere
+        self._vectors = VectorTable(vectors)
         if self.index:
-            self._vectors = self._vectors._replace(model=self.index.model, opened=self.index.opened if cipher else None)
-        self._words: WordStore | None = None if self._backend == "redis" else rows_over(saver, "words")
+            opened = self.index.opened if rows.cipher else None
+            self._vectors = self._vectors._replace(model=self.index.model, opened=opened)
         if self.text and self._words is None:
             raise ConfigError(f"there is no search by text on {self._backend}: give the store an `index` instead")
-        self._owner = owner
         self._has_warned = False
         self.tables = Tables()
         self._looks_at = 0
@@ -134,21 +130,21 @@ class Searching:
 
     def reindex(self, items: ItemStore, values: Values) -> Flow[Any, int]:
         """Compute missing and outdated vectors and words again. Returns for how many items."""
-        of_vectors, of_words = self.index, self.text
-        found_by: tuple[Any, ...]
-        if of_vectors:
+        table: Any
+        make_rows: Callable[[ItemRow, Any], Iterable[Any]]
+        if self.index:
             cursor = yield from write(self._vectors.store.adopt, None)
             while cursor is not None:
                 cursor = yield from write(self._vectors.store.adopt, cursor)
-            found_by = self._vectors.store, of_vectors.lacking, of_vectors.of_values, self._vectors.rows_of
-        elif of_words:
-            found_by = self._words, of_words.lacking, of_words.of_values, rows_of
+            table, make_rows = self._vectors.store, self._vectors.rows_of
+        elif self.text:
+            table, make_rows = self._words, rows_of
         else:
             raise ConfigError(
                 "the store has neither `index` nor `text_search`, so there is nothing to compute: "
                 "Store(saver, index={...})"
             )
-        return (yield from Reindexing(items, values, self._owner, *found_by).all())
+        return (yield from Reindexing(items, values, self._owner, table, self.computing, make_rows).all())
 
     def report(self) -> Operation[StoreReport]:
         """Return how the store searches."""

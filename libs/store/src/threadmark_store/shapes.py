@@ -46,6 +46,12 @@ class ItemRow(NamedTuple):
     score: float | None = None
     """How near it is to the query of a search. Not stored."""
 
+    @property
+    def size(self) -> int:
+        """The bytes of its key and value."""
+        parts = (*self.key, self.value)
+        return sum(len(part if isinstance(part, bytes) else part.encode("utf-8", "surrogatepass")) for part in parts)
+
 
 class Place(NamedTuple):
     """Where in the order of a search a row stands: the most recently updated first, then by key."""

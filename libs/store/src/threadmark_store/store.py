@@ -26,12 +26,10 @@ from threadmark.runtime.refusals import REFUSALS
 from threadmark.saver.kit import checked_count
 from threadmark_store.backends import checked_saver
 from threadmark_store.batches import Answer, Batch, Found, Get, ListNamespaces, Put, Request, Search, key_of
+from threadmark_store.calls import Call
 from threadmark_store.contract import ItemStore
-from threadmark_store.embedding import Embed
 from threadmark_store.filters import check_filter
-from threadmark_store.items import items_of
-from threadmark_store.langgraphs import Call
-from threadmark_store.moving import Finding, Move, copy, export, migrate
+from threadmark_store.moving import Move, copy, export, migrate
 from threadmark_store.namespaces import joined, labels_of
 from threadmark_store.operating import OnItems, existing, rows_of, stats, verify
 from threadmark_store.over_saver import OverSaver
@@ -42,7 +40,7 @@ from threadmark_store.shapes import MINUTE, Match, StoreMoved, StoreReport, Stor
 from threadmark_store.sweeping import Sweeper
 from threadmark_store.tasks import Target, companion_of
 from threadmark_store.tasks import answered as answers_in
-from threadmark_store.values import Values, named
+from threadmark_store.values import named
 
 if TYPE_CHECKING:
     import asyncio
@@ -84,14 +82,12 @@ class Store(OverSaver, BaseStore):
         self._tasks = companion_of(saver) if with_tasks else None
         self.ttl_config = ttl
         self.index_config = index
-        context = self.saver._context  # noqa: SLF001 - it works on the saver's database as the saver itself does
-        self._owner = context.threads.owner
-        self._values = Values(context.serde, context.cipher)
-        self._items = items_of(self.saver)
+        rows = rows_of(self.saver)
+        self._owner, self._values, self._items = rows.owner, rows.values, rows.items
         self._target = Target(self._items, self._batch_of)
-        self._searching = Searching(self.saver, index, text_search, context.cipher, self._owner)
+        self._searching = Searching(rows, index, text_search)
         self.embeddings = self._searching.index.embeddings if self._searching.index else None
-        self._driver = self.saver._driver  # noqa: SLF001 - see above
+        self._driver = self.saver._driver  # noqa: SLF001 - it works on the saver's database as the saver itself does
         self._is_ready = False
         self._sweeper = Sweeper(self._driver, self._sweep)
 
@@ -214,10 +210,10 @@ class Store(OverSaver, BaseStore):
 
     def _answer(self, request: Any) -> Any:
         """Answer a request of a flow."""
-        return request.answer() if isinstance(request, (Embed, Call)) else self._driver.run(request)
+        return request.answer() if isinstance(request, Call) else self._driver.run(request)
 
     async def _aanswer(self, request: Any) -> Any:
-        return await (request.aanswer() if isinstance(request, (Embed, Call)) else self._driver.arun(request))
+        return await (request.aanswer() if isinstance(request, Call) else self._driver.arun(request))
 
     def _prepared(self) -> Operation[None]:
         if not self._is_ready:
@@ -295,8 +291,7 @@ class Store(OverSaver, BaseStore):
             yield from self._expect_same_keys()
             vectors, words = self._searching.tables
             there = rows._replace(vectors=vectors and vectors.store, words=words)
-        finding = Finding(self._searching.index, self._searching.text)
-        return (yield from migrate(rows, there, finding, self._driver, source, move))
+        return (yield from migrate(rows, there, self._searching, self._driver, source, move))
 
     def _report(self) -> Operation[StoreReport]:
         yield from self._prepared()

@@ -21,6 +21,7 @@ from langchain_core.runnables.config import var_child_runnable_config
 from threadmark.backends import ConfigError, Program, TransientStoreError
 from threadmark.program import Flow, Operation, aplay, arun, play, read, run, write
 from threadmark_store.batches import Answers, Batch, Put, Request
+from threadmark_store.calls import Call
 from threadmark_store.contract import ItemStore
 
 _UNFINISHED = {"__error__", "__interrupt__"}
@@ -253,13 +254,13 @@ class TaskItems:
         if run is None:
             return event.call(saver)
         with run.turn.taken():
-            return play(_together(run, event), partial(_answer, saver))
+            return play(_together(saver, run, event), Call.answer)
 
     async def _astore(self, saver: Any, run: Run | None, event: Event) -> Any:
         if run is None:
             return await event.call(saver)
         async with run.turn.ataken():
-            return await aplay(_together(run, event), partial(_aanswer, saver))
+            return await aplay(_together(saver, run, event), Call.aanswer)
 
     def _checkpoint(self, config: Any, checkpoint: Sequence[Any], method: str) -> tuple[Run | None, Event]:
         configurable, call = config["configurable"], methodcaller(method, config, *checkpoint)
@@ -361,25 +362,7 @@ def _around(steps: Mapping[str, str]) -> tuple[list[Level], dict[str, int]]:
     return levels, parents
 
 
-class _Find(NamedTuple):
-    """A request to find out whether a checkpoint is stored."""
-
-    config: dict[str, Any]
-
-
-class _Store(NamedTuple):
-    """A request to call a method of the saver, in one transaction with puts."""
-
-    call: Callable[[Any], Any]
-    puts: Sequence[Kept]
-
-    def stored(self) -> Operation[None]:
-        """Store the puts."""
-        for target, puts in _by_target(self.puts):
-            yield from write(target.batch_of(puts).answers, target.items)
-
-
-def _together(run: Run, event: Event) -> Flow[Any, Any]:
+def _together(saver: Any, run: Run, event: Event) -> Flow[Call, Any]:
     """Call a method of the saver, with the puts that can be reached when it has returned.
 
     LangGraph may store a task's writes before the checkpoint of their step. If that one is lost, the task runs again as
@@ -389,17 +372,19 @@ def _together(run: Run, event: Event) -> Flow[Any, Any]:
     found = {*run.checkpoints, event.checkpoint and event.checkpoint[::2]}
     for each, ways in run.ended(event):
         for level in {level for way in ways for level in way} - found:
-            if (yield _Find(_config_of(run.thread_id, level))):
+            config = _config_of(run.thread_id, level)
+            if (yield Call(partial(saver.get_checkpoint_ref, config), partial(saver.aget_checkpoint_ref, config))):
                 run.checkpoints.add(level)
                 found.add(level)
         if any(found.issuperset(way) for way in ways):
             puts.append(each)
+    called = Call(partial(_called, saver, event.call, puts), partial(_acalled, saver, event.call, puts))
     try:
-        result = yield _Store(event.call, puts)
+        result = yield called
     except TransientStoreError:
         if not puts:
             raise  # the saver has tried again
-        result = yield _Store(event.call, puts)
+        result = yield called
     run.note(event, puts)
     return result
 
@@ -408,26 +393,28 @@ def _config_of(thread_id: str, level: Level) -> dict[str, Any]:
     return {"configurable": {"thread_id": thread_id, "checkpoint_ns": level[0], "checkpoint_id": level[1]}}
 
 
-def _answer(saver: Any, request: Any) -> Any:
-    if isinstance(request, _Find):
-        return saver.get_checkpoint_ref(request.config)
-    if not request.puts:
-        return request.call(saver)
+def _called(saver: Any, call: Callable[[Any], Any], puts: Sequence[Kept]) -> Any:
+    """Call a method of the saver, in one transaction with puts."""
+    if not puts:
+        return call(saver)
     with saver.transaction() as tx:
-        result = request.call(tx.saver)
-        run(tx.saver._driver, request.stored())  # noqa: SLF001 - as a store on this saver would
+        result = call(tx.saver)
+        run(tx.saver._driver, _stored(puts))  # noqa: SLF001 - as a store on this saver would
     return result
 
 
-async def _aanswer(saver: Any, request: Any) -> Any:
-    if isinstance(request, _Find):
-        return await saver.aget_checkpoint_ref(request.config)
-    if not request.puts:
-        return await request.call(saver)
+async def _acalled(saver: Any, call: Callable[[Any], Any], puts: Sequence[Kept]) -> Any:
+    if not puts:
+        return await call(saver)
     async with saver.transaction() as tx:
-        result = await request.call(tx.saver)
-        await arun(tx.saver._driver, request.stored())  # noqa: SLF001 - as a store on this saver would
+        result = await call(tx.saver)
+        await arun(tx.saver._driver, _stored(puts))  # noqa: SLF001 - as a store on this saver would
     return result
+
+
+def _stored(puts: Sequence[Kept]) -> Operation[None]:
+    for target, some in _by_target(puts):
+        yield from write(target.batch_of(some).answers, target.items)
 
 
 def _too_long() -> TransientStoreError:

@@ -81,8 +81,7 @@ class TextIndex:
 
     def lacking(self, item: ItemRow, value: Mapping[str, Any], rows: Iterable[WordRow]) -> Lacking | None:
         """Return what to compute of an item with these rows, None if they are those of its value."""
-        heads = (row.word for row in rows if row.word.startswith(HEAD) and row.check == item.check)
-        head = next(heads, "")
+        head = next((row.word for row in rows if row.check == item.check), "")
         is_chosen = head.startswith(f"{HEAD}{_CHOSEN}")
         return None if head == self.head or is_chosen else Lacking(item.key, value, None)
 
@@ -95,13 +94,6 @@ class TextIndex:
         """Return the words of queries."""
         yield from ()
         return {text: tuple(words_in([text])) for text in texts}
-
-
-def words_as(head: str, value: Mapping[str, Any]) -> Words:
-    """Return the words of a value by the fields that a head names."""
-    fields, usual = chosen_in(head), head.removeprefix(HEAD)
-    index = TextIndex((fields is None and fields_of(usual)) or True, is_sealed=False)
-    return index.words(value, fields)
 
 
 def chosen_in(head: str) -> Fields:

@@ -40,7 +40,7 @@ def _held(store: Asked) -> Page:
     """Return all rows with all that they are found by."""
     owner: Any = store.store
     found: Page = run(owner.saver._driver, _read(rows_of(owner.saver)))  # noqa: SLF001 - below the store
-    return found._replace(vectors=sorted(found.vectors), heads=sorted(found.heads))
+    return found._replace(vectors=sorted(found.vectors), words=sorted(found.words))
 
 
 def _read(rows: Rows) -> Operation[Page]:

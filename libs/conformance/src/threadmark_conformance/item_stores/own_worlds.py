@@ -14,9 +14,9 @@ from threadmark.sealing import Keyring, cipher_of
 from threadmark_conformance.backend import Backend, Opener, World
 from threadmark_conformance.item_stores.worlds import Asked, OpenStore
 from threadmark_store import Store
+from threadmark_store.backends import rows_over
 from threadmark_store.batches import key_of
 from threadmark_store.contract import ItemStore
-from threadmark_store.items import items_of
 from threadmark_store.shapes import ItemRow
 
 KEYRING = Keyring({"key": bytes(range(32))}, "key", digest_secret=bytes(32))
@@ -53,7 +53,7 @@ class OwnWorld(World):
     async def in_items(self, program: Callable[[ItemStore], Program[Any]]) -> Any:
         """Run a program on the rows themselves. Returns its result."""
         saver = self._own(None)
-        transaction = Transaction(program, (items_of(saver),), writes=True)
+        transaction = Transaction(program, (rows_over(saver, "items"),), writes=True)
         return await saver._driver.arun(transaction)  # noqa: SLF001 - below the store, whose API does not matter here
 
     async def row(self, namespace: tuple[str, ...], key: str) -> ItemRow:

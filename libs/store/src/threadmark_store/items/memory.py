@@ -1,7 +1,6 @@
 """Items in a dictionary of the memory saver."""
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any
 
 from threadmark.memory.tables import Tables
 from threadmark_store.namespaces import is_within
@@ -78,7 +77,7 @@ class MemoryItems(MemoryTable):
 
     @program
     def count(self, tables: Tables, scope: Scope) -> tuple[int, int]:
-        sizes = [sum(map(_size, (*row.key, row.value))) for row in self._in(tables, scope)]
+        sizes = [row.size for row in self._in(tables, scope)]
         return len(sizes), sum(sizes)
 
     def _in(self, tables: Tables, scope: Scope) -> Iterator[ItemRow]:
@@ -92,7 +91,3 @@ rows_over = MemoryItems
 
 def _place(row: ItemRow) -> tuple[int, ItemKey]:
     return -row.updated_at, row.key
-
-
-def _size(text: Any) -> int:
-    return len(text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text)

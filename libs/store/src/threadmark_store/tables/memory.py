@@ -53,7 +53,7 @@ class MemoryRowsOfItems(MemoryTable, Generic[Row]):
         """Nothing to do: there is one writer."""
 
     @program
-    def rows(self, tables: Tables, keys: Sequence[ItemKey]) -> list[Row]:
+    def whole_rows(self, tables: Tables, keys: Sequence[ItemKey]) -> list[Row]:
         return [row for key in keys for row in self._of(tables).get(key, {}).values()]
 
     @program

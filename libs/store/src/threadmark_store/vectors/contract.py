@@ -1,7 +1,7 @@
 """The questions that a backend answers about the vectors of items, as programs of the saver's own driver."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import NamedTuple, Protocol
 
 from threadmark.backends import Program
@@ -79,9 +79,6 @@ class VectorCounts(NamedTuple):
 
 class VectorStore(RowsOfItems[VectorRow], Protocol):
     """The vectors of one database."""
-
-    def whole_rows(self, keys: Sequence[ItemKey]) -> Program[list[VectorRow]]:
-        """Return all rows of items, with their data."""
 
     def page(self, scope: Scope, model: str, cursor: Cursor | None) -> Program[tuple[list[Scanned], Cursor | None]]:
         """Return the next vectors of a model in a namespace, those below it and of an owner, in any order.

@@ -11,7 +11,7 @@ class MemoryVectors(ComparedByNumpy, MemoryRowsOfItems[VectorRow]):
 
     table = "vector"
 
-    whole_rows = MemoryRowsOfItems.rows
+    rows = MemoryRowsOfItems.whole_rows
 
     @program
     def page(

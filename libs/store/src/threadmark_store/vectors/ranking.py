@@ -10,6 +10,7 @@ from threadmark.backends import CorruptDataError, Program
 from threadmark.errors import importing
 from threadmark_store.ranking import Columns, Ranking
 from threadmark_store.shapes import Cursor, ItemKey, Scope
+from threadmark_store.values import named
 from threadmark_store.vectors.contract import Scanned, Vector, VectorTable
 
 _FLOAT = "<f4"
@@ -99,7 +100,5 @@ def _shaped(row: Scanned, table: VectorTable) -> tuple[ItemKey, Vector]:
 
 
 def _damaged(row: Scanned, table: VectorTable, problem: str) -> CorruptDataError:
-    (namespace, key), (field, *_) = _shaped(row, table)
-    return CorruptDataError(
-        f"the vector of field {field!r} of item {key!r} of namespace {namespace!r} {problem}: put the item once more"
-    )
+    key, vector = _shaped(row, table)
+    return CorruptDataError(f"the vector of field {vector.field!r} of {named(key)} {problem}: put the item once more")

@@ -44,9 +44,6 @@ class WordTotals(NamedTuple):
 class WordStore(RowsOfItems[WordRow], Protocol):
     """The words of one database."""
 
-    def whole_rows(self, keys: Sequence[ItemKey]) -> Program[list[WordRow]]:
-        """Return all rows of items."""
-
     def find(self, scope: Scope, words: Sequence[str]) -> Program[list[WordRow]]:
         """Return the rows of words in a namespace, those below it and of an owner, in any order."""
 

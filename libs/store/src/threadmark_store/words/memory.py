@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 
-from threadmark.backends import Program
 from threadmark.memory.tables import Tables
 from threadmark_store.shapes import ItemKey, Scope
 from threadmark_store.tables.memory import MemoryRowsOfItems, program
-from threadmark_store.words.contract import WordRow, WordTotals
+from threadmark_store.words.contract import HEAD, WordRow, WordTotals
 
 
 class MemoryWords(MemoryRowsOfItems[WordRow]):
@@ -14,8 +13,10 @@ class MemoryWords(MemoryRowsOfItems[WordRow]):
 
     table = "word"
 
-    def whole_rows(self, keys: Sequence[ItemKey]) -> Program[list[WordRow]]:
-        return self.rows(keys)
+    @program
+    def rows(self, tables: Tables, keys: Sequence[ItemKey]) -> list[WordRow]:
+        found = (row for key in keys for row in self._of(tables).get(key, {}).values())
+        return [row for row in found if row.word.startswith(HEAD)]
 
     @program
     def find(self, tables: Tables, scope: Scope, words: Sequence[str]) -> list[WordRow]:
