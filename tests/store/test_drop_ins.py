@@ -417,7 +417,7 @@ def test_items_can_be_read_without_langgraph() -> None:
     """A command needs the rows and their meaning, and starts in less time without LangGraph."""
     code = """
 import sys
-import threadmark_store.batches, threadmark_store.items.memory, threadmark_store.items.sqlite
+import threadmark_store.batches, threadmark_store.items.memory, threadmark_store.items.sqlite, threadmark_store.looking
 print({'langgraph', 'langchain_core'} & {name.partition('.')[0] for name in sys.modules})
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

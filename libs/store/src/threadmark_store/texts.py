@@ -4,8 +4,6 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from langgraph.store.base import get_text_at_path, tokenize_path
-
 from threadmark.backends import ConfigError, Program, short_repr
 from threadmark_store.shapes import ItemKey, ItemRow
 from threadmark_store.words.contract import HEAD, WordRow, Words
@@ -116,6 +114,8 @@ def fields_of(choice: str) -> Fields:
 
 
 def _texts_at(value: Mapping[str, Any], field: str) -> list[str]:
+    from langgraph.store.base import get_text_at_path, tokenize_path  # those who only look at items start without it
+
     path: str | list[str] = field if field in ("", WHOLE) else tokenize_path(field)
     try:
         found: list[str] = get_text_at_path(value, path)
