@@ -48,8 +48,8 @@ FAULTS = [
     Fault(
         "the first removal of an item counts",
         f"{_ITEMS}pairs/changes.py",
-        "if removal and (last is None or removal[0] > last.at):",
-        "if removal and last is None:",
+        "times[owner] = max(at, times.get(owner, 0))",
+        "times.setdefault(owner, at)",
         ("tests/store/test_pairs.py",),
     ),
     Fault(

@@ -192,7 +192,7 @@ def _together(
     while len(answers) < len(prepares):
         answers.append((yield from fetch_many(pgconn)))
     end = yield from fetch_many(pgconn)
-    if end[-1].status != _SYNC:  # PgBouncer reports with which error the session has ended
+    if end and end[-1].status != _SYNC:  # PgBouncer reports with which error the session has ended
         for results in (*answers, end):
             _check(results, statements)
     pgconn.exit_pipeline_mode()  # a connection that was interrupted before is dropped

@@ -130,14 +130,18 @@ _MOST_BYTES = 4
 
 # This reads the tables of the catalogue, as its answers after a wait for a lock may come from a cache otherwise.
 _EXISTS = """
-SELECT EXISTS (
-    SELECT
-    FROM pg_catalog.pg_class AS c
-    JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
-    WHERE c.relname = $1::text
-        AND CASE WHEN $2::text IS NULL THEN pg_catalog.pg_table_is_visible(c.oid) ELSE n.nspname = $2::text END
-)
+SELECT
+    EXISTS (
+        SELECT
+        FROM pg_catalog.pg_class AS c
+        JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+        WHERE c.relname = $1::text
+            AND CASE WHEN $2::text IS NULL THEN pg_catalog.pg_table_is_visible(c.oid) ELSE n.nspname = $2::text END
+    ),
+    to_regclass('pg_catalog.pg_dist_local_group') IS NOT NULL
 """
+
+_IS_WORKER = "SELECT groupid <> 0 FROM pg_catalog.pg_dist_local_group"
 
 _MAY_CREATE = "SELECT coalesce(has_schema_privilege(coalesce($1::text, current_schema()), 'CREATE'), false)"
 
@@ -178,7 +182,14 @@ class Database:
         return f"= ANY (ARRAY({query} FOR UPDATE SKIP LOCKED))"
 
     def exists(self, table: str, *, last: bool = True) -> Program[bool]:
-        ((found,),) = yield from execute(_EXISTS, (f"threadmark_store_{table}", self._schema), likely_last=last)
+        """Raises ConfigError for a worker of Citus: its tables would be other ones than the coordinator's."""
+        names = f"threadmark_store_{table}", self._schema
+        ((found, has_citus),) = yield from execute(_EXISTS, names, likely_last=last)
+        if not found and has_citus and (yield from execute(_IS_WORKER))[0][0]:
+            raise ConfigError(
+                "this server is a worker of a Citus cluster, and stores and caches are on the coordinator: give their "
+                "saver the coordinator's URL"
+            )
         return bool(found)
 
     def create(self, table: str) -> Program[None]:
