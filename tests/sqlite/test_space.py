@@ -2,7 +2,10 @@
 
 import asyncio
 import os
+import re
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -129,3 +132,20 @@ def test_a_deleted_thread_leaves_one_row_that_remembers_it(tmp_path: Path) -> No
     with looking_at(path) as connection:
         for table, count in (("thread", 1), ("checkpoint", 0), ("write", 0), ("segment", 0)):
             assert connection.execute(f"SELECT count(*) FROM threadmark_{table}").fetchone() == (count,)
+
+
+@pytest.mark.parametrize("room", [0, 20_000])
+def test_a_disk_without_room_is_named(room: int, tmp_path: Path) -> None:
+    code = f"""
+import resource, signal
+from threadmark import StoreError
+from threadmark_sqlite import SqliteSaver
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, ({room}, {room}))
+try:
+    SqliteSaver("threads.db").setup()
+except StoreError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert re.search("threads.db' (cannot be read or written|cannot grow).* disk", done.stdout), done

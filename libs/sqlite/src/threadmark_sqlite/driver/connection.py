@@ -232,6 +232,7 @@ _MEANINGS = {
     sqlite3.SQLITE_BUSY: LOCKED,
     sqlite3.SQLITE_LOCKED: LOCKED,
     sqlite3.SQLITE_FULL: " cannot grow: the disk (or the size that was allowed) is full",
+    sqlite3.SQLITE_IOERR: " cannot be read or written: check that its disk works, and has room for it and its log",
     sqlite3.SQLITE_READONLY: READ_ONLY,
     sqlite3.SQLITE_CANTOPEN: (
         " cannot be opened: check that its folder exists, who may read and write them, and how many files may be open"
