@@ -26,7 +26,16 @@ import threadmark_store
 from postgres import cluster
 from redis_backend import processes
 from redis_backend.backends import OPTIONS
-from threadmark import ClosedError, ConfigError, Keyring, MemorySaver, MissingDependencyError, Serde
+from threadmark import (
+    ClosedError,
+    ConfigError,
+    Keyring,
+    MemoryCache,
+    MemorySaver,
+    MissingDependencyError,
+    Serde,
+    cached,
+)
 from threadmark_langgraph import SqliteSaver as SqliteCheckpointer
 from threadmark_postgres import PostgresSaver
 from threadmark_redis import RedisSaver
@@ -240,6 +249,14 @@ def test_a_search_by_text_is_an_option_of_every_store_on_a_database() -> None:
 def test_options_of_a_saver_are_refused_with_a_saver() -> None:
     with SqliteSaver(":memory:") as saver, pytest.raises(ConfigError, match="'durability' is an option of the saver"):
         SqliteStore(saver, durability="normal")
+
+
+def test_of_a_cached_saver_the_one_below_it_is_asked_for() -> None:
+    with MemorySaver() as saver:
+        cache = cached(saver, MemoryCache())
+        with pytest.raises(ConfigError, match="has no store of items: give its `uncached` saver"):
+            Store(cache)
+        Store(cache.uncached).put(("a",), "k", {})
 
 
 def test_anything_else_is_refused_by_name() -> None:

@@ -49,7 +49,10 @@ def backend_of(saver: Saver, what: str = ITEMS) -> str:
     if isinstance(saver, ReplicatedSaver) and what == ITEMS:
         return _backend_of_pair(saver)
     if name is None:
-        raise ConfigError(f"{saver!r} has no {what}: give a saver on memory, SQLite, Postgres or Redis")
+        instead = (
+            "its `uncached` saver" if hasattr(saver, "uncached") else "a saver on memory, SQLite, Postgres or Redis"
+        )
+        raise ConfigError(f"{saver!r} has no {what}: give {instead}")
     return name
 
 
