@@ -14,6 +14,7 @@ from typing import Any, cast
 import pytest
 
 from effects.places import APIS, PLACES, Receiver, once, opened
+from patience import PATIENCE
 from threadmark import (
     ConfigError,
     ConflictError,
@@ -30,6 +31,7 @@ from threadmark import (
 from threadmark.effects import listing
 from threadmark.effects.calls import Watch
 from threadmark.effects.holder import this_process
+from threadmark.effects.renewing import Renewals
 from threadmark_langgraph import InMemorySaver
 
 
@@ -349,6 +351,14 @@ def test_a_long_call_keeps_its_claim(saver: Saver, receiver: Receiver) -> None:
         assert once(api, held, "charge", slow, api) == once(api, held, "charge", slow, api)
     assert receiver.calls == [*APIS]
     assert {effect.state for effect in held.list()} == {"done"}
+
+
+def test_a_claim_for_ever_ends_no_renewals_of_others() -> None:
+    waits, renewing = threading.Event(), Renewals()
+    with renewing.renewing(timedelta.max.total_seconds() / 3, lambda: True):
+        waits.wait(0.1)  # so that the thread has begun to wait for that time
+        with renewing.renewing(0.01, lambda: waits.set() is None):  # type: ignore[func-returns-value]  # it goes on
+            assert waits.wait(PATIENCE)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
