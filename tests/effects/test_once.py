@@ -14,6 +14,7 @@ from typing import Any, cast
 import pytest
 
 from effects.places import APIS, PLACES, Receiver, once, opened
+from patience import PATIENCE
 from threadmark import (
     ConfigError,
     ConflictError,
@@ -30,6 +31,7 @@ from threadmark import (
 from threadmark.effects import listing
 from threadmark.effects.calls import Watch
 from threadmark.effects.holder import this_process
+from threadmark.effects.renewing import Renewals
 from threadmark_langgraph import InMemorySaver
 
 
@@ -93,6 +95,42 @@ def test_an_exception_of_a_class_that_cannot_be_stored_is_raised_by_name(receive
     assert receiver.calls == [5]
 
 
+def test_an_exception_that_cannot_tell_its_text_is_an_outcome_too(receiver: Receiver) -> None:
+    class MuteError(Exception):
+        def __str__(self) -> str:
+            raise AttributeError("response")
+
+    orders = Effects(MemorySaver()).of("order")
+    receiver.errors = [MuteError()]
+    with pytest.raises(MuteError):
+        orders.once("charge", receiver.charge, 5)
+    with pytest.raises((MuteError, EffectFailedError)):
+        orders.once("charge", receiver.charge, 5)
+    assert [effect.state for effect in orders.list()] == ["failed"]
+    assert receiver.calls == [5]
+
+
+def test_a_later_failure_is_not_told_by_the_exception_of_an_earlier_one(saver: Saver, receiver: Receiver) -> None:
+    orders = Effects(saver).of("order")
+    receiver.errors = [ValueError("the first"), ValueError(threading.Lock())]
+    with pytest.raises(ValueError, match="the first"):
+        orders.once("charge", receiver.charge, 5)
+    orders.settle(orders.list()[0], "not done")
+    with pytest.raises(ValueError, match="lock"):
+        orders.once("charge", receiver.charge, 5)
+    with pytest.raises(EffectFailedError, match=r"failed before with ValueError: .*lock"):
+        orders.once("charge", receiver.charge, 5)
+    assert receiver.calls == [5, 5]
+
+
+def test_a_coroutine_that_was_not_awaited_is_called_once_it_is(receiver: Receiver) -> None:
+    orders = Effects(MemorySaver()).of("order")
+    with pytest.raises(ConfigError, match="aonce"):
+        orders.once("charge", receiver.acharge, 5)
+    assert (receiver.calls, [effect.state for effect in orders.list()]) == ([], ["not done"])
+    assert once("asyncio", orders, "charge", receiver.acharge, 5)["receipt"] == 1
+
+
 def test_a_call_that_did_not_happen_is_made_by_the_next_attempt(saver: Saver, receiver: Receiver) -> None:
     orders = Effects(saver).of("order")
     receiver.errors = [OSError("no route"), OSError("no route")]
@@ -126,7 +164,7 @@ def test_a_result_that_cannot_be_stored_is_an_error_and_the_call_is_not_made_aga
 
     orders = Effects(MemorySaver()).of("order")
     for _ in range(2):
-        with pytest.raises(SerializationError, match="lock"):
+        with pytest.raises(SerializationError, match=r"result of effect 'charge' of thread 'order' .*lock.* was made"):
             orders.once("charge", connect, 5)
     assert receiver.calls == [5]
 
@@ -137,6 +175,11 @@ def test_arguments_that_cannot_be_stored_need_a_key(receiver: Receiver) -> None:
         orders.once("charge", receiver.charge, threading.Lock())
     for _ in range(2):
         orders.once("charge", lambda _: receiver.charge(5), threading.Lock(), key="lock")
+    assert len(receiver.calls) == 1
+    with pytest.raises(
+        SerializationError, match=r"arguments of effect 'pay' of thread 'order' .*lock.* undo_with= stores"
+    ):
+        orders.once("pay", lambda _: receiver.charge(5), threading.Lock(), key="another", undo_with="words")
     assert len(receiver.calls) == 1
 
 
@@ -351,6 +394,14 @@ def test_a_long_call_keeps_its_claim(saver: Saver, receiver: Receiver) -> None:
     assert {effect.state for effect in held.list()} == {"done"}
 
 
+def test_a_claim_for_ever_ends_no_renewals_of_others() -> None:
+    waits, renewing = threading.Event(), Renewals()
+    with renewing.renewing(timedelta.max.total_seconds() / 3, lambda: True):
+        waits.wait(0.1)  # so that the thread has begun to wait for that time
+        with renewing.renewing(0.01, lambda: waits.set() is None):  # type: ignore[func-returns-value]  # it goes on
+            assert waits.wait(PATIENCE)
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_a_call_in_a_process_that_was_killed_is_unknown_at_once(tmp_path: Path, receiver: Receiver) -> None:
     with opened("sqlite", tmp_path) as saver:
@@ -416,6 +467,8 @@ def test_a_call_that_waits_for_itself_is_refused(api: str) -> None:
         ({"on_unknown": "guess"}, "on_unknown"),
         ({"check": "ask"}, "check must be a function"),
         ({"retry_on": (5,)}, "classes of exceptions"),
+        ({"retry_on": ValueError}, r"such as \(ValueError,\)"),
+        ({"unknown_on": TimeoutError}, "several classes of exceptions"),
         ({"key": 5}, "key must be a string"),
     ],
 )
@@ -435,4 +488,6 @@ def test_odd_uses_are_refused(receiver: Receiver) -> None:
         Effects(InMemorySaver())  # type: ignore[arg-type]  # that is the point
     with pytest.raises(ConfigError, match="settled as"):
         effects.settle(None, "running")  # type: ignore[arg-type]  # that is the point
+    with pytest.raises(ConfigError, match=r"that effects\.list\(\) returned, not 'charge'"):
+        effects.settle("charge", "done")  # type: ignore[arg-type]  # that is the point
     assert repr(effects).startswith("<Effects over <MemorySaver")

@@ -71,8 +71,8 @@ FAULTS = [
     Fault(
         "a call whose result cannot be stored is made again",
         "core/src/threadmark/effects/calls.py",
-        'yield from self._settle(table, claim, "failed", error)\n            raise\n        return value\n',
-        'yield from self._settle(table, claim, "not done", error)\n            raise\n        return value\n',
+        'yield from self._settle(table, claim, "failed", refused)\n',
+        'yield from self._settle(table, claim, "not done", refused)\n',
         _EFFECTS,
     ),
     Fault(

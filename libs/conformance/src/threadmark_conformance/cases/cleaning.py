@@ -104,5 +104,5 @@ async def odd_rules_are_refused(world: World) -> None:
         {"compression": "yes"},
     ]
     for rules in odd:
-        with pytest.raises(ConfigError):
+        with pytest.raises(ConfigError, match=next(iter(rules))):
             world.interface(CleanedStates, **rules)

@@ -123,6 +123,10 @@ _QUESTION = "Did this call happen? Nothing has been called again."
 _ANSWERS: Sequence[EffectState] = ("done", "not done", "failed")
 
 
+class UncalledError(ConfigError):
+    """A blocking call was given the function of a coroutine, so nothing of it has run."""
+
+
 class _OvertakenError(Exception):
     """Another call has changed the claims first, or still runs: look again, perhaps after a pause."""
 
@@ -295,7 +299,13 @@ class OneCall:
     def _claimed(self, table: Table, claim: Claim) -> Steps[Table]:
         """Store a claim of this call, with the arguments if it can be taken back."""
         values = {claim.undo_channel: [[*self._work.args], dict(self._work.kwargs)]} if self._work.undo else {}
-        return (yield from self._written(table, claim, values))
+        try:
+            return (yield from self._written(table, claim, values))
+        except SerializationError as error:
+            where = f"the arguments of {described(self._site, claim)}"
+            raise SerializationError(
+                f"{where}: {error}. undo_with= stores them: leave it out, or pass others"
+            ) from error
 
     def _written(self, table: Table, claim: Claim, values: Mapping[str, Any] | None = None) -> Steps[Table]:
         try:
@@ -361,7 +371,7 @@ class OneCall:
         try:
             value = yield self._held_call(self._work.call(claim.key), claim)
         except Exception as error:
-            if isinstance(error, (*policy.retry_on, *_control_flow())):
+            if isinstance(error, (*policy.retry_on, *_control_flow(), UncalledError)):
                 state: EffectState = "not done"
             else:
                 state = "unknown" if isinstance(error, policy.unknown_on) else "failed"
@@ -369,9 +379,11 @@ class OneCall:
             raise
         try:
             yield from self._settle(table, claim, "done", value)
-        except SerializationError as error:  # it has happened, so it must not be made again
-            yield from self._settle(table, claim, "failed", error)
-            raise
+        except SerializationError as refusal:  # it has happened, so it must not be made again
+            where = f"the result of {described(self._site, claim)}"
+            refused = SerializationError(f"{where}: {refusal}. The call was made, and is not made again")
+            yield from self._settle(table, claim, "failed", refused)
+            raise refused from refusal
         return value
 
     def _settle(self, table: Table, claim: Claim, state: EffectState, outcome: Any = None) -> Steps[Any]:
@@ -399,7 +411,7 @@ def settle(
     settled = (taken or claim)._replace(
         state=state,
         settled_at=moment(),
-        error=None if error is None else [type(error).__qualname__, str(error)],
+        error=None if error is None else [type(error).__qualname__, _text_of(error)],
     )
     values = _values(context, settled, outcome)
     while True:
@@ -422,15 +434,26 @@ def settle(
 
 
 def _values(context: SaverContext, claim: Claim, outcome: Any) -> dict[str, Any]:
-    """The channel of an outcome. An exception that cannot be stored is left to its name and text."""
+    """The channel of an outcome. An exception that cannot be stored is left to its name and text.
+
+    It has None in its channel, which may hold the outcome of an earlier call that was settled as "not done".
+    """
     if claim.state not in ("done", "failed"):
         return {}
     if claim.state == "failed":
         try:
             context.serde.dumps_typed(outcome)
         except Exception:  # noqa: BLE001 - the serializer may be the user's, and the text is there in any case
-            return {}
+            return {claim.value_channel: None}
     return {claim.value_channel: outcome}
+
+
+def _text_of(error: Exception) -> str:
+    """Return the text of an exception, which is of any class: one that cannot tell it is an outcome, too."""
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - it is the user's method, and the error to raise is the call's own
+        return ""
 
 
 def _lost(site: Site, claim: Claim, reason: str) -> EffectLostError:

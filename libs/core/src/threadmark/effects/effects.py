@@ -2,7 +2,7 @@
 
 import inspect
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from typing import Any, ClassVar, Literal, ParamSpec, TypeVar, cast
 
@@ -17,6 +17,7 @@ from threadmark.effects.calls import (
     Policy,
     Request,
     Steps,
+    UncalledError,
     Work,
     calling,
 )
@@ -82,7 +83,7 @@ class Effects:
         self._saver = saver
         self._thread: Config | str | None = None
         ttl = checked_duration(claim_ttl, "claim_ttl").total_seconds()
-        self._policy = _checked(Policy(per, on_unknown, None, (), tuple(unknown_on), ttl))
+        self._policy = _checked(Policy(per, on_unknown, None, (), _classes(unknown_on), ttl))
 
     def __repr__(self) -> str:
         return f"<Effects over {self._saver!r}>"
@@ -214,9 +215,9 @@ class Effects:
         unknown_on: Sequence[type[Exception]] | None,
     ) -> Policy:
         own = self._policy
-        unknown = own.unknown_on if unknown_on is None else tuple(unknown_on)
+        unknown = own.unknown_on if unknown_on is None else _classes(unknown_on)
         return _checked(
-            Policy(per or own.per, on_unknown or own.on_unknown, check, tuple(retry_on), unknown, own.claim_ttl)
+            Policy(per or own.per, on_unknown or own.on_unknown, check, _classes(retry_on), unknown, own.claim_ttl)
         )
 
     def _both_ways(
@@ -391,7 +392,7 @@ def _blocking(result: Any) -> Any:
     """Return the result of a blocking function."""
     if inspect.iscoroutine(result):
         result.close()
-        raise ConfigError("the function is a coroutine's: call it with `await effects.aonce(...)`")
+        raise UncalledError("the function is a coroutine's: call it with `await effects.aonce(...)`")
     return result
 
 
@@ -400,10 +401,18 @@ def _checked(policy: Policy) -> Policy:
     check_word(policy.on_unknown, OnUnknown, "on_unknown")
     if policy.check is not None and not callable(policy.check):
         raise ConfigError(f"check must be a function of the idempotency key, not {short_repr(policy.check)}")
-    for each in (*policy.retry_on, *policy.unknown_on):
+    return policy
+
+
+def _classes(found: Any) -> tuple[type[Exception], ...]:
+    if not isinstance(found, Iterable):  # such as a class that stands alone
+        name = found.__name__ if isinstance(found, type) else short_repr(found)
+        raise ConfigError(f"retry_on and unknown_on take several classes of exceptions, such as ({name},)")
+    classes = tuple(found)
+    for each in classes:
         if not (isinstance(each, type) and issubclass(each, Exception)):
             raise ConfigError(f"retry_on and unknown_on take classes of exceptions, not {short_repr(each)}")
-    return policy
+    return classes
 
 
 def _check_state(state: EffectState | None) -> None:

@@ -19,7 +19,7 @@ from threadmark.effects.table import (
     value_in,
     version_of,
 )
-from threadmark.errors import CheckpointNotFoundError, ConfigError, ConflictError, EffectFailedError
+from threadmark.errors import CheckpointNotFoundError, ConfigError, ConflictError, EffectFailedError, short_repr
 from threadmark.metadata import certain_fragments
 from threadmark.model import Config
 from threadmark.program import Operation, Program, read
@@ -76,6 +76,8 @@ def settle(
     context: SaverContext, effect: EffectInfo, state: EffectState, value: Any, token: int | None
 ) -> Operation[EffectInfo]:
     """Say what became of an effect. A call that still runs is refused its result. Returns the effect as it is now."""
+    if not isinstance(effect, EffectInfo):
+        raise ConfigError(f"settle takes an effect that effects.list() returned, not {short_repr(effect)}")
     ns, _, number = effect.id.rpartition("/")
     site = Site(effect.thread_id, PREFIX + ns, effect.name, token)
     table = yield from read_table(context, site)

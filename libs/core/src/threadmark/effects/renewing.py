@@ -14,6 +14,7 @@ from threadmark.runtime.logs import log
 from threadmark.runtime.processes import reset_after_fork
 
 _IDLE = 3600.0
+"""The longest wait: one of centuries, as timedelta.max would ask for, is more than a lock can count."""
 
 
 class Renewed:
@@ -65,7 +66,7 @@ class Renewals:
                 due = [renewed for renewed in self._all if renewed.due <= now]
                 if not due:
                     self._wakes = min((renewed.due for renewed in self._all), default=now + _IDLE)
-                    self._changed.wait(self._wakes - now)
+                    self._changed.wait(min(self._wakes - now, _IDLE))
                     continue
             for renewed in due:
                 if not still_there(renewed.renew):

@@ -12,7 +12,7 @@ from threadmark.interfaces.shapes import StatePage
 from threadmark.model import Duration, RetentionReport, ThreadSort
 from threadmark.retention import Retention
 from threadmark.saver import SaverProtocol
-from threadmark.saver.kit import check_flag, check_keep_last, expect_compression
+from threadmark.saver.kit import check_flag, check_keep_last, checked_duration, expect_compression
 
 
 class States(Interface):
@@ -164,7 +164,10 @@ class CleanedStates(States):
                 installed. If it is installed, data is compressed in either case.
         """
         super().__init__(saver)
-        check_keep_last(max_history)
+        check_keep_last(max_history, "max_history", "leave it out to keep all states")
+        checked_duration(interval, "interval")
+        if max_age is not None:
+            checked_duration(max_age, "max_age")
         check_flag(compression, "compression")
         if compression:
             expect_compression()

@@ -108,12 +108,12 @@ def check_flag(flag: object, what: str) -> None:
         raise ConfigError(f"{what} must be True or False, not {short_repr(flag)}")
 
 
-def check_keep_last(keep_last: object) -> None:
+def check_keep_last(
+    keep_last: object, what: str = "keep_last", hint: str = "use strategy='delete' to keep nothing"
+) -> None:
     """Raise ConfigError for anything but None or a number of checkpoints to keep."""
     if keep_last is not None and (isinstance(keep_last, bool) or not isinstance(keep_last, int) or keep_last < 1):
-        raise ConfigError(
-            f"keep_last must be at least 1, not {short_repr(keep_last)}: use strategy='delete' to keep nothing"
-        )
+        raise ConfigError(f"{what} must be at least 1, not {short_repr(keep_last)}: {hint}")
 
 
 def check_progress(progress: object) -> None:
