@@ -8,9 +8,11 @@ import pytest
 from cli.running import in_pipe, json_lines
 from postgres.cluster import shared
 from redis_backend.processes import DURABLE, FORGETFUL, RedisProcess
+from threadmark.format import stored
 from threadmark.runtime import compiled
 from threadmark_cli import diagnosis
 from threadmark_cli.diagnosis import of_packages
+from threadmark_conformance.engine import at, checkpoint
 from threadmark_redis import RedisSaver
 from threadmark_sqlite import SqliteSaver
 
@@ -68,6 +70,17 @@ def test_a_file_that_cannot_be_opened_is_no_matter_of_a_server(tmp_path: Path) -
     assert ran.code == 5
     assert "check that its folder exists, who may read and write them, and how many files may be open" in ran.out
     assert "look at the file, and at who may use it" in ran.out
+
+
+def test_a_package_that_is_missing_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    database = tmp_path / "agents.db"
+    with SqliteSaver(database) as saver:
+        values = {"text": " ".join(map(str, range(2000)))}
+        saver.put(at("one", ""), checkpoint(values), {}, {"text": 1})
+    monkeypatch.setattr(stored, "_INSTALLED", False)
+    (threads,) = (each for each in json_lines(in_pipe("doctor", str(database), "--json")) if each["check"] == "threads")
+    assert (threads["level"], threads["way_out"]) == ("fault", "install the package that it names")
+    assert "pip install 'threadmark[zstd]'" in str(threads["finding"])
 
 
 def test_packages_of_different_releases_are_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:

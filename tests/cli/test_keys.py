@@ -2,6 +2,7 @@
 
 import json
 import stat
+import sys
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,15 @@ def test_a_new_file_opens_a_database_and_a_newer_key_seals_it_again(tmp_path: Pa
     del content["keys"]["first"]
     Path(keys).write_text(json.dumps(content), "utf-8")
     assert "a secret" in in_pipe("threads", database, "--keyring", keys).out
+
+
+def test_without_the_package_that_encrypts_no_file_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = tmp_path / "agents.keys"
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "cryptography.exceptions", None)
+        refused = in_pipe("keys", "new", str(keys))
+    assert (refused.code, "pip install 'threadmark[crypto]'" in refused.err, keys.exists()) == (2, True, False)
+    assert in_pipe("keys", "new", str(keys)).code == 0
 
 
 def test_keys_of_one_day_have_names_of_their_own(tmp_path: Path) -> None:

@@ -62,6 +62,7 @@ def test_redis_is_opened_by_its_schemes(scheme: str) -> None:
 def test_an_unknown_scheme_says_which_there_are() -> None:
     with pytest.raises(ConfigError, match=r"'mysql'.*'memory:'.*'sqlite:///file\.db'") as caught:
         threadmark.open("mysql://host/name")
+    assert "'cached:?saver=URL&cache=URL'" in str(caught.value)
     assert "threadmark-mysql" not in str(caught.value), "anybody may register that name"
 
 

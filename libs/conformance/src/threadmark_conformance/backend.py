@@ -2,6 +2,7 @@
 
 import asyncio
 import copy
+import inspect
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
@@ -45,6 +46,7 @@ class World:
         self._cold: Saver | None = None
         self._base: Saver | None = None
         self.saver = self.another()
+        _expect_complete(self.saver._store)  # noqa: SLF001 - the backend's rows, below the wrappers of the saver
 
     def another(self, *, cache_bytes: int | None = None) -> Saver:
         """Open another saver, which shares no cache with the others."""
@@ -140,6 +142,24 @@ class World:
         saver = self._open() if cache_bytes is None else self._open(cache_bytes=cache_bytes)
         self._opened.append(saver)
         return saver
+
+
+_QUESTIONS = {
+    name: function
+    for name, function in inspect.getmembers(Store, inspect.isfunction)
+    if name[0] != "_" and not inspect.isgeneratorfunction(function)
+}
+"""The operations that the protocol leaves to the backend. Those with an answer there are programs."""
+
+
+def _expect_complete(store: Store) -> None:
+    """Fail if a store lacks an operation: the protocol's own function would return None where a program is needed."""
+    held = {name: getattr(store, name, None) for name in _QUESTIONS}
+    lacking = [name for name, method in held.items() if getattr(method, "__func__", method) in (None, _QUESTIONS[name])]
+    assert not lacking, (
+        f"{type(store).__name__} lacks operations: write {', '.join(lacking)}, "
+        "as the docstrings of threadmark.backends.Store say"
+    )
 
 
 def run_case(case: Callable[[World], Awaitable[None]], backend: Backend, api: str, folder: Path) -> None:

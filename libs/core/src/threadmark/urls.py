@@ -20,6 +20,7 @@ _EXAMPLES = {
     "postgresql": "postgresql://user@host/database",
     "redis": "redis://host:6379/0",
     "replicated": "replicated:?primary=URL&secondary=URL",
+    "cached": "cached:?saver=URL&cache=URL",
 }
 """URLs to suggest for our own backends."""
 

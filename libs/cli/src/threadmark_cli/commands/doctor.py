@@ -6,7 +6,14 @@ from typing import Any
 
 import click
 
-from threadmark import Saver, SaverProtocol, StoreError, ThreadmarkError, TransientStoreError
+from threadmark import (
+    MissingDependencyError,
+    Saver,
+    SaverProtocol,
+    StoreError,
+    ThreadmarkError,
+    TransientStoreError,
+)
 from threadmark.model import count_text
 from threadmark_cli.command import command
 from threadmark_cli.diagnosis import Finding, Level, of_file, of_packages, of_report
@@ -119,6 +126,9 @@ def _of_threads(saver: SaverProtocol) -> Iterator[Finding]:
             saver.get_tuple({"configurable": {"thread_id": thread.id}})
     except StoreError:
         raise
+    except MissingDependencyError as error:  # nothing is damaged
+        way_out = "install the package that it names"
+        yield Finding("threads", "fault", f"the newest of {threads} cannot be read: {error}", way_out)
     except ThreadmarkError as error:
         way_out = "`threadmark verify` says what is damaged; a sealed database needs --keyring"
         yield Finding("threads", "fault", f"the newest of {threads} cannot be read: {error}", way_out)
