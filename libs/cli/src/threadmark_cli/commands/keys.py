@@ -28,7 +28,10 @@ def keys(session: Session, *, action: str, file: str, name: str | None) -> None:
     A file that is there already is never replaced by a new one. Keep a copy of it apart from the database and its
     backups: if you lose the keys, you lose the data. Python reads it with threadmark.Keyring.from_file(FILE).
     """
-    key = name or _unused(file if action == "add" else None)
+    if action == "add":
+        Keyring.from_file(file)  # a file that is not a keyring, though it looks like one, stays as it is
+    key = _unused(file if action == "add" else None) if name is None else name
+    Keyring({key: bytes(32)}, key, digest_secret=bytes(32))  # or the file would be there, and the command would fail
     if action == "new":
         keyring_file.make(file, key)
     else:
