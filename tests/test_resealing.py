@@ -137,6 +137,21 @@ def test_threads_that_stay_as_they_are_are_named_when_the_others_are_done(open_s
         assert sealed.reencrypt(name) == 0
 
 
+def test_an_item_that_stays_as_it_is_is_no_thread_and_each_place_is_named_once(open_saver: Opener) -> None:
+    first = open_saver(keyring=KEYRING)
+    first.put(at("thread"), checkpoint({"text": LONG}), {}, {"text": 1})
+    Store(first).put(("ns",), "a", {"text": "a text"})
+    texts = []
+    for name in ("new", "key"):  # a keyring that lacks the key, and one that has another of its name
+        other = Keyring({name: b"x" * 32}, name, digest_secret=bytes(32))
+        with pytest.raises(CorruptDataError) as refused:
+            open_saver(keyring=other).reencrypt()
+        texts.append(str(refused.value))
+    assert texts[0].startswith("1 thread and items stay as they are: thread 'thread': ")
+    assert "; item 'a' of namespace 'ns': " in texts[0]
+    assert texts[1].count("thread 'thread'") == 1
+
+
 def test_metadata_that_is_to_be_sealed_from_now_on_is_sealed(open_saver: Opener) -> None:
     fill(open_saver(keyring=KEYRING, seal_metadata=False))
     before = everything(open_saver(keyring=KEYRING, seal_metadata=False))
