@@ -149,6 +149,27 @@ def test_a_keyring_that_opens_nothing_is_refused_before_anything_is_stored(file:
         assert not saver.verify().problems
 
 
+@pytest.mark.parametrize("owner", ["ada", "bob"])
+@pytest.mark.parametrize("other", [None, inline("2026"), inline("another")], ids=["none", "differs", "another"])
+def test_an_owners_view_stores_nothing_with_a_keyring_that_opens_nothing(
+    file: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, other: Keyring | None, owner: str
+) -> None:
+    url = f"sqlite:///{tmp_path / 'sealed.db'}"
+    with open_saver(url, keyring=Keyring.from_file(file)) as saver:
+        put(saver.for_owner("ada"))
+    calls: list[Callable[[SaverProtocol], object]] = [
+        lambda view: put(view, "two"),
+        lambda view: view.create_thread("two", title="a secret"),
+    ]
+    for call in calls:
+        with open_saver(url, keyring=other) as saver, pytest.raises(ConfigError, match="is sealed"):
+            call(saver.for_owner(owner))
+    assert warnings(caplog) == []
+    with open_saver(url, keyring=Keyring.from_file(file)) as saver:
+        assert [thread.id for thread in saver.list_threads().threads] == ["one"]
+        put(saver.for_owner(owner), "two")
+
+
 @pytest.mark.parametrize("other", [None, inline("2026")], ids=["none", "another"])
 def test_what_is_set_of_a_thread_is_stored_neither_in_clear_nor_with_other_keys(
     file: Path, tmp_path: Path, other: Keyring | None
