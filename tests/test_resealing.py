@@ -13,6 +13,7 @@ import backends
 import postgres.backends
 import redis_backend.backends
 from threadmark import ConfigError, Conversations, CorruptDataError, Saver, Sessions, States
+from threadmark.memory.driver import MemoryDriver
 from threadmark.sealing import Keyring
 from threadmark.types import SessionCheckpoint, SessionMetadata, ThreadInfo
 from threadmark_conformance.crashes import DeathError, Mortal
@@ -137,6 +138,21 @@ def test_threads_that_stay_as_they_are_are_named_when_the_others_are_done(open_s
         assert sealed.reencrypt(name) == 0
 
 
+def test_an_item_that_stays_as_it_is_is_no_thread_and_each_place_is_named_once(open_saver: Opener) -> None:
+    first = open_saver(keyring=KEYRING)
+    first.put(at("thread"), checkpoint({"text": LONG}), {}, {"text": 1})
+    Store(first).put(("ns",), "a", {"text": "a text"})
+    texts = []
+    for name in ("new", "key"):  # a keyring that lacks the key, and one that has another of its name
+        other = Keyring({name: b"x" * 32}, name, digest_secret=bytes(32))
+        with pytest.raises(CorruptDataError) as refused:
+            open_saver(keyring=other).reencrypt()
+        texts.append(str(refused.value))
+    assert texts[0].startswith("1 thread and items stay as they are: thread 'thread': ")
+    assert "; item 'a' of namespace 'ns': " in texts[0]
+    assert texts[1].count("thread 'thread'") == 1
+
+
 def test_metadata_that_is_to_be_sealed_from_now_on_is_sealed(open_saver: Opener) -> None:
     fill(open_saver(keyring=KEYRING, seal_metadata=False))
     before = everything(open_saver(keyring=KEYRING, seal_metadata=False))
@@ -223,3 +239,23 @@ def test_keys_that_do_not_fit_the_items_are_refused_before_the_first_put(
             wrong.put(("ns",), "b", {"text": "another secret"})
     assert [item.key for item in right.search(())] == ["a"]
     Store(open_saver(keyring=_BOTH)).put(("ns",), "b", {"text": "another secret"})
+
+
+@pytest.mark.parametrize("keyring", [None, _NEW], ids=["none", "another"])
+def test_items_and_cached_values_come_into_no_database_that_is_sealed_with_other_keys(
+    open_saver: Opener, keyring: Keyring | None
+) -> None:
+    right = open_saver(keyring=KEYRING)
+    if keyring is None and isinstance(right._driver, MemoryDriver):
+        return  # no program opens the memory of another one, so a saver without a keyring does not look at it
+    right.put(at("thread"), checkpoint({"n": 1}), {}, {"n": 1})
+    wrong = open_saver(keyring=keyring) if keyring else open_saver()
+    for _ in range(2):
+        with pytest.raises(ConfigError, match="is sealed"):
+            Store(wrong).put(("ns",), "a", {"text": "a secret"})
+        with pytest.raises(ConfigError, match="is sealed"):
+            Cache(wrong).set(_CACHED)
+    assert Store(right).search(()) == []
+    assert Cache(right).size() == (0, 0)
+    Cache(right).set(_CACHED)
+    Store(right).put(("ns",), "a", {"text": "a secret"})

@@ -130,6 +130,17 @@ def test_damage_is_exit_code_1(small: Path) -> None:
     shown = in_pipe("show", str(small))
     assert shown.code == 1
     assert "Traceback" not in shown.err
+
+
+def test_a_search_says_what_it_could_not_read(small: Path) -> None:
+    with threadmark.open(f"sqlite:///{small}") as saver:
+        thread = saver.list_threads().threads[0].id
+    assert in_pipe("search", str(small), thread, "not there").code == 3
+    small.write_bytes(small.read_bytes().replace(b"secret words", b"secret sword"))
+    for how in ([], ["--every"], ["--json"]):
+        ran = in_pipe("search", str(small), thread, "secret words", *how)
+        assert ran.code == 1
+        assert f"warning: thread {thread!r}" in ran.err
     assert in_pipe("doctor", str(small)).code == 1
 
 

@@ -119,6 +119,17 @@ def test_items_of_langgraphs_store_come_and_go_with_its_threads(tmp_path: Path) 
         assert file.execute("SELECT prefix, key FROM store").fetchall() == [("users", "a")]
 
 
+def test_what_became_of_threads_is_told_if_their_items_cannot_move(tmp_path: Path) -> None:
+    keyring = threadmark.Keyring({"k": bytes(32)}, "k", digest_secret=bytes(32), source="the test")
+    with threadmark.open(f"sqlite:///{tmp_path / 'sealed.db'}") as saver:
+        fill(saver)
+    with threadmark.open(f"sqlite:///{tmp_path / 'sealed.db'}", keyring=keyring) as saver:
+        _fill_store(Store(saver))
+    ran = in_pipe("migrate", str(tmp_path / "sealed.db"), str(tmp_path / "new.db"))
+    assert "is sealed: give keyring=" in ran.err
+    assert "checkpoints with" in ran.out
+
+
 def test_a_file_with_items_alone_moves_and_a_value_beyond_json_stays(ours: str, tmp_path: Path) -> None:
     theirs, new = str(tmp_path / "theirs.db"), str(tmp_path / "new.db")
     assert "it has types that JSON has not" in _ends(WRONG, "export", ours, "--to", theirs).replace("its value", "it")

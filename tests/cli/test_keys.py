@@ -58,3 +58,18 @@ def test_a_file_that_is_there_is_not_replaced(tmp_path: Path, url: str | None, m
     assert "should be JSON of this form" in in_pipe("keys", "add", str(keys)).err
     assert keys.read_text("utf-8") == "something else"
     assert "cannot be read" in in_pipe("keys", "add", str(tmp_path / "none")).err
+
+
+@pytest.mark.parametrize("lacking", [{"keys": {"2026": "00"}}, {"digest_secret": "00"}, {"newest": "2025"}])
+def test_a_file_that_no_program_could_read_gets_no_key(tmp_path: Path, lacking: dict[str, object]) -> None:
+    keys = tmp_path / "agents.keys"
+    assert in_pipe("keys", "new", str(keys), "--name", "2026").code == 0
+    keys.write_text(json.dumps(json.loads(keys.read_text("utf-8")) | lacking), "utf-8")
+    before = keys.read_text("utf-8")
+    assert in_pipe("keys", "add", str(keys)).code == 2
+    assert keys.read_text("utf-8") == before
+
+
+def test_a_key_without_a_name_is_refused(tmp_path: Path) -> None:
+    assert "1 to 255 bytes" in in_pipe("keys", "new", str(tmp_path / "agents.keys"), "--name", "").err
+    assert list(tmp_path.iterdir()) == []

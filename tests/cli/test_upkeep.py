@@ -208,6 +208,20 @@ def test_a_backup_replaces_nothing_and_leaves_nothing_half_done(ours: Path, caps
     assert sorted(ours.parent.iterdir()) == before
 
 
+@pytest.mark.parametrize("suffix", ["-wal", "-journal"])
+def test_a_backup_gets_no_place_next_to_the_log_of_another_database(
+    ours: Path, suffix: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy = ours.parent / "copy.db"
+    log = ours.parent / f"copy.db{suffix}"
+    log.write_bytes(b"commits of a database that was removed")  # SQLite would read them as those of the copy
+    assert f"'{log}' is there, left by another database" in ends(capsys, REFUSED, "backup", ours, copy)
+    assert log.exists()
+    assert not copy.exists()
+    log.unlink()
+    ends(capsys, DONE, "backup", ours, copy)
+
+
 @pytest.mark.parametrize(
     ("url", "tool"), [("postgresql://host/db", "pg_dump"), ("redis://host", "--rdb"), ("memory:", "no file")]
 )

@@ -4,11 +4,12 @@ import json
 import logging
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from threadmark import ConfigError, Keyring, SaverProtocol, keyring_file
+from threadmark import ConfigError, CorruptDataError, Keyring, SaverProtocol, keyring_file
 from threadmark import open as open_saver
 from threadmark.sealing import cipher_of
 from threadmark_conformance.engine import at, checkpoint
@@ -146,6 +147,51 @@ def test_a_keyring_that_opens_nothing_is_refused_before_anything_is_stored(file:
     with open_saver(url, keyring=Keyring.from_file(file)) as saver:
         assert [each.id for each in saver.list_threads().threads] == ["one"]
         assert not saver.verify().problems
+
+
+@pytest.mark.parametrize("owner", ["ada", "bob"])
+@pytest.mark.parametrize("other", [None, inline("2026"), inline("another")], ids=["none", "differs", "another"])
+def test_an_owners_view_stores_nothing_with_a_keyring_that_opens_nothing(
+    file: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, other: Keyring | None, owner: str
+) -> None:
+    url = f"sqlite:///{tmp_path / 'sealed.db'}"
+    with open_saver(url, keyring=Keyring.from_file(file)) as saver:
+        put(saver.for_owner("ada"))
+    calls: list[Callable[[SaverProtocol], object]] = [
+        lambda view: put(view, "two"),
+        lambda view: view.create_thread("two", title="a secret"),
+    ]
+    for call in calls:
+        with open_saver(url, keyring=other) as saver, pytest.raises(ConfigError, match="is sealed"):
+            call(saver.for_owner(owner))
+    assert warnings(caplog) == []
+    with open_saver(url, keyring=Keyring.from_file(file)) as saver:
+        assert [thread.id for thread in saver.list_threads().threads] == ["one"]
+        put(saver.for_owner(owner), "two")
+
+
+@pytest.mark.parametrize("other", [None, inline("2026")], ids=["none", "another"])
+def test_what_is_set_of_a_thread_is_stored_neither_in_clear_nor_with_other_keys(
+    file: Path, tmp_path: Path, other: Keyring | None
+) -> None:
+    url = f"sqlite:///{tmp_path / 'sealed.db'}"
+    with open_saver(url, keyring=Keyring.from_file(file)) as saver:
+        put(saver)
+        before = saver.update_thread("one", title="a secret")
+    calls: list[Callable[[SaverProtocol], object]] = [
+        lambda saver: saver.create_thread("two", title="a secret"),
+        # All four: this is how a damaged row is written again.
+        lambda saver: saver.update_thread("one", owner=None, title="new", metadata={}, expires_at=None),
+    ]
+    for call in calls:
+        with open_saver(url, keyring=other) as saver, pytest.raises(ConfigError, match="is sealed"):
+            call(saver)
+    if other:
+        with open_saver(url, keyring=other) as saver, pytest.raises(CorruptDataError, match="not on the keyring"):
+            saver.get_thread("one")
+    with open_saver(url, keyring=Keyring.from_file(file)) as saver:
+        assert saver.get_thread("one") == before
+        assert saver.get_thread("two") is None
 
 
 def test_a_new_database_under_keys_of_nowhere_is_warned_of_once(

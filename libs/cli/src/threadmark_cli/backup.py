@@ -13,6 +13,9 @@ from threadmark.runtime.files import MODES_TELL_WHO_READS, sync_file, sync_folde
 from threadmark_cli.exits import DatabaseError, RefusedError
 from threadmark_cli.sqlite_files import read_file
 
+_LOGS = ("-wal", "-journal")
+"""The files next to a database that SQLite reads as a part of it."""
+
 _PAGES = 2000
 """How many are copied between two reports of progress, and two moments in which Ctrl-C is heard."""
 
@@ -29,6 +32,7 @@ def back_up(source: Path, target: Path, report: Callable[[int, int], object]) ->
     """
     if target.exists():
         raise RefusedError(f"the file {str(target)!r} is there already: choose another name, or remove it")
+    _expect_no_log(target)
     if not target.parent.is_dir():
         raise DatabaseError(f"there is no folder {str(target.parent)!r}")
     try:
@@ -50,8 +54,19 @@ def back_up(source: Path, target: Path, report: Callable[[int, int], object]) ->
         sync_folder(target.parent)
         return target.stat().st_size
     finally:
-        for suffix in ("", "-wal", "-shm", "-journal"):
+        for suffix in ("", "-shm", *_LOGS):
             Path(f"{part}{suffix}").unlink(missing_ok=True)
+
+
+def _expect_no_log(target: Path) -> None:
+    """Refuse a place with the log of a database that was there before: SQLite would add its commits to the copy."""
+    for suffix in _LOGS:
+        log = Path(f"{target}{suffix}")
+        if log.exists():
+            raise RefusedError(
+                f"the file {str(log)!r} is there, left by another database: SQLite would add what it holds to the "
+                "copy; if no process uses it, remove it, or choose another name"
+            )
 
 
 def _copy(source: Path, target: Path, report: Callable[[int, int], object]) -> None:

@@ -246,11 +246,6 @@ def _check_bytes(key: object, what: str) -> None:
         raise ConfigError(f"{what} is a {type(key).__name__}: give {KEY_LENGTH} bytes{hint}")
 
 
-def expect_cryptography() -> None:
-    """Raise MissingDependencyError if nothing can be sealed, because a package is missing."""
-    _cryptography()
-
-
 def _cryptography() -> "tuple[type[AESGCM], type[Exception]]":
     """The cipher, and the error of a row that it does not open. Imported late, because few savers have a keyring."""
     with importing("encryption needs a further package: pip install 'threadmark[crypto]'"):

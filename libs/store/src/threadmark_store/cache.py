@@ -10,7 +10,7 @@ from langgraph.cache.base import BaseCache
 
 from threadmark.backends import ConfigError, StoreError, arun, now, reset_after_fork, run, short_repr
 from threadmark.program import Operation, read, write, write_and_reclaim
-from threadmark.saver.kit import checked_serde
+from threadmark.saver.kit import check_keyring, checked_serde
 from threadmark.serde import Serializer
 from threadmark_store.backends import checked_saver, rows_over
 from threadmark_store.cached.contract import CachedStore
@@ -66,7 +66,7 @@ class Cache(OverSaver, BaseCache[Any]):
         self._room = _Room(max_bytes, always_counts=self._stored.knows_size)
         self._largest = max_bytes // self._stored.parts
         self._logged: set[str] = set()
-        self._is_ready = False
+        self._is_ready = self._keys_fit = False
 
     def get(self, keys: Sequence[FullKey]) -> dict[FullKey, Any]:
         """Return the values of those keys that have one."""
@@ -112,6 +112,9 @@ class Cache(OverSaver, BaseCache[Any]):
         return await arun(self._driver, self._size())
 
     def _prepared(self) -> Operation[None]:
+        if not self._keys_fit:
+            yield from check_keyring(self.saver._context, creates_tables=False)  # noqa: SLF001 - see above
+            self._keys_fit = True
         if not (yield from self._exists()):
             yield from write(self._stored.create)
             self._is_ready = True

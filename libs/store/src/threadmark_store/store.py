@@ -23,7 +23,7 @@ from langgraph.store.base import (
 from threadmark.backends import ConfigError, CorruptDataError, Program, now, short_repr
 from threadmark.program import Flow, Operation, aplay, arun, play, read, run, write
 from threadmark.runtime.refusals import REFUSALS
-from threadmark.saver.kit import checked_count
+from threadmark.saver.kit import check_keyring, checked_count
 from threadmark_store.backends import checked_saver
 from threadmark_store.batches import Answer, Batch, Found, Get, ListNamespaces, Put, Request, Search, key_of
 from threadmark_store.calls import Call
@@ -252,8 +252,10 @@ class Store(OverSaver, BaseStore):
 
     def _expect_same_keys(self) -> Operation[None]:
         """Look at stored items before the first put, once for each saver. Raises ConfigError for other keys."""
-        check = self.saver._context.keyring_check  # noqa: SLF001 - as the saver does before its first put
+        context = self.saver._context  # noqa: SLF001 - as the saver does before its first put
+        check = context.keyring_check
         if not check.of_items:
+            yield from check_keyring(context, creates_tables=False)  # checkpoints are sealed before there is an item
             yield from expect_same_keys(rows_of(self.saver))
             check.of_items = True
 

@@ -6,7 +6,6 @@ from itertools import count
 import click
 
 from threadmark import Keyring, keyring_file
-from threadmark.sealing import expect_cryptography
 from threadmark_cli.command import command
 from threadmark_cli.session import Session
 from threadmark_cli.settings import files
@@ -29,8 +28,11 @@ def keys(session: Session, *, action: str, file: str, name: str | None) -> None:
     A file that is there already is never replaced by a new one. Keep a copy of it apart from the database and its
     backups: if you lose the keys, you lose the data. Python reads it with threadmark.Keyring.from_file(FILE).
     """
-    expect_cryptography()  # before there is a file that nothing here can read
-    key = name or _unused(file if action == "add" else None)
+    if action == "add":
+        Keyring.from_file(file)  # a file that is not a keyring, though it looks like one, stays as it is
+    key = _unused(file if action == "add" else None) if name is None else name
+    # Or the file would be there, and the command would fail: for a bad name, or as a package is missing.
+    Keyring({key: bytes(32)}, key, digest_secret=bytes(32))
     if action == "new":
         keyring_file.make(file, key)
     else:

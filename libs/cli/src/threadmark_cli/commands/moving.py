@@ -95,7 +95,8 @@ def migrate(
                 origin, ours, allow=classes, partial=partial, dry_run=dry_run, progress=_counted(progress)
             )
     own = whose != "langgraph" and source != target
-    items = migrate_items(session, source, target, langgraphs=has_items, threadmarks=own, dry_run=dry_run)
+    with _told_anyway(session, moved, dry_run=dry_run):
+        items = migrate_items(session, source, target, langgraphs=has_items, threadmarks=own, dry_run=dry_run)
     return _tell(session, moved, items, dry_run=dry_run)
 
 
@@ -146,7 +147,9 @@ def export(
     _classes(names.loadable, allow, imported)  # a saver loads imported classes
     with _ours(session, session.url) as ours, session.out.progress("Moving checkpoints") as progress:
         moved = moving.export(ours, path_or_url(target), partial=partial, dry_run=dry_run, progress=_counted(progress))
-    return _tell(session, moved, export_items(session, path_or_url(target), dry_run=dry_run), dry_run=dry_run)
+    with _told_anyway(session, moved, dry_run=dry_run):
+        items = export_items(session, path_or_url(target), dry_run=dry_run)
+    return _tell(session, moved, items, dry_run=dry_run)
 
 
 def _two(session: Session, databases: tuple[str, ...]) -> tuple[str, str]:
@@ -217,6 +220,16 @@ def _class_of(loadable: Callable[[str], type], named: str) -> type:
 
 def _counted(progress: Callable[[Progress], object]) -> Callable[[int, int], object]:
     return lambda done, total: progress(Progress(done, total, ""))
+
+
+@contextmanager
+def _told_anyway(session: Session, moved: Any, *, dry_run: bool) -> Iterator[None]:
+    """Tell what became of the threads if their items fail afterwards: the threads stay moved, or were not."""
+    try:
+        yield
+    except BaseException:
+        _tell(session, moved, [], dry_run=dry_run)
+        raise
 
 
 def _tell(session: Session, moved: Any, items: Sequence["StoreMoved"], *, dry_run: bool) -> int:

@@ -7,12 +7,12 @@ import click
 
 from threadmark import SaverProtocol
 from threadmark.model import count_text
-from threadmark.types import Match
+from threadmark.types import Match, Problem
 from threadmark_cli.addresses import Addresses, addresses_of
 from threadmark_cli.command import command
 from threadmark_cli.completion import thread_ids
 from threadmark_cli.describing import is_of_the_engine, short_ns
-from threadmark_cli.exits import MISSING
+from threadmark_cli.exits import MISSING, WRONG
 from threadmark_cli.output import Output, Part, one_line
 from threadmark_cli.session import Session
 
@@ -46,12 +46,13 @@ def search(session: Session, thread: str, text: str, *, ns: str | None, every: b
     """Find TEXT, in any case, in the values, the pending writes and the metadata of THREAD.
 
     A text in several places is shown once, with one of them and the number of others. Each place is named with
-    the checkpoint that first had it there. The exit code is 3 if there is none.
+    the checkpoint that first had it there. The exit code is 3 if there is none, and 1 if something cannot be read.
     """
     out = session.out
     with session.saver() as saver:
         addresses = addresses_of(saver, thread)
-        matches = _matches(saver, thread, text, addresses.ns(ns) if ns else ns)
+        problems: list[Problem] = []
+        matches = _matches(saver, thread, text, addresses.ns(ns) if ns else ns, problems)
         with out.paged():
             if out.as_json or every:
                 found, is_cut = _show_every(out, addresses, thread, matches, limit)
@@ -59,6 +60,10 @@ def search(session: Session, thread: str, text: str, *, ns: str | None, every: b
                 found, is_cut = _show_passages(out, addresses, matches, limit)
         if is_cut:
             out.note(f"there are more than {found:,}: --limit 0 shows all")
+    for problem in problems:
+        out.warn(f"{problem.location}: {problem.problem}")
+    if problems:  # the text may be in what could not be read
+        return WRONG
     return None if found else MISSING
 
 
@@ -109,10 +114,12 @@ def _described(addresses: Addresses, match: Match) -> list[Part]:
     return [(addresses.short(match.id), "id"), "  ", (where, "name"), (kind, "dim"), "  ", *around]
 
 
-def _matches(saver: SaverProtocol, thread: str, text: str, ns: str | None) -> Iterator[Match]:
+def _matches(saver: SaverProtocol, thread: str, text: str, ns: str | None, problems: list[Problem]) -> Iterator[Match]:
+    """Yield all matches, and note what could not be read, once each."""
     cursor = None
     while True:
         page = saver.search(thread, text, ns=ns, limit=_PAGE, cursor=cursor)
+        problems += [each for each in page.problems if each not in problems]
         yield from page.matches
         cursor = page.cursor
         if cursor is None:

@@ -5,8 +5,8 @@ from importlib.metadata import entry_points
 from typing import Any, Literal
 
 from threadmark.encryption.store import SealedStore
-from threadmark.errors import ConfigError, CorruptDataError, located
-from threadmark.model import OnProgress
+from threadmark.errors import ConfigError, CorruptDataError
+from threadmark.model import OnProgress, count_text
 from threadmark.program import Operation, write
 from threadmark.saver.kit import HOW_TO_OPEN, SaverContext, check_word, reporter_of_threads, some_threads
 
@@ -45,23 +45,24 @@ def reencrypt(
     reporter = yield from reporter_of_threads(context, thread_id, progress)
     count = 0
     failed: list[CorruptDataError] = []
+    of_others: list[CorruptDataError] = []
     after: str | None = ""
     while after is not None:
         names, after = yield from some_threads(context, thread_id, after)
         for name in names:
+            where = f"thread {name!r}"
             try:
-                with located(f"thread {name!r}"):
-                    count += yield from write(store.reseal, name, plain=plain == "seal")
+                count += yield from write(store.reseal, name, plain=plain == "seal")
             except CorruptDataError as error:
-                failed.append(error)
+                failed.append(error if error.location.startswith(where) else error.at(where))
             reporter.done([name])
     for others in _all_others() if thread_id is None else ():
         try:
             count += yield from others(saver, plain == "seal")
         except CorruptDataError as error:
-            failed.append(error)
-    if failed:
-        raise _left_as_they_are(failed)
+            of_others.append(error)
+    if failed or of_others:
+        raise _left_as_they_are(failed, of_others)
     return count
 
 
@@ -72,10 +73,17 @@ def _all_others() -> list[Resealing]:
     return list(_registered.values())
 
 
-def _left_as_they_are(failed: Sequence[CorruptDataError]) -> CorruptDataError:
+def _left_as_they_are(
+    of_threads: Sequence[CorruptDataError], of_others: Sequence[CorruptDataError]
+) -> CorruptDataError:
     """The error for threads that could not be encrypted again, or items; that of a single one is its own."""
+    failed = [*of_threads, *of_others]
     if len(failed) == 1:
         return failed[0]
-    listed = "; ".join(map(str, failed[:_MOST_LISTED]))
-    more = f"; and {len(failed) - _MOST_LISTED} more" if len(failed) > _MOST_LISTED else ""
-    return CorruptDataError(f"{len(failed)} threads stay as they are: {listed}{more}")
+    counted = [count_text(len(of_threads), "thread")] if of_threads else []
+    what = " and ".join([*counted, *(["items"] if of_others else [])])
+    # An item is named even if there are many threads: its error tells how many more there are.
+    threads = of_threads[:_MOST_LISTED]
+    left = f"{len(of_threads) - len(threads)} more threads" if len(of_threads) > len(threads) else ""
+    listed = "; ".join([*map(str, threads), *filter(None, [left]), *map(str, of_others)])
+    return CorruptDataError(f"{what} stay as they are: {listed}")

@@ -458,9 +458,6 @@ class SealedStore(SealedThreadStore):
             return b""
 
 
-_THREAD_NOT_OPENED = "is damaged: `update_thread` with owner, title, metadata and expiry writes it again"
-
-
 def _is_plain_segment(key: bytes, data: bytes) -> bool:
     """Whether bytes are those of a segment that was named without a secret, and so stored without a keyring."""
     try:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple, Protocol
 
 from threadmark.errors import CorruptDataError
-from threadmark.format.digests import CHECK_SIZE, HOW_TO_OPEN, HOW_TO_SEAL, NOT_SEALED, row_check
+from threadmark.format.digests import CHECK_SIZE, HOW_TO_OPEN, HOW_TO_SEAL, NOT_OPENED, NOT_SEALED, row_check
 from threadmark.format.header import UNFINISHED_TAG
 from threadmark.format.stored import after_digest, before_literal
 from threadmark.model import ThreadStatus
@@ -19,6 +19,8 @@ from threadmark.sealing import MARK
 from threadmark.store.formats import FormatStore
 
 SortKey = Literal["updated", "created", "id"]
+
+_HOW_TO_WRITE = "`update_thread` with all four of them, on a saver that is no view of an owner, writes them again"
 
 
 class ThreadRow(NamedTuple):
@@ -51,10 +53,15 @@ def expect_sound_thread(row: ThreadRow) -> None:
         raise CorruptDataError(f"its own row is not sealed: {HOW_TO_SEAL}", f"thread {row.thread_id!r}")
     if len(row.check) > CHECK_SIZE:
         raise CorruptDataError(f"its own row is sealed: {HOW_TO_OPEN}", f"thread {row.thread_id!r}")
+    if row.check == NOT_OPENED:
+        raise CorruptDataError(
+            "its own row, with owner, title, metadata and expiry, is damaged, or sealed with a key that is not on the "
+            f"keyring: if it is damaged, {_HOW_TO_WRITE}",
+            f"thread {row.thread_id!r}",
+        )
     if not is_sound_thread(row):
         raise CorruptDataError(
-            "its owner, title, metadata or expiry is not as it was written: `update_thread` with all four of them, "
-            "on a saver that is no view of an owner, writes them again",
+            f"its owner, title, metadata or expiry is not as it was written: {_HOW_TO_WRITE}",
             f"thread {row.thread_id!r}",
         )
 

@@ -14,7 +14,7 @@ from threadmark.errors import CorruptDataError
 from threadmark.format.digests import NOT_OPENED
 from threadmark.metadata import to_json
 from threadmark.model import UpgradeReport
-from threadmark.program import Operation, Program, read, write
+from threadmark.program import Operation, Program, read, read_existing, write
 from threadmark.saver.context import SaverContext
 from threadmark.saver.operations.reading import expect_plain, load
 from threadmark.saver.proving import metadata_of, sound_row
@@ -43,14 +43,18 @@ def upgrade(store: Store, *, dry_run: bool) -> Operation[UpgradeReport]:
     return report
 
 
-def check_keyring(context: SaverContext) -> Operation[None]:
-    """Look at the stored rows, once for each saver. Raises ConfigError if this saver must not add to it."""
+def check_keyring(context: SaverContext, *, creates_tables: bool = True) -> Operation[None]:
+    """Look at the stored rows, once for each saver. Raises ConfigError if this saver must not add to it.
+
+    Without `creates_tables`, none are made for it: others of the same database look before they add rows of their own.
+    """
     names = context.segment_names
     if names is None or context.cipher is None:
-        yield from expect_plain(context)
+        yield from expect_plain(context, creates_tables=creates_tables)
     elif not names.are_proven:
-        yield from read(_expect_same_keys, context, context.cipher, names)
-    context.keyring_check.done = True
+        reading = read if creates_tables else read_existing
+        yield from reading(_expect_same_keys, _of_all_owners(context), context.cipher, names)
+    context.keyring_check.done |= creates_tables
 
 
 def add_first(store: Store, change: Change, *, about_thread: Mapping[str, Any]) -> Program[Added]:
@@ -67,6 +71,13 @@ def add_first(store: Store, change: Change, *, about_thread: Mapping[str, Any]) 
         row = sound_row(outline)
         yield from store.set_thread(thread_row(row._replace(metadata=to_json({**about_thread, **metadata_of(row)}))))
     return added
+
+
+def _of_all_owners(context: SaverContext) -> SaverContext:
+    """Return the context of a view without its owner, who may have no checkpoint yet: the keys are those of all."""
+    if context.seal is None or context.threads.owner is None:
+        return context
+    return context._replace(store=context.seal(), threads=context.threads._replace(owner=None))
 
 
 def _expect_same_keys(context: SaverContext, cipher: Cipher, names: SegmentNames) -> Program[None]:

@@ -6,7 +6,7 @@ from threadmark.config import ParsedConfig, parse_config
 from threadmark.errors import ConfigError
 from threadmark.format.digests import HOW_TO_OPEN
 from threadmark.model import CheckpointRef, CheckpointTuple, Config
-from threadmark.program import Operation, Program, read
+from threadmark.program import Operation, Program, read, read_existing
 from threadmark.saver.caches import fill
 from threadmark.saver.completeness import prove_absent, prove_complete, proven_row
 from threadmark.saver.context import SaverContext, refresh_expiry
@@ -85,9 +85,9 @@ def expect_plain_once(context: SaverContext) -> Operation[None]:
         context.keyring_check.done = True
 
 
-def expect_plain(context: SaverContext) -> Operation[None]:
+def expect_plain(context: SaverContext, *, creates_tables: bool = True) -> Operation[None]:
     """For a saver without a keyring, look at one checkpoint. Raises ConfigError if it is sealed."""
-    found = yield from read(context.store.sample)
+    found = yield from (read if creates_tables else read_existing)(context.store.sample)
     # A sealed row has its check inside the body.
     if found is not None and not found[0] and looks_sealed(found[1]):
         raise ConfigError(

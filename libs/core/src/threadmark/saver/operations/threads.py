@@ -20,6 +20,7 @@ from threadmark.saver.arguments import (
 )
 from threadmark.saver.context import SaverContext, first_expiry
 from threadmark.saver.next_nodes import next_nodes
+from threadmark.saver.operations.beginning import check_keyring
 from threadmark.saver.operations.parts import parts_of, problem_of
 from threadmark.saver.operations.reporting import damaged
 from threadmark.saver.options import checked_duration
@@ -88,12 +89,17 @@ def create_thread(context: SaverContext, thread_id: object, update: ThreadUpdate
     check_length(thread_id, THREAD_ID_BYTES, "thread_id")
     if update.owner is UNSET:
         update = update._replace(owner=context.threads.owner)
+    if not context.keyring_check.done:  # a title is stored in clear by a saver without the keyring
+        yield from check_keyring(context)
     return (yield from write(_create, context, thread_id, update, []))
 
 
 def update_thread(context: SaverContext, thread_id: object, update: ThreadUpdate) -> Operation[ThreadInfo]:
     """Set something of a thread. Raises ThreadNotFoundError if it is not there."""
-    return (yield from write(_update, context, named_thread(thread_id), update))
+    thread_id = named_thread(thread_id)
+    if not context.keyring_check.done:  # a row that does not open is replaced if all of it is set
+        yield from check_keyring(context)
+    return (yield from write(_update, context, thread_id, update))
 
 
 def _matches(query: ThreadQuery, outline: ThreadOutline) -> bool:
