@@ -11,10 +11,7 @@ from pathlib import Path
 from threadmark import StoreError
 from threadmark.runtime.files import MODES_TELL_WHO_READS, sync_file, sync_folder
 from threadmark_cli.exits import DatabaseError, RefusedError
-from threadmark_cli.sqlite_files import read_file
-
-_LOGS = ("-wal", "-journal")
-"""The files next to a database that SQLite reads as a part of it."""
+from threadmark_cli.sqlite_files import LOGS, read_file
 
 _PAGES = 2000
 """How many are copied between two reports of progress, and two moments in which Ctrl-C is heard."""
@@ -54,17 +51,17 @@ def back_up(source: Path, target: Path, report: Callable[[int, int], object]) ->
         sync_folder(target.parent)
         return target.stat().st_size
     finally:
-        for suffix in ("", "-shm", *_LOGS):
+        for suffix in ("", "-shm", *LOGS):
             Path(f"{part}{suffix}").unlink(missing_ok=True)
 
 
 def _expect_no_log(target: Path) -> None:
     """Refuse a place with the log of a database that was there before: SQLite would add its commits to the copy."""
-    for suffix in _LOGS:
+    for suffix in LOGS:
         log = Path(f"{target}{suffix}")
         if log.exists():
             raise RefusedError(
-                f"the file {str(log)!r} is there, left by another database: SQLite would add what it holds to the "
+                f"the file {str(log)!r} is there, left by another database: SQLite would add its commits to the "
                 "copy; if no process uses it, remove it, or choose another name"
             )
 

@@ -14,6 +14,9 @@ from threadmark_cli import sql
 
 T = TypeVar("T")
 
+LOGS = ("-wal", "-journal")
+"""The ends of the names of the files next to a database that SQLite reads as a part of it."""
+
 _LOOKS = 5
 _TICK = 0.03
 """Seconds in which a file system may give two changes of a file the same time."""
@@ -58,7 +61,7 @@ def _once(path: Path, work: Callable[[sqlite3.Connection], T], how: str) -> T:
 def _seen(path: Path) -> tuple[int, ...] | None:
     """Return a stamp that changes when the file is written, or None if there is a log or a journal to read."""
     path = path.resolve()  # they are next to the file, not next to a symbolic link
-    if any(_size(f"{path}{suffix}") for suffix in ("-wal", "-journal")):
+    if any(_size(f"{path}{suffix}") for suffix in LOGS):
         return None
     look = path.stat()
     if abs(time.time_ns() - look.st_mtime_ns) < _TICK * 1e9:

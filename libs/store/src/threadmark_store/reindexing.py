@@ -28,7 +28,7 @@ class Reindexing:
     table: RowsOfItems[Any]
     computing: Index | TextIndex
     rows_of: Callable[[ItemRow, Any], Iterable[Any]]
-    """Returns the rows to store of what was computed."""
+    """Returns the rows of an item, from its vectors or words."""
 
     def all(self) -> Flow[Any, int]:
         """Go through all items. Returns for how many something was computed."""

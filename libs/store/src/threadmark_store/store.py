@@ -82,7 +82,7 @@ class Store(OverSaver, BaseStore):
         self._tasks = companion_of(saver) if with_tasks else None
         self.ttl_config = ttl
         self.index_config = index
-        rows = rows_of(self.saver)
+        self._rows = rows = rows_of(self.saver)
         self._owner, self._values, self._items = rows.owner, rows.values, rows.items
         self._target = Target(self._items, self._batch_of)
         self._searching = Searching(rows, index, text_search)
@@ -126,19 +126,19 @@ class Store(OverSaver, BaseStore):
         `decode=True` it also decodes every value, and lists in `unreadable` those that this program cannot decode.
         A missing item leaves no trace. `progress` is called with the number of items that are done, and of all.
         """
-        return run(self._driver, verify(rows_of(self.saver), decode=decode, progress=progress))
+        return run(self._driver, verify(self._rows, decode=decode, progress=progress))
 
     async def averify(self, *, decode: bool = False, progress: OnItems | None = None) -> StoreVerifyReport:
         """Like `verify`, for asyncio."""
-        return await arun(self._driver, verify(rows_of(self.saver), decode=decode, progress=progress))
+        return await arun(self._driver, verify(self._rows, decode=decode, progress=progress))
 
     def stats(self) -> StoreStats:
         """Return how much is stored. Creates no tables."""
-        return run(self._driver, stats(rows_of(self.saver)))
+        return run(self._driver, stats(self._rows))
 
     async def astats(self) -> StoreStats:
         """Like `stats`, for asyncio."""
-        return await arun(self._driver, stats(rows_of(self.saver)))
+        return await arun(self._driver, stats(self._rows))
 
     def export(self, target: BaseStore, *, dry_run: bool = False, progress: OnItems | None = None) -> StoreMoved:
         """Copy all items to another store, of Threadmark or of LangGraph.
@@ -256,7 +256,7 @@ class Store(OverSaver, BaseStore):
         check = context.keyring_check
         if not check.of_items:
             yield from check_keyring(context, creates_tables=False)  # checkpoints are sealed before there is an item
-            yield from expect_same_keys(rows_of(self.saver))
+            yield from expect_same_keys(self._rows)
             check.of_items = True
 
     def _batch_of(self, requests: Sequence[Request]) -> Batch:
@@ -277,15 +277,14 @@ class Store(OverSaver, BaseStore):
         return (yield from self._searching.reindex(self._items, self._values))
 
     def _export(self, target: BaseStore, move: Move) -> Flow[Any, StoreMoved]:
-        rows = rows_of(self.saver)
         if isinstance(target, Store):
-            return copy(rows, rows_of(target.saver), target._driver, move)  # noqa: SLF001 - as in its own methods
-        return export(rows, target, move)
+            return copy(self._rows, target._rows, target._driver, move)  # noqa: SLF001 - as in its own methods
+        return export(self._rows, target, move)
 
     def _migrate(self, source: BaseStore, move: Move) -> Flow[Any, StoreMoved]:
         if isinstance(source, Store):
             raise ConfigError("the source is a store of Threadmark: source.export(target) copies its items exactly")
-        rows = rows_of(self.saver)
+        rows = self._rows
         if move.dry_run:
             there = yield from existing(rows)
         else:

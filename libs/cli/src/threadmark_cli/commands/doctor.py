@@ -126,11 +126,10 @@ def _of_threads(saver: SaverProtocol) -> Iterator[Finding]:
             saver.get_tuple({"configurable": {"thread_id": thread.id}})
     except StoreError:
         raise
-    except MissingDependencyError as error:  # nothing is damaged
-        way_out = "install the package that it names"
-        yield Finding("threads", "fault", f"the newest of {threads} cannot be read: {error}", way_out)
     except ThreadmarkError as error:
         way_out = "`threadmark verify` says what is damaged; a sealed database needs --keyring"
+        if isinstance(error, MissingDependencyError):  # nothing is damaged
+            way_out = "install the package that it names"
         yield Finding("threads", "fault", f"the newest of {threads} cannot be read: {error}", way_out)
     else:
         yield Finding("threads", "ok", threads + (", the newest of which reads well" if newest else ""))

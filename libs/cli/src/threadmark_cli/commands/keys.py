@@ -31,7 +31,7 @@ def keys(session: Session, *, action: str, file: str, name: str | None) -> None:
     if action == "add":
         Keyring.from_file(file)  # a file that is not a keyring, though it looks like one, stays as it is
     key = _unused(file if action == "add" else None) if name is None else name
-    # Or the file would be there, and the command would fail: for a bad name, or as a package is missing.
+    # Before the file is made or changed: a bad name or a missing package leaves none behind.
     Keyring({key: bytes(32)}, key, digest_secret=bytes(32))
     if action == "new":
         keyring_file.make(file, key)

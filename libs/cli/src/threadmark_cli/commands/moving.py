@@ -224,7 +224,7 @@ def _counted(progress: Callable[[Progress], object]) -> Callable[[int, int], obj
 
 @contextmanager
 def _told_anyway(session: Session, moved: Any, *, dry_run: bool) -> Iterator[None]:
-    """Tell what became of the threads if their items fail afterwards: the threads stay moved, or were not."""
+    """Report the threads also if the items fail after them: threads that were moved stay moved."""
     try:
         yield
     except BaseException:

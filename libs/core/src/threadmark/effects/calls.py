@@ -436,7 +436,7 @@ def settle(
 def _values(context: SaverContext, claim: Claim, outcome: Any) -> dict[str, Any]:
     """The channel of an outcome. An exception that cannot be stored is left to its name and text.
 
-    It has None in its channel, which may hold the outcome of an earlier call that was settled as "not done".
+    The channel is None then: it may hold the outcome of an earlier call that was settled as "not done".
     """
     if claim.state not in ("done", "failed"):
         return {}

@@ -405,6 +405,7 @@ def _checked(policy: Policy) -> Policy:
 
 
 def _classes(found: Any) -> tuple[type[Exception], ...]:
+    """Return classes of exceptions as a tuple. Raises ConfigError for anything else."""
     if not isinstance(found, Iterable):  # such as a class that stands alone
         name = found.__name__ if isinstance(found, type) else short_repr(found)
         raise ConfigError(f"retry_on and unknown_on take several classes of exceptions, such as ({name},)")

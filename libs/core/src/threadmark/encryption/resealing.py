@@ -80,10 +80,11 @@ def _left_as_they_are(
     failed = [*of_threads, *of_others]
     if len(failed) == 1:
         return failed[0]
-    counted = [count_text(len(of_threads), "thread")] if of_threads else []
-    what = " and ".join([*counted, *(["items"] if of_others else [])])
-    # An item is named even if there are many threads: its error tells how many more there are.
-    threads = of_threads[:_MOST_LISTED]
-    left = f"{len(of_threads) - len(threads)} more threads" if len(of_threads) > len(threads) else ""
-    listed = "; ".join([*map(str, threads), *filter(None, [left]), *map(str, of_others)])
-    return CorruptDataError(f"{what} stay as they are: {listed}")
+    what = [count_text(len(of_threads), "thread")] if of_threads else []
+    listed = list(map(str, of_threads[:_MOST_LISTED]))
+    if len(of_threads) > _MOST_LISTED:
+        listed.append(f"{len(of_threads) - _MOST_LISTED} more threads")
+    if of_others:  # named even if there are many threads: their errors tell how many more there are
+        what.append("items")
+        listed += map(str, of_others)
+    return CorruptDataError(f"{' and '.join(what)} stay as they are: {'; '.join(listed)}")

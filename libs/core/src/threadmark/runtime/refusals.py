@@ -1,6 +1,6 @@
-"""Why a write is refused that was only to note a read, such as that what was read lives on.
+"""Refusals of a write that only follows a read, such as one that extends the life of a thread or an item.
 
-The result of the read is worth more than the note, which the next reader can make.
+The caller gets the result of the read all the same: the next reader can make that write.
 """
 
 from threadmark.errors import ConfigError, ReplicationError, StoreError

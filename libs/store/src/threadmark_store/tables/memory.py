@@ -48,13 +48,16 @@ class MemoryTable:
 class MemoryRowsOfItems(MemoryTable, Generic[Row]):
     """For each item a dictionary of its rows, by their first column behind the item's key."""
 
+    def _rows_of(self, tables: Tables, keys: Sequence[ItemKey]) -> list[Row]:
+        return [row for key in keys for row in self._of(tables).get(key, {}).values()]
+
     @program
     def hold(self, tables: Tables, keys: Sequence[ItemKey]) -> None:
         """Nothing to do: there is one writer."""
 
     @program
     def whole_rows(self, tables: Tables, keys: Sequence[ItemKey]) -> list[Row]:
-        return [row for key in keys for row in self._of(tables).get(key, {}).values()]
+        return self._rows_of(tables, keys)
 
     @program
     def replace(self, tables: Tables, keys: Sequence[ItemKey], rows: Sequence[Row]) -> None:

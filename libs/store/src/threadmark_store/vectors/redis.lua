@@ -1,6 +1,6 @@
 -- Replace the vectors of items. KEYS: the shard's names of namespaces, then for each item its namespace's items, keys,
--- heads and rows. ARGV: for each item an array: the namespace, the item's key, and the head and the rows, false if they
--- go, or nothing if they go unless the item is there.
+-- heads and rows. ARGV: for each item an array: the namespace, the item's key, and the head and the rows to store, or
+-- false to remove them, or nothing to remove them if the item is gone.
 
 for number = 1, #ARGV do
     local base = 1 + (number - 1) * 4

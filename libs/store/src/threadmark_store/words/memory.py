@@ -15,8 +15,7 @@ class MemoryWords(MemoryRowsOfItems[WordRow]):
 
     @program
     def rows(self, tables: Tables, keys: Sequence[ItemKey]) -> list[WordRow]:
-        found = (row for key in keys for row in self._of(tables).get(key, {}).values())
-        return [row for row in found if row.word.startswith(HEAD)]
+        return [row for row in self._rows_of(tables, keys) if row.word.startswith(HEAD)]
 
     @program
     def find(self, tables: Tables, scope: Scope, words: Sequence[str]) -> list[WordRow]:

@@ -54,7 +54,8 @@ def check_keyring(context: SaverContext, *, creates_tables: bool = True) -> Oper
     elif not names.are_proven:
         reading = read if creates_tables else read_existing
         yield from reading(_expect_same_keys, _of_all_owners(context), context.cipher, names)
-    context.keyring_check.done |= creates_tables
+    if creates_tables:  # else there may be no table yet, and the saver's first put looks again
+        context.keyring_check.done = True
 
 
 def add_first(store: Store, change: Change, *, about_thread: Mapping[str, Any]) -> Program[Added]:
